@@ -1,0 +1,1 @@
+"""The event-sourced memory bus for AI agents."""

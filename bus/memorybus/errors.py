@@ -1,0 +1,130 @@
+"""Every error the bus raises.
+
+::
+
+    MemoryBusError
+    ├── ConfigError ── UnknownSetting
+    ├── EventError ── InvalidEvent, EventTooLarge, CorruptEnvelope
+    ├── SpoolError ── SpoolFull, SpoolCorrupt
+    ├── LogError ── LogUnavailable, WrongPartitionCount, UnsafeRedis, ForeignKey
+    ├── EmbeddedError ── NoServerBinary, ServerFailed
+    ├── RecallError ── NoWorker
+    └── ProviderError ── Transient ── Unavailable ── ProviderHung
+                      ├─ Permanent
+                      ├─ StaleEpoch
+                      └─ MissingProvider
+
+    LeaseLost (BaseException): not a failure; the lane has another owner and stops quietly
+"""
+
+
+class MemoryBusError(Exception):
+    """Base of all errors of the bus. The message says what, why and what to do next."""
+
+
+class ConfigError(MemoryBusError):
+    """A setting is missing, malformed or contradicts another."""
+
+
+class UnknownSetting(ConfigError):
+    """A setting that does not exist; the message names the nearest known one."""
+
+
+class EventError(MemoryBusError):
+    """An event cannot be accepted or read."""
+
+
+class InvalidEvent(EventError):
+    """An event's fields do not make sense (empty id, unknown action, wrong type)."""
+
+
+class EventTooLarge(EventError):
+    """An encoded event exceeds ``event_max_bytes``."""
+
+
+class CorruptEnvelope(EventError):
+    """Bytes in the log or the spool that are not an envelope."""
+
+
+class SpoolError(MemoryBusError):
+    """The local outbox cannot take or give an event."""
+
+
+class SpoolFull(SpoolError):
+    """The spool's declared bound, or its disk, is full: the event was not accepted (G1, G10)."""
+
+
+class SpoolCorrupt(SpoolError):
+    """A spool file is damaged; it was set aside under the name in the message."""
+
+
+class LogError(MemoryBusError):
+    """The log in Redis cannot be used."""
+
+
+class LogUnavailable(LogError):
+    """Redis does not answer, or answers that it cannot serve now."""
+
+
+class WrongPartitionCount(LogError):
+    """The log was born with another number of partitions."""
+
+
+class UnsafeRedis(LogError):
+    """The server's configuration would lose events (an evicting maxmemory policy)."""
+
+
+class ForeignKey(LogError):
+    """A key of ours holds something of another type: somebody else writes under our namespace."""
+
+
+class EmbeddedError(MemoryBusError):
+    """The local Redis server cannot be started or reached."""
+
+
+class NoServerBinary(EmbeddedError):
+    """No redis-server or valkey-server was found; the message names the install command."""
+
+
+class ServerFailed(EmbeddedError):
+    """The local server started and ended, or never answered; the message carries its log's tail."""
+
+
+class RecallError(MemoryBusError):
+    """A recall cannot be answered."""
+
+
+class NoWorker(RecallError):
+    """No live worker serves recall jobs; start one with ``memorybus up`` or ``memorybus worker``."""
+
+
+class ProviderError(MemoryBusError):
+    """A memory provider failed. Providers raise its subclasses; anything else counts as Permanent."""
+
+
+class Transient(ProviderError):
+    """Worth another try: a time-out, a conflict, a rate limit."""
+
+
+class Unavailable(Transient):
+    """The backend as a whole is down: the lane waits, nothing is parked."""
+
+
+class ProviderHung(Unavailable):
+    """A call outlived its deadline and was abandoned; its late effects are fenced by the epoch."""
+
+
+class Permanent(ProviderError):
+    """The event will never be accepted: its key is parked (G6)."""
+
+
+class StaleEpoch(ProviderError):
+    """The provider's store has seen a newer owner of this lane; the caller must stop (G5)."""
+
+
+class MissingProvider(ProviderError):
+    """No provider of that name, or its optional dependency is not installed."""
+
+
+class LeaseLost(BaseException):
+    """The lane's lease has another owner. Control flow, so that no ``except Exception`` eats it."""

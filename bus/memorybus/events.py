@@ -1,0 +1,242 @@
+"""What an agent's life is made of: frozen, tagged, versioned structs (the wire contract).
+
+Field names are the wire format. A field may be added with a default; a rename or a change of
+meaning bumps the event's version and adds an upcast (`upcasts`). Bytes of every version ever
+written stay in ``tests/golden/``.
+"""
+
+from typing import Any, ClassVar, Literal, TypeAlias
+
+import msgspec
+
+Message: TypeAlias = dict[str, Any]
+"""An OpenAI-style chat message; unknown fields are kept as they came."""
+
+StoreName = Literal["memory", "user"]
+WriteAction = Literal["add", "replace", "remove"]
+Reason = Literal["start", "branch", "compression", "resume", "reset", "rewind", "delegation"]
+
+
+class Scope(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Who an event belongs to.
+
+    Attributes:
+        agent: the agent's identity (its profile).
+        user: the person.
+        workspace: the project or team, if the agent knows one.
+        platform: where the conversation happens (cli, telegram, …).
+    """
+
+    agent: str = "default"
+    user: str = "default"
+    workspace: str = ""
+    platform: str = ""
+
+
+class SessionRef(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A session's place in its lineage.
+
+    Attributes:
+        id: the session.
+        root: the first session of the lineage; the order key is made of it.
+        parent: the session it came from, empty for a root.
+        epoch: bumped by undo and in-place compression, which both make turn ordinals start over.
+    """
+
+    id: str
+    root: str
+    parent: str = ""
+    epoch: int = 0
+
+
+class Position(msgspec.Struct, frozen=True, order=True):
+    """A place in one partition of the log.
+
+    Attributes:
+        partition: the partition's number.
+        entry: the stream entry id, ``ms-seq``.
+        n: the entry's dense number within the partition, from 1.
+    """
+
+    partition: int
+    entry: str
+    n: int
+
+
+class Event(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", tag=True
+):
+    """Base of all events."""
+
+    version: ClassVar[int] = 1
+    volatile: ClassVar[bool] = False
+
+
+class SessionStarted(Event):
+    """A session began (Hermes: ``initialize``)."""
+
+    platform: str = ""
+    agent_context: str = "primary"
+    title: str = ""
+    parent: str = ""
+    reason: Reason = "start"
+
+
+class TurnStarted(Event):
+    """The user has spoken (Hermes: ``on_turn_start``). Volatile: never archived."""
+
+    volatile: ClassVar[bool] = True
+    number: int = 0
+    message: str = ""
+
+
+class TurnCompleted(Event):
+    """One exchange is over (Hermes: ``sync_turn``).
+
+    Attributes:
+        user: what the person said, as text.
+        assistant: what the agent answered, as text.
+        messages: this turn's messages only, cleaned; may be empty.
+        user_name: the person's name in the conversation, where known.
+        assistant_name: the agent's name in the conversation, where known.
+        ordinal: the turn's number within (session, epoch), from 0; -1 if unknown.
+        model: the model that answered.
+        tokens_in: prompt tokens.
+        tokens_out: completion tokens.
+    """
+
+    user: str = ""
+    assistant: str = ""
+    messages: tuple[Message, ...] = ()
+    user_name: str = ""
+    assistant_name: str = ""
+    ordinal: int = -1
+    model: str = ""
+    tokens_in: int = 0
+    tokens_out: int = 0
+
+
+class MemoryWritten(Event):
+    """The agent wrote to one of its two stores (Hermes: ``on_memory_write``).
+
+    Attributes:
+        action: add ``content``; replace the entry that contains ``old_text`` by ``content``;
+            remove the entry that contains ``old_text``.
+        store: ``memory`` (the agent's notes) or ``user`` (what it knows of the person).
+        provenance: write origin, tool call id and the like.
+    """
+
+    action: WriteAction
+    store: StoreName = "memory"
+    content: str = ""
+    old_text: str = ""
+    provenance: dict[str, str] = {}
+
+
+class SessionSwitched(Event):
+    """The conversation went on under another id or epoch (Hermes: ``on_session_switch``).
+
+    The envelope's session is the new one.
+    """
+
+    new_id: str
+    parent: str = ""
+    reason: Reason = "resume"
+    reset: bool = False
+    rewound: bool = False
+
+
+class ContextCompressing(Event):
+    """Messages are about to leave the context window (Hermes: ``on_pre_compress``)."""
+
+    messages: tuple[Message, ...] = ()
+    compression_count: int = 0
+    wants_reply: bool = False
+
+
+class Delegated(Event):
+    """A sub-agent finished a task (Hermes: ``on_delegation``)."""
+
+    task: str = ""
+    result: str = ""
+    child_session: str = ""
+
+
+class SessionEnded(Event):
+    """A session is over (Hermes: ``on_session_end``). Its turns are already in the log."""
+
+    reason: str = ""
+    message_count: int = 0
+    messages: tuple[Message, ...] = ()
+
+
+class ToolCalled(Event):
+    """The model called a provider's writing tool (Hermes: ``handle_tool_call``)."""
+
+    provider: str
+    tool: str
+    arguments: dict[str, Any] = {}
+    wants_reply: bool = False
+
+
+AnyEvent: TypeAlias = (
+    SessionStarted
+    | TurnStarted
+    | TurnCompleted
+    | MemoryWritten
+    | SessionSwitched
+    | ContextCompressing
+    | Delegated
+    | SessionEnded
+    | ToolCalled
+)
+
+EVENT_TYPES: tuple[type[Event], ...] = (
+    SessionStarted,
+    TurnStarted,
+    TurnCompleted,
+    MemoryWritten,
+    SessionSwitched,
+    ContextCompressing,
+    Delegated,
+    SessionEnded,
+    ToolCalled,
+)
+
+
+class UnknownEvent(msgspec.Struct, frozen=True):
+    """An event of a type or version this release does not know: parked, never dropped.
+
+    Attributes:
+        type: the tag found on the wire.
+        version: the version found on the wire.
+        raw: the event's own msgpack bytes, untouched.
+    """
+
+    type: str
+    version: int
+    raw: bytes
+
+
+class Envelope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An event with everything the bus needs to order, scope and de-duplicate it.
+
+    Attributes:
+        id: 32 hex digits: a UUIDv7, or derived from an idempotency key.
+        key: the order key, ``session:<root>`` or ``store:<owner>:<store>``.
+        scope: who it belongs to.
+        session: where in the lineage it happened.
+        at: wall time of the event, milliseconds since the Unix epoch.
+        v: the event type's version.
+        trace: W3C traceparent, or empty.
+        event: what happened.
+    """
+
+    id: str
+    key: str
+    scope: Scope
+    session: SessionRef
+    at: int
+    v: int = 1
+    trace: str = ""
+    event: AnyEvent | UnknownEvent

@@ -1,0 +1,54 @@
+"""The one home of randomness: event ids, derived ids, digests and jitter."""
+
+import hashlib
+import random
+from collections.abc import Callable
+
+import uuid_utils
+
+NewId = Callable[[], str]
+"""Returns a fresh event id: 32 hex digits, sorted by time (UUID version 7)."""
+
+DIGEST_BYTES = 8
+
+
+def new_id() -> str:
+    """Return a fresh UUIDv7 as 32 hex digits."""
+    return str(uuid_utils.uuid7().hex)
+
+
+def derived_id(*parts: str | int) -> str:
+    """Return the event id that an idempotency key stands for.
+
+    The parts are length-prefixed, so that no two different keys read alike, and hashed into a
+    UUID of version 8 (RFC 9562: vendor-specific content).
+
+    Args:
+        parts: the idempotency key, for example ``("turn", session, epoch, ordinal, digest)``.
+
+    Returns:
+        32 hex digits, the same for the same parts on every machine and in every release.
+    """
+    hasher = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        data = str(part).encode("utf-8", "surrogatepass")
+        hasher.update(len(data).to_bytes(4, "big") + data)
+    raw = bytearray(hasher.digest())
+    raw[6] = (raw[6] & 0x0F) | 0x80
+    raw[8] = (raw[8] & 0x3F) | 0x80
+    return raw.hex()
+
+
+def digest(data: bytes) -> bytes:
+    """Return 8 bytes that stand for `data` where two payloads are compared (not for security)."""
+    return hashlib.blake2b(data, digest_size=DIGEST_BYTES).digest()
+
+
+def text_digest(text: str) -> str:
+    """Return `digest` of a text as 16 hex digits; used in idempotency keys and Redis key names."""
+    return digest(text.encode("utf-8", "surrogatepass")).hex()
+
+
+def new_rng() -> random.Random:
+    """Return a random generator for jitter, seeded by the operating system."""
+    return random.Random()  # noqa: S311  jitter needs no secrecy

@@ -1,0 +1,213 @@
+"""One frozen `Settings`: ``memorybus.toml``, then ``MEMORYBUS_*``, then arguments.
+
+The only module that reads the environment. Every default is written here, once.
+"""
+
+import difflib
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import platformdirs
+
+from memorybus.errors import ConfigError, UnknownSetting
+
+PREFIX = "MEMORYBUS_"
+FILE_NAME = "memorybus.toml"
+
+
+def _default_data_dir() -> Path:
+    return Path(platformdirs.user_data_dir("memorybus"))
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that can be configured. Sizes are bytes, times are seconds.
+
+    Attributes:
+        url: Redis of the log; empty means the embedded server's socket under `data_dir`.
+        jobs_url: Redis of the RQ jobs; empty means the same as `url`.
+        namespace: prefix of every Redis key.
+        partitions: number of streams the log is born with.
+        data_dir: where spools, the embedded server and local providers live.
+        agent: default agent identity.
+        user: default user.
+        workspace: default workspace.
+        platform: default platform.
+        providers: provider instances, in the order their recall is shown.
+        provider: one table per instance; ``kind`` names the provider, the rest are its options.
+        spool_max_bytes: how much unsent text one process may spool before `SpoolFull` (G10).
+        spool_keep: how long a sent row stays in the spool after Redis took it (G1).
+        spool_ballast: size of the file given up when the disk is full, so that the spool drains.
+        event_max_bytes: the largest encoded event (G10).
+        compress_min_bytes: events of at least this size are compressed in the log if that pays.
+        dedupe_window: how long an event id is remembered in the log.
+        dedupe_max_ids: how many event ids a partition remembers at most (per half window).
+        lease: how long a lane's lease lasts without renewal.
+        call_timeout: how long a provider call may take; must be shorter than `lease`.
+        batch: how many events a lane reads and commits at once.
+        attempts: how often a transient failure of one event is tried before it is parked.
+        recall_ttl: how long a warm result lives.
+        recall_budget: characters of a memory block.
+        recall_wait: how long a recall job waits for the session's last event to be applied.
+        recall_timeout: how long one recall job may run.
+        prefetch_deadline: how long `prefetch` may wait for Redis (G9).
+        crash_at: a named crash point to die at; for fault tests.
+    """
+
+    url: str = ""
+    jobs_url: str = ""
+    namespace: str = "mb"
+    partitions: int = 16
+    data_dir: Path = msgspec.field(default_factory=_default_data_dir)
+    agent: str = "default"
+    user: str = "default"
+    workspace: str = ""
+    platform: str = ""
+    providers: tuple[str, ...] = ("builtin", "holographic")
+    provider: dict[str, dict[str, Any]] = {}
+    spool_max_bytes: int = 1 << 30
+    spool_keep: float = 5.0
+    spool_ballast: int = 4 << 20
+    event_max_bytes: int = 1 << 20
+    compress_min_bytes: int = 512
+    dedupe_window: float = 86_400.0
+    dedupe_max_ids: int = 200_000
+    lease: float = 10.0
+    call_timeout: float = 8.0
+    batch: int = 500
+    attempts: int = 5
+    recall_ttl: float = 3_600.0
+    recall_budget: int = 2_000
+    recall_wait: float = 2.0
+    recall_timeout: float = 10.0
+    prefetch_deadline: float = 0.05
+    crash_at: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse values that contradict each other."""
+        if not 1 <= self.partitions <= 1024:
+            raise ConfigError(f"partitions must be 1 to 1024, not {self.partitions}")
+        if self.call_timeout >= self.lease:
+            raise ConfigError(
+                f"call_timeout ({self.call_timeout} s) must be shorter than lease "
+                f"({self.lease} s): a call that outlives its lease cannot be fenced"
+            )
+        if not self.namespace or any(c in self.namespace for c in "{}*?[] "):
+            raise ConfigError(f"namespace {self.namespace!r} must be a plain word")
+
+    @property
+    def socket_path(self) -> Path:
+        """The embedded server's unix socket."""
+        return self.data_dir / "redis" / "redis.sock"
+
+    @property
+    def redis_url(self) -> str:
+        """The Redis of the log: `url`, or the embedded server."""
+        return self.url or f"unix://{self.socket_path}"
+
+    @property
+    def redis_jobs_url(self) -> str:
+        """The Redis of the RQ jobs."""
+        return self.jobs_url or self.redis_url
+
+    @property
+    def spool_dir(self) -> Path:
+        """Where this host's spools lie."""
+        return self.data_dir / "spool"
+
+    def provider_home(self, name: str) -> Path:
+        """The directory of one provider instance's local state."""
+        return self.data_dir / "providers" / name
+
+    def provider_kind(self, name: str) -> str:
+        """The registered provider behind an instance name."""
+        return str(self.provider.get(name, {}).get("kind", name))
+
+    def provider_options(self, name: str) -> dict[str, Any]:
+        """The options of one instance, without its kind."""
+        return {k: v for k, v in self.provider.get(name, {}).items() if k != "kind"}
+
+
+FIELDS = tuple(f.name for f in msgspec.structs.fields(Settings))
+
+
+def load(
+    *,
+    environ: Mapping[str, str] | None = None,
+    directory: Path | None = None,
+    **overrides: Any,
+) -> Settings:
+    """Read the settings in order: file, environment, arguments; later ones win.
+
+    Args:
+        environ: the environment; the process's own if None.
+        directory: where ``memorybus.toml`` is looked for if ``MEMORYBUS_CONFIG`` names none;
+            the working directory if None.
+        overrides: settings by name; None counts as not given.
+
+    Raises:
+        UnknownSetting: a name nobody knows; the message names the nearest known one.
+        ConfigError: a value of the wrong type, or a file that cannot be read.
+    """
+    env = os.environ if environ is None else environ
+    values = _from_file(_config_path(env, directory or Path.cwd()))
+    values |= _from_environ(env)
+    given = {name: value for name, value in overrides.items() if value is not None}
+    _check_names(given, "argument")
+    return _convert(values | given)
+
+
+def _config_path(env: Mapping[str, str], directory: Path) -> Path | None:
+    named = env.get(PREFIX + "CONFIG")
+    if named:
+        return Path(named)
+    found = directory / FILE_NAME
+    return found if found.exists() else None
+
+
+def _from_file(path: Path | None) -> dict[str, Any]:
+    if path is None:
+        return {}
+    try:
+        values = tomllib.loads(path.read_text())
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"{path}: {error}") from error
+    _check_names(values, str(path))
+    return values
+
+
+def _from_environ(env: Mapping[str, str]) -> dict[str, Any]:
+    values: dict[str, Any] = {
+        name[len(PREFIX) :].lower(): value
+        for name, value in env.items()
+        if name.startswith(PREFIX) and name != PREFIX + "CONFIG"
+    }
+    _check_names(values, "environment")
+    if "providers" in values:
+        values["providers"] = [p.strip() for p in values["providers"].split(",") if p.strip()]
+    if "provider" in values:
+        raise ConfigError(f"{PREFIX}PROVIDER: provider tables can only stand in {FILE_NAME}")
+    return values
+
+
+def _check_names(values: Mapping[str, Any], source: str) -> None:
+    for name in values:
+        if name not in FIELDS:
+            near = difflib.get_close_matches(name, FIELDS, n=1, cutoff=0.0)
+            raise UnknownSetting(f"{source}: unknown setting {name!r}; did you mean {near[0]!r}?")
+
+
+def _convert(values: Mapping[str, Any]) -> Settings:
+    try:
+        return msgspec.convert(dict(values), Settings, strict=False, dec_hook=_decode)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"settings: {error}") from error
+
+
+def _decode(kind: type, value: Any) -> Any:
+    if kind is Path:
+        return Path(value).expanduser()
+    raise NotImplementedError(f"no setting of type {kind}")

@@ -1,0 +1,1 @@
+"""Thin surfaces over the bus: nothing below imports them."""

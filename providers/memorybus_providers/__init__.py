@@ -1,0 +1,1 @@
+"""Memory providers: the contract (`base`), the registry, the contract suite and the backends."""

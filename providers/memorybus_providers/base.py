@@ -1,0 +1,270 @@
+"""The contract of a memory provider: hooks, contexts, delivery classes.
+
+A provider instance is long-lived and serves every session of its lanes. Hooks carry the names of
+the Hermes ABC; each gets the event and an explicit context. A hook that is not overridden does
+nothing. Calls come from one thread at a time for writes; recall may run in another process on
+another instance.
+
+Errors decide what happens next (see `memorybus.errors`): `Transient` is tried again,
+`Unavailable` pauses the provider, `Permanent` and everything else parks the event's key.
+"""
+
+from abc import ABC
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Protocol
+
+import msgspec
+from memorybus.clock import SYSTEM, Clock
+from memorybus.events import (
+    ContextCompressing,
+    Delegated,
+    Event,
+    MemoryWritten,
+    Position,
+    Scope,
+    SessionEnded,
+    SessionRef,
+    SessionStarted,
+    SessionSwitched,
+    TurnCompleted,
+    TurnStarted,
+)
+from memorybus.testing import CrashPoint, no_crash
+
+Delivery = Literal["transactional", "keyed", "lookup", "blind"]
+"""How often an effect happens across crashes (G4).
+
+``transactional``: checkpoint and ledger commit in the provider's own transaction: once.
+``keyed``: the backend takes our event id as its key: once.
+``lookup``: an event in doubt is asked for by id before it is sent again: once.
+``blind``: at least once; at most one duplicate per crash.
+"""
+
+Placement = Literal["local", "shared"]
+"""``local``: state on one host (files, SQLite). ``shared``: reachable from any worker."""
+
+
+class Capabilities(msgspec.Struct, frozen=True):
+    """What a provider can do; the contract suite and the workers read it.
+
+    Attributes:
+        recall: `prefetch` can return something.
+        tools: `get_tool_schemas` is not empty.
+        handles: the event types whose hooks do something; others are counted as applied
+            without a call.
+    """
+
+    recall: bool = True
+    tools: bool = False
+    handles: frozenset[type[Event]] = frozenset()
+
+
+class ProviderConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """What an instance is made with.
+
+    Attributes:
+        name: the instance's name: its lanes, jobs and results are known by it.
+        home: a directory of its own for local state; the provider creates what it needs in it.
+        options: the instance's table in ``memorybus.toml``.
+        clock: time, injected.
+        crash: crash points, injected by fault tests.
+    """
+
+    name: str
+    home: Path
+    options: Mapping[str, Any] = {}
+    clock: Clock = SYSTEM
+    crash: CrashPoint = no_crash
+
+
+class HookContext(msgspec.Struct, frozen=True):
+    """What every write hook is told beside the event.
+
+    Attributes:
+        scope: who it belongs to.
+        session: the session and its place in the lineage.
+        event_id: the envelope's id; the idempotency key for backends that take one.
+        position: where in the log the event stands.
+        at: wall time of the event, milliseconds.
+        deadline: seconds this call may take before it is abandoned.
+    """
+
+    scope: Scope
+    session: SessionRef
+    event_id: str
+    position: Position
+    at: int
+    deadline: float
+
+
+class RecallScope(msgspec.Struct, frozen=True):
+    """Whose memories may be recalled. None means everyone's: only an operator may ask that."""
+
+    agent: str | None = "default"
+    user: str | None = "default"
+    workspace: str | None = None
+
+
+class RecallContext(msgspec.Struct, frozen=True):
+    """What a recall is told beside the query.
+
+    Attributes:
+        scope: whose memories; nothing outside it may be returned.
+        session: the asking session, or None.
+        budget: characters of text wanted at most; more is cut by the caller.
+        deadline: seconds until the answer is of no use.
+    """
+
+    scope: RecallScope
+    session: SessionRef | None = None
+    budget: int = 2_000
+    deadline: float = 5.0
+
+
+class Recollection(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One remembered thing, best first in a result.
+
+    Attributes:
+        text: verbatim, neither escaped nor cut.
+        session: where it comes from, empty if unknown.
+        at: when it was said or written, milliseconds; 0 if unknown.
+        speaker: who said it, empty if unknown.
+        score: larger is better; comparable within one provider only.
+    """
+
+    text: str
+    session: str = ""
+    at: int = 0
+    speaker: str = ""
+    score: float = 0.0
+
+
+class MemoryProvider(ABC):
+    """A memory backend behind the bus. Override what the backend has a use for."""
+
+    kind: ClassVar[str]
+    delivery: ClassVar[Delivery] = "blind"
+    placement: ClassVar[Placement] = "shared"
+    capabilities: ClassVar[Capabilities] = Capabilities()
+
+    def __init__(self, config: ProviderConfig) -> None:
+        """Keep the configuration; do no I/O before `open`."""
+        self.config = config
+
+    # -- life ---------------------------------------------------------------------------------
+
+    @classmethod
+    def is_available(cls, config: ProviderConfig) -> bool:
+        """Say without network access whether an instance could be opened."""
+        return True
+
+    def open(self) -> None:
+        """Open connections and files. Called once, from the thread that will call the hooks."""
+
+    def shutdown(self) -> None:
+        """Release everything. May never come; must be safe to call twice."""
+
+    def backup_paths(self) -> Sequence[Path]:
+        """Return the files and directories that hold this instance's state."""
+        return ()
+
+    @classmethod
+    def get_config_schema(cls) -> Sequence[Mapping[str, Any]]:
+        """Describe the options: dicts with ``key``, ``description``, ``default``, ``required``."""
+        return ()
+
+    def save_config(self, values: Mapping[str, Any]) -> None:
+        """Keep options given by a set-up dialogue in the instance's home, if it keeps any."""
+
+    # -- write hooks --------------------------------------------------------------------------
+
+    def initialize(self, event: SessionStarted, ctx: HookContext) -> None:
+        """A session began."""
+
+    def on_turn_start(self, event: TurnStarted, ctx: HookContext) -> None:
+        """The user has spoken."""
+
+    def sync_turn(self, event: TurnCompleted, ctx: HookContext) -> None:
+        """Remember a completed turn."""
+
+    def on_memory_write(self, event: MemoryWritten, ctx: HookContext) -> None:
+        """Mirror a write to the agent's memory or user store."""
+
+    def on_session_switch(self, event: SessionSwitched, ctx: HookContext) -> None:
+        """The conversation goes on in ``ctx.session``."""
+
+    def on_pre_compress(self, event: ContextCompressing, ctx: HookContext) -> str:
+        """Save what is about to leave the window; return text worth keeping in the summary."""
+        return ""
+
+    def on_delegation(self, event: Delegated, ctx: HookContext) -> None:
+        """Remember what a sub-agent did."""
+
+    def on_session_end(self, event: SessionEnded, ctx: HookContext) -> None:
+        """A session is over."""
+
+    # -- tools and recall ---------------------------------------------------------------------
+
+    def prefetch(self, query: str, ctx: RecallContext) -> Sequence[Recollection]:
+        """Return what is remembered for a query, best first, nothing outside ``ctx.scope``."""
+        return ()
+
+    def system_prompt_block(self) -> str:
+        """Return a static text for the system prompt: the same from turn to turn."""
+        return ""
+
+    def get_tool_schemas(self) -> Sequence[Mapping[str, Any]]:
+        """Return OpenAI function schemas of this provider's tools. Works before `open`."""
+        return ()
+
+    def handle_tool_call(
+        self, tool: str, arguments: Mapping[str, Any], ctx: HookContext
+    ) -> Mapping[str, Any]:
+        """Run a tool and return a JSON-able result."""
+        raise NotImplementedError(f"{self.kind} has no tool {tool!r}")
+
+
+class Fence(msgspec.Struct, frozen=True):
+    """The right to write to a lane: its name (``p07``) and the owner's epoch."""
+
+    lane: str
+    epoch: int
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """How far a lane has come in the provider's own store. ``entry`` "0-0" is the beginning."""
+
+    epoch: int
+    entry: str
+    n: int
+
+
+class Transaction(Protocol):
+    """One open transaction of a transactional provider."""
+
+    def applied(self, event_ids: Sequence[str]) -> frozenset[str]:
+        """Return those of `event_ids` that the ledger already holds."""
+        ...
+
+    def record(self, event_ids: Sequence[str], progress: Progress) -> None:
+        """Write the ids into the ledger and advance the lane; commits with everything else."""
+        ...
+
+
+class TransactionalProvider(MemoryProvider):
+    """A provider that commits its effects, a ledger of event ids and the checkpoint as one (G4)."""
+
+    delivery: ClassVar[Delivery] = "transactional"
+
+    def progress(self, lane: str) -> Progress | None:
+        """Return the lane's committed progress, or None if the store has never seen it."""
+        raise NotImplementedError
+
+    def transaction(self, fence: Fence) -> AbstractContextManager[Transaction]:
+        """Open a transaction, refused with `StaleEpoch` if the store knows a newer epoch (G5).
+
+        Hooks called inside take part in it. Leaving normally commits, an exception rolls back.
+        """
+        raise NotImplementedError

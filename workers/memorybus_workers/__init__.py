@@ -1,0 +1,1 @@
+"""Worker processes: lanes, leases, the applier, recall jobs."""

@@ -1,0 +1,1 @@
+"""RQ jobs: JSON arguments, an allow-list of callables."""
