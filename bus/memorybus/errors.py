@@ -95,11 +95,11 @@ class RecallError(MemoryBusError):
 
 
 class NoWorker(RecallError):
-    """No live worker serves recall jobs; start one with ``memorybus up`` or ``memorybus worker``."""
+    """No live worker serves recall jobs; ``memorybus up`` starts one."""
 
 
 class ProviderError(MemoryBusError):
-    """A memory provider failed. Providers raise its subclasses; anything else counts as Permanent."""
+    """A memory provider failed. Anything that is not one of these counts as Permanent."""
 
 
 class Transient(ProviderError):

@@ -72,7 +72,7 @@ class Event(
     volatile: ClassVar[bool] = False
 
 
-class SessionStarted(Event):
+class SessionStarted(Event, frozen=True, kw_only=True):
     """A session began (Hermes: ``initialize``)."""
 
     platform: str = ""
@@ -82,7 +82,7 @@ class SessionStarted(Event):
     reason: Reason = "start"
 
 
-class TurnStarted(Event):
+class TurnStarted(Event, frozen=True, kw_only=True):
     """The user has spoken (Hermes: ``on_turn_start``). Volatile: never archived."""
 
     volatile: ClassVar[bool] = True
@@ -90,7 +90,7 @@ class TurnStarted(Event):
     message: str = ""
 
 
-class TurnCompleted(Event):
+class TurnCompleted(Event, frozen=True, kw_only=True):
     """One exchange is over (Hermes: ``sync_turn``).
 
     Attributes:
@@ -116,7 +116,7 @@ class TurnCompleted(Event):
     tokens_out: int = 0
 
 
-class MemoryWritten(Event):
+class MemoryWritten(Event, frozen=True, kw_only=True):
     """The agent wrote to one of its two stores (Hermes: ``on_memory_write``).
 
     Attributes:
@@ -133,7 +133,7 @@ class MemoryWritten(Event):
     provenance: dict[str, str] = {}
 
 
-class SessionSwitched(Event):
+class SessionSwitched(Event, frozen=True, kw_only=True):
     """The conversation went on under another id or epoch (Hermes: ``on_session_switch``).
 
     The envelope's session is the new one.
@@ -146,7 +146,7 @@ class SessionSwitched(Event):
     rewound: bool = False
 
 
-class ContextCompressing(Event):
+class ContextCompressing(Event, frozen=True, kw_only=True):
     """Messages are about to leave the context window (Hermes: ``on_pre_compress``)."""
 
     messages: tuple[Message, ...] = ()
@@ -154,7 +154,7 @@ class ContextCompressing(Event):
     wants_reply: bool = False
 
 
-class Delegated(Event):
+class Delegated(Event, frozen=True, kw_only=True):
     """A sub-agent finished a task (Hermes: ``on_delegation``)."""
 
     task: str = ""
@@ -162,7 +162,7 @@ class Delegated(Event):
     child_session: str = ""
 
 
-class SessionEnded(Event):
+class SessionEnded(Event, frozen=True, kw_only=True):
     """A session is over (Hermes: ``on_session_end``). Its turns are already in the log."""
 
     reason: str = ""
@@ -170,7 +170,7 @@ class SessionEnded(Event):
     messages: tuple[Message, ...] = ()
 
 
-class ToolCalled(Event):
+class ToolCalled(Event, frozen=True, kw_only=True):
     """The model called a provider's writing tool (Hermes: ``handle_tool_call``)."""
 
     provider: str
