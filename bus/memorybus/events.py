@@ -179,7 +179,21 @@ class ToolCalled(Event, frozen=True, kw_only=True):
     wants_reply: bool = False
 
 
-AnyEvent: TypeAlias = (
+class UnknownEvent(Event, frozen=True, kw_only=True):
+    """An event of a type or version this release does not know: parked, never dropped.
+
+    Attributes:
+        name: the type tag found on the wire.
+        wire_version: the version found on the wire.
+        raw: the event's own msgpack bytes, untouched.
+    """
+
+    name: str
+    wire_version: int
+    raw: bytes
+
+
+KnownEvent: TypeAlias = (
     SessionStarted
     | TurnStarted
     | TurnCompleted
@@ -190,6 +204,7 @@ AnyEvent: TypeAlias = (
     | SessionEnded
     | ToolCalled
 )
+AnyEvent: TypeAlias = KnownEvent | UnknownEvent
 
 EVENT_TYPES: tuple[type[Event], ...] = (
     SessionStarted,
@@ -202,20 +217,6 @@ EVENT_TYPES: tuple[type[Event], ...] = (
     SessionEnded,
     ToolCalled,
 )
-
-
-class UnknownEvent(msgspec.Struct, frozen=True):
-    """An event of a type or version this release does not know: parked, never dropped.
-
-    Attributes:
-        type: the tag found on the wire.
-        version: the version found on the wire.
-        raw: the event's own msgpack bytes, untouched.
-    """
-
-    type: str
-    version: int
-    raw: bytes
 
 
 class Envelope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -239,4 +240,4 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     at: int
     v: int = 1
     trace: str = ""
-    event: AnyEvent | UnknownEvent
+    event: AnyEvent

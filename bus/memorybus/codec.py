@@ -1,0 +1,133 @@
+"""Envelopes to bytes and back: msgspec msgpack, zstd where it pays.
+
+A stored body is either a msgpack map (the envelope) or a zstd frame of one; the first byte tells
+them apart (a msgpack map never begins with 0x28, every zstd frame does: RFC 8878, 3.1.1).
+"""
+
+from collections.abc import Mapping
+from typing import cast
+
+import msgspec
+import zstandard
+
+from memorybus.errors import CorruptEnvelope
+from memorybus.events import EVENT_TYPES, AnyEvent, Envelope, Event, Scope, SessionRef, UnknownEvent
+from memorybus.upcasts import UPCASTS, Upcasts, upcast
+
+_ZSTD_FIRST_BYTE = 0x28
+_WORTH_IT = 0.9
+_LEVEL = 3
+_BOMB_LIMIT = 64 << 20
+"""No body is larger once unpacked; a frame that claims more is corrupt (G10)."""
+
+
+class _Head(msgspec.Struct, frozen=True, kw_only=True):
+    """An envelope with its event left undecoded: the slow way, for events of other versions."""
+
+    id: str
+    key: str
+    scope: Scope
+    session: SessionRef
+    at: int
+    v: int = 1
+    trace: str = ""
+    event: msgspec.Raw
+
+
+class Encoder:
+    """Writes envelopes. One per thread: the zstd context is not shared."""
+
+    def __init__(self, compress_min_bytes: int) -> None:
+        """Compress bodies of at least `compress_min_bytes` if that saves a tenth."""
+        self._minimum = compress_min_bytes
+        self._msgpack = msgspec.msgpack.Encoder()
+        self._zstd = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
+
+    def event(self, event: Event) -> bytes:
+        """Return an event's bytes; the payload digest is made of them.
+
+        Raises:
+            UnicodeEncodeError: a text holds a lone surrogate (`cleaning` replaces them).
+        """
+        return self._msgpack.encode(event)
+
+    def envelope(self, envelope: Envelope) -> bytes:
+        """Return an envelope's msgpack bytes."""
+        return self._msgpack.encode(envelope)
+
+    def pack(self, body: bytes) -> bytes:
+        """Return the body as it is stored in the log: compressed if that pays."""
+        if len(body) < self._minimum:
+            return body
+        packed = self._zstd.compress(body)
+        return packed if len(packed) < len(body) * _WORTH_IT else body
+
+
+class Decoder:
+    """Reads envelopes of every version. One per thread.
+
+    Args:
+        upcasts: the steps from old versions.
+        versions: event types by tag and the version this release writes; for tests.
+    """
+
+    def __init__(
+        self, upcasts: Upcasts = UPCASTS, versions: Mapping[str, type[Event]] | None = None
+    ) -> None:
+        """Prepare the typed decoders once."""
+        self._upcasts = upcasts
+        self._types = versions or {kind.__name__: kind for kind in EVENT_TYPES}
+        self._typed = msgspec.msgpack.Decoder(Envelope)
+        self._head = msgspec.msgpack.Decoder(_Head)
+        self._zstd = zstandard.ZstdDecompressor()
+
+    def decode(self, body: bytes) -> Envelope:
+        """Return the envelope in `body`; an event of the future comes as `UnknownEvent`.
+
+        Raises:
+            CorruptEnvelope: the bytes are not an envelope.
+        """
+        raw = self._unpacked(body)
+        try:
+            envelope = self._typed.decode(raw)
+        except msgspec.ValidationError:
+            return self._decode_slowly(raw)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise CorruptEnvelope(f"not an envelope: {error}") from error
+        if envelope.v == envelope.event.version:
+            return envelope
+        return self._decode_slowly(raw)
+
+    def _unpacked(self, body: bytes) -> bytes:
+        if not body or body[0] != _ZSTD_FIRST_BYTE:
+            return body
+        try:
+            return self._zstd.decompress(body, max_output_size=_BOMB_LIMIT)
+        except zstandard.ZstdError as error:
+            raise CorruptEnvelope(f"damaged zstd frame: {error}") from error
+
+    def _decode_slowly(self, raw: bytes) -> Envelope:
+        try:
+            head = self._head.decode(raw)
+            event = self._event(head)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise CorruptEnvelope(f"not an envelope: {error}") from error
+        return Envelope(
+            id=head.id,
+            key=head.key,
+            scope=head.scope,
+            session=head.session,
+            at=head.at,
+            v=head.v,
+            trace=head.trace,
+            event=event,
+        )
+
+    def _event(self, head: _Head) -> AnyEvent:
+        fields = msgspec.msgpack.decode(head.event, type=dict)
+        name = str(fields.pop("type", ""))
+        kind = self._types.get(name)
+        if kind is None or head.v > kind.version:
+            return UnknownEvent(name=name, wire_version=head.v, raw=bytes(head.event))
+        current = upcast(fields, name, head.v, kind.version, self._upcasts)
+        return cast(AnyEvent, msgspec.convert(current, kind))

@@ -1,0 +1,199 @@
+"""Every Redis key the bus writes, and which partition an order key belongs to.
+
+The only module in which a key is spelled. ``docs/redis-keys.md`` is generated from `TABLE`.
+All keys of one partition share the hash tag ``{pNN}``, hence a slot of Redis Cluster.
+"""
+
+import re
+import zlib
+
+import msgspec
+
+from memorybus.events import Scope, StoreName
+from memorybus.ids import text_digest
+
+
+def partition_of(key: str, partitions: int) -> int:
+    """Return the partition of an order key: CRC-32 of its UTF-8 bytes, modulo the count."""
+    return zlib.crc32(key.encode("utf-8", "surrogatepass")) % partitions
+
+
+def session_key(root: str) -> str:
+    """Return the order key of a lineage."""
+    return f"session:{root}"
+
+
+def store_key(store: StoreName, scope: Scope) -> str:
+    """Return the order key of a memory store: ``memory`` is the agent's, ``user`` the person's."""
+    owner = scope.user if store == "user" else scope.agent
+    return f"store:{owner}:{store}"
+
+
+def lane_name(partition: int) -> str:
+    """Return a lane's name within its provider, which is its partition's name: ``p07``."""
+    return f"p{partition:02d}"
+
+
+class KeyDoc(msgspec.Struct, frozen=True):
+    """One line of the key table: what a key is for, its type and whether it may live for ever."""
+
+    template: str
+    type: str
+    permanent: bool
+    meaning: str
+
+
+TABLE: tuple[KeyDoc, ...] = (
+    KeyDoc(
+        "{ns}:meta",
+        "hash",
+        True,
+        "Written once, at the log's birth: the number of partitions and the format.",
+    ),
+    KeyDoc(
+        "{ns}:providers",
+        "hash",
+        True,
+        "Provider instances by name: kind, delivery, placement, order of recall.",
+    ),
+    KeyDoc(
+        "{ns}:workers",
+        "hash",
+        True,
+        "Heartbeats of workers by id; an entry older than a minute is removed by any worker.",
+    ),
+    KeyDoc("{ns}:{pNN}:log", "stream", True, "The partition: `n` (dense number), `e` (envelope)."),
+    KeyDoc(
+        "{ns}:{pNN}:state",
+        "hash",
+        True,
+        "The partition's last dense number, counts of duplicates and conflicts, and when its "
+        "window of event ids began.",
+    ),
+    KeyDoc(
+        "{ns}:{pNN}:producers",
+        "hash",
+        True,
+        "Last sequence taken from each producer; a producer's field goes with its spool.",
+    ),
+    KeyDoc(
+        "{ns}:{pNN}:seen:new",
+        "hash",
+        True,
+        "Event ids of the running window and their payload digests (G2).",
+    ),
+    KeyDoc("{ns}:{pNN}:seen:old", "hash", True, "The window before; dropped when the next begins."),
+    KeyDoc(
+        "{ns}:{pNN}:lane:<provider>",
+        "hash",
+        True,
+        "A lane: epoch (only grows), checkpoint (entry, n), when it last moved, how many events "
+        "were parked.",
+    ),
+    KeyDoc(
+        "{ns}:{pNN}:lease:<provider>",
+        "string",
+        False,
+        "Who owns the lane now: `epoch:worker`. Expires unless renewed.",
+    ),
+    KeyDoc(
+        "{ns}:{pNN}:parked:<provider>",
+        "hash",
+        True,
+        "Order keys that wait behind a dead letter, with the last position put aside.",
+    ),
+    KeyDoc(
+        "{ns}:{pNN}:dead:<provider>",
+        "stream",
+        True,
+        "Dead letters and the later events of their keys, in order.",
+    ),
+    KeyDoc(
+        "{ns}:want:<session>",
+        "hash",
+        False,
+        "The newest recall a session asked for: generation, query, scope, positions.",
+    ),
+    KeyDoc(
+        "{ns}:warm:<session>",
+        "hash",
+        False,
+        "Warm results by provider, each with the generation it answers.",
+    ),
+)
+
+
+class Keys:
+    """The keys of one namespace."""
+
+    def __init__(self, namespace: str) -> None:
+        """Prefix every key with `namespace`."""
+        self.namespace = namespace
+        self.meta = f"{namespace}:meta"
+        self.providers = f"{namespace}:providers"
+        self.workers = f"{namespace}:workers"
+
+    def _partition(self, partition: int, rest: str) -> str:
+        return f"{self.namespace}:{{{lane_name(partition)}}}:{rest}"
+
+    def log(self, partition: int) -> str:
+        """Return the partition's stream."""
+        return self._partition(partition, "log")
+
+    def state(self, partition: int) -> str:
+        """Return the partition's counters."""
+        return self._partition(partition, "state")
+
+    def producers(self, partition: int) -> str:
+        """Return the last sequence of each producer."""
+        return self._partition(partition, "producers")
+
+    def seen(self, partition: int) -> tuple[str, str]:
+        """Return the running and the previous window of event ids."""
+        return self._partition(partition, "seen:new"), self._partition(partition, "seen:old")
+
+    def lane(self, partition: int, provider: str) -> str:
+        """Return a lane's epoch and checkpoint."""
+        return self._partition(partition, f"lane:{provider}")
+
+    def lease(self, partition: int, provider: str) -> str:
+        """Return a lane's lease."""
+        return self._partition(partition, f"lease:{provider}")
+
+    def parked(self, partition: int, provider: str) -> str:
+        """Return a lane's parked order keys."""
+        return self._partition(partition, f"parked:{provider}")
+
+    def dead(self, partition: int, provider: str) -> str:
+        """Return a lane's dead letters."""
+        return self._partition(partition, f"dead:{provider}")
+
+    def want(self, slot: str) -> str:
+        """Return what a session's recall slot asked for last."""
+        return f"{self.namespace}:want:{slot}"
+
+    def warm(self, slot: str) -> str:
+        """Return a session's warm results."""
+        return f"{self.namespace}:warm:{slot}"
+
+
+def recall_slot(scope: Scope, session: str) -> str:
+    """Return the name of a session's recall slot.
+
+    A digest, because ids may hold any character; it covers the scope, so that equal session ids of
+    two users never meet.
+    """
+    parts = (scope.agent, scope.user, scope.workspace, session)
+    return text_digest("\x00".join(f"{len(part)}:{part}" for part in parts))
+
+
+def is_permanent(key: str, namespace: str) -> bool:
+    """Say whether a key may live without a time to live (the leak check of the tests asks)."""
+    return any(_pattern(doc, namespace).fullmatch(key) for doc in TABLE if doc.permanent)
+
+
+def _pattern(doc: KeyDoc, namespace: str) -> re.Pattern[str]:
+    template = re.escape(doc.template)
+    template = template.replace(re.escape("{ns}"), re.escape(namespace))
+    template = template.replace(re.escape("{pNN}"), r"\{p\d{2,}\}")
+    return re.compile(template.replace(re.escape("<provider>"), ".+"))
