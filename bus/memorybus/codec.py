@@ -130,4 +130,4 @@ class Decoder:
         if kind is None or head.v > kind.version:
             return UnknownEvent(name=name, wire_version=head.v, raw=bytes(head.event))
         current = upcast(fields, name, head.v, kind.version, self._upcasts)
-        return cast(AnyEvent, msgspec.convert(current, kind))
+        return cast("AnyEvent", msgspec.convert(current, kind))

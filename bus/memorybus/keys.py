@@ -109,13 +109,13 @@ TABLE: tuple[KeyDoc, ...] = (
         "Dead letters and the later events of their keys, in order.",
     ),
     KeyDoc(
-        "{ns}:want:<session>",
+        "{ns}:want:{<session>}",
         "hash",
         False,
         "The newest recall a session asked for: generation, query, scope, positions.",
     ),
     KeyDoc(
-        "{ns}:warm:<session>",
+        "{ns}:warm:{<session>}",
         "hash",
         False,
         "Warm results by provider, each with the generation it answers.",
@@ -170,11 +170,11 @@ class Keys:
 
     def want(self, slot: str) -> str:
         """Return what a session's recall slot asked for last."""
-        return f"{self.namespace}:want:{slot}"
+        return f"{self.namespace}:want:{{{slot}}}"
 
     def warm(self, slot: str) -> str:
         """Return a session's warm results."""
-        return f"{self.namespace}:warm:{slot}"
+        return f"{self.namespace}:warm:{{{slot}}}"
 
 
 def recall_slot(scope: Scope, session: str) -> str:

@@ -4,11 +4,14 @@ The only module that reads the environment. Every default is written here, once.
 """
 
 import difflib
+import math
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 import platformdirs
@@ -17,6 +20,8 @@ from memorybus.errors import ConfigError, UnknownSetting
 
 PREFIX = "MEMORYBUS_"
 FILE_NAME = "memorybus.toml"
+
+_WORD = re.compile(r"[\w.-]+")
 
 
 def _default_data_dir() -> Path:
@@ -87,15 +92,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     crash_at: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse values that contradict each other."""
+        """Refuse values that cannot be, or contradict each other."""
         if not 1 <= self.partitions <= 1024:
             raise ConfigError(f"partitions must be 1 to 1024, not {self.partitions}")
+        _check_numbers(self)
         if self.call_timeout >= self.lease:
             raise ConfigError(
                 f"call_timeout ({self.call_timeout} s) must be shorter than lease "
                 f"({self.lease} s): a call that outlives its lease cannot be fenced"
             )
-        if not self.namespace or any(c in self.namespace for c in "{}*?[] "):
+        if not self.namespace or not _WORD.fullmatch(self.namespace):
             raise ConfigError(f"namespace {self.namespace!r} must be a plain word")
 
     @property
@@ -106,7 +112,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def redis_url(self) -> str:
         """The Redis of the log: `url`, or the embedded server."""
-        return self.url or f"unix://{self.socket_path}"
+        return self.url or f"unix://{quote(str(self.socket_path.absolute()))}"
 
     @property
     def redis_jobs_url(self) -> str:
@@ -129,6 +135,27 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def provider_options(self, name: str) -> dict[str, Any]:
         """The options of one instance, without its kind."""
         return {k: v for k, v in self.provider.get(name, {}).items() if k != "kind"}
+
+
+_MAY_BE_ZERO = frozenset(
+    (
+        "compress_min_bytes",
+        "prefetch_deadline",
+        "recall_budget",
+        "recall_wait",
+        "spool_ballast",
+        "spool_keep",
+    )
+)
+
+
+def _check_numbers(settings: Settings) -> None:
+    for name in FIELDS:
+        value = getattr(settings, name)
+        if isinstance(value, int | float):
+            possible = value >= 0 if name in _MAY_BE_ZERO else value > 0
+            if not (possible and math.isfinite(value)):
+                raise ConfigError(f"{name} must be a positive number, not {value}")
 
 
 FIELDS = tuple(f.name for f in msgspec.structs.fields(Settings))
@@ -189,8 +216,33 @@ def _from_environ(env: Mapping[str, str]) -> dict[str, Any]:
     if "providers" in values:
         values["providers"] = [p.strip() for p in values["providers"].split(",") if p.strip()]
     if "provider" in values:
-        raise ConfigError(f"{PREFIX}PROVIDER: provider tables can only stand in {FILE_NAME}")
+        values["provider"] = _tables(values["provider"])
     return values
+
+
+def _tables(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        raise ConfigError(f"{PREFIX}PROVIDER must be a JSON object of tables: {error}") from error
+
+
+def to_environ(settings: Settings, base: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the environment in which `load` gives these settings again: for child processes.
+
+    Args:
+        settings: what the child shall find.
+        base: the rest of its environment; this process's own if None.
+    """
+    env = os.environ if base is None else base
+    kept = {name: value for name, value in env.items() if not name.startswith(PREFIX)}
+    return kept | {PREFIX + name.upper(): _spelled(getattr(settings, name)) for name in FIELDS}
+
+
+def _spelled(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ",".join(value)
+    return msgspec.json.encode(value).decode() if isinstance(value, dict) else str(value)
 
 
 def _check_names(values: Mapping[str, Any], source: str) -> None:
@@ -209,5 +261,7 @@ def _convert(values: Mapping[str, Any]) -> Settings:
 
 def _decode(kind: type, value: Any) -> Any:
     if kind is Path:
-        return Path(value).expanduser()
+        if not str(value):
+            raise ConfigError("data_dir is empty: leave it out, or name a directory")
+        return Path(value).expanduser().absolute()
     raise NotImplementedError(f"no setting of type {kind}")

@@ -205,6 +205,13 @@ class MemoryProvider(ABC):
     def on_session_end(self, event: SessionEnded, ctx: HookContext) -> None:
         """A session is over."""
 
+    def knows(self, event_id: str, ctx: HookContext) -> bool:
+        """Say whether the backend holds an event already (delivery ``lookup``, G4).
+
+        Asked for the event that a crash left in doubt, before it is sent again.
+        """
+        raise NotImplementedError(f"{self.kind} is of delivery `lookup` and must define knows()")
+
     # -- tools and recall ---------------------------------------------------------------------
 
     def prefetch(self, query: str, ctx: RecallContext) -> Sequence[Recollection]:

@@ -1,0 +1,24 @@
+# A memorybus worker (or any other command: `docker run memorybus:0.1.0 status`).
+# Settings come from MEMORYBUS_* at run time; nothing secret is built in.
+
+FROM python:3.12-slim AS build
+WORKDIR /src
+COPY pyproject.toml README.md ./
+COPY bus bus
+COPY workers workers
+COPY providers providers
+RUN python -m venv /opt/memorybus \
+ && /opt/memorybus/bin/pip install --no-cache-dir .
+
+FROM python:3.12-slim
+RUN useradd --uid 10001 --no-create-home --shell /usr/sbin/nologin memorybus \
+ && install -d -o memorybus -g memorybus -m 0700 /data
+COPY --from=build /opt/memorybus /opt/memorybus
+ENV PATH=/opt/memorybus/bin:$PATH \
+    PYTHONUNBUFFERED=1 \
+    MEMORYBUS_DATA_DIR=/data
+WORKDIR /data
+VOLUME /data
+USER memorybus
+ENTRYPOINT ["memorybus"]
+CMD ["worker"]

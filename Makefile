@@ -1,0 +1,77 @@
+# memorybus. Python 3.11 or later and make are all it takes; `make` alone lists the targets.
+# Works with GNU make 3.81 (macOS). All paths are relative, so the directory may have spaces.
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help demo setup check format test faults bench bench-recall clean
+
+VENV := .venv
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip --disable-pip-version-check install --quiet
+PYTHONS := $(PYTHON) python3.13 python3.12 python3.11 python3 python
+SOURCES := bus workers providers tests bench
+# Two processes: the tests wait more than they compute, and each process has a server of its own.
+WORKERS ?= 2
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
+
+demo: $(VENV)/.installed ## see the whole system work: events in, two providers, recall out
+	@$(VENV)/bin/memorybus demo
+
+setup: $(VENV)/.installed-dev ## make .venv with everything for development
+
+check: $(VENV)/.installed-dev ## format, lint, types, boundaries, spelling
+	$(PY) -m ruff format --check .
+	$(PY) -m ruff check .
+	$(PY) -m mypy
+	$(VENV)/bin/lint-imports
+	$(PY) -m codespell_lib $(SOURCES) docs README.md CONTRIBUTING.md CHANGELOG.md Makefile \
+	  --skip 'bench/out,tests/golden,*.jsonl' --ignore-words-list curren
+
+format: $(VENV)/.installed-dev ## write the code as `make check` wants it
+	$(PY) -m ruff format .
+	$(PY) -m ruff check --fix .
+
+test: $(VENV)/.installed-dev ## all tests but the long fault runs
+	$(PY) -m pytest -n $(WORKERS) -m 'not fault'
+
+faults: $(VENV)/.installed-dev ## the long runs that kill real processes
+	$(PY) -m pytest -m fault --timeout=600
+
+bench: $(VENV)/.installed-dev ## the benchmark table; QUICK=1 for the short form
+	$(PY) bench/run.py $(if $(QUICK),--quick)
+
+bench-recall: $(VENV)/.installed-dev ## how much of the evidence recall finds
+	$(PY) bench/recall.py
+
+clean: ## remove the environment and everything generated
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis \
+	  .coverage dist build bench/out
+	find $(SOURCES) -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamps are newer than pyproject.toml when nothing has to be installed.
+$(VENV)/.installed: pyproject.toml $(PY)
+	@echo 'installing memorybus into $(VENV) …'
+	@$(PIP) -e .
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml $(PY)
+	@echo 'installing memorybus and its tools into $(VENV) …'
+	@$(PIP) -e '.[dev]'
+	@touch $(VENV)/.installed $@
+
+# A name on PATH may be a shim that runs nothing, so each is asked for its version.
+$(PY):
+	@for python in $(PYTHONS); do \
+	  if "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then \
+	    echo "making $(VENV) with $$python …"; \
+	    "$$python" -m venv --clear $(VENV) && exit 0; \
+	    rm -rf $(VENV); \
+	    echo "$$python cannot make $(VENV): see above, or choose another: make PYTHON=…" >&2; \
+	    exit 1; \
+	  fi; \
+	done; \
+	echo 'memorybus needs Python 3.11 or later, and none was found on PATH.' >&2; \
+	echo 'Install one (https://www.python.org/downloads/), or name it: make PYTHON=/path/to/python' >&2; \
+	exit 1

@@ -1,0 +1,138 @@
+"""What is taken out of texts and messages before an event is written.
+
+Recall that the bus injected must never be remembered as if somebody had said it, and what cannot
+be written down must not stop an event:
+
+- Fenced recall is scrubbed from every text (`scrubber`).
+- Keys that begin with an underscore and ``api_content`` go, at every depth: hosts keep their own
+  marks there, and the bytes they sent to the model with the recall inside.
+- A lone surrogate cannot be encoded as UTF-8, and NUL cannot be stored by PostgreSQL or passed
+  through C strings: each becomes U+FFFD, which shows that something was there.
+
+Everything else is kept as it came, unknown fields included.
+"""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+from memorybus.errors import InvalidEvent
+from memorybus.events import Message
+from memorybus.scrubber import scrub
+
+MAX_DEPTH = 64
+"""Containers within containers in one message; more is refused (G10)."""
+
+_LEAST, _GREATEST = -(1 << 63), (1 << 64) - 1
+"""The integers that msgpack can hold."""
+
+_KEY_SHOWN = 40
+"""Characters of a key that an error shows."""
+
+_UNWRITABLE = re.compile("[\x00\ud800-\udfff]")
+
+_Path: TypeAlias = "tuple[_Path, str | int] | None"
+"""Where a value stands, innermost first; spelled out only for an error."""
+
+
+def clean_text(text: str) -> str:
+    """Return a text as it is remembered: without fenced recall, fit to be encoded as UTF-8.
+
+    A clean text is returned as it is. Cleaning twice changes nothing.
+    """
+    if "\x00" in text or not (text.isascii() or _encodes(text)):
+        text = _UNWRITABLE.sub("\ufffd", text)
+    return scrub(text) if "<" in text else text
+
+
+def _encodes(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def clean_messages(messages: Sequence[Mapping[str, Any]]) -> tuple[Message, ...]:
+    """Return chat messages as they are written into an event.
+
+    Every text in them is cleaned, in contents, in lists of parts and in arguments of tools alike.
+
+    Raises:
+        InvalidEvent: a message is no mapping, or something in it is not JSON; the message names
+            the path, for example ``messages[0].content[2].image``.
+    """
+    return tuple([_message(message, (None, number)) for number, message in enumerate(messages)])
+
+
+def _message(message: object, path: _Path) -> Message:
+    if not isinstance(message, Mapping):
+        name = type(message).__name__
+        raise InvalidEvent(f"{_spelled(path)} must be a mapping with string keys, not a {name}")
+    return _mapping(message, path, MAX_DEPTH)
+
+
+def _mapping(value: Mapping[Any, Any], path: _Path, depth: int) -> Message:
+    kept: Message = {}
+    for key, inner in value.items():
+        if not isinstance(key, str):
+            raise InvalidEvent(
+                f"{_spelled(path)}: keys must be strings, not a {type(key).__name__}"
+            )
+        if key[:1] == "_" or key == "api_content":
+            continue
+        if type(inner) is str:
+            inner = clean_text(inner)  # noqa: PLW2901  the common case, kept short
+        elif inner is not None:
+            inner = _value(inner, (path, key), depth)  # noqa: PLW2901
+        kept[clean_text(str.__str__(key))] = inner
+    return kept
+
+
+def _value(value: object, path: _Path, depth: int) -> Any:
+    if isinstance(value, str):
+        return clean_text(str.__str__(value))
+    if isinstance(value, Mapping | list | tuple):
+        return _container(value, path, depth - 1)
+    if value is None or isinstance(value, bool):
+        return value
+    return _number(value, path)
+
+
+def _container(
+    value: Mapping[Any, Any] | list[Any] | tuple[Any, ...], path: _Path, depth: int
+) -> Any:
+    if depth <= 0:
+        raise InvalidEvent(f"{_spelled(path)} lies deeper than {MAX_DEPTH} levels; flatten it")
+    if isinstance(value, Mapping):
+        return _mapping(value, path, depth)
+    return [_value(inner, (path, number), depth) for number, inner in enumerate(value)]
+
+
+def _number(value: object, path: _Path) -> int | float:
+    """Return a number as a plain one: subclasses, as numpy has them, cannot be encoded."""
+    if isinstance(value, int) and _LEAST <= value <= _GREATEST:
+        return int(value)
+    if isinstance(value, float) and math.isfinite(value):
+        return float(value)
+    raise InvalidEvent(
+        f"{_spelled(path)} cannot be written as JSON: {_kind(value)}; "
+        "convert it to text, a number, a list or a mapping first"
+    )
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, float):
+        return f"the number {value}"
+    if isinstance(value, int):
+        return "an integer of more than 64 bits"
+    return f"a {type(value).__name__}"
+
+
+def _spelled(path: _Path) -> str:
+    steps: list[str] = []
+    while path is not None:
+        path, step = path
+        steps.append(f"[{step}]" if isinstance(step, int) else f".{step[:_KEY_SHOWN]}")
+    return "messages" + "".join(reversed(steps))

@@ -1,0 +1,311 @@
+"""The facade an agent holds: `MemoryBus`, its sessions, and a thin async form of it."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import random
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from memorybus import lineage
+from memorybus.clock import SYSTEM, Clock
+from memorybus.errors import InvalidEvent
+from memorybus.events import AnyEvent, Scope, SessionRef, SessionStarted
+from memorybus.flusher import Ask
+from memorybus.ids import NewId, new_id, new_rng
+from memorybus.publisher import Level, Publisher, Receipt
+from memorybus.recall import WarmCache
+from memorybus.recall_live import Recall, recall_now
+from memorybus.session import Session
+from memorybus.sessions import HostSessions
+from memorybus.settings import Settings, load
+from memorybus.testing import crash_points
+
+_CLOSING = 2.0
+"""Seconds that the end of a process waits for Redis; what is unsent then stays spooled."""
+
+_MAX_ID = 512
+
+
+class MemoryBus:
+    """The bus as an agent sees it. Safe to call from any thread, and after a fork.
+
+    Attributes:
+        settings: see `Settings`.
+        sessions: what this host knows of sessions.
+        warm: the warm cache.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        clock: Clock = SYSTEM,
+        new_id: NewId = new_id,
+        rng: random.Random | None = None,
+    ) -> None:
+        """Use `connect`; this form injects time, ids and randomness."""
+        self.settings = settings
+        self.new_id = new_id
+        self._clock = clock
+        self._publisher = Publisher(
+            settings, clock, new_id, rng or new_rng(), crash_points(settings.crash_at)
+        )
+        self.sessions = HostSessions(settings.data_dir / "sessions.db")
+        self.warm = WarmCache(settings)
+        atexit.register(self.close)
+
+    @classmethod
+    def connect(cls, target: Settings | str | None = None) -> MemoryBus:
+        """Open the local spool; Redis is connected in the background, and may be down (G9).
+
+        Args:
+            target: settings, or the URL of a Redis, or None for the configured one (without
+                configuration: the embedded server that ``memorybus up`` runs).
+
+        Raises:
+            ConfigError: a setting is wrong.
+            SpoolError: nothing can be written under `data_dir`.
+        """
+        return cls(target if isinstance(target, Settings) else load(url=target))
+
+    def session(
+        self,
+        session_id: str | None = None,
+        *,
+        agent: str | None = None,
+        user: str | None = None,
+        workspace: str | None = None,
+        platform: str | None = None,
+        title: str = "",
+        warm: bool = True,
+        at: int | None = None,
+    ) -> Session:
+        """Start a session, or go on with one that this host knows.
+
+        Args:
+            session_id: its id; a new one if None.
+            agent: the agent's identity; the setting's default if None, as the next three.
+            user: the person.
+            workspace: the project or team.
+            platform: where the conversation happens.
+            title: what it is about, if known; also the first thing to recall for it.
+            warm: ask for memories at once, so that the first turn has some.
+            at: when it began, milliseconds; now if None.
+
+        Raises:
+            InvalidEvent: an id that is empty, too long or not Unicode.
+        """
+        scope = self._scope(agent, user, workspace, platform)
+        session_id = _checked("session_id", self.new_id() if session_id is None else session_id)
+        known = self.sessions.get(scope, session_id)
+        session = (
+            Session(self, scope, known) if known else self._begun(scope, session_id, title, at)
+        )
+        if warm and title:
+            session.queue_prefetch(title)
+        return session
+
+    def _begun(self, scope: Scope, session_id: str, title: str, at: int | None) -> Session:
+        session = Session(self, scope, lineage.start(session_id))
+        event = SessionStarted(platform=scope.platform, title=title)
+        session.publish(event, session.event_id("start"), at)
+        self.sessions.put(scope, session.ref)
+        return session
+
+    def _scope(
+        self, agent: str | None, user: str | None, workspace: str | None, platform: str | None
+    ) -> Scope:
+        defaults = self.settings
+        return Scope(
+            agent=_checked("agent", defaults.agent if agent is None else agent),
+            user=_checked("user", defaults.user if user is None else user),
+            workspace=defaults.workspace if workspace is None else workspace,
+            platform=defaults.platform if platform is None else platform,
+        )
+
+    def adopt(self, scope: Scope, ref: SessionRef, *, warm_from: str = "") -> Session:
+        """Return a session whose place in the lineage is known, and remember the place."""
+        _checked("session_id", ref.id)
+        self.sessions.put(scope, ref)
+        return Session(self, scope, ref, warm_from=warm_from)
+
+    def publish(
+        self,
+        event: AnyEvent,
+        *,
+        key: str,
+        scope: Scope,
+        session: SessionRef,
+        event_id: str = "",
+        at: int | None = None,
+        trace: str = "",
+        durable: bool = False,
+    ) -> Receipt:
+        """Publish an event as it is; `Session` has a method for each kind.
+
+        Raises:
+            InvalidEvent, EventTooLarge, SpoolFull: see `Publisher.publish`.
+        """
+        return self._publisher.publish(
+            event,
+            event_id=event_id or self.new_id(),
+            key=key,
+            scope=scope,
+            session=session,
+            at=self._clock.now_ms() if at is None else at,
+            trace=trace,
+            durable=durable,
+        )
+
+    def ask(self, ask: Ask) -> None:
+        """Ask for a recall after what was published so far."""
+        self._publisher.ask(ask)
+
+    @property
+    def last_sequence(self) -> int:
+        """The sequence of the last event this process published."""
+        return self._publisher.spool.last
+
+    @property
+    def problem(self) -> str:
+        """Why events are not going out now; "" while they are."""
+        return self._publisher.flusher.problem
+
+    def flush(self, level: Level = "logged", timeout: float = 10.0) -> bool:
+        """Wait until everything published so far is as safe as `level` says (G1).
+
+        Returns:
+            False if it is not after `timeout` seconds (`problem` says why); nothing is lost then.
+        """
+        return self._publisher.flush(level, timeout)
+
+    def recall(
+        self,
+        question: str,
+        *,
+        agent: str | None = None,
+        user: str | None = None,
+        session: str | None = None,
+        providers: Sequence[str] | None = None,
+        budget: int | None = None,
+        timeout: float = 10.0,
+    ) -> Recall:
+        """Ask the workers now and wait for their answers; for people and tools, not for a turn.
+
+        Args:
+            question: what to recall.
+            agent: only this agent's memories; everyone's if None.
+            user: only this person's; everyone's if None.
+            session: on behalf of this session.
+            providers: only these; all that recall if None.
+            budget: characters of the block; the setting's if None.
+            timeout: seconds to wait at most.
+
+        Raises:
+            NoWorker: nobody serves recalls.
+            LogUnavailable: Redis is away.
+        """
+        return recall_now(
+            self.settings,
+            self._clock,
+            question,
+            agent=agent,
+            user=user,
+            session=session,
+            providers=providers,
+            budget=self.settings.recall_budget if budget is None else budget,
+            timeout=timeout,
+        )
+
+    def close(self, timeout: float = _CLOSING) -> None:
+        """Send what can be sent within `timeout` seconds; the rest stays spooled, not lost."""
+        atexit.unregister(self.close)
+        self._publisher.close(timeout)
+        self.sessions.close()
+        self.warm.close()
+
+    def __enter__(self) -> Self:
+        """Return the bus."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close the bus."""
+        self.close()
+
+
+def _checked(what: str, value: str) -> str:
+    if not value or len(value) > _MAX_ID or "\x00" in value:
+        raise InvalidEvent(f"{what}: {value[:40]!r} must have 1 to {_MAX_ID} characters, no NUL")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidEvent(f"{what}: {value[:40]!r} is not Unicode text") from error
+    return value
+
+
+class AsyncMemoryBus:
+    """`MemoryBus` for asyncio: the same methods, each run on a thread.
+
+    ``async with AsyncMemoryBus.connect() as bus: session = await bus.session("s")``
+    """
+
+    def __init__(self, bus: MemoryBus) -> None:
+        """Wrap a bus; `close` closes it."""
+        self._bus = bus
+
+    @classmethod
+    def connect(cls, target: Settings | str | None = None) -> AsyncMemoryBus:
+        """See `MemoryBus.connect`."""
+        return cls(MemoryBus.connect(target))
+
+    async def session(self, session_id: str | None = None, **options: Any) -> AsyncSession:
+        """See `MemoryBus.session`."""
+        return AsyncSession(await asyncio.to_thread(self._bus.session, session_id, **options))
+
+    async def flush(self, level: Level = "logged", timeout: float = 10.0) -> bool:
+        """See `MemoryBus.flush`."""
+        return await asyncio.to_thread(self._bus.flush, level, timeout)
+
+    async def recall(self, question: str, **options: Any) -> Recall:
+        """See `MemoryBus.recall`."""
+        return await asyncio.to_thread(self._bus.recall, question, **options)
+
+    async def close(self) -> None:
+        """See `MemoryBus.close`."""
+        await asyncio.to_thread(self._bus.close)
+
+    async def __aenter__(self) -> Self:
+        """Return the bus."""
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        """Close the bus."""
+        await self.close()
+
+
+class AsyncSession:
+    """A `Session` for asyncio: every method of it, awaited."""
+
+    def __init__(self, session: Session) -> None:
+        """Wrap a session."""
+        self.sync = session
+
+    def __getattr__(self, name: str) -> Any:
+        """Return the session's method, run on a thread; sessions come back wrapped."""
+        method = getattr(self.sync, name)
+        if not callable(method):
+            return method
+
+        async def call(*args: Any, **options: Any) -> Any:
+            result = await asyncio.to_thread(method, *args, **options)
+            return AsyncSession(result) if isinstance(result, Session) else result
+
+        return call

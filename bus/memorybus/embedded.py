@@ -1,0 +1,283 @@
+"""A Redis server of our own, on a unix socket in the data directory.
+
+There is one server per data directory, by a kernel lock that the server process itself inherits:
+it is held for as long as the server lives, whoever started it, and is gone when the server is
+killed. A socket file left behind by a killed server is therefore harmless, and a lost one never
+leads to a second server on the same files.
+"""
+
+import fcntl
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import msgspec
+
+from memorybus.clock import SYSTEM, Clock
+from memorybus.errors import ServerFailed
+from memorybus.server_binary import ServerBinary, find_server_binary
+from memorybus.server_files import (
+    LOG_MAX,
+    TAIL_LINES,
+    check_data_format,
+    check_socket_path,
+    explain,
+    server_arguments,
+)
+from memorybus.settings import Settings
+
+START_TIMEOUT = 30.0
+STOP_TIMEOUT = 10.0
+KILL_TIMEOUT = 5.0
+ANSWER_TIMEOUT = 1.0
+"""How long one PING may take; it is asked again until START_TIMEOUT."""
+
+POLL = 0.01
+
+
+class Started(msgspec.Struct, frozen=True):
+    """A server that answers.
+
+    Attributes:
+        adopted: it ran already, so that `EmbeddedRedis.stop` leaves it alone.
+        version: its release; for Valkey, Valkey's own.
+        pid: its process.
+    """
+
+    adopted: bool
+    version: str
+    pid: int
+
+
+class _Silence(msgspec.Struct, frozen=True):
+    """No proper answer: why, and whether the server is at least loading its data."""
+
+    why: str
+    loading: bool = False
+
+
+class EmbeddedRedis:
+    """Starts, adopts and stops the server behind ``settings.socket_path``.
+
+    Acknowledged writes survive the death of any process, and all but about the last second
+    survives a power cut (append-only file, synced every second); nothing is ever evicted (G1).
+
+    The server leads a session of its own: Ctrl-C does not reach it, and it outlives its starter
+    unless `stop` is called. As a context manager it is started on entry and stopped on exit.
+
+    Args:
+        settings: `socket_path` says where; everything else of the server lies beside the socket.
+        clock: time, injected.
+        find: returns the server to start.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        clock: Clock = SYSTEM,
+        find: Callable[[], ServerBinary] = find_server_binary,
+    ) -> None:
+        """Remember where the server lives; do nothing yet."""
+        self.socket = settings.socket_path.absolute()
+        self.directory = self.socket.parent
+        self.log_path = self.directory / "redis.log"
+        self._clock = clock
+        self._find = find
+        self._child: subprocess.Popen[bytes] | None = None
+        self._child_answered = False
+        self._log_begin = 0
+
+    def __enter__(self) -> Self:
+        """Start or adopt the server."""
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop the server if it was started here."""
+        self.stop()
+
+    def start(self, timeout: float = START_TIMEOUT) -> Started:
+        """Make sure that a server answers: adopt the one that runs, else start one.
+
+        However many processes call this at once, one server is started and the others adopt it.
+        A server started here that has died since is started again.
+
+        Args:
+            timeout: seconds of silence after which the server counts as failed; while it loads
+                its data it is not silent.
+
+        Raises:
+            ConfigError: the socket's path is too long for this system.
+            NoServerBinary: no server runs and none is installed.
+            ServerFailed: the server ended at once or never answered; carries its log's tail.
+        """
+        check_socket_path(self.socket)
+        self._make_directory()
+        try:
+            return self._await_answer(timeout, on_silence=self._start_if_free)
+        except BaseException:
+            self.stop()
+            raise
+
+    def wait_ready(self, timeout: float = START_TIMEOUT) -> Started:
+        """Wait for the server to answer, without starting one.
+
+        Raises:
+            ServerFailed: it ended, or stayed silent for `timeout` seconds.
+        """
+        return self._await_answer(timeout, on_silence=lambda: None)
+
+    def stop(self, timeout: float = STOP_TIMEOUT) -> None:
+        """Stop the server if it was started here; it syncs its file first. Safe to call twice.
+
+        Args:
+            timeout: seconds after which it is killed; what it acknowledged is kept even then.
+        """
+        child, self._child = self._child, None
+        if child is None:
+            return
+        if not self._end(child, signal.SIGTERM, timeout):
+            self._end(child, signal.SIGKILL, KILL_TIMEOUT)
+
+    # -- waiting --------------------------------------------------------------------------------
+
+    def _await_answer(self, timeout: float, on_silence: Callable[[], None]) -> Started:
+        last_sign = self._clock.monotonic()
+        why = ""
+        while self._clock.monotonic() - last_sign < timeout:
+            answer = self._ask()
+            if isinstance(answer, Started):
+                self._child_answered = True
+                return answer
+            why = answer.why
+            if answer.loading:
+                last_sign = self._clock.monotonic()
+            else:
+                on_silence()
+            self._check_child()
+            self._clock.sleep(POLL)
+        raise ServerFailed(
+            f"no Redis server answers on {self.socket} within {timeout:g} s ({why}); the process "
+            f"that holds {self._lock_path}, if there is one, hangs. {self._tail()}"
+        )
+
+    def _ask(self) -> Started | _Silence:
+        # Imported here: an agent process that only publishes never starts a server.
+        from redis import Redis
+        from redis.backoff import NoBackoff
+        from redis.exceptions import BusyLoadingError, RedisError
+        from redis.retry import Retry
+
+        client = Redis(
+            unix_socket_path=str(self.socket),
+            socket_timeout=ANSWER_TIMEOUT,
+            retry=Retry(NoBackoff(), 0),
+            decode_responses=True,
+        )
+        try:
+            return self._started(client.info("server"))
+        except RedisError as error:
+            return _Silence(str(error), loading=isinstance(error, BusyLoadingError))
+        finally:
+            client.close()
+
+    def _started(self, info: Any) -> Started:
+        pid = int(info["process_id"])
+        version = str(info.get("valkey_version") or info["redis_version"])
+        return Started(self._child is None or self._child.pid != pid, version, pid)
+
+    def _check_child(self) -> None:
+        if self._child is None or self._child.poll() is None:
+            return
+        code, self._child = self._child.returncode, None
+        if self._child_answered:
+            return
+        raise ServerFailed(f"the Redis server ended at once (exit code {code}). {self._tail()}")
+
+    def _end(self, child: "subprocess.Popen[bytes]", how: signal.Signals, timeout: float) -> bool:
+        child.send_signal(how)
+        deadline = self._clock.monotonic() + timeout
+        while child.poll() is None and self._clock.monotonic() < deadline:
+            self._clock.sleep(POLL)
+        return child.poll() is not None
+
+    # -- starting -------------------------------------------------------------------------------
+
+    @property
+    def _lock_path(self) -> Path:
+        return self.directory / "server.lock"
+
+    def _make_directory(self) -> None:
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            self.directory.chmod(0o700)
+        except OSError as error:
+            raise ServerFailed(f"{self.directory} cannot be made private: {error}") from error
+
+    def _start_if_free(self) -> None:
+        if self._child is not None:
+            return
+        try:
+            with self._lock() as lock:
+                if lock is not None:
+                    self._spawn(lock)
+        except OSError as error:
+            raise ServerFailed(f"the Redis server cannot be started: {error}") from error
+
+    @contextmanager
+    def _lock(self) -> Iterator[int | None]:
+        """Yield the lock's descriptor, or None if a server, or one who starts it, holds it."""
+        lock = os.open(self._lock_path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            yield lock if _locked(lock) else None
+        finally:
+            # A server started meanwhile has inherited the lock and keeps it.
+            os.close(lock)
+
+    def _spawn(self, lock: int) -> None:
+        binary = self._find()
+        check_data_format(self.directory, binary)
+        self._begin_log()
+        self._child_answered = False
+        self._child = subprocess.Popen(  # noqa: S603  no shell; the binary was checked
+            server_arguments(binary.path, self.socket, self.log_path),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=(lock,),
+            start_new_session=True,
+        )
+
+    def _begin_log(self) -> None:
+        size = self.log_path.stat().st_size if self.log_path.exists() else 0
+        if size > LOG_MAX:
+            self.log_path.replace(self.log_path.with_suffix(".log.old"))
+            size = 0
+        self._log_begin = size
+
+    def _tail(self) -> str:
+        lines: list[str] = []
+        if self.log_path.exists():
+            written = self.log_path.read_bytes()[self._log_begin :]
+            lines = written.decode("utf-8", "replace").splitlines()[-TAIL_LINES:]
+        return explain(lines, self.directory, shutil.disk_usage(self.directory).free)
+
+
+def _locked(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

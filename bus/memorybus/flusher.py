@@ -1,0 +1,305 @@
+"""The flusher: a thread that moves a spool into the log and never gives up (G1, G9).
+
+It also drains the spools that dead processes of this host left, asks for recalls after the events
+they should see, and deletes rows that Redis has had long enough. Everything heavy (the Redis
+client, RQ) is imported on this thread, so that an agent's start does not wait for it.
+"""
+
+import logging
+import random
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Literal, Protocol
+
+from memorybus.clock import Clock
+from memorybus.errors import LogError, MemoryBusError
+from memorybus.settings import Settings
+from memorybus.spool import Spool
+from memorybus.spool_files import SpoolFiles
+from memorybus.testing import CrashPoint, no_crash
+
+_log = logging.getLogger("memorybus")
+
+LogState = Literal["unknown", "up", "down"]
+
+COALESCE = 0.001
+"""Seconds between the first event and the send: what follows closely goes along."""
+
+GATHER = 0.02
+"""Seconds between sends while events pour in: fewer, larger batches disturb the agent less."""
+
+_MANY = 64
+_HOUSEKEEPING = 0.5
+_ADOPT_EVERY = 5.0
+_RETRY_LAGGING = 1.0
+_BACKOFF_BASE = 0.05
+_BACKOFF_CAP = 5.0
+_MAX_ASKS = 1_024
+
+
+class Ask(Protocol):
+    """A recall to ask for once the events before it are in the log."""
+
+    @property
+    def slot(self) -> str:
+        """The session's slot: the newest request of a slot wins."""
+        ...
+
+    @property
+    def sequence(self) -> int:
+        """The spool's sequence that must be in the log before."""
+        ...
+
+
+def backoff(attempt: int, rng: random.Random) -> float:
+    """Return how long to wait after the n-th failure in a row: doubled, capped, full jitter."""
+    ceiling: float = min(_BACKOFF_CAP, _BACKOFF_BASE * 2 ** min(attempt, 20))
+    return ceiling * (0.5 + rng.random() / 2)
+
+
+class Flusher:
+    """Sends one spool. Start it once; `stop` ends the thread.
+
+    Args:
+        spool: the spool this process owns.
+        files: where spools of dead processes may lie.
+        settings: see `Settings`.
+        clock: time.
+        rng: jitter.
+        crash: crash points of fault tests.
+    """
+
+    def __init__(
+        self,
+        spool: Spool,
+        files: SpoolFiles,
+        settings: Settings,
+        clock: Clock,
+        rng: random.Random,
+        crash: CrashPoint = no_crash,
+    ) -> None:
+        """Prepare; nothing runs yet."""
+        self.state: LogState = "unknown"
+        self.problem = ""
+        self.dropped_asks = 0
+        self._spool = spool
+        self._files = files
+        self._settings = settings
+        self._clock = clock
+        self._rng = rng
+        self._crash = crash
+        self._wake = threading.Event()
+        self._stop = threading.Event()
+        self._progress = threading.Condition()
+        self._asks: dict[str, Ask] = {}
+        self._asks_lock = threading.Lock()
+        self._marks: deque[tuple[float, int]] = deque()
+        self._failures = 0
+        self._adopt_at = 0.0
+        self._lag_at = 0.0
+        self._replicate_upto = 0
+        self._replicated = 0
+        self._sender: Any = None
+        self._asker: Any = None
+        self._redis: Any = None
+        self._thread = threading.Thread(target=self._run, name="memorybus-flusher", daemon=True)
+
+    # -- called by the agent's threads ------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Say that there is something to send."""
+        if not self._wake.is_set():
+            self._wake.set()
+
+    def ask(self, ask: Ask) -> None:
+        """Ask for a recall after the events before it; the newest of a session wins (G10)."""
+        with self._asks_lock:
+            self._asks.pop(ask.slot, None)
+            if len(self._asks) >= _MAX_ASKS:
+                self._asks.pop(next(iter(self._asks)))
+                self.dropped_asks += 1
+            self._asks[ask.slot] = ask
+        self.wake()
+
+    def wait_sent(self, sequence: int, timeout: float) -> bool:
+        """Wait until the log has every event up to `sequence`; False after `timeout` seconds."""
+        self.wake()
+        with self._progress:
+            return self._progress.wait_for(lambda: self._is_sent(sequence), timeout)
+
+    def wait_replicated(self, sequence: int, timeout: float) -> bool:
+        """Wait until a replica, or the synced append-only file, has every event up to `sequence`.
+
+        Redis answers for the connection that wrote, so the flusher's thread does the asking.
+        """
+        with self._progress:
+            self._replicate_upto = max(self._replicate_upto, sequence)
+        self.wake()
+        with self._progress:
+            return self._progress.wait_for(lambda: self._replicated >= sequence, timeout)
+
+    def _is_sent(self, sequence: int) -> bool:
+        sender = self._sender
+        return sender is not None and sender.cursor >= sequence and not sender.lagging
+
+    def stop(self, timeout: float) -> None:
+        """End the thread; what is unsent stays in the spool."""
+        self._stop.set()
+        self._wake.set()
+        self._thread.join(timeout)
+
+    # -- the thread -------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                self._round()
+                self._failures = 0
+            except MemoryBusError as error:
+                self._back_off(error)
+            except Exception as error:  # the thread must outlive any mistake (G9)
+                _log.exception("flusher: unexpected error; it goes on")
+                self._back_off(error)
+
+    def _round(self) -> None:
+        if self._sender is None:
+            self._connect()
+        self._wake.wait(_HOUSEKEEPING)
+        self._wake.clear()
+        self._stop.wait(COALESCE)
+        self._send_all()
+        self._replicate()
+        self._send_asks()
+        self._housekeep()
+
+    def _connect(self) -> None:
+        from memorybus.links import connect_redis
+        from memorybus.log import EventLog
+        from memorybus.recall_jobs import Asker
+        from memorybus.sender import Sender
+
+        self._redis = connect_redis(self._settings, single=True)
+        EventLog(self._redis, self._settings).open()
+        self._adopt()
+        sender = Sender(self._spool, self._redis, self._settings, self._crash)
+        sender.resync()
+        self._asker = Asker(self._redis, self._settings)
+        self._sender = sender
+        self.state, self.problem = "up", ""
+        self._wake.set()
+
+    def _send_all(self) -> None:
+        while (sent := self._sender.send()) and not self._stop.is_set():
+            self._tell()
+            if sent >= _MANY:
+                self._stop.wait(GATHER)
+        now = self._clock.monotonic()
+        if self._sender.lagging and now >= self._lag_at:
+            self._lag_at = now + _RETRY_LAGGING
+            self._sender.catch_up()
+        self._tell()
+
+    def _replicate(self) -> None:
+        cursor = self._sender.cursor
+        if self._replicated < self._replicate_upto and not self._sender.lagging:
+            if self._sender.replicated(_HOUSEKEEPING):
+                self._replicated = cursor
+                self._tell()
+            else:
+                self._wake.set()
+
+    def _tell(self) -> None:
+        with self._progress:
+            self._progress.notify_all()
+
+    def _send_asks(self) -> None:
+        for ask in self._due_asks():
+            self._asker.ask(ask, self._sender.heads)
+
+    def _due_asks(self) -> list[Ask]:
+        with self._asks_lock:
+            due = [ask for ask in self._asks.values() if ask.sequence <= self._sender.cursor]
+            for ask in due:
+                del self._asks[ask.slot]
+        return due
+
+    def _housekeep(self) -> None:
+        now = self._clock.monotonic()
+        if now >= self._adopt_at:
+            self._adopt()
+        self._delete_old(now)
+        self._spool.tidy()
+
+    def _delete_old(self, now: float) -> None:
+        """Delete rows some seconds after Redis took them, if it still has them then."""
+        cursor = self._sender.cursor
+        if not self._marks or cursor > self._marks[-1][1]:
+            self._marks.append((now, cursor))
+        pressed = self._spool.size > self._settings.spool_max_bytes // 2
+        keep = 0.0 if pressed else self._settings.spool_keep
+        upto = 0
+        while self._marks and self._marks[0][0] + keep <= now:
+            upto = self._marks.popleft()[1]
+        if upto:
+            self._sender.confirm()
+            self._sender.delete_upto(upto)
+
+    def _adopt(self) -> None:
+        self._adopt_at = self._clock.monotonic() + _ADOPT_EVERY
+        drain_orphans(self._files, self._redis, self._settings, self._crash, self._stop.is_set)
+
+    def _back_off(self, error: Exception) -> None:
+        if self.state != "down":
+            level = logging.WARNING if isinstance(error, LogError) else logging.ERROR
+            _log.log(level, "events wait in %s: %s", self._spool.path, error)
+        self.state, self.problem = "down", str(error)
+        self._sender = None
+        if self._redis is not None:
+            self._redis.close()
+        self._stop.wait(backoff(self._failures, self._rng))
+        self._failures += 1
+
+
+def drain_orphans(
+    files: SpoolFiles,
+    redis: Any,
+    settings: Settings,
+    crash: CrashPoint = no_crash,
+    stopping: Callable[[], bool] = bool,
+) -> int:
+    """Send the spools that dead processes of this host left; return how many were emptied.
+
+    Raises:
+        LogUnavailable: Redis is away; the spools stay, and are free for the next.
+    """
+    emptied = 0
+    while not stopping() and (spool := files.adopt_one()) is not None:
+        try:
+            done = _drain(spool, redis, settings, crash)
+        except BaseException:
+            spool.close()
+            raise
+        if not done:
+            spool.close()
+            break
+        spool.discard()
+        emptied += 1
+    return emptied
+
+
+def _drain(spool: Spool, redis: Any, settings: Settings, crash: CrashPoint) -> bool:
+    from memorybus.sender import Sender
+
+    sender = Sender(spool, redis, settings, crash)
+    sender.resync()
+    while sender.send():
+        pass
+    if sender.lagging and sender.catch_up():
+        return False
+    sender.forget_producer()
+    return True

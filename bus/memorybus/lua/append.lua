@@ -1,0 +1,69 @@
+-- Append a batch of one producer to one partition, each event once (G2).
+--
+-- KEYS[1] log        stream: one entry per event, fields `n` (dense number) and `e` (envelope).
+-- KEYS[2] state      hash: `n` last dense number, `since` when the window of ids began (ms),
+--                    `duplicates` and `conflicts` counted so far.
+-- KEYS[3] producers  hash: last sequence taken from each producer. A sequence at or below it is a
+--                    resend whose acknowledgement was lost: skipped.
+-- KEYS[4] seen:new   hash: event ids of the running window -> payload digest. An id found here or
+-- KEYS[5] seen:old   in the window before is a duplicate: skipped and counted; with another
+--                    digest it is a conflict: skipped, counted and told to the caller.
+--
+-- ARGV: producer, last sequence the producer knows to be here, window (ms), ids per window,
+--       then for each event: sequence, id, digest, body.
+--
+-- Returns {0, last} and writes nothing when Redis has less than the producer was told (it lost its
+-- tail: the producer reads its spool again from `last`). Otherwise {1, numbers, conflicts}:
+-- for each event its n, or minus the head's n then if it was skipped; and the conflicting indexes.
+local log, state, producers, new, old = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local last = tonumber(redis.call('HGET', producers, ARGV[1]) or '0')
+if last < tonumber(ARGV[2]) then
+  return {0, last}
+end
+
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local counters = redis.call('HMGET', state, 'n', 'since')
+local n, since = tonumber(counters[1] or '0'), tonumber(counters[2] or '0')
+if now - since > tonumber(ARGV[3]) or redis.call('HLEN', new) >= tonumber(ARGV[4]) then
+  redis.call('HSET', state, 'since', string.format('%d', now))
+  redis.call('UNLINK', old)
+  if redis.call('EXISTS', new) == 1 then
+    redis.call('RENAME', new, old)
+  end
+end
+
+local numbers, conflicts, fresh = {}, {}, {}
+local duplicates = 0
+for i = 5, #ARGV, 4 do
+  local sequence, id, digest = tonumber(ARGV[i]), ARGV[i + 1], ARGV[i + 2]
+  if sequence <= last then
+    numbers[#numbers + 1] = -n
+  else
+    local known = fresh[id] or redis.call('HGET', new, id) or redis.call('HGET', old, id)
+    if known then
+      duplicates = duplicates + 1
+      numbers[#numbers + 1] = -n
+      if known ~= digest then
+        conflicts[#conflicts + 1] = (i - 5) / 4
+      end
+    else
+      n = n + 1
+      redis.call('XADD', log, '*', 'n', string.format('%d', n), 'e', ARGV[i + 3])
+      redis.call('HSET', new, id, digest)
+      fresh[id] = digest
+      numbers[#numbers + 1] = n
+    end
+    last = sequence
+  end
+end
+
+redis.call('HSET', state, 'n', string.format('%d', n))
+redis.call('HSET', producers, ARGV[1], string.format('%d', last))
+if duplicates > 0 then
+  redis.call('HINCRBY', state, 'duplicates', duplicates)
+end
+if #conflicts > 0 then
+  redis.call('HINCRBY', state, 'conflicts', #conflicts)
+end
+return {1, numbers, conflicts}

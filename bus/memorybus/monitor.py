@@ -1,0 +1,255 @@
+"""One read model of the bus: depth, progress, workers, jobs, spools. Reading changes nothing."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from redis import Redis
+from redis.exceptions import RedisError
+
+from memorybus.codec import Decoder
+from memorybus.errors import CorruptEnvelope
+from memorybus.keys import Keys
+from memorybus.links import connect_jobs, connect_redis, redacted, translated
+from memorybus.log import START, EventLog
+from memorybus.recall_jobs import queue_name
+from memorybus.roster import Roster
+from memorybus.settings import Settings
+from memorybus.spool import SpoolStats, inspect
+
+
+class RedisStatus(msgspec.Struct, frozen=True):
+    """The log's server; `durability` is "aof:everysec", "aof:always", "snapshots" or "memory"."""
+
+    url: str
+    version: str
+    durability: str
+
+
+class SpoolStatus(msgspec.Struct, frozen=True):
+    """What this host's spools hold that Redis has not taken; times are ISO 8601, UTC."""
+
+    events: int
+    bytes: int
+    oldest_at: str | None
+
+
+class ProviderStatus(msgspec.Struct, frozen=True):
+    """A provider's lanes, summed up. `applied` leaves out what was parked."""
+
+    name: str
+    applied: int
+    backlog: int
+    oldest_unapplied_at: str | None
+    parked_keys: int
+    dead_letters: int
+    lanes: int
+    lanes_owned: int
+
+
+class WorkerStatus(msgspec.Struct, frozen=True):
+    """A live worker."""
+
+    id: str
+    host: str
+    pid: int
+    lanes: int
+    heartbeat_at: str
+
+
+class JobsStatus(msgspec.Struct, frozen=True):
+    """An RQ queue."""
+
+    queue: str
+    queued: int
+    started: int
+    failed: int
+
+
+class Status(msgspec.Struct, frozen=True):
+    """Everything `memorybus status --json` prints, in its stable shape."""
+
+    redis: RedisStatus
+    spool: SpoolStatus
+    partitions: int
+    providers: list[ProviderStatus]
+    workers: list[WorkerStatus]
+    jobs: list[JobsStatus]
+
+
+class _Lane(msgspec.Struct, frozen=True):
+    """A lane as it stands in Redis, beside its partition's head."""
+
+    entry: str
+    n: int
+    parked_events: int
+    owned: bool
+    parked_keys: int
+    dead: int
+    head: int
+
+
+def iso(ms: int | None) -> str | None:
+    """Return a time in milliseconds as ISO 8601 in UTC; None stays None."""
+    if ms is None:
+        return None
+    moment = datetime.fromtimestamp(ms / 1000, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def read_status(settings: Settings) -> Status:
+    """Read the whole status.
+
+    Raises:
+        LogUnavailable: Redis does not answer; `spool_status` still does.
+    """
+    redis = connect_redis(settings)
+    try:
+        return Monitor(redis, settings).status()
+    except (RedisError, OSError) as error:
+        raise translated(error, redacted(settings.redis_url)) from error
+    finally:
+        redis.close()
+
+
+class Monitor:
+    """Reads the status over one connection; raises what redis-py raises, and `LogError`."""
+
+    def __init__(self, redis: Redis, settings: Settings) -> None:
+        """Use the log's Redis."""
+        self._redis = redis
+        self._settings = settings
+        self._keys = Keys(settings.namespace)
+        self._log = EventLog(redis, settings)
+        self._roster = Roster(redis, self._keys)
+        self._partitions = range(settings.partitions)
+
+    def status(self) -> Status:
+        """Read everything once."""
+        server = self._log.server()
+        names = list(self._roster.providers()) or list(self._settings.providers)
+        lanes = self.lanes(names)
+        return Status(
+            redis=RedisStatus(
+                redacted(self._settings.redis_url), server.version, server.durability
+            ),
+            spool=self.spool(),
+            partitions=self._settings.partitions,
+            providers=[self._provider(name, lanes[name]) for name in names],
+            workers=[
+                WorkerStatus(w.id, w.host, w.pid, w.lanes, iso(w.heartbeat_at) or "")
+                for w in self._roster.alive()
+            ],
+            jobs=self._jobs(names),
+        )
+
+    def spool(self) -> SpoolStatus:
+        """Count what the spools of this host hold that Redis has not taken."""
+        total = SpoolStats()
+        for path in sorted(self._settings.spool_dir.glob("*.db")):
+            stats, first = inspect(path, self._taken(path.stem))
+            oldest = [at for at in (total.oldest_at, _time_of(first)) if at is not None]
+            total = SpoolStats(
+                total.events + stats.events, total.bytes + stats.bytes, min(oldest, default=None)
+            )
+        return SpoolStatus(total.events, total.bytes, iso(total.oldest_at))
+
+    def _taken(self, producer: str) -> dict[int, int]:
+        with self._redis.pipeline(transaction=False) as pipe:
+            for partition in self._partitions:
+                pipe.hget(self._keys.producers(partition), producer)
+            replies = pipe.execute(raise_on_error=False)
+        return {p: _int(reply) for p, reply in zip(self._partitions, replies, strict=True)}
+
+    def lanes(self, names: list[str]) -> dict[str, list[_Lane]]:
+        """Read every lane of some providers in one round trip."""
+        with self._redis.pipeline(transaction=False) as pipe:
+            for partition in self._partitions:
+                pipe.hget(self._keys.state(partition), "n")
+                for name in names:
+                    pipe.hmget(self._keys.lane(partition, name), "entry", "n", "parked")
+                    pipe.exists(self._keys.lease(partition, name))
+                    pipe.hlen(self._keys.parked(partition, name))
+                    pipe.xlen(self._keys.dead(partition, name))
+            replies = iter(pipe.execute(raise_on_error=False))
+        lanes: dict[str, list[_Lane]] = {name: [] for name in names}
+        for _ in self._partitions:
+            head = _int(next(replies))
+            for name in names:
+                lanes[name].append(_lane(head, *(next(replies) for _ in range(4))))
+        return lanes
+
+    def _provider(self, name: str, lanes: list[_Lane]) -> ProviderStatus:
+        return ProviderStatus(
+            name=name,
+            applied=sum(lane.n - lane.parked_events for lane in lanes),
+            backlog=sum(max(0, lane.head - lane.n) for lane in lanes),
+            oldest_unapplied_at=iso(self._oldest(lanes)),
+            parked_keys=sum(lane.parked_keys for lane in lanes),
+            dead_letters=sum(lane.dead for lane in lanes),
+            lanes=len(lanes),
+            lanes_owned=sum(lane.owned for lane in lanes),
+        )
+
+    def _oldest(self, lanes: list[_Lane]) -> int | None:
+        """Return when the oldest unapplied event entered the log."""
+        with self._redis.pipeline(transaction=False) as pipe:
+            for partition, lane in enumerate(lanes):
+                if lane.n < lane.head:
+                    pipe.xrange(self._keys.log(partition), f"({lane.entry}", "+", 1)
+            replies = pipe.execute(raise_on_error=False)
+        entries = [r[0][0] for r in replies if isinstance(r, list) and r]
+        return min((int(entry.split(b"-")[0]) for entry in entries), default=None)
+
+    def _jobs(self, names: list[str]) -> list[JobsStatus]:
+        """Count jobs by the plain lengths of RQ's keys: its registries clean up when counted."""
+        jobs = connect_jobs(self._settings)
+        queues = [queue_name(self._settings.namespace, name) for name in names]
+        try:
+            with jobs.pipeline(transaction=False) as pipe:
+                for queue in queues:
+                    pipe.llen(f"rq:queue:{queue}")
+                    pipe.zcard(f"rq:wip:{queue}")
+                    pipe.zcard(f"rq:failed:{queue}")
+                counts = pipe.execute()
+        finally:
+            jobs.close()
+        return [JobsStatus(q, *counts[3 * i : 3 * i + 3]) for i, q in enumerate(queues)]
+
+
+def spool_status(settings: Settings) -> SpoolStatus:
+    """Count all rows of this host's spools without asking Redis: for when it is away."""
+    events = size = 0
+    times: list[int] = []
+    for path in sorted(settings.spool_dir.glob("*.db")):
+        stats, first = inspect(path, {})
+        events, size = events + stats.events, size + stats.bytes
+        times += [at for at in (_time_of(first),) if at is not None]
+    return SpoolStatus(events, size, iso(min(times, default=None)))
+
+
+def _lane(head: int, checkpoint: Any, owned: Any, parked_keys: Any, dead: Any) -> _Lane:
+    entry, n, parked = checkpoint if isinstance(checkpoint, list) else (None, None, None)
+    return _Lane(
+        entry=entry.decode() if entry else START,
+        n=_int(n),
+        parked_events=_int(parked),
+        owned=bool(_int(owned)),
+        parked_keys=_int(parked_keys),
+        dead=_int(dead),
+        head=head,
+    )
+
+
+def _int(reply: Any) -> int:
+    """Read a number; a foreign key (an error in the reply) counts as nothing."""
+    return 0 if reply is None or isinstance(reply, Exception) else int(reply)
+
+
+def _time_of(body: bytes | None) -> int | None:
+    if body is None:
+        return None
+    try:
+        return Decoder().decode(body).at
+    except CorruptEnvelope:
+        return None

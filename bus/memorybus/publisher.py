@@ -1,0 +1,218 @@
+"""The publisher: an event in, a receipt out, after one insert in the local spool (G1, G9)."""
+
+import os
+import random
+from typing import Literal
+
+import msgspec
+
+from memorybus.clock import Clock
+from memorybus.codec import Encoder
+from memorybus.errors import EventTooLarge, InvalidEvent, SpoolCorrupt, SpoolError
+from memorybus.events import AnyEvent, Envelope, Scope, SessionRef
+from memorybus.flusher import Ask, Flusher, LogState
+from memorybus.ids import NewId, digest
+from memorybus.keys import partition_of
+from memorybus.settings import Settings
+from memorybus.spool import Spool
+from memorybus.spool_files import SpoolFiles
+from memorybus.testing import CrashPoint, no_crash
+
+Level = Literal["spooled", "logged", "replicated"]
+"""How safe an event is: in the spool, in Redis, confirmed by a replica or a synced file (G1)."""
+
+
+_STOP = 1.0
+
+
+class Receipt(msgspec.Struct, frozen=True):
+    """What `publish` promises.
+
+    Attributes:
+        event_id: 32 hex digits.
+        level: how safe the event is now; `MemoryBus.flush` waits for a higher one.
+        sequence: its place in this process's spool.
+        log: whether the log was reachable when the event was taken: "up", "down", or "unknown"
+            while the first connection is being made. "down" means: spooled, sent later.
+    """
+
+    event_id: str
+    level: Level
+    sequence: int
+    log: LogState
+
+
+class Publisher:
+    """Takes events for one process. Safe to call from any thread, and after a fork.
+
+    Args:
+        settings: see `Settings`.
+        clock: time.
+        new_id: ids of spools.
+        rng: jitter of the back-off.
+        crash: crash points of fault tests.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        clock: Clock,
+        new_id: NewId,
+        rng: random.Random,
+        crash: CrashPoint = no_crash,
+    ) -> None:
+        """Claim a spool and start the flusher.
+
+        Raises:
+            SpoolError: no spool can be opened under `data_dir`.
+        """
+        self._settings = settings
+        self._clock = clock
+        self._rng = rng
+        self._crash = crash
+        self._encoder = Encoder(settings.compress_min_bytes)
+        self._files = SpoolFiles(
+            settings.spool_dir,
+            new_id,
+            max_bytes=settings.spool_max_bytes,
+            ballast=settings.spool_ballast,
+        )
+        self._left: list[tuple[Spool, Flusher]] = []
+        self._start()
+
+    def _start(self) -> None:
+        self._pid = os.getpid()
+        self._closed = False
+        self.spool = self._files.claim()
+        self.flusher = Flusher(
+            self.spool, self._files, self._settings, self._clock, self._rng, self._crash
+        )
+        self.flusher.start()
+
+    def publish(
+        self,
+        event: AnyEvent,
+        *,
+        event_id: str,
+        key: str,
+        scope: Scope,
+        session: SessionRef,
+        at: int,
+        trace: str = "",
+        durable: bool = False,
+    ) -> Receipt:
+        """Accept an event: when this returns, the event survives this process (G1).
+
+        Args:
+            event: what happened.
+            event_id: 32 hex digits; the same id enters the log once (G2).
+            key: the order key.
+            scope: who it belongs to.
+            session: where in the lineage.
+            at: wall time, milliseconds.
+            trace: W3C traceparent.
+            durable: also survive a power cut (fsync).
+
+        Raises:
+            InvalidEvent: a text that is not Unicode (a lone surrogate).
+            EventTooLarge: more than ``event_max_bytes``.
+            SpoolFull: the spool's bound or the disk is full.
+        """
+        body, mark = self._encoded(event, event_id, key, scope, session, at, trace)
+        partition = partition_of(key, self._settings.partitions)
+        sequence = self._append(partition, bytes.fromhex(event_id), mark, body, durable)
+        self.flusher.wake()
+        self._crash("publisher.after_spool")
+        return Receipt(event_id, "spooled", sequence, self.flusher.state)
+
+    def _encoded(
+        self,
+        event: AnyEvent,
+        event_id: str,
+        key: str,
+        scope: Scope,
+        session: SessionRef,
+        at: int,
+        trace: str,
+    ) -> tuple[bytes, bytes]:
+        try:
+            payload = self._encoder.event(event)
+            body = self._encoder.envelope(
+                Envelope(
+                    id=event_id,
+                    key=key,
+                    scope=scope,
+                    session=session,
+                    at=at,
+                    v=event.version,
+                    trace=trace,
+                    event=event,
+                )
+            )
+        except (UnicodeEncodeError, TypeError, OverflowError) as error:
+            raise InvalidEvent(f"{type(event).__name__}: cannot be encoded: {error}") from error
+        if len(body) > self._settings.event_max_bytes:
+            raise EventTooLarge(
+                f"{type(event).__name__} of {len(body)} bytes; `event_max_bytes` is "
+                f"{self._settings.event_max_bytes}. Publish less text per event, or raise the bound"
+            )
+        return body, digest(payload)
+
+    def _append(
+        self, partition: int, event_id: bytes, mark: bytes, body: bytes, durable: bool
+    ) -> int:
+        self._check_process()
+        if self._closed:
+            raise SpoolError("the bus is closed; connect again to publish")
+        try:
+            return self.spool.append(partition, event_id, mark, body, durable=durable)
+        except SpoolCorrupt:
+            self._set_aside()
+            return self.spool.append(partition, event_id, mark, body, durable=durable)
+
+    def _check_process(self) -> None:
+        """After a fork: the spool belongs to the parent, the child opens its own.
+
+        The inherited objects are kept: closing a SQLite file that another process has open would
+        disturb it.
+        """
+        if os.getpid() != self._pid:
+            self._left.append((self.spool, self.flusher))
+            self._start()
+
+    def _set_aside(self) -> None:
+        """Give the damaged spool up; claiming again saves what can be read of it."""
+        self.flusher.stop(_STOP)
+        self.spool.close()
+        self._start()
+
+    def ask(self, ask: Ask) -> None:
+        """Ask for a recall once every event published so far is in the log."""
+        self._check_process()
+        self.flusher.ask(ask)
+
+    def flush(self, level: Level, timeout: float) -> bool:
+        """Wait until everything published so far has reached `level`.
+
+        Returns:
+            False if it has not after `timeout` seconds; nothing is lost then.
+        """
+        if level == "spooled":
+            return True
+        deadline = self._clock.monotonic() + timeout
+        if not self.flusher.wait_sent(self.spool.last, timeout):
+            return False
+        if level == "logged":
+            return True
+        left = max(0.0, deadline - self._clock.monotonic())
+        return self.flusher.wait_replicated(self.spool.last, left)
+
+    def close(self, timeout: float) -> None:
+        """Send what can be sent within `timeout` seconds; the rest stays in the spool."""
+        if self._closed or os.getpid() != self._pid:
+            return
+        if self.flusher.state != "down":
+            self.flush("logged", timeout)
+        self._closed = True
+        self.flusher.stop(timeout)
+        self.spool.close()

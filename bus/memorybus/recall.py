@@ -1,0 +1,197 @@
+"""Recall: what a session asks for, and the warm results it reads (design, part 5).
+
+A request is a value: the session's newest one wins. A result is stored escaped and rendered, so
+that reading it is one round trip and one concatenation. No failure and no delay of Redis reaches
+the agent from here: `WarmCache.read` answers within its deadline, if need be with nothing (G9).
+"""
+
+import logging
+import re
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from memorybus.errors import LogUnavailable
+from memorybus.events import Scope, SessionRef
+from memorybus.fence import build_block
+from memorybus.keys import Keys, recall_slot
+from memorybus.settings import Settings
+
+_log = logging.getLogger("memorybus")
+
+_GENERATION = b"g:"
+_TRIVIAL = re.compile(
+    r"(?:ok(?:ay)?|k|yes|no|yep|yup|nope|sure|thanks?|thank you|thx|ty|cool|nice|great|good|"
+    r"perfect|got it|go on|go ahead|continue|next|done|stop|hi|hello|hey|bye|lol|hm+|y|n)"
+    r"[\s.!?…]*",
+    re.IGNORECASE,
+)
+
+
+def is_trivial(query: str) -> bool:
+    """Say whether a prompt asks nothing that memory could answer: "ok", "/help", blanks."""
+    text = query.strip()
+    return not text or text.startswith("/") or _TRIVIAL.fullmatch(text) is not None
+
+
+class Want(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A recall that a session asks for (stored as JSON).
+
+    Attributes:
+        query: the question or prompt.
+        agent: whose memories: this agent's; None for everyone's (an operator).
+        user: and this person's; None for everyone's.
+        workspace: and this workspace's; None for all.
+        session: who asks, or None.
+        budget: characters of lines a provider may return.
+        detail: also keep the single items, not only rendered lines (the operator's recall).
+        positions: dense numbers by partition that should be applied first (read your writes).
+    """
+
+    query: str
+    agent: str | None = None
+    user: str | None = None
+    workspace: str | None = None
+    session: SessionRef | None = None
+    budget: int = 2_000
+    detail: bool = False
+    positions: dict[int, int] = {}
+
+
+class RecalledItem(msgspec.Struct, frozen=True):
+    """One remembered thing: escaped, otherwise verbatim. ``at`` is milliseconds, or None."""
+
+    provider: str
+    text: str
+    session: str
+    at: int | None
+
+
+class WarmResult(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A provider's answer as it is stored (msgpack): rendered lines, and items if asked for."""
+
+    lines: tuple[str, ...] = ()
+    items: tuple[RecalledItem, ...] = ()
+
+
+_result_decoder = msgspec.msgpack.Decoder(WarmResult)
+
+
+class WarmAsk(msgspec.Struct, frozen=True):
+    """Ask the workers for a recall.
+
+    Attributes:
+        slot: the session's slot.
+        sequence: the spool's sequence that must be in the log before.
+        want: the request; its positions are filled in from `partitions`.
+        partitions: those the session writes to.
+    """
+
+    slot: str
+    sequence: int
+    want: Want
+    partitions: tuple[int, ...] = ()
+
+
+class CarryAsk(msgspec.Struct, frozen=True):
+    """Copy warm results to the slot of the session that continues the conversation."""
+
+    slot: str
+    sequence: int
+    origin: str
+
+
+def slot_of(scope: Scope, session: SessionRef) -> str:
+    """Return a session's slot; a new epoch has a new one, carried over if it continues."""
+    return recall_slot(scope, f"{session.epoch}:{session.id}")
+
+
+class WarmCache:
+    """Reads warm results. Safe to call from any thread; one connection, one round trip.
+
+    Args:
+        settings: see `Settings`; `prefetch_deadline` bounds every read.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        """Connect at the first read."""
+        self._settings = settings
+        self._keys = Keys(settings.namespace)
+        self._lock = threading.Lock()
+        self._redis: Any = None
+        self.failures = 0
+
+    def block(self, slot: str, fallback: str, budget: int) -> str:
+        """Return the memory block of a slot, or of the session it continues; "" if none is warm.
+
+        Args:
+            slot: the session's own.
+            fallback: the slot of the session before, or "".
+            budget: characters of the whole block.
+        """
+        results = self.read(slot)
+        if not results and fallback:
+            results = self.read(fallback)
+        sections = [(name, results[name].lines) for name in self._ordered(results)]
+        return build_block(sections, budget) if sections else ""
+
+    def read(self, slot: str) -> dict[str, WarmResult]:
+        """Return the warm results by provider; empty if none, or none in time (counted)."""
+        deadline = self._settings.prefetch_deadline
+        if not self._lock.acquire(timeout=deadline):
+            self.failures += 1
+            return {}
+        try:
+            return warm_results(self._fields(self._keys.warm(slot)))
+        except (LogUnavailable, msgspec.MsgspecError) as error:
+            self.failures += 1
+            _log.debug("prefetch: %s", error)
+            return {}
+        finally:
+            self._lock.release()
+
+    def _fields(self, key: str) -> Mapping[bytes, bytes]:
+        from redis.exceptions import RedisError
+
+        from memorybus.links import connect_redis, translated
+
+        try:
+            if self._redis is None:
+                self._redis = connect_redis(
+                    self._settings, timeout=self._settings.prefetch_deadline, single=True
+                )
+            return self._redis.hgetall(key)  # type: ignore[no-any-return]
+        except (RedisError, OSError) as error:
+            self._drop_connection()
+            raise translated(error, key) from error
+
+    def _drop_connection(self) -> None:
+        """A reply that came too late must not be read as the next one's."""
+        if self._redis is not None:
+            self._redis.close()
+            self._redis = None
+
+    def _ordered(self, names: Iterable[str]) -> list[str]:
+        order = {name: i for i, name in enumerate(self._settings.providers)}
+        return sorted(names, key=lambda name: (order.get(name, len(order)), name))
+
+    def close(self) -> None:
+        """Close the connection."""
+        with self._lock:
+            self._drop_connection()
+
+
+def warm_results(fields: Mapping[bytes, bytes]) -> dict[str, WarmResult]:
+    """Read the fields of a warm hash."""
+    return {
+        name.decode(): _result_decoder.decode(body)
+        for name, body in fields.items()
+        if not name.startswith(_GENERATION)
+    }
+
+
+def items_of(results: Mapping[str, WarmResult], names: Sequence[str]) -> tuple[RecalledItem, ...]:
+    """Return the items of several providers' results, in the order of `names`."""
+    return tuple(item for name in names if name in results for item in results[name].items)

@@ -1,0 +1,142 @@
+"""Asking for recalls: a request in Redis, and one RQ job per provider and session.
+
+The bus names the job by string; the code is the workers'. The job's id is made of provider and
+session, so that a second request while the first waits adds no job: the waiting one reads the
+newest request when it runs.
+"""
+
+from typing import Any, cast
+
+import msgspec
+from redis import Redis
+from redis.exceptions import RedisError
+from rq import Queue
+from rq.exceptions import DuplicateJobError
+from rq.job import Job, JobStatus
+from rq.serializers import JSONSerializer
+
+from memorybus import scripts
+from memorybus.flusher import Ask
+from memorybus.ids import text_digest
+from memorybus.keys import Keys
+from memorybus.links import connect_jobs, translated
+from memorybus.recall import CarryAsk, Want, WarmAsk
+from memorybus.roster import Roster
+from memorybus.settings import Settings
+
+JOB = "memorybus_workers.jobs.prefetch.warm"
+"""The only callable the recall queues may run."""
+
+_FAILURE_TTL = 60
+_QUEUED_TTL = 120
+
+
+def queue_name(namespace: str, provider: str) -> str:
+    """Return the RQ queue of a provider's recalls."""
+    return f"{namespace}-recall-{provider}"
+
+
+class Asker:
+    """Sends requests for recalls. Belongs to one thread.
+
+    Args:
+        redis: the log's Redis, which also holds requests and results.
+        settings: see `Settings`.
+    """
+
+    def __init__(self, redis: Redis, settings: Settings) -> None:
+        """Connect to the jobs' Redis at the first request."""
+        self._redis = redis
+        self._jobs = connect_jobs(settings)
+        self._settings = settings
+        self._keys = Keys(settings.namespace)
+
+    def ask(self, ask: Ask, heads: dict[int, int]) -> None:
+        """Perform one request.
+
+        Args:
+            ask: a `WarmAsk` or a `CarryAsk`.
+            heads: the highest dense number seen by partition.
+
+        Raises:
+            LogUnavailable: Redis is away; ask again later.
+        """
+        try:
+            if isinstance(ask, CarryAsk):
+                self._carry(ask)
+            elif isinstance(ask, WarmAsk):
+                positions = {p: heads[p] for p in ask.partitions if p in heads}
+                want = msgspec.structs.replace(ask.want, positions=positions)
+                self.want(ask.slot, want, self.recalling())
+        except (RedisError, OSError) as error:
+            raise translated(error, "recall") from error
+
+    def want(self, slot: str, want: Want, providers: list[str]) -> int:
+        """Write a request and enqueue its jobs; return its generation.
+
+        Raises:
+            redis.RedisError: Redis is away.
+        """
+        ttl = round(self._settings.recall_ttl * 1000)
+        call = scripts.want(self._keys, slot, msgspec.json.encode(want), ttl)
+        generation = int(scripts.run(self._redis, call))
+        for provider in providers:
+            self._enqueue(slot, provider)
+        return generation
+
+    def recalling(self) -> list[str]:
+        """Return the providers that answer recalls: as workers registered them, else as set."""
+        registered = Roster(self._redis, self._keys).providers()
+        if not registered:
+            return list(self._settings.providers)
+        return [name for name, info in registered.items() if info.recall]
+
+    def _enqueue(self, slot: str, provider: str) -> None:
+        name = text_digest(f"{self._settings.namespace}\x00{slot}\x00{provider}")
+        if not self._enqueued(f"{name}-a", slot, provider):
+            # It runs already and may have read the request before: one more behind it.
+            self._enqueued(f"{name}-b", slot, provider)
+
+    def _enqueued(self, job_id: str, slot: str, provider: str) -> bool:
+        """Enqueue the job, or find it waiting; False if it runs already."""
+        queue = Queue(
+            queue_name(self._settings.namespace, provider),
+            connection=self._jobs,
+            serializer=JSONSerializer,
+        )
+        try:
+            queue.enqueue(
+                JOB,
+                slot,
+                provider,
+                job_id=job_id,
+                unique=True,
+                ttl=_QUEUED_TTL,
+                result_ttl=0,
+                failure_ttl=_FAILURE_TTL,
+                job_timeout=round(self._settings.recall_timeout),
+            )
+        except DuplicateJobError:
+            return self._waits(job_id, queue)
+        return True
+
+    def _waits(self, job_id: str, queue: Queue) -> bool:
+        status = self._jobs.hget(Job.key_for(job_id), "status")
+        if status == JobStatus.FAILED.encode():
+            self._jobs.delete(Job.key_for(job_id))
+            queue.failed_job_registry.remove(job_id)
+            return False
+        return status == JobStatus.QUEUED.encode()
+
+    def _carry(self, ask: CarryAsk) -> None:
+        """Copy the warm results of the session before, unless the new one has its own."""
+        new = self._keys.warm(ask.slot)
+        fields = cast("dict[bytes, bytes]", self._redis.hgetall(self._keys.warm(ask.origin)))
+        results: dict[Any, Any] = {
+            name: body for name, body in fields.items() if not name.startswith(b"g:")
+        }
+        if results and not self._redis.exists(new):
+            with self._redis.pipeline(transaction=True) as pipe:
+                pipe.hset(new, mapping=results)
+                pipe.pexpire(new, round(self._settings.recall_ttl * 1000))
+                pipe.execute()

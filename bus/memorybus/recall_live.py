@@ -1,0 +1,126 @@
+"""A recall that waits for its answers: for `memorybus recall`, tools and tests, not for a turn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from memorybus.clock import Clock
+from memorybus.errors import MissingProvider, NoWorker
+from memorybus.events import SessionRef
+from memorybus.fence import build_block
+from memorybus.ids import new_id, text_digest
+from memorybus.keys import Keys
+from memorybus.recall import RecalledItem, Want, WarmResult, items_of, warm_results
+from memorybus.settings import Settings
+
+if TYPE_CHECKING:
+    from memorybus.roster import Roster
+
+_FIRST_LOOK = 0.003
+_LAST_LOOK = 0.05
+_ERROR = b"e:"
+
+
+class Recall(msgspec.Struct, frozen=True):
+    """What is remembered for a question.
+
+    Attributes:
+        text: the fenced block, or "".
+        results: the single items, in the order of the block.
+        missing: providers that did not answer, with the reason.
+    """
+
+    text: str
+    results: tuple[RecalledItem, ...]
+    missing: dict[str, str]
+
+
+def recall_now(
+    settings: Settings,
+    clock: Clock,
+    question: str,
+    *,
+    agent: str | None,
+    user: str | None,
+    session: str | None,
+    providers: Sequence[str] | None,
+    budget: int,
+    timeout: float,
+) -> Recall:
+    """Ask every provider and wait for the answers; see `MemoryBus.recall`."""
+    from redis.exceptions import RedisError
+
+    from memorybus.links import connect_redis, redacted, translated
+    from memorybus.log import EventLog
+    from memorybus.recall_jobs import Asker
+    from memorybus.roster import Roster
+
+    redis = connect_redis(settings)
+    try:
+        roster = Roster(redis, Keys(settings.namespace))
+        names = _asked_providers(roster, providers)
+        heads = EventLog(redis, settings).heads()
+        want = Want(
+            query=question,
+            agent=agent,
+            user=user,
+            session=SessionRef(session, session) if session else None,
+            budget=budget,
+            detail=True,
+            positions={head.partition: head.n for head in heads if head.n},
+        )
+        slot = text_digest(new_id())
+        Asker(redis, settings).want(slot, want, names)
+        results, errors = _answers(redis, settings, clock, slot, names, timeout)
+        return _recalled(names, results, errors, budget)
+    except (RedisError, OSError) as error:
+        raise translated(error, redacted(settings.redis_url)) from error
+    finally:
+        redis.close()
+
+
+def _asked_providers(roster: Roster, wanted: Sequence[str] | None) -> list[str]:
+    known = [name for name, info in roster.providers().items() if info.recall]
+    for name in wanted or ():
+        if name not in known:
+            raise MissingProvider(
+                f"no provider {name!r} answers recalls; known: {', '.join(known) or 'none'}"
+            )
+    names = list(wanted or known)
+    served = {name for worker in roster.alive() if worker.jobs for name in worker.providers}
+    if not served.intersection(names):
+        raise NoWorker(
+            "no live worker answers recalls; start one: memorybus up (or memorybus worker)"
+        )
+    return names
+
+
+def _answers(
+    redis: Any, settings: Settings, clock: Clock, slot: str, names: Sequence[str], timeout: float
+) -> tuple[dict[str, WarmResult], dict[str, str]]:
+    keys = Keys(settings.namespace)
+    deadline = clock.monotonic() + timeout
+    pause = _FIRST_LOOK
+    while True:
+        with redis.pipeline(transaction=False) as pipe:
+            pipe.hgetall(keys.warm(slot))
+            pipe.hgetall(keys.want(slot))
+            warm, want = pipe.execute()
+        results = warm_results(warm)
+        errors = {k[2:].decode(): v.decode() for k, v in want.items() if k.startswith(_ERROR)}
+        if all(n in results or n in errors for n in names) or clock.monotonic() >= deadline:
+            redis.delete(keys.warm(slot), keys.want(slot))
+            return results, errors
+        clock.sleep(pause)
+        pause = min(_LAST_LOOK, pause * 1.5)
+
+
+def _recalled(
+    names: Sequence[str], results: dict[str, WarmResult], errors: dict[str, str], budget: int
+) -> Recall:
+    sections = [(name, results[name].lines) for name in names if name in results]
+    missing = {n: errors.get(n, "no answer in time") for n in names if n not in results}
+    return Recall(build_block(sections, budget), items_of(results, names), missing)

@@ -1,0 +1,205 @@
+"""Typed wrappers of the Lua scripts, one for each file in ``lua/``.
+
+A `Call` is a value: it can be run alone or in a pipeline with others. A script the server has
+forgotten (restart, failover) is loaded again and the call repeated: the server refused it before
+it did anything.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from importlib import resources
+from typing import Any, TypeAlias
+
+import msgspec
+from redis import Redis
+from redis.exceptions import NoScriptError, ResponseError
+
+from memorybus.keys import Keys
+
+Arg: TypeAlias = str | bytes | int
+
+
+class Script(msgspec.Struct, frozen=True):
+    """A script's name, source and the SHA-1 by which the server knows it."""
+
+    name: str
+    source: str
+    sha: str
+
+
+def _load(name: str) -> Script:
+    source = resources.files("memorybus").joinpath("lua", f"{name}.lua").read_text()
+    return Script(name, source, hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest())
+
+
+APPEND = _load("append")
+ACQUIRE = _load("acquire")
+RENEW = _load("renew")
+RELEASE = _load("release")
+COMMIT = _load("commit")
+PARK = _load("park")
+WANT = _load("want")
+WARM = _load("warm")
+
+
+class Call(msgspec.Struct, frozen=True):
+    """One run of a script, not yet sent."""
+
+    script: Script
+    keys: Sequence[str]
+    args: Sequence[Arg]
+
+
+def run(redis: Redis, call: Call) -> Any:
+    """Run one call.
+
+    Raises:
+        redis.RedisError: as the server or the connection says.
+    """
+    reply = run_many(redis, [call])[0]
+    if isinstance(reply, Exception):
+        raise reply
+    return reply
+
+
+def run_many(redis: Redis, calls: Sequence[Call]) -> list[Any]:
+    """Run calls in one round trip; a call that failed gives its exception in its place.
+
+    Raises:
+        redis.ConnectionError: the connection broke; some calls may have been executed.
+    """
+    replies = _send(redis, calls)
+    forgotten = [i for i, reply in enumerate(replies) if isinstance(reply, NoScriptError)]
+    if forgotten:
+        for script in {calls[i].script.name: calls[i].script for i in forgotten}.values():
+            redis.script_load(script.source)
+        for i, reply in zip(forgotten, _send(redis, [calls[i] for i in forgotten]), strict=True):
+            replies[i] = reply
+    return replies
+
+
+def _send(redis: Redis, calls: Sequence[Call]) -> list[Any]:
+    if len(calls) == 1:
+        return [_send_one(redis, calls[0])]
+    with redis.pipeline(transaction=False) as pipe:
+        for call in calls:
+            pipe.evalsha(call.script.sha, len(call.keys), *call.keys, *call.args)
+        return list(pipe.execute(raise_on_error=False))
+
+
+def _send_one(redis: Redis, call: Call) -> Any:
+    try:
+        return redis.evalsha(call.script.sha, len(call.keys), *call.keys, *call.args)
+    except ResponseError as error:
+        return error
+
+
+class Outgoing(msgspec.Struct, frozen=True):
+    """An event on its way into the log: the producer's sequence, event id, digest and body."""
+
+    sequence: int
+    id: bytes
+    digest: bytes
+    body: bytes
+
+
+class Appended(msgspec.Struct, frozen=True):
+    """What became of a batch: each event's n (negative if skipped), indexes of conflicts."""
+
+    numbers: list[int]
+    conflicts: list[int]
+
+
+class Behind(msgspec.Struct, frozen=True):
+    """Redis has less of this producer than it once took: its last sequence."""
+
+    last: int
+
+
+def append(
+    keys: Keys,
+    partition: int,
+    producer: str,
+    expected: int,
+    events: Sequence[Outgoing],
+    *,
+    window_ms: int,
+    max_ids: int,
+) -> Call:
+    """Append a batch to one partition, each event once (G2); see `appended`."""
+    args: list[Arg] = [producer, expected, window_ms, max_ids]
+    for event in events:
+        args += (event.sequence, event.id, event.digest, event.body)
+    new, old = keys.seen(partition)
+    log, state = keys.log(partition), keys.state(partition)
+    return Call(APPEND, (log, state, keys.producers(partition), new, old), args)
+
+
+def appended(reply: Any) -> Appended | Behind:
+    """Read the reply of `append`."""
+    if reply[0] == 0:
+        return Behind(int(reply[1]))
+    return Appended([int(n) for n in reply[1]], [int(i) for i in reply[2]])
+
+
+class Acquired(msgspec.Struct, frozen=True):
+    """A lane is ours: its new epoch and the checkpoint in Redis."""
+
+    epoch: int
+    entry: str
+    n: int
+
+
+def acquire(keys: Keys, partition: int, provider: str, worker: str, lease_ms: int) -> Call:
+    """Take a lane if it is free; see `acquired`."""
+    lease, lane = keys.lease(partition, provider), keys.lane(partition, provider)
+    return Call(ACQUIRE, (lease, lane, keys.log(partition)), (worker, lease_ms, provider))
+
+
+def acquired(reply: Any) -> Acquired | None:
+    """Read the reply of `acquire`; None if the lane is taken."""
+    return None if reply is None else Acquired(int(reply[0]), reply[1].decode(), int(reply[2]))
+
+
+def renew(leases: Sequence[str], held: Sequence[str], lease_ms: int) -> Call:
+    """Prolong leases; the reply has a 1 for each that is still ours."""
+    return Call(RENEW, leases, (lease_ms, *held))
+
+
+def release(leases: Sequence[str], held: Sequence[str]) -> Call:
+    """Give up leases that are ours; the reply counts them."""
+    return Call(RELEASE, leases, held)
+
+
+def commit(
+    keys: Keys, partition: int, provider: str, epoch: int, entry: str, n: int, *, entries_read: bool
+) -> Call:
+    """Advance a lane's checkpoint; the reply is 0 if `epoch` is not current (G5)."""
+    args = (epoch, entry, n, provider, int(entries_read))
+    return Call(COMMIT, (keys.lane(partition, provider), keys.log(partition)), args)
+
+
+def park(
+    keys: Keys,
+    partition: int,
+    provider: str,
+    epoch: int,
+    records: Sequence[tuple[int, str, bytes]],
+) -> Call:
+    """Put events (n, order key, JSON record) aside; the reply is -1 if `epoch` is stale (G6)."""
+    args: list[Arg] = [epoch]
+    for n, key, record in records:
+        args += (n, key, record)
+    lane, parked = keys.lane(partition, provider), keys.parked(partition, provider)
+    return Call(PARK, (lane, parked, keys.dead(partition, provider)), args)
+
+
+def want(keys: Keys, slot: str, request: bytes, ttl_ms: int) -> Call:
+    """Ask for a recall; the reply is its generation."""
+    return Call(WANT, (keys.want(slot),), (request, ttl_ms))
+
+
+def warm(keys: Keys, slot: str, provider: str, generation: int, result: bytes, ttl_ms: int) -> Call:
+    """Store a result; the reply is [1 if stored, newest generation wanted]."""
+    args = (provider, generation, result, ttl_ms)
+    return Call(WARM, (keys.want(slot), keys.warm(slot)), args)

@@ -1,0 +1,160 @@
+"""Taking recall blocks out of a text again: what the model echoes, what would be re-ingested.
+
+One property holds everything together: for every split of a text, feeding the pieces gives what
+`scrub` gives for the whole. It holds by construction: `scrub` is one feed and a finish.
+
+What counts:
+
+- A tag is ``<``, at most `MAX_TAG` characters without a bracket, ``>``; its name is the fence's, in
+  any case, with white space and attributes allowed. A longer one is text.
+- Tags pair like brackets: a closing tag hides everything from the last opening tag that is open. A
+  closing tag that closes nothing is removed by itself.
+- An opening tag that never closes is either a *mention* (a person or a model speaks of the tag) or
+  a *block cut off*. The two are told apart by their shape: every block begins with a line break
+  right after its tag (ours does, Hermes's does). A mention is given back as it was; of a block cut
+  off nothing comes out, so that no memory leaks.
+- Both are bounded (G10): after `MAX_BLOCK` withheld characters, more than any block has, the
+  oldest opening tag is taken as never closed. A mention then costs delay, never text; a block cut
+  off costs at most that many characters of what follows, never the rest of the answer.
+- Removing never joins two pieces into a tag: an unfinished tag that is interrupted by a real one
+  (``<memory-<memory-context>``) loses its bracket to the fence's escape.
+
+This undoes our own fence. It is not the defence against hostile text: that is `fence.escape`.
+"""
+
+import re
+from collections import deque
+
+from memorybus.fence import MAX_BLOCK, TAG, escape
+
+MAX_TAG = 256
+"""Characters between the brackets of a tag at most."""
+
+_HEAD = "<\\s*(?P<slash>/\\s*)?"
+_REST = "(?:[\\s/][^<>]*)?"
+_TAG = re.compile(f"(?=<[^<>]{{0,{MAX_TAG}}}>){_HEAD}{TAG}{_REST}>", re.IGNORECASE)
+_HINT = re.compile(_HEAD + TAG, re.IGNORECASE)
+_CUT_OFF = re.compile("<[^<>]*>[ \\t]*[\\r\\n]")
+
+
+def _any_start_of(word: str, rest: str) -> str:
+    """Return a pattern of every prefix of `word`, and of `word` with `rest`."""
+    pattern = rest
+    for letter in reversed(word):
+        pattern = f"(?:{re.escape(letter)}{pattern})?"
+    return pattern
+
+
+_UNFINISHED = re.compile(_HEAD + _any_start_of(TAG, _REST), re.IGNORECASE)
+
+
+def scrub(text: str) -> str:
+    """Return `text` without its recall blocks. Text without a tag is returned as it is.
+
+    The result holds no closing tag; an opening tag in it is a mention. Scrubbing it again changes
+    nothing.
+    """
+    if "<" not in text or not _HINT.search(text):
+        return text
+    scrubber = StreamScrubber()
+    return scrubber.feed(text) + scrubber.finish()
+
+
+class StreamScrubber:
+    """Scrubs a text that comes in pieces. Not to be shared between streams.
+
+    Holds back `limit` characters and two tags at most: what may be a block, and the beginning of a
+    tag at the end of a piece.
+
+    Args:
+        limit: withheld characters after which an opening tag is taken as never closed.
+    """
+
+    def __init__(self, limit: int = MAX_BLOCK) -> None:
+        """Begin with an empty text."""
+        self._limit = limit
+        self._tail = ""
+        self._open: deque[list[str]] = deque()
+        self._held = 0
+
+    def feed(self, chunk: str) -> str:
+        """Take the next piece; return what can be shown by now."""
+        if not self._open and not self._tail and "<" not in chunk:
+            return chunk
+        data = self._tail + chunk
+        shown: list[str] = []
+        done = 0
+        for tag in _TAG.finditer(data):
+            self._text(_unjoined(data[done : tag.start()]), shown)
+            self._tag(tag, shown)
+            done = tag.end()
+        keep = _tail_start(data, done)
+        self._text(data[done:keep], shown)
+        self._tail = data[keep:]
+        return "".join(shown)
+
+    def finish(self) -> str:
+        """End the text; return what was withheld and is no block. The scrubber is as new."""
+        shown: list[str] = []
+        self._text(self._tail, shown)
+        self._tail = ""
+        while self._open:
+            self._give_up(shown)
+        return "".join(shown)
+
+    def _text(self, text: str, shown: list[str]) -> None:
+        """Show text, or withhold it behind an open tag, to the character up to the limit."""
+        at = 0
+        while self._open and at < len(text):
+            piece = text[at : at + max(self._limit - self._held, 0)]
+            self._open[-1].append(piece)
+            self._held += len(piece)
+            at += len(piece)
+            if at < len(text):
+                self._give_up(shown)
+        shown.append(text[at:])
+
+    def _tag(self, tag: re.Match[str], shown: list[str]) -> None:
+        if tag["slash"]:
+            if self._open:
+                self._held -= sum(map(len, self._open.pop()))
+            return
+        while self._open and self._held + len(tag[0]) > self._limit:
+            self._give_up(shown)
+        self._open.append([tag[0]])
+        self._held += len(tag[0])
+
+    def _give_up(self, shown: list[str]) -> None:
+        """Take the oldest open tag as never closed: show a mention, drop a block cut off."""
+        oldest = "".join(self._open.popleft())
+        if _CUT_OFF.match(oldest):
+            self._open.clear()
+            self._held = 0
+        else:
+            shown.append(oldest)
+            self._held -= len(oldest)
+
+
+def _tail_start(data: str, done: int) -> int:
+    """Return where the end of `data` begins that may still turn out to be a part of a tag.
+
+    With an unfinished tag right before it, because that loses its bracket if a tag follows.
+    """
+    last = data.rfind("<", done)
+    if last < 0 or not _is_unfinished(data, last, len(data)):
+        return len(data)
+    before = data.rfind("<", done, last)
+    return before if before >= 0 and _is_unfinished(data, before, last) else last
+
+
+def _is_unfinished(data: str, start: int, end: int) -> bool:
+    """Say whether ``data[start:end]`` is the beginning of a tag whose end is still to come."""
+    return end - start - 1 <= MAX_TAG and _UNFINISHED.fullmatch(data, start, end) is not None
+
+
+def _unjoined(text: str) -> str:
+    """Return the text before a tag so that its end can never become a tag with what follows."""
+    last = text.rfind("<")
+    if last < 0 or not _is_unfinished(text, last, len(text)):
+        return text
+    return text[:last] + escape("<") + text[last + 1 :]

@@ -1,0 +1,276 @@
+"""Spool to log: sends one spool's rows in order, resends what Redis lost (G1, G2, G3).
+
+Redis remembers, by partition, the last sequence it took from each producer. After every
+connection the sender asks for it: rows at or below are there, rows above are sent again. A
+partition that cannot take its rows (a foreign key at its name) lags alone; the others go on.
+"""
+
+import logging
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from redis import Redis
+from redis.exceptions import RedisError, ResponseError
+
+from memorybus import scripts
+from memorybus.codec import Encoder
+from memorybus.errors import ForeignKey, LogUnavailable
+from memorybus.keys import Keys
+from memorybus.links import translated
+from memorybus.scripts import Appended, Behind, Outgoing
+from memorybus.settings import Settings
+from memorybus.spool import Row, Spool
+from memorybus.testing import CrashPoint, no_crash
+
+_log = logging.getLogger("memorybus")
+
+BATCH = 1_000
+"""Rows read and sent at once."""
+
+BATCH_BYTES = 4 << 20
+"""Bytes of rows sent at once."""
+
+
+class Counts(msgspec.Struct):
+    """What this sender has seen: events sent, resends, conflicts, sequences known to be lost."""
+
+    sent: int = 0
+    resent: int = 0
+    conflicts: int = 0
+    lost: int = 0
+
+
+class Sender:
+    """Sends one spool into the log. Belongs to one thread.
+
+    Attributes:
+        cursor: every row up to this sequence is in the log, but for lagging partitions.
+        heads: the highest dense number seen in each partition.
+        counts: see `Counts`.
+    """
+
+    def __init__(
+        self, spool: Spool, redis: Redis, settings: Settings, crash: CrashPoint = no_crash
+    ) -> None:
+        """Send nothing yet; `resync` comes first."""
+        self.spool = spool
+        self.cursor = 0
+        self.heads: dict[int, int] = {}
+        self.counts = Counts()
+        self._redis = redis
+        self._settings = settings
+        self._keys = Keys(settings.namespace)
+        self._encoder = Encoder(settings.compress_min_bytes)
+        self._taken: dict[int, int] = {}
+        self._lagging: dict[int, int] = {}
+        self._crash = crash
+
+    @property
+    def lagging(self) -> bool:
+        """Whether a partition is behind `cursor`."""
+        return bool(self._lagging)
+
+    def resync(self) -> None:
+        """Ask Redis what it has of this producer, and start over from there.
+
+        Raises:
+            LogUnavailable: no answer.
+        """
+        self._taken = self._ask_taken()
+        self._lagging = {}
+        self.cursor = 0
+        self._report_loss(self._taken)
+
+    def confirm(self) -> None:
+        """Compare what Redis has with what it took: what is missing will be sent again.
+
+        Raises:
+            LogUnavailable: no answer.
+        """
+        for partition, last in self._ask_taken().items():
+            if last < self._taken.get(partition, 0):
+                self._rewind(partition, last)
+
+    def replicated(self, timeout: float) -> bool:
+        """Say whether a replica, or the synced append-only file, has what this connection wrote.
+
+        Args:
+            timeout: seconds to wait for the answer.
+
+        Raises:
+            LogUnavailable: no answer at all.
+        """
+        wait = round(timeout * 1000)
+        try:
+            if int(self._redis.info("replication").get("connected_slaves", 0)):
+                return int(self._redis.wait(1, wait)) >= 1
+            return int(self._redis.waitaof(1, 0, wait)[0]) >= 1
+        except ResponseError:
+            return False  # neither a replica nor WAITAOF (7.2, append-only file on)
+        except (RedisError, OSError) as error:
+            raise translated(error, "wait") from error
+
+    def delete_upto(self, sequence: int) -> None:
+        """Delete rows that Redis has had long enough; never those of a lagging partition."""
+        self.spool.delete_upto(min([sequence, self.cursor, *self._lagging.values()]))
+
+    def forget_producer(self) -> None:
+        """Remove this producer from Redis: its spool is empty and will be discarded."""
+        with self._redis.pipeline(transaction=False) as pipe:
+            for partition in range(self._settings.partitions):
+                pipe.hdel(self._keys.producers(partition), self.spool.producer)
+            pipe.execute(raise_on_error=False)
+
+    def send(self) -> int:
+        """Send the next rows; return how many were read (0: all is sent).
+
+        Raises:
+            LogUnavailable: Redis is away or cannot serve; nothing is lost, call `resync` first.
+            SpoolCorrupt: the spool is damaged.
+        """
+        rows = self.spool.after(self.cursor, BATCH, BATCH_BYTES)
+        if rows:
+            mine = [row for row in rows if row[1] not in self._lagging]
+            self._send_rows(mine)
+            self.cursor = rows[-1][0]
+        return len(rows)
+
+    def catch_up(self) -> int:
+        """Send the rows of lagging partitions again; return how many partitions still lag.
+
+        Raises:
+            LogUnavailable: Redis is away or cannot serve.
+        """
+        for partition in list(self._lagging):
+            while partition in self._lagging and self._catch_up_some(partition):
+                pass
+        return len(self._lagging)
+
+    def _catch_up_some(self, partition: int) -> bool:
+        start = self._lagging[partition]
+        rows = self.spool.after(start, BATCH, BATCH_BYTES, partition)
+        rows = [row for row in rows if row[0] <= self.cursor]
+        if not rows:
+            del self._lagging[partition]
+            return False
+        del self._lagging[partition]  # `_send_rows` puts it back if it fails again
+        self._send_rows(rows)
+        if partition in self._lagging:
+            return self._lagging[partition] != start
+        self._lagging[partition] = rows[-1][0]
+        return True
+
+    # -- one round trip -------------------------------------------------------------------------
+
+    def _send_rows(self, rows: list[Row]) -> None:
+        by_partition = self._grouped(rows)
+        if not by_partition:
+            return
+        calls = [self._call(partition, events) for partition, events in by_partition.items()]
+        self._crash("sender.before_append")
+        try:
+            replies = scripts.run_many(self._redis, calls)
+        except (RedisError, OSError) as error:
+            raise translated(error, "append") from error
+        self._crash("sender.after_append")
+        failures = [
+            self._settle(partition, events, reply)
+            for (partition, events), reply in zip(by_partition.items(), replies, strict=True)
+        ]
+        for failure in failures:
+            if failure is not None:
+                raise failure
+
+    def _grouped(self, rows: list[Row]) -> Mapping[int, list[Outgoing]]:
+        grouped: dict[int, list[Outgoing]] = defaultdict(list)
+        for sequence, partition, event_id, digest, body in rows:
+            if sequence > self._taken.get(partition, 0):
+                packed = self._encoder.pack(body)
+                grouped[partition].append(Outgoing(sequence, event_id, digest, packed))
+        return grouped
+
+    def _call(self, partition: int, events: list[Outgoing]) -> scripts.Call:
+        return scripts.append(
+            self._keys,
+            partition,
+            self.spool.producer,
+            self._taken.get(partition, 0),
+            events,
+            window_ms=round(self._settings.dedupe_window * 500),  # two windows are kept
+            max_ids=self._settings.dedupe_max_ids,
+        )
+
+    def _settle(self, partition: int, events: list[Outgoing], reply: Any) -> LogUnavailable | None:
+        if isinstance(reply, Exception):
+            return self._failed(partition, events, reply)
+        outcome = scripts.appended(reply)
+        if isinstance(outcome, Behind):
+            self._rewind(partition, outcome.last)
+            return None
+        self._taken[partition] = events[-1].sequence
+        self._note(partition, events, outcome)
+        return None
+
+    def _failed(
+        self, partition: int, events: list[Outgoing], error: Exception
+    ) -> LogUnavailable | None:
+        """Let one partition lag behind its foreign key; anything else concerns the server."""
+        meant = translated(error, self._keys.log(partition))
+        if isinstance(meant, ForeignKey):
+            self._lagging[partition] = events[0].sequence - 1
+            _log.error("%s; %d events wait in %s", meant, len(events), self.spool.path)
+            return None
+        return LogUnavailable(str(meant))
+
+    def _note(self, partition: int, events: list[Outgoing], outcome: Appended) -> None:
+        self.counts.sent += len(events)
+        self.heads[partition] = max(map(abs, outcome.numbers), default=0)
+        for index in outcome.conflicts:
+            self.counts.conflicts += 1
+            _log.error(
+                "event %s came again with another payload; the first one stands",
+                events[index].id.hex(),
+            )
+
+    # -- what Redis lost ------------------------------------------------------------------------
+
+    def _ask_taken(self) -> dict[int, int]:
+        partitions = range(self._settings.partitions)
+        try:
+            with self._redis.pipeline(transaction=False) as pipe:
+                for partition in partitions:
+                    pipe.hget(self._keys.producers(partition), self.spool.producer)
+                replies = pipe.execute(raise_on_error=False)
+        except (RedisError, OSError) as error:
+            raise translated(error, "producers") from error
+        return {
+            partition: int(reply or 0)
+            for partition, reply in zip(partitions, replies, strict=True)
+            if not isinstance(reply, Exception)
+        }
+
+    def _rewind(self, partition: int, last: int) -> None:
+        """Redis has only `last` of this partition: send what came after it again."""
+        had = self._taken.get(partition, 0)
+        _log.warning("partition %d lost its tail: had %d, has %d; resending", partition, had, last)
+        self.counts.resent += 1
+        self._taken[partition] = last
+        self._lagging[partition] = last
+        self._report_loss({partition: last})
+
+    def _report_loss(self, taken: Mapping[int, int]) -> None:
+        """Say what can no longer be sent again: rows deleted here that Redis no longer has."""
+        for partition, deleted in self.spool.deleted().items():
+            last = taken.get(partition, deleted)
+            if last < deleted:
+                self.counts.lost += 1
+                _log.error(
+                    "partition %d: Redis lost events of sequence %d to %d of %s after they were "
+                    "deleted here; restore its backup, or replay from the archive",
+                    partition,
+                    last + 1,
+                    deleted,
+                    self.spool.producer,
+                )

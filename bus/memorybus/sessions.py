@@ -1,0 +1,88 @@
+"""What this host knows of sessions: a small SQLite file, so that a resumed session keeps its place.
+
+The lineage itself is in the log; this is the producer's own note of it (id -> root, parent,
+epoch), because a producer must know a session's root before it can publish, also with Redis down.
+"""
+
+import sqlite3
+import threading
+from pathlib import Path
+
+from memorybus.errors import SpoolError
+from memorybus.events import Scope, SessionRef
+from memorybus.keys import recall_slot
+
+_SCHEMA = """
+create table if not exists sessions(
+    slot text primary key, id text not null, root text not null, parent text not null,
+    epoch integer not null) without rowid;
+"""
+
+
+class HostSessions:
+    """Sessions by scope and id. Safe to call from any thread.
+
+    Args:
+        path: the file; made if missing. A damaged one is set aside and begun anew: what is lost
+            is only which root a resumed session continues, and that is logged.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Open the file.
+
+        Raises:
+            SpoolError: it cannot be written.
+        """
+        self._lock = threading.Lock()
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._db = _open(path)
+        except (OSError, sqlite3.OperationalError) as error:
+            raise SpoolError(
+                f"{path}: {error}; set `data_dir` to a place that can be written"
+            ) from error
+
+    def get(self, scope: Scope, session_id: str) -> SessionRef | None:
+        """Return a session's place in its lineage, or None if this host has not seen it."""
+        with self._lock:
+            row = self._db.execute(
+                "select id, root, parent, epoch from sessions where slot = ?",
+                (recall_slot(scope, session_id),),
+            ).fetchone()
+        return SessionRef(*row) if row else None
+
+    def put(self, scope: Scope, ref: SessionRef) -> None:
+        """Remember a session's place.
+
+        Raises:
+            SpoolError: the disk is full.
+        """
+        row = (recall_slot(scope, ref.id), ref.id, ref.root, ref.parent, ref.epoch)
+        try:
+            with self._lock:
+                self._db.execute("replace into sessions values (?, ?, ?, ?, ?)", row)
+        except sqlite3.Error as error:
+            raise SpoolError(f"sessions: {error}") from error
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._db.close()
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    try:
+        return _connect(path)
+    except sqlite3.DatabaseError as error:
+        if isinstance(error, sqlite3.OperationalError):
+            raise
+        path.rename(path.with_suffix(".corrupt"))
+        return _connect(path)
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5)
+    db.execute("pragma journal_mode = wal")
+    db.execute("pragma synchronous = normal")
+    db.executescript(_SCHEMA)
+    return db

@@ -1,0 +1,315 @@
+"""The spool: a producer's local SQLite outbox. An event is in it before `publish` returns (G1).
+
+One file per producer, held by a file lock that dies with its process; the file's name is the
+producer's id, a row's key its sequence. Sequences are never used twice, also across owners of the
+file: what was deleted is remembered, by partition, so that a loss in Redis can be told from a
+resend. Crash safety is SQLite's: WAL survives a killed process, ``durable=True`` also a power cut.
+"""
+
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeAlias
+
+import msgspec
+from filelock import FileLock
+
+from memorybus.errors import SpoolCorrupt, SpoolFull
+
+Row: TypeAlias = tuple[int, int, bytes, bytes, bytes]
+"""sequence, partition, event id (16 bytes), payload digest, body (msgpack)."""
+
+ROW_OVERHEAD = 64
+"""Bytes a row takes beside its body, for the spool's bound."""
+
+_SCHEMA = """
+create table if not exists events(
+    seq integer primary key, partition integer not null, id blob not null, digest blob not null,
+    body blob not null);
+create table if not exists deleted(partition integer primary key, seq integer not null);
+"""
+_AFTER = "select seq, partition, id, digest, body from events where seq > ? order by seq limit ?"
+_AFTER_OF_PARTITION = (
+    "select seq, partition, id, digest, body from events "
+    "where seq > ? and partition = ? order by seq limit ?"
+)
+_CHECKED_UP_TO = 64 << 20
+_DELETED_AT_ONCE = 500
+_CHECKPOINT_EVERY = 2_000
+_FULL_CODES = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN})
+
+
+class SpoolStats(msgspec.Struct, frozen=True):
+    """What is in a spool: rows, their bytes, and the wall time (ms) of the oldest, or None."""
+
+    events: int = 0
+    bytes: int = 0
+    oldest_at: int | None = None
+
+
+class Spool:
+    """One producer's outbox, owned by this process.
+
+    `append` may be called from any thread; the reading side belongs to one thread.
+    """
+
+    def __init__(self, path: Path, lock: FileLock, *, max_bytes: int, ballast: int) -> None:
+        """Open the file, which `lock` says is ours.
+
+        Raises:
+            SpoolCorrupt: the file is no spool, or damaged.
+            SpoolFull: the disk is full.
+        """
+        self.path = path
+        self.producer = path.stem
+        self._file_lock = lock
+        self._max_bytes = max_bytes
+        self._ballast = Ballast(path.with_suffix(".ballast"), ballast)
+        self._writing = threading.Lock()
+        self._since_checkpoint = 0
+        with _named(path):
+            self._in = connect(path)
+            self._out = connect(path)
+            self._check()
+            self._in.executescript(_SCHEMA)
+            self._load_counters()
+        self._ballast.restore()
+
+    def _check(self) -> None:
+        if self.path.stat().st_size > _CHECKED_UP_TO:
+            return  # reading every page would hold up the agent; damage shows when rows are read
+        verdict = self._in.execute("pragma quick_check(1)").fetchone()[0]
+        if verdict != "ok":
+            raise sqlite3.DatabaseError(verdict)
+
+    def _load_counters(self) -> None:
+        last = self._in.execute("select max(seq) from events").fetchone()[0] or 0
+        gone = self._in.execute("select max(seq) from deleted").fetchone()[0] or 0
+        self.last: int = max(last, gone)
+        count, size = self._in.execute("select count(*), sum(length(body)) from events").fetchone()
+        self._rows: int = count
+        self._bytes: int = (size or 0) + count * ROW_OVERHEAD
+
+    # -- the publishing side --------------------------------------------------------------------
+
+    def append(
+        self, partition: int, event_id: bytes, digest: bytes, body: bytes, *, durable: bool = False
+    ) -> int:
+        """Keep an event and return its sequence (G1: level ``spooled``).
+
+        Args:
+            partition: where it will go.
+            event_id: 16 bytes.
+            digest: of the event's payload.
+            body: the envelope's msgpack.
+            durable: also survive a power cut: fsync before returning.
+
+        Raises:
+            SpoolFull: the declared bound or the disk is full; the event was not accepted.
+            SpoolCorrupt: the file is damaged.
+        """
+        size = len(body) + ROW_OVERHEAD
+        with self._writing:
+            if self._bytes + size > self._max_bytes:
+                raise SpoolFull(self._full())
+            sequence = self.last + 1
+            self._insert((sequence, partition, event_id, digest, body), durable)
+            self.last = sequence
+            self._rows += 1
+            self._bytes += size
+            self._since_checkpoint += 1
+        return sequence
+
+    def _insert(self, row: Row, durable: bool) -> None:
+        try:
+            if durable:
+                self._in.execute("pragma synchronous = full")
+            self._in.execute("insert into events values (?, ?, ?, ?, ?)", row)
+        except sqlite3.Error as error:
+            self._ballast.give_up()
+            raise _translated(self.path, error) from error
+        finally:
+            if durable:
+                self._in.execute("pragma synchronous = normal")
+
+    def _full(self) -> str:
+        return (
+            f"{self.path}: {self._rows} events, {self._bytes} bytes wait for Redis, the bound "
+            f"`spool_max_bytes` is {self._max_bytes}; the event was not accepted. Bring Redis "
+            f"back (`memorybus doctor` says what is wrong) or raise the bound"
+        )
+
+    # -- the sending side -----------------------------------------------------------------------
+
+    def after(
+        self, sequence: int, count: int, max_bytes: int, partition: int | None = None
+    ) -> list[Row]:
+        """Return rows after a sequence, in order, bounded by count and bytes (at least one).
+
+        Raises:
+            SpoolCorrupt: the file is damaged.
+        """
+        with _named(self.path):
+            if partition is None:
+                found = self._out.execute(_AFTER, (sequence, count))
+            else:
+                found = self._out.execute(_AFTER_OF_PARTITION, (sequence, partition, count))
+            return _bounded(found, max_bytes)
+
+    def deleted(self) -> dict[int, int]:
+        """Return, by partition, the last sequence that was deleted because Redis had it."""
+        with _named(self.path):
+            return dict(self._out.execute("select partition, seq from deleted").fetchall())
+
+    def delete_upto(self, sequence: int) -> None:
+        """Forget rows that Redis has had long enough; a few at a time, so `append` never waits."""
+        while self._delete_some(sequence) == _DELETED_AT_ONCE:
+            pass
+
+    def _delete_some(self, sequence: int) -> int:
+        with self._writing, _named(self.path):
+            upto, count, size = self._in.execute(
+                "select max(seq), count(*), sum(length(body)) from "
+                "(select seq, body from events where seq <= ? order by seq limit ?)",
+                (sequence, _DELETED_AT_ONCE),
+            ).fetchone()
+            if count:
+                self._forget(upto)
+                self._rows -= count
+                self._bytes -= size + count * ROW_OVERHEAD
+                self._since_checkpoint += count
+        return int(count)
+
+    def _forget(self, upto: int) -> None:
+        with _transaction(self._in):
+            self._in.execute(
+                "insert into deleted select partition, max(seq) from events where seq <= ? "
+                "group by partition on conflict(partition) do update set seq = excluded.seq",
+                (upto,),
+            )
+            self._in.execute("delete from events where seq <= ?", (upto,))
+
+    def tidy(self) -> None:
+        """Move the write-ahead log into the file when it has grown, beside running appends."""
+        if self._since_checkpoint >= _CHECKPOINT_EVERY:
+            self._since_checkpoint = 0
+            with _named(self.path):
+                self._out.execute("pragma wal_checkpoint(passive)").fetchall()
+        self._ballast.restore()
+
+    # -- what is in it --------------------------------------------------------------------------
+
+    @property
+    def size(self) -> int:
+        """Bytes of the rows kept, sent ones included."""
+        return self._bytes
+
+    def close(self) -> None:
+        """Close the file and give up the lock; what is unsent stays."""
+        with self._writing:
+            self._in.close()
+            self._out.close()
+        self._file_lock.release()
+
+    def discard(self) -> None:
+        """Delete an empty spool's files (an adopted one, sent whole)."""
+        self._ballast.give_up()
+        for suffix in (".db", ".db-wal", ".db-shm"):
+            self.path.with_suffix(suffix).unlink(missing_ok=True)
+        self.close()
+        Path(self._file_lock.lock_file).unlink(missing_ok=True)
+
+
+class Ballast:
+    """A file of zeros that is given up when the disk is full, so that a spool can still drain."""
+
+    def __init__(self, path: Path, size: int) -> None:
+        """Name the file; `restore` makes it."""
+        self._path = path
+        self._size = size
+
+    def restore(self) -> None:
+        """Make the file again if there is room; without room, do without."""
+        if self._size and not self._path.exists():
+            try:
+                with self._path.open("wb") as file:
+                    file.write(b"\0" * self._size)
+            except OSError:
+                self.give_up()
+
+    def give_up(self) -> None:
+        """Delete the file."""
+        self._path.unlink(missing_ok=True)
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """Open a spool file as the spool does: WAL, no checkpoint on the publishing thread."""
+    db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5)
+    db.execute("pragma journal_mode = wal")
+    db.execute("pragma synchronous = normal")
+    db.execute("pragma wal_autocheckpoint = 0")
+    return db
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise _translated(path, error) from error
+
+
+@contextmanager
+def _transaction(db: sqlite3.Connection) -> Iterator[None]:
+    db.execute("begin immediate")
+    try:
+        yield
+        db.execute("commit")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("rollback")
+        raise
+
+
+def _translated(path: Path, error: sqlite3.Error) -> SpoolCorrupt | SpoolFull:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in _FULL_CODES or isinstance(error, sqlite3.OperationalError):
+        return SpoolFull(f"{path}: {error}; the event was not accepted: make room on the disk")
+    return SpoolCorrupt(f"{path}: damaged ({error}); the next start sets it aside and saves rows")
+
+
+def _bounded(rows: Iterable[Row], max_bytes: int) -> list[Row]:
+    taken: list[Row] = []
+    size = 0
+    for row in rows:
+        size += len(row[4])
+        if taken and size > max_bytes:
+            break
+        taken.append(row)
+    return taken
+
+
+def inspect(path: Path, taken: Mapping[int, int]) -> tuple[SpoolStats, bytes | None]:
+    """Count a spool's rows from outside, without owning it.
+
+    Args:
+        path: the file; one that vanishes or cannot be read counts as empty.
+        taken: the last sequence that Redis has, by partition; rows at or below are sent.
+
+    Returns:
+        The counts (without `oldest_at`), and the body of the oldest unsent event.
+    """
+    try:
+        db = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=1)
+        rows = db.execute("select seq, partition, length(body) from events order by seq")
+        unsent = [(seq, size) for seq, partition, size in rows if seq > taken.get(partition, 0)]
+        body = None
+        if unsent:
+            first = db.execute("select body from events where seq = ?", unsent[:1][0][:1])
+            body = (first.fetchone() or (None,))[0]
+        db.close()
+    except sqlite3.Error:
+        return SpoolStats(), None
+    return SpoolStats(len(unsent), sum(size for _, size in unsent)), body

@@ -1,0 +1,117 @@
+"""Who owns which spool file: claim one at the start, adopt those that dead processes left.
+
+A spool is owned by whoever holds the lock file beside it; the operating system drops the lock
+with the process. A damaged file is set aside as ``<name>.corrupt`` and what can be read of it
+goes on in a new one (G1).
+"""
+
+import logging
+import sqlite3
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from memorybus.errors import SpoolCorrupt, SpoolError
+from memorybus.ids import NewId
+from memorybus.spool import Row, Spool, connect
+
+_log = logging.getLogger("memorybus")
+
+
+class SpoolFiles:
+    """The spools of one host.
+
+    Args:
+        directory: where they lie.
+        new_id: names new ones.
+        max_bytes: bound of each.
+        ballast: size of the file each gives up on a full disk.
+    """
+
+    def __init__(self, directory: Path, new_id: NewId, *, max_bytes: int, ballast: int) -> None:
+        """Touch nothing yet."""
+        self.directory = directory
+        self._new_id = new_id
+        self._max_bytes = max_bytes
+        self._ballast = ballast
+
+    def claim(self) -> Spool:
+        """Return a spool of our own: one that a dead process left, else a new one.
+
+        Raises:
+            SpoolError: the directory cannot be written.
+        """
+        return self.adopt_one() or self._create()
+
+    def adopt_one(self) -> Spool | None:
+        """Take over the oldest spool whose owner is dead; None if all live."""
+        spools = (self._adopt(path) for path in sorted(self.directory.glob("*.db")))
+        return next((spool for spool in spools if spool is not None), None)
+
+    def _adopt(self, path: Path) -> Spool | None:
+        lock = _locked(path)
+        if lock is None:
+            return None
+        if not path.exists():  # its owner discarded it between our look and our lock
+            lock.release()
+            return None
+        try:
+            return self._opened(path, lock)
+        except SpoolCorrupt as error:
+            return self._replaced(path, lock, error)
+
+    def _opened(self, path: Path, lock: FileLock) -> Spool:
+        return Spool(path, lock, max_bytes=self._max_bytes, ballast=self._ballast)
+
+    def _create(self) -> Spool:
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+            path = self.directory / f"{self._new_id()}.db"
+            lock = _locked(path)
+        except OSError as error:
+            raise SpoolError(
+                f"{self.directory}: {error}; set `data_dir` to a place that can be written"
+            ) from error
+        if lock is None:
+            raise SpoolError(f"{path}: a new spool is already locked")
+        return self._opened(path, lock)
+
+    def _replaced(self, path: Path, lock: FileLock, error: SpoolCorrupt) -> Spool:
+        fresh = self._create()
+        rows = _readable(path)
+        for _, partition, event_id, digest, body in rows:
+            fresh.append(partition, event_id, digest, body)
+        aside = path.with_suffix(".corrupt")
+        path.rename(aside)
+        for suffix in (".db-wal", ".db-shm", ".ballast"):
+            path.with_suffix(suffix).unlink(missing_ok=True)
+        lock.release()
+        _log.error(
+            "%s; it is now %s, and %d events read from it go on", error, aside.name, len(rows)
+        )
+        return fresh
+
+
+def _readable(path: Path) -> list[Row]:
+    """Return what can still be read: from the front up to the damage, then from the back."""
+    rows: dict[int, Row] = {}
+    for order in ("asc", "desc"):
+        sql = f"select seq, partition, id, digest, body from events order by seq {order}"  # noqa: S608
+        try:
+            db = connect(path)
+            for row in db.execute(sql):
+                if row[0] in rows:
+                    break
+                rows[row[0]] = row
+        except sqlite3.DatabaseError:
+            continue
+    return [rows[sequence] for sequence in sorted(rows)]
+
+
+def _locked(path: Path) -> FileLock | None:
+    lock = FileLock(path.with_suffix(".lock"), timeout=0, thread_local=False)
+    try:
+        lock.acquire()
+    except Timeout:
+        return None
+    return lock

@@ -1,0 +1,184 @@
+"""Fixtures: real servers, settings with short timings, children that never outlive a test."""
+
+import os
+import shutil
+import tempfile
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import fakeredis
+import hypothesis
+import pytest
+import redis
+from helpers.leaks import leaked_keys
+from helpers.processes import Spawn
+from helpers.servers import RedisServer
+from memorybus.errors import NoServerBinary
+from memorybus.server_binary import find_server_binary
+from memorybus.settings import Settings
+from memorybus.testing import FakeClock
+
+SHORT_TIMINGS: dict[str, Any] = {
+    "lease": 2.0,
+    "call_timeout": 1.0,
+    "spool_keep": 0.2,
+    "recall_wait": 1.0,
+    "recall_timeout": 5.0,
+    "prefetch_deadline": 0.5,
+}
+
+MakeSettings = Callable[..., Settings]
+MakeServer = Callable[..., RedisServer]
+
+hypothesis.settings.register_profile(
+    "memorybus", deadline=None, database=None, derandomize="CI" in os.environ
+)
+hypothesis.settings.load_profile("memorybus")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Look for a server before processes are started that could not say what is missing."""
+    if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput"):
+        demand_server_binary()
+
+
+def demand_server_binary() -> None:
+    """End the whole run with the install command if there is no server: no test is skipped."""
+    try:
+        find_server_binary()
+    except NoServerBinary as error:
+        pytest.exit(f"the tests need a real Redis server: {error}", returncode=2)
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[RedisServer]:
+    """One real server for all tests of this process; emptied after each test."""
+    demand_server_binary()
+    server = RedisServer()
+    try:
+        server.start()
+        yield server
+    finally:
+        server.remove()
+
+
+@pytest.fixture(autouse=True)
+def _no_leaked_keys(request: pytest.FixtureRequest) -> Iterator[None]:
+    """After a test that used the server: no key stays for ever unknown to the table of keys (G10).
+
+    Set up before everything else of the test, hence checked after its children are gone.
+    """
+    if "redis_server" not in request.fixturenames:
+        yield
+        return
+    client = request.getfixturevalue("redis_server").client()
+    yield
+    leaked = leaked_keys(client)
+    client.flushall()
+    client.close()
+    assert not leaked, f"keys without a time to live that no table allows: {leaked}"
+
+
+@pytest.fixture
+def redis_url(redis_server: RedisServer) -> str:
+    """URL of the shared server."""
+    return redis_server.url
+
+
+@pytest.fixture
+def redis_client(redis_server: RedisServer) -> Iterator[redis.Redis]:
+    """Return a client of the shared server, answering bytes."""
+    client = redis_server.client()
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def fake_redis() -> Iterator[fakeredis.FakeRedis]:
+    """Return a client of a fake server of its own: for the fast loop, not for leases or time."""
+    client = fakeredis.FakeRedis(server=fakeredis.FakeServer(version=(7, 0)))
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def make_redis() -> Iterator[MakeServer]:
+    """Make started servers of this test's own: ``make_redis(appendonly="yes", maxmemory="2mb")``.
+
+    They can be killed, frozen and started again; keys are checked on those that still answer.
+    """
+    servers: list[RedisServer] = []
+
+    def make(**options: str | int) -> RedisServer:
+        server = RedisServer(**options)
+        servers.append(server)
+        server.start()
+        return server
+
+    yield make
+    leaked: list[str] = []
+    for server in servers:
+        if server.alive:
+            server.thaw()
+            leaked += leaked_keys(server.client())
+        server.remove()
+    assert not leaked, f"keys without a time to live that no table allows: {leaked}"
+
+
+@pytest.fixture
+def private_redis(make_redis: MakeServer) -> RedisServer:
+    """Return a server of this test's own that keeps its data across a kill (AOF on)."""
+    return make_redis(appendonly="yes")
+
+
+@pytest.fixture
+def namespace() -> str:
+    """Return a prefix that no other test uses."""
+    return f"t{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture
+def short_dir() -> Iterator[Path]:
+    """Return a directory with a short path (a unix socket's is limited to about 100 bytes)."""
+    directory = Path(tempfile.mkdtemp(prefix="mb-"))
+    yield directory
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture
+def make_settings(request: pytest.FixtureRequest, short_dir: Path, namespace: str) -> MakeSettings:
+    """Make settings on the shared server, with short timings; arguments override.
+
+    The shared server is only started if the test names `redis_server`, `redis_url` or
+    `redis_client`; others must give a `url`, or leave the embedded server's.
+    """
+    defaults: dict[str, Any] = {"namespace": namespace, "data_dir": short_dir, **SHORT_TIMINGS}
+    if "redis_server" in request.fixturenames:
+        defaults["url"] = request.getfixturevalue("redis_server").url
+
+    def make(**overrides: Any) -> Settings:
+        return Settings(**{**defaults, **overrides})
+
+    return make
+
+
+@pytest.fixture
+def settings(redis_url: str, make_settings: MakeSettings) -> Settings:
+    """Return settings on the shared server, with short timings."""
+    return make_settings(url=redis_url)
+
+
+@pytest.fixture
+def spawn(tmp_path: Path, short_dir: Path) -> Iterator[Spawn]:
+    """Start child processes; at the end of the test they are killed with all they started."""
+    spawner = Spawn(tmp_path, uuid.uuid4().hex, short_dir)
+    yield spawner
+    spawner.end_all()
+
+
+@pytest.fixture
+def fake_clock() -> FakeClock:
+    """Return a clock that only the test moves."""
+    return FakeClock()

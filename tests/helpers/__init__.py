@@ -1,0 +1,1 @@
+"""What tests share: waiting, servers, child processes, leaked keys."""

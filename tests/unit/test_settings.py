@@ -1,0 +1,204 @@
+"""Settings: file, then environment, then arguments; a mistake is named with its remedy."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import platformdirs
+import pytest
+import redis
+from hypothesis import given
+from hypothesis import strategies as st
+from memorybus.errors import ConfigError, UnknownSetting
+from memorybus.settings import FIELDS, FILE_NAME, Settings, load
+
+NOTHING: dict[str, str] = {}
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """Return an empty ``memorybus.toml`` in a directory of its own."""
+    file = tmp_path / FILE_NAME
+    file.touch()
+    return file
+
+
+def test_defaults_need_nothing(tmp_path: Path) -> None:
+    """Without file, environment and arguments the settings are the documented defaults."""
+    assert load(environ=NOTHING, directory=tmp_path) == Settings()
+    assert Settings().data_dir == Path(platformdirs.user_data_dir("memorybus"))
+
+
+def test_later_sources_win(config: Path) -> None:
+    """Arguments win over the environment, which wins over the file."""
+    config.write_text("partitions = 2\nbatch = 20\nagent = 'filed'\n")
+    environ = {"MEMORYBUS_PARTITIONS": "3", "MEMORYBUS_BATCH": "30"}
+    loaded = load(environ=environ, directory=config.parent, partitions=4)
+    assert (loaded.partitions, loaded.batch, loaded.agent) == (4, 30, "filed")
+
+
+def test_an_argument_of_none_is_not_given(tmp_path: Path) -> None:
+    """A command-line option that was not used leaves the setting alone."""
+    environ = {"MEMORYBUS_AGENT": "coder"}
+    assert load(environ=environ, directory=tmp_path, agent=None).agent == "coder"
+
+
+def test_the_process_environment_is_the_default(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without an explicit environment the process's own is read, and the working directory."""
+    (tmp_path / FILE_NAME).write_text("user = 'ada'")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MEMORYBUS_AGENT", "coder")
+    loaded = load()
+    assert (loaded.user, loaded.agent) == ("ada", "coder")
+
+
+def test_a_named_file_is_read_instead(config: Path, tmp_path: Path) -> None:
+    """``MEMORYBUS_CONFIG`` names the file; the one in the directory is then left alone."""
+    config.write_text("agent = 'here'")
+    named = tmp_path / "other.toml"
+    named.write_text("user = 'ada'")
+    loaded = load(environ={"MEMORYBUS_CONFIG": str(named)}, directory=config.parent)
+    assert (loaded.agent, loaded.user) == ("default", "ada")
+
+
+@pytest.mark.parametrize(
+    ("name", "given_text", "value"),
+    [
+        ("PARTITIONS", "4", 4),
+        ("LEASE", "12.5", 12.5),
+        ("NAMESPACE", "prod", "prod"),
+        ("PROVIDERS", "builtin, holographic ,", ("builtin", "holographic")),
+        ("PROVIDERS", "", ()),
+        ("URL", "redis://h:6379/0", "redis://h:6379/0"),
+        ("DATA_DIR", "/srv/mb", Path("/srv/mb")),
+    ],
+)
+def test_the_environment_is_typed(
+    tmp_path: Path, name: str, given_text: str, value: object
+) -> None:
+    """A MEMORYBUS_* text becomes the setting's own type."""
+    loaded = load(environ={f"MEMORYBUS_{name}": given_text}, directory=tmp_path)
+    assert getattr(loaded, name.lower()) == value
+
+
+def test_a_home_directory_is_expanded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``~`` in a path is the user's home, wherever the path was written."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    loaded = load(environ={"MEMORYBUS_DATA_DIR": "~/mb"}, directory=tmp_path)
+    assert loaded.data_dir == tmp_path / "mb"
+
+
+@pytest.mark.parametrize(
+    ("text", "environ", "arguments", "source"),
+    [
+        ("partitons = 4", {}, {}, FILE_NAME),
+        ("", {"MEMORYBUS_PARTITONS": "4"}, {}, "environment"),
+        ("", {}, {"partitons": 4}, "argument"),
+    ],
+)
+def test_an_unknown_setting_names_the_nearest(
+    config: Path, text: str, environ: dict[str, str], arguments: dict[str, Any], source: str
+) -> None:
+    """A misspelt setting is an error that says where it stands and what was probably meant."""
+    config.write_text(text)
+    with pytest.raises(UnknownSetting, match="did you mean 'partitions'") as unknown:
+        load(environ=environ, directory=config.parent, **arguments)
+    assert source in str(unknown.value)
+
+
+@given(st.text(st.characters(categories=["L", "N"]), min_size=1))
+def test_any_unknown_name_is_refused(name: str) -> None:
+    """Whatever the name, it is either a setting or an error (no silent ignoring)."""
+    if name.lower() not in (*FIELDS, "config"):
+        with pytest.raises(UnknownSetting):
+            load(environ={f"MEMORYBUS_{name}": "1"}, directory=Path(__file__).parent)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("BATCH", "many", "batch"),
+        ("LEASE", "soon", "lease"),
+        ("PARTITIONS", "0", "1 to 1024"),
+        ("PARTITIONS", "1025", "1 to 1024"),
+        ("NAMESPACE", "", "plain word"),
+        ("NAMESPACE", "a{b}", "plain word"),
+        ("NAMESPACE", "a*", "plain word"),
+        ("CALL_TIMEOUT", "10", "shorter than lease"),
+        ("BATCH", "0", "batch must be a positive"),
+        ("LEASE", "nan", "lease must be a positive"),
+        ("RECALL_WAIT", "-1", "recall_wait must be a positive"),
+        ("NAMESPACE", "a\nb", "plain word"),
+        ("DATA_DIR", "", "data_dir is empty"),
+        ("PROVIDER", "x", FILE_NAME),
+        ("CONFIG", "/nowhere/memorybus.toml", "/nowhere/memorybus.toml"),
+    ],
+)
+def test_a_wrong_value_names_the_setting(tmp_path: Path, name: str, text: str, said: str) -> None:
+    """A value that cannot be is refused with the setting's name or its bounds."""
+    with pytest.raises(ConfigError, match=said):
+        load(environ={f"MEMORYBUS_{name}": text}, directory=tmp_path)
+
+
+def test_a_broken_file_is_named(config: Path) -> None:
+    """A file that is not TOML is an error with its path."""
+    config.write_text("partitions = = 4")
+    with pytest.raises(ConfigError, match=FILE_NAME):
+        load(environ=NOTHING, directory=config.parent)
+
+
+def test_other_programs_variables_are_left_alone(tmp_path: Path) -> None:
+    """Only names that begin with MEMORYBUS_ are ours."""
+    assert load(environ={"REDIS_URL": "redis://x"}, directory=tmp_path) == Settings()
+
+
+def test_settings_cannot_be_changed() -> None:
+    """Settings are one frozen value: nothing reconfigures a part that already runs."""
+    with pytest.raises(AttributeError):
+        Settings().partitions = 3  # type: ignore[misc]
+
+
+def test_the_embedded_server_is_the_default_redis(tmp_path: Path) -> None:
+    """Without a URL, log and jobs live on the server in the data directory."""
+    settings = Settings(data_dir=tmp_path)
+    assert settings.redis_url == f"unix://{tmp_path}/redis/redis.sock"
+    assert settings.redis_jobs_url == settings.redis_url
+
+
+def test_the_socket_is_found_whatever_its_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A relative directory, or one with characters that mean something in a URL, is no trap."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("here", "a b%20c?d#e"):
+        settings = load(environ=NOTHING, directory=tmp_path, data_dir=name)
+        pool = redis.ConnectionPool.from_url(settings.redis_url)
+        assert pool.connection_kwargs["path"] == f"{tmp_path}/{name}/redis/redis.sock"
+
+
+def test_jobs_may_have_a_redis_of_their_own() -> None:
+    """The jobs' Redis is the log's unless it is named."""
+    both = Settings(url="redis://log", jobs_url="redis://jobs")
+    assert (both.redis_url, both.redis_jobs_url) == ("redis://log", "redis://jobs")
+    assert Settings(url="redis://log").redis_jobs_url == "redis://log"
+
+
+def test_a_providers_table_carries_kind_and_options(config: Path) -> None:
+    """An instance may have another name than its kind; everything else is its options."""
+    config.write_text(
+        'providers = ["notes", "holographic"]\n[provider.notes]\nkind = "builtin"\nlimit = 10\n'
+    )
+    settings = load(environ=NOTHING, directory=config.parent)
+    assert settings.provider_kind("notes") == "builtin"
+    assert settings.provider_options("notes") == {"limit": 10}
+    assert settings.provider_kind("holographic") == "holographic"
+    assert settings.provider_options("holographic") == {}
+    assert settings.provider_home("notes") == settings.data_dir / "providers" / "notes"
+
+
+def test_every_setting_is_documented() -> None:
+    """Each field stands in the docstring that says what it means and in which unit."""
+    described = {line.split(":")[0].strip() for line in (Settings.__doc__ or "").splitlines()}
+    assert [f.name for f in msgspec.structs.fields(Settings) if f.name not in described] == []

@@ -1,0 +1,257 @@
+"""The applier: a batch of one lane's events into one provider instance (design, part 5).
+
+Two kinds, by delivery class (G4). A transactional provider takes the whole batch, its ledger and
+its checkpoint in one transaction. The others are called event by event, and the checkpoint in
+Redis follows after each chunk. Both skip what is done, put parked keys aside *before* the
+checkpoint passes them, and find the culprit of a failed batch by going one by one.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from memorybus.errors import LeaseLost, StaleEpoch, Unavailable
+from memorybus.events import Event, Position
+from memorybus.keys import lane_name
+from memorybus.log import LoggedEvent
+from memorybus.scripts import Acquired
+from memorybus.settings import Settings
+from memorybus_providers.base import (
+    Fence,
+    HookContext,
+    MemoryProvider,
+    Progress,
+    Transaction,
+    TransactionalProvider,
+)
+from memorybus_providers.dispatch import bind
+
+from memorybus_workers.calls import Calls
+from memorybus_workers.deadletter import BEHIND, Parked
+from memorybus_workers.retry import decide, reason
+
+HUNG = "every try outlived call_timeout"
+
+
+class Place(Protocol):
+    """What an applier needs to know of the lane it works for."""
+
+    partition: int
+    epoch: int
+    parked: Parked
+
+    def wait(self, seconds: float) -> None:
+        """Wait before another try.
+
+        Raises:
+            LeaseLost: the lane was lost meanwhile, or the worker stops.
+        """
+        ...
+
+
+class Applier:
+    """Applies chunks for every lane of one provider instance. Belongs to one thread.
+
+    Attributes:
+        chunk: how many events go into one `apply`; a commit follows each.
+    """
+
+    def __init__(self, provider: MemoryProvider, settings: Settings, calls: Calls) -> None:
+        """Bind the provider's hooks."""
+        self.chunk = settings.batch
+        self._provider = provider
+        self._settings = settings
+        self._calls = calls
+        self._apply = bind(provider)
+
+    def begin(self, lane: Place, checkpoint: Acquired) -> Progress:
+        """Return where the lane goes on, and claim it in the provider's own store if it has one."""
+        return Progress(checkpoint.epoch, checkpoint.entry, checkpoint.n)
+
+    def apply(self, lane: Place, events: Sequence[LoggedEvent]) -> None:
+        """Apply a chunk: when this returns, all of it is applied or put aside.
+
+        Raises:
+            Unavailable: the backend is down: nothing is parked, try again later.
+            LeaseLost: the lane has another owner.
+        """
+        raise NotImplementedError
+
+    def _call(self, event: LoggedEvent) -> None:
+        envelope = event.envelope
+        if not self._apply.handles(type(envelope.event)):
+            return
+        self._calls.begin(envelope.id)
+        self._apply(envelope.event, self._context(event))
+        self._calls.end()
+
+    def _context(self, event: LoggedEvent) -> HookContext:
+        envelope = event.envelope
+        return HookContext(
+            envelope.scope,
+            envelope.session,
+            envelope.id,
+            event.position,
+            envelope.at,
+            self._settings.call_timeout,
+        )
+
+    def _put_aside(self, lane: Place, events: Sequence[LoggedEvent]) -> Sequence[LoggedEvent]:
+        """Put aside what waits behind parked keys; return the others."""
+        waiting = lane.parked.keys
+        if not waiting:
+            return events
+        aside = [event for event in events if event.envelope.key in waiting]
+        lane.parked.put_aside(aside, BEHIND)
+        return [event for event in events if event.envelope.key not in waiting]
+
+    def _try(self, lane: Place, event: LoggedEvent, once: Callable[[LoggedEvent], None]) -> bool:
+        """Try one event until it is applied (True) or parked (False)."""
+        attempt = 0
+        while True:
+            attempt += 1
+            if self._calls.is_poison(event.envelope.id):
+                lane.parked.put_aside([event], HUNG, self._settings.attempts)
+                return False
+            try:
+                once(event)
+            except StaleEpoch as error:
+                raise LeaseLost(str(error)) from error
+            except Exception as error:
+                if not self._goes_on(lane, event, error, attempt):
+                    return False
+            else:
+                return True
+
+    def _goes_on(self, lane: Place, event: LoggedEvent, error: Exception, attempt: int) -> bool:
+        """After a failure: True to try again (after a wait), False if the key was parked."""
+        in_hook = self._calls.interrupted()
+        if not in_hook:  # opening or committing failed: not this event's fault
+            raise Unavailable(str(error)) from error
+        decision = decide(error, attempt, self._settings.attempts, self._calls.rng)
+        if decision.action == "pause":
+            raise error
+        if decision.action == "retry":
+            lane.wait(decision.delay)
+            return True
+        lane.parked.put_aside([event], reason(error), attempt)
+        return False
+
+
+class TransactionalApplier(Applier):
+    """Effects, ledger and checkpoint commit together: once (G4), and only for the owner (G5)."""
+
+    def __init__(self, provider: TransactionalProvider, settings: Settings, calls: Calls) -> None:
+        """Bind the provider's hooks."""
+        super().__init__(provider, settings, calls)
+        self._store = provider
+
+    def begin(self, lane: Place, checkpoint: Acquired) -> Progress:
+        """The provider's own checkpoint holds; our epoch is written beside it at once (G5)."""
+        name = lane_name(lane.partition)
+        known = self._store.progress(name)
+        entry, n = (known.entry, known.n) if known else (checkpoint.entry, checkpoint.n)
+        if known is None and n:
+            entry, n = "0-0", 0  # a fresh store: everything is to be applied again
+        claim = Progress(lane.epoch, entry, n)
+        try:
+            with self._store.transaction(Fence(name, lane.epoch)) as transaction:
+                transaction.record((), claim)
+        except StaleEpoch as error:
+            raise LeaseLost(str(error)) from error
+        return claim
+
+    def apply(self, lane: Place, events: Sequence[LoggedEvent]) -> None:
+        """Apply a chunk in one transaction; if it fails, one by one."""
+        fence = Fence(lane_name(lane.partition), lane.epoch)
+        mine = self._put_aside(lane, events)
+        try:
+            with self._store.transaction(fence) as transaction:
+                self._apply_all(transaction, mine)
+                transaction.record(
+                    [event.envelope.id for event in mine], _progress(lane, events[-1].position)
+                )
+        except StaleEpoch as error:
+            raise LeaseLost(str(error)) from error
+        except Unavailable:
+            self._calls.interrupted()
+            raise
+        except Exception:
+            self._calls.interrupted()
+            self._one_by_one(lane, fence, events)
+
+    def _apply_all(self, transaction: Transaction, events: Sequence[LoggedEvent]) -> None:
+        done = transaction.applied([event.envelope.id for event in events])
+        poisoned = self._calls.has_poison()
+        for event in events:
+            if poisoned and self._calls.is_poison(event.envelope.id):
+                raise RuntimeError(HUNG)  # one by one will park it
+            if event.envelope.id not in done:
+                self._call(event)
+
+    def _one_by_one(self, lane: Place, fence: Fence, events: Sequence[LoggedEvent]) -> None:
+        for event in events:
+            progress = _progress(lane, event.position)
+            if event.envelope.key in lane.parked.keys:
+                lane.parked.put_aside([event], BEHIND)
+                continue
+
+            def once(event: LoggedEvent, progress: Progress = progress) -> None:
+                with self._store.transaction(fence) as transaction:
+                    if not transaction.applied([event.envelope.id]):
+                        self._call(event)
+                    transaction.record([event.envelope.id], progress)
+
+            self._try(lane, event, once)
+        with self._store.transaction(fence) as transaction:
+            transaction.record((), _progress(lane, events[-1].position))
+
+
+class PlainApplier(Applier):
+    """For ``keyed``, ``lookup`` and ``blind`` providers: the checkpoint is in Redis alone (G4).
+
+    ``keyed`` gets whole chunks, since a repeated event is recognised. The others commit after
+    every event, so that one crash leaves one event in doubt; ``lookup`` is asked for it.
+    """
+
+    def __init__(self, provider: MemoryProvider, settings: Settings, calls: Calls) -> None:
+        """Bind the provider's hooks."""
+        super().__init__(provider, settings, calls)
+        self._asks_first = provider.delivery == "lookup"
+        self._in_doubt: set[int] = set()
+        if provider.delivery != "keyed" and _handles_anything(provider):
+            self.chunk = 1
+
+    def begin(self, lane: Place, checkpoint: Acquired) -> Progress:
+        """Go on at the checkpoint in Redis; the first event after it is in doubt."""
+        self._in_doubt.add(lane.partition)
+        return super().begin(lane, checkpoint)
+
+    def apply(self, lane: Place, events: Sequence[LoggedEvent]) -> None:
+        """Call the hooks in order; a failing key is parked, the others go on."""
+        for event in events:
+            if event.envelope.key in lane.parked.keys:
+                lane.parked.put_aside([event], BEHIND)
+            elif not self._is_there(lane, event):
+                self._try(lane, event, self._call)
+        self._in_doubt.discard(lane.partition)
+
+    def _is_there(self, lane: Place, event: LoggedEvent) -> bool:
+        if not self._asks_first or lane.partition not in self._in_doubt:
+            return False
+        return self._provider.knows(event.envelope.id, self._context(event))
+
+
+def applier_of(provider: MemoryProvider, settings: Settings, calls: Calls) -> Applier:
+    """Return the applier for a provider's delivery class."""
+    if isinstance(provider, TransactionalProvider):
+        return TransactionalApplier(provider, settings, calls)
+    return PlainApplier(provider, settings, calls)
+
+
+def _progress(lane: Place, position: Position) -> Progress:
+    return Progress(lane.epoch, position.entry, position.n)
+
+
+def _handles_anything(provider: MemoryProvider) -> bool:
+    handled: frozenset[type[Event]] = provider.capabilities.handles
+    return bool(handled)

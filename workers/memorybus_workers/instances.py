@@ -1,0 +1,66 @@
+"""Provider instances by name, made as the settings say."""
+
+import contextlib
+
+from memorybus.clock import Clock
+from memorybus.settings import Settings
+from memorybus.testing import CrashPoint, no_crash
+from memorybus_providers.base import MemoryProvider, ProviderConfig
+from memorybus_providers.registry import create
+
+
+def make(
+    settings: Settings, name: str, clock: Clock, crash: CrashPoint = no_crash, kind: str = ""
+) -> MemoryProvider:
+    """Return an unopened instance.
+
+    Args:
+        settings: see `Settings`.
+        name: the instance's name; its home and options are found by it.
+        clock: time.
+        crash: crash points of fault tests.
+        kind: the provider instance whose kind and options to use, if not its own (replay).
+
+    Raises:
+        MissingProvider: nobody knows the kind.
+        ConfigError: wrong options.
+    """
+    configured = kind or name
+    config = ProviderConfig(
+        name=name,
+        home=settings.provider_home(name),
+        options=settings.provider_options(configured),
+        clock=clock,
+        crash=crash,
+    )
+    return create(settings.provider_kind(configured), config)
+
+
+class Instances:
+    """Instances that recall, opened when first asked for. Belongs to one thread."""
+
+    def __init__(self, settings: Settings, clock: Clock) -> None:
+        """Open nothing yet."""
+        self._settings = settings
+        self._clock = clock
+        self._opened: dict[str, MemoryProvider] = {}
+
+    def opened(self, name: str) -> MemoryProvider:
+        """Return the open instance of a name.
+
+        Raises:
+            MissingProvider, ConfigError: see `make`.
+            Exception: what opening raises; the next call tries again.
+        """
+        if name not in self._opened:
+            provider = make(self._settings, name, self._clock)
+            provider.open()
+            self._opened[name] = provider
+        return self._opened[name]
+
+    def shutdown(self) -> None:
+        """Close all of them."""
+        for provider in self._opened.values():
+            with contextlib.suppress(Exception):
+                provider.shutdown()
+        self._opened.clear()

@@ -1,0 +1,127 @@
+"""The recall job: wait until the session's events are applied, ask the provider, keep it warm."""
+
+import logging
+from collections.abc import Callable, Sequence
+
+import msgspec
+from memorybus import scripts
+from memorybus.clock import Clock
+from memorybus.fence import escape, line
+from memorybus.keys import Keys
+from memorybus.recall import RecalledItem, Want, WarmResult
+from memorybus.settings import Settings
+from memorybus_providers.base import MemoryProvider, RecallContext, RecallScope, Recollection
+from redis import Redis
+
+_log = logging.getLogger("memorybus")
+
+_FIRST_LOOK = 0.002
+_LAST_LOOK = 0.05
+_ROUNDS = 5
+_ERROR_LENGTH = 300
+
+
+class Recaller:
+    """Runs recall jobs on provider instances that stay open. Belongs to one process.
+
+    Args:
+        redis: the log's Redis.
+        settings: see `Settings`.
+        clock: time.
+        opened: returns the open instance of a provider's name.
+    """
+
+    def __init__(
+        self,
+        redis: Redis,
+        settings: Settings,
+        clock: Clock,
+        opened: Callable[[str], MemoryProvider],
+    ) -> None:
+        """Keep what every job needs."""
+        self._redis = redis
+        self._settings = settings
+        self._clock = clock
+        self._opened = opened
+        self._keys = Keys(settings.namespace)
+
+    def warm(self, slot: str, provider: str) -> None:
+        """Answer the newest request of a slot; if a newer one came meanwhile, that too.
+
+        Raises:
+            Exception: whatever the provider raises; nothing is cached then, an error is not "no
+                memories".
+        """
+        for _ in range(_ROUNDS):
+            request = self._request(slot)
+            if request is None or not self._answer(slot, provider, *request):
+                return
+
+    def _request(self, slot: str) -> tuple[int, Want] | None:
+        generation, body = self._redis.hmget(self._keys.want(slot), "g", "r")
+        if generation is None or body is None:
+            return None
+        return int(generation), msgspec.json.decode(body, type=Want)
+
+    def _answer(self, slot: str, provider: str, generation: int, want: Want) -> bool:
+        """Store the answer to one request; return whether a newer one waits."""
+        self._await_applied(provider, want)
+        try:
+            found = self._recall(provider, want)
+        except Exception as error:
+            self._tell_error(slot, provider, error)
+            raise
+        result = msgspec.msgpack.encode(rendered(found, want, provider))
+        ttl = round(self._settings.recall_ttl * 1000)
+        call = scripts.warm(self._keys, slot, provider, generation, result, ttl)
+        _, wanted = scripts.run(self._redis, call)
+        return int(wanted) > generation
+
+    def _await_applied(self, provider: str, want: Want) -> None:
+        """Wait, bounded, until the provider has what the session published (read your writes)."""
+        if not want.positions:
+            return
+        deadline = self._clock.monotonic() + self._settings.recall_wait
+        pause = _FIRST_LOOK
+        while not self._is_applied(provider, want) and self._clock.monotonic() < deadline:
+            self._clock.sleep(pause)
+            pause = min(_LAST_LOOK, pause * 1.5)
+
+    def _is_applied(self, provider: str, want: Want) -> bool:
+        with self._redis.pipeline(transaction=False) as pipe:
+            for partition in want.positions:
+                pipe.hget(self._keys.lane(partition, provider), "n")
+            applied = pipe.execute()
+        return all(
+            int(n or 0) >= wanted
+            for n, wanted in zip(applied, want.positions.values(), strict=True)
+        )
+
+    def _recall(self, provider: str, want: Want) -> Sequence[Recollection]:
+        scope = RecallScope(want.agent, want.user, want.workspace)
+        deadline = self._settings.recall_timeout / 2
+        context = RecallContext(scope, want.session, want.budget, deadline)
+        return self._opened(provider).prefetch(want.query, context)
+
+    def _tell_error(self, slot: str, provider: str, error: Exception) -> None:
+        """Let a recall that waits for its answer know why there is none."""
+        _log.warning("recall from %s failed: %s", provider, error)
+        message = f"{type(error).__name__}: {error}"[:_ERROR_LENGTH]
+        if self._redis.exists(self._keys.want(slot)):
+            self._redis.hset(self._keys.want(slot), f"e:{provider}", message)
+
+
+def rendered(found: Sequence[Recollection], want: Want, provider: str) -> WarmResult:
+    """Escape and render recollections, as many as the budget can hold (best first)."""
+    lines: list[str] = []
+    items: list[RecalledItem] = []
+    room = want.budget
+    for one in found:
+        text = line(one.text, at=one.at, speaker=one.speaker)
+        if len(text) >= room:
+            continue
+        room -= len(text) + 1
+        lines.append(text)
+        if want.detail:
+            items.append(RecalledItem(provider, escape(one.text), one.session, one.at or None))
+    return WarmResult(tuple(lines), tuple(items))

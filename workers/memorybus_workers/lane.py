@@ -1,0 +1,147 @@
+"""A lane: one provider, one partition. Read from the checkpoint, apply, commit; nothing else.
+
+Live, catch-up and replay are this loop with another starting point and another instance.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+
+from memorybus import scripts
+from memorybus.errors import LeaseLost
+from memorybus.events import Position
+from memorybus.keys import Keys
+from memorybus.log import EventLog, LoggedEvent
+from memorybus.scripts import Acquired
+from memorybus.testing import CrashPoint
+from memorybus_providers.base import Progress
+from redis import Redis
+
+from memorybus_workers.applier import Applier
+from memorybus_workers.deadletter import Parked
+from memorybus_workers.leases import Lease, Leases
+
+_log = logging.getLogger("memorybus")
+
+
+class Lane:
+    """One owned lane. Belongs to the provider's thread.
+
+    Attributes:
+        partition: which one.
+        epoch: our fencing token.
+        parked: its parked keys.
+        entry: the checkpoint.
+        n: the checkpoint's dense number.
+    """
+
+    def __init__(
+        self,
+        provider: str,
+        partition: int,
+        *,
+        redis: Redis,
+        log: EventLog,
+        leases: Leases,
+        lease: Lease,
+        checkpoint: Acquired,
+        applier: Applier,
+        batch: int,
+        entries_read: bool,
+        sleep: Callable[[float], bool],
+        crash: CrashPoint,
+    ) -> None:
+        """Take over: claim the lane in the provider's store and find where to go on.
+
+        Raises:
+            LeaseLost: a newer owner was here already.
+            ProviderError: the provider's store cannot be used now.
+        """
+        self.provider = provider
+        self.partition = partition
+        self.epoch = lease.epoch
+        self.lease = lease
+        self._redis = redis
+        self._log = log
+        self._leases = leases
+        self._applier = applier
+        self._batch = batch
+        self._entries_read = entries_read
+        self._sleep = sleep
+        self._crash = crash
+        self._keys = Keys(log.keys.namespace)
+        self.parked = Parked(redis, self._keys, partition, provider, lease.epoch)
+        begin = self._within_log(applier.begin(self, checkpoint))
+        self.entry, self.n = begin.entry, begin.n
+
+    def _within_log(self, progress: Progress) -> Progress:
+        """Step back to the log's end if it lost its tail; the ledger knows what comes again."""
+        entry = self._log.end(self.partition)
+        if _order(progress.entry) <= _order(entry):
+            return progress
+        _log.warning(
+            "%s, partition %d: the log ends at %s, before the checkpoint %s: it lost its tail",
+            self.provider,
+            self.partition,
+            entry,
+            progress.entry,
+        )
+        return Progress(progress.epoch, entry, progress.n)
+
+    def step(self, upto: int | None = None) -> bool:
+        """Apply one batch; return whether there may be more.
+
+        Args:
+            upto: the dense number to stop at; None for the log's end.
+
+        Raises:
+            LeaseLost: the lane has another owner.
+            Unavailable: the backend is down; the checkpoint stands.
+            LogUnavailable: Redis is away.
+        """
+        self._leases.check(self.lease)
+        events = self._log.read(self.partition, self.entry, self._batch, after_n=self.n)
+        if upto is not None:
+            events = [event for event in events if event.position.n <= upto]
+        for chunk in _chunks(events, self._applier.chunk):
+            self._crash("lane.before_apply")
+            self._applier.apply(self, chunk)
+            self._crash("lane.after_apply")
+            self._commit(chunk[-1].position)
+            self._crash("lane.after_commit")
+        return len(events) == self._batch
+
+    def _commit(self, position: Position) -> None:
+        call = scripts.commit(
+            self._keys,
+            self.partition,
+            self.provider,
+            self.epoch,
+            position.entry,
+            position.n,
+            entries_read=self._entries_read,
+        )
+        if not scripts.run(self._redis, call):
+            self._leases.drop(self.lease)
+            raise LeaseLost(f"{self.provider}, partition {self.partition}: epoch {self.epoch}")
+        self.entry, self.n = position.entry, position.n
+
+    def wait(self, seconds: float) -> None:
+        """Wait before another try.
+
+        Raises:
+            LeaseLost: the lane was lost meanwhile, or the worker stops.
+        """
+        if self._sleep(seconds):
+            raise LeaseLost("the worker stops")
+        self._leases.check(self.lease)
+
+
+def _order(entry: str) -> tuple[int, int]:
+    ms, _, sequence = entry.partition("-")
+    return int(ms), int(sequence)
+
+
+def _chunks(events: Sequence[LoggedEvent], size: int) -> Iterator[Sequence[LoggedEvent]]:
+    if len(events) <= size:
+        return iter([events] if events else [])
+    return (events[i : i + size] for i in range(0, len(events), size))

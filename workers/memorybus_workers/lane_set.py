@@ -1,0 +1,158 @@
+"""The lanes that one provider instance owns, run one after another (design, part 5)."""
+
+import contextlib
+import logging
+import random
+import threading
+
+import msgspec
+from memorybus.clock import Clock
+from memorybus.errors import ForeignKey, LeaseLost
+from memorybus.links import connect_redis, translated
+from memorybus.log import EventLog
+from memorybus.settings import Settings
+from memorybus.testing import CrashPoint
+from memorybus_providers.base import MemoryProvider
+from redis.exceptions import RedisError
+
+from memorybus_workers.applier import applier_of
+from memorybus_workers.calls import Calls
+from memorybus_workers.lane import Lane
+from memorybus_workers.leases import Lease, Leases
+
+_log = logging.getLogger("memorybus")
+
+LOOK_AROUND = 0.5
+"""Seconds after which lanes are looked at even without news, and free ones are tried for."""
+
+
+class Surroundings(msgspec.Struct, frozen=True):
+    """What every thread of a worker shares."""
+
+    settings: Settings
+    clock: Clock
+    rng: random.Random
+    leases: Leases
+    crash: CrashPoint
+    entries_read: bool
+
+
+class LaneSet:
+    """Acquires, runs and gives up lanes. Belongs to the provider's thread.
+
+    Attributes:
+        unfinished: partitions known to have more.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        provider: MemoryProvider,
+        around: Surroundings,
+        calls: Calls,
+        stop: threading.Event,
+    ) -> None:
+        """Own nothing yet."""
+        self.unfinished: set[int] = set()
+        self._name = name
+        self._around = around
+        self._settings = around.settings
+        self._stop = stop
+        self._lanes: dict[int, Lane] = {}
+        self._redis = connect_redis(around.settings, single=True)
+        self._log = EventLog(self._redis, around.settings)
+        self._applier = applier_of(provider, around.settings, calls)
+        self._tried_at = float("-inf")
+
+    def leases(self) -> list[Lease]:
+        """Return what is owned now."""
+        return [lane.lease for lane in list(self._lanes.values())]
+
+    def look_at_all(self) -> None:
+        """Look at every lane in the next step."""
+        self.unfinished.update(self._lanes)
+
+    def acquire(self) -> None:
+        """Try for the lanes that are free, now and then.
+
+        Raises:
+            LogUnavailable: Redis is away.
+            ProviderError: the provider's store cannot be used.
+        """
+        now = self._around.clock.monotonic()
+        missing = [p for p in range(self._settings.partitions) if p not in self._lanes]
+        if not missing or now < self._tried_at + LOOK_AROUND:
+            return
+        for partition in missing:
+            if not self._stop.is_set():
+                self._acquire_one(partition)
+        self._tried_at = now
+
+    def _acquire_one(self, partition: int) -> None:
+        try:
+            taken = self._around.leases.acquire(self._redis, self._name, partition)
+        except (RedisError, OSError) as error:
+            raise translated(error, self._name) from error
+        if taken is None:
+            return
+        lease, checkpoint = taken
+        try:
+            self._lanes[partition] = Lane(
+                self._name,
+                partition,
+                redis=self._redis,
+                log=self._log,
+                leases=self._around.leases,
+                lease=lease,
+                checkpoint=checkpoint,
+                applier=self._applier,
+                batch=self._settings.batch,
+                entries_read=self._around.entries_read,
+                sleep=self._stop.wait,
+                crash=self._around.crash,
+            )
+            self.unfinished.add(partition)
+        except LeaseLost as lost:
+            _log.info("%s", lost)
+            self._around.leases.drop(lease)
+        except ForeignKey as error:
+            self._stand_still(partition, lease, error)
+
+    def step(self, news: set[int]) -> bool:
+        """Run one batch of every lane that may have something; return whether any ran.
+
+        Raises:
+            Unavailable: the backend is down.
+            LogUnavailable: Redis is away.
+        """
+        due = sorted((news | self.unfinished) & self._lanes.keys())
+        self.unfinished.clear()
+        for partition in due:
+            if not self._stop.is_set() and self._step_one(partition):
+                self.unfinished.add(partition)
+        return bool(due)
+
+    def _step_one(self, partition: int) -> bool:
+        lane = self._lanes[partition]
+        try:
+            return lane.step()
+        except LeaseLost as lost:
+            _log.info("%s", lost)
+            self._around.leases.drop(lane.lease)
+            del self._lanes[partition]
+        except ForeignKey as error:
+            del self._lanes[partition]
+            self._stand_still(partition, lane.lease, error)
+        return False
+
+    def _stand_still(self, partition: int, lease: Lease, error: ForeignKey) -> None:
+        """One partition's key is somebody else's: the other lanes go on."""
+        _log.error("provider %s, partition %d: %s", self._name, partition, error)
+        self._around.leases.release(self._redis, [lease])
+
+    def leave(self) -> None:
+        """Give up all lanes and the connection."""
+        with contextlib.suppress(RedisError, OSError):  # without Redis they expire
+            self._around.leases.release(self._redis, self.leases())
+        self._lanes.clear()
+        self._redis.close()

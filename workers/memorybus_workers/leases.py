@@ -1,0 +1,139 @@
+"""Leases: exclusive, expiring ownership of lanes, with an epoch as fencing token (G5)."""
+
+import logging
+import threading
+
+import msgspec
+from memorybus import scripts
+from memorybus.clock import Clock
+from memorybus.errors import LeaseLost
+from memorybus.keys import Keys
+from memorybus.links import connect_redis
+from memorybus.scripts import Acquired
+from memorybus.settings import Settings
+from redis import Redis
+from redis.exceptions import RedisError
+
+_log = logging.getLogger("memorybus")
+
+
+class Lease(msgspec.Struct):
+    """A lane held by this worker; past ``until`` (monotonic) it may be another's."""
+
+    key: str
+    held: str
+    epoch: int
+    until: float
+    lost: bool = False
+
+
+class Leases:
+    """The leases of one worker process, renewed by a thread of their own.
+
+    A busy or hung provider never delays a renewal; only the death of the process, or of the way
+    to Redis, lets a lease expire.
+    """
+
+    def __init__(self, settings: Settings, clock: Clock, worker: str) -> None:
+        """Hold nothing yet; `start` begins to renew."""
+        self._settings = settings
+        self._clock = clock
+        self._worker = worker
+        self._keys = Keys(settings.namespace)
+        self._ms = round(settings.lease * 1000)
+        self._held: dict[str, Lease] = {}
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._redis = connect_redis(settings, timeout=settings.lease / 3, single=True)
+        self._thread = threading.Thread(target=self._run, name="memorybus-leases", daemon=True)
+
+    def start(self) -> None:
+        """Start the renewing thread."""
+        self._thread.start()
+
+    def acquire(self, redis: Redis, provider: str, partition: int) -> tuple[Lease, Acquired] | None:
+        """Take a lane if it is free.
+
+        Args:
+            redis: the caller's client.
+            provider: the instance's name.
+            partition: the lane.
+
+        Returns:
+            The lease and the checkpoint in Redis; None if the lane has an owner.
+
+        Raises:
+            redis.RedisError: Redis is away.
+        """
+        asked_at = self._clock.monotonic()
+        call = scripts.acquire(self._keys, partition, provider, self._worker, self._ms)
+        acquired = scripts.acquired(scripts.run(redis, call))
+        if acquired is None:
+            return None
+        lease = Lease(
+            key=self._keys.lease(partition, provider),
+            held=f"{acquired.epoch}:{self._worker}",
+            epoch=acquired.epoch,
+            until=asked_at + self._settings.lease,
+        )
+        with self._lock:
+            self._held[lease.key] = lease
+        return lease, acquired
+
+    def check(self, lease: Lease) -> None:
+        """Make sure that a lease is still ours.
+
+        Raises:
+            LeaseLost: it is not, or nobody knows.
+        """
+        if lease.lost or self._clock.monotonic() >= lease.until:
+            self.drop(lease)
+            raise LeaseLost(lease.key)
+
+    def drop(self, lease: Lease) -> None:
+        """Forget a lease that is another's now."""
+        lease.lost = True
+        with self._lock:
+            if self._held.get(lease.key) is lease:
+                del self._held[lease.key]
+
+    def release(self, redis: Redis, leases: list[Lease]) -> None:
+        """Give leases up, so that another worker need not wait for their end."""
+        for lease in leases:
+            self.drop(lease)
+        if leases:
+            scripts.run(
+                redis, scripts.release([one.key for one in leases], [one.held for one in leases])
+            )
+
+    def count(self) -> int:
+        """Return how many lanes this worker owns."""
+        with self._lock:
+            return len(self._held)
+
+    def stop(self) -> None:
+        """End the renewing thread."""
+        self._stop.set()
+        self._thread.join(self._settings.lease)
+        self._redis.close()
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._settings.lease / 3):
+            try:
+                self.renew()
+            except (RedisError, OSError) as error:
+                _log.warning("leases cannot be renewed: %s", error)
+
+    def renew(self) -> None:
+        """Prolong every lease once; one that is lost is marked so."""
+        with self._lock:
+            leases = list(self._held.values())
+        if not leases:
+            return
+        asked_at = self._clock.monotonic()
+        call = scripts.renew([one.key for one in leases], [one.held for one in leases], self._ms)
+        for lease, kept in zip(leases, scripts.run(self._redis, call), strict=True):
+            if kept:
+                lease.until = asked_at + self._settings.lease
+            else:
+                self.drop(lease)
