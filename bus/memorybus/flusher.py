@@ -9,11 +9,11 @@ import logging
 import random
 import threading
 from collections import deque
-from collections.abc import Callable
 from typing import Any, Literal, Protocol
 
 from memorybus.clock import Clock
 from memorybus.errors import LogError, MemoryBusError
+from memorybus.retrying import backoff
 from memorybus.settings import Settings
 from memorybus.spool import Spool
 from memorybus.spool_files import SpoolFiles
@@ -33,8 +33,6 @@ _MANY = 64
 _HOUSEKEEPING = 0.5
 _ADOPT_EVERY = 5.0
 _RETRY_LAGGING = 1.0
-_BACKOFF_BASE = 0.05
-_BACKOFF_CAP = 5.0
 _MAX_ASKS = 1_024
 
 
@@ -50,12 +48,6 @@ class Ask(Protocol):
     def sequence(self) -> int:
         """The spool's sequence that must be in the log before."""
         ...
-
-
-def backoff(attempt: int, rng: random.Random) -> float:
-    """Return how long to wait after the n-th failure in a row: doubled, capped, full jitter."""
-    ceiling: float = min(_BACKOFF_CAP, _BACKOFF_BASE * 2 ** min(attempt, 20))
-    return ceiling * (0.5 + rng.random() / 2)
 
 
 class Flusher:
@@ -103,6 +95,7 @@ class Flusher:
         self._sender: Any = None
         self._asker: Any = None
         self._redis: Any = None
+        self._drain_orphans: Any = None
         self._thread = threading.Thread(target=self._run, name="memorybus-flusher", daemon=True)
 
     # -- called by the agent's threads ------------------------------------------------------------
@@ -180,11 +173,13 @@ class Flusher:
     def _connect(self) -> None:
         from memorybus.links import connect_redis
         from memorybus.log import EventLog
+        from memorybus.orphans import drain_orphans
         from memorybus.recall_jobs import Asker
         from memorybus.sender import Sender
 
         self._redis = connect_redis(self._settings, single=True)
         EventLog(self._redis, self._settings).open()
+        self._drain_orphans = drain_orphans
         self._adopt()
         sender = Sender(self._spool, self._redis, self._settings, self._crash)
         sender.resync()
@@ -251,7 +246,9 @@ class Flusher:
 
     def _adopt(self) -> None:
         self._adopt_at = self._clock.monotonic() + _ADOPT_EVERY
-        drain_orphans(self._files, self._redis, self._settings, self._crash, self._stop.is_set)
+        self._drain_orphans(
+            self._files, self._redis, self._settings, self._crash, self._stop.is_set
+        )
 
     def _back_off(self, error: Exception) -> None:
         if self.state != "down":
@@ -263,43 +260,3 @@ class Flusher:
             self._redis.close()
         self._stop.wait(backoff(self._failures, self._rng))
         self._failures += 1
-
-
-def drain_orphans(
-    files: SpoolFiles,
-    redis: Any,
-    settings: Settings,
-    crash: CrashPoint = no_crash,
-    stopping: Callable[[], bool] = bool,
-) -> int:
-    """Send the spools that dead processes of this host left; return how many were emptied.
-
-    Raises:
-        LogUnavailable: Redis is away; the spools stay, and are free for the next.
-    """
-    emptied = 0
-    while not stopping() and (spool := files.adopt_one()) is not None:
-        try:
-            done = _drain(spool, redis, settings, crash)
-        except BaseException:
-            spool.close()
-            raise
-        if not done:
-            spool.close()
-            break
-        spool.discard()
-        emptied += 1
-    return emptied
-
-
-def _drain(spool: Spool, redis: Any, settings: Settings, crash: CrashPoint) -> bool:
-    from memorybus.sender import Sender
-
-    sender = Sender(spool, redis, settings, crash)
-    sender.resync()
-    while sender.send():
-        pass
-    if sender.lagging and sender.catch_up():
-        return False
-    sender.forget_producer()
-    return True

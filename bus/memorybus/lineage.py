@@ -88,6 +88,31 @@ def delegate(ref: SessionRef, child_id: str) -> SessionRef:
     return SessionRef(id=_another(ref, child_id, "delegation"), root=child_id, parent=ref.id)
 
 
+def follow(ref: SessionRef, new_id: str, reason: Reason, known: SessionRef | None) -> SessionRef:
+    """Return the session that follows `ref` for a reason.
+
+    Args:
+        ref: the session that was left.
+        new_id: the one that goes on; a rewind stays in its own.
+        reason: why.
+        known: what is known of `new_id`; a resumed session keeps its own root.
+
+    Raises:
+        InvalidEvent: an id that the reason does not allow.
+    """
+    if reason == "reset":
+        return reset(ref, new_id)
+    if reason == "rewind":
+        return rewind(ref)
+    if reason == "branch":
+        return branch(ref, new_id)
+    if reason == "compression":
+        return compress(ref, new_id)
+    if reason == "delegation":
+        return delegate(ref, new_id)
+    return resume(known, new_id)
+
+
 def switched(before: SessionRef, after: SessionRef, reason: Reason) -> SessionSwitched:
     """Return what is published, with `after` as the envelope's session, when one becomes the other.
 
@@ -280,8 +305,8 @@ def _delegated(nodes: dict[str, Node], envelope: Envelope) -> None:
 
 
 def _parents(nodes: Mapping[str, Node]) -> dict[str, str]:
-    """Return each session's parent in the forest, with every circle cut above its oldest."""
-    parents = {n.id: n.parent for n in nodes.values() if n.parent in nodes and n.parent != n.id}
+    """Return each session's parent in the forest, circles (of one, too) cut above the oldest."""
+    parents = {node.id: node.parent for node in nodes.values() if node.parent in nodes}
     settled: set[str] = set()
     for session_id in nodes:
         trail: dict[str, None] = {}

@@ -15,7 +15,8 @@ from memorybus.log import START, EventLog
 from memorybus.recall_jobs import queue_name
 from memorybus.roster import Roster
 from memorybus.settings import Settings
-from memorybus.spool import SpoolStats, inspect
+from memorybus.spool import SpoolStats
+from memorybus.spool_files import inspect
 
 
 class RedisStatus(msgspec.Struct, frozen=True):

@@ -7,22 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from memorybus import lineage
+from memorybus import lineage, session_events
 from memorybus.cleaning import clean_messages, clean_text
-from memorybus.errors import InvalidEvent
 from memorybus.events import (
     AnyEvent,
-    ContextCompressing,
     Delegated,
-    MemoryWritten,
-    Message,
     Reason,
     Scope,
     SessionEnded,
     SessionRef,
     SessionStarted,
     StoreName,
-    TurnCompleted,
     TurnStarted,
     WriteAction,
 )
@@ -33,10 +28,6 @@ from memorybus.recall import CarryAsk, Want, WarmAsk, is_trivial, slot_of
 
 if TYPE_CHECKING:
     from memorybus.client import MemoryBus
-
-_MESSAGE_ROOM = 1_024
-_ACTIONS = ("add", "replace", "remove")
-_STORES = ("memory", "user")
 
 
 class Session:
@@ -104,13 +95,13 @@ class Session:
             at: when.
             durable: also survive a power cut.
         """
-        event = TurnCompleted(
-            user=clean_text(user),
-            assistant=clean_text(assistant),
-            messages=clean_messages(messages) if messages else (),
-            user_name=clean_text(user_name),
-            assistant_name=clean_text(assistant_name),
-            ordinal=-1 if ordinal is None else ordinal,
+        event = session_events.turn(
+            user,
+            assistant,
+            messages,
+            ordinal=ordinal,
+            user_name=user_name,
+            assistant_name=assistant_name,
             model=model,
             tokens_in=tokens_in,
             tokens_out=tokens_out,
@@ -148,14 +139,7 @@ class Session:
         Raises:
             InvalidEvent: an unknown action or store, or a text that the action needs is missing.
         """
-        _check_write(action, store, content, old_text)
-        event = MemoryWritten(
-            action=action,
-            store=store,
-            content=clean_text(content),
-            old_text=clean_text(old_text),
-            provenance=dict(provenance or {}),
-        )
+        event = session_events.memory_write(action, store, content, old_text, provenance)
         event_id = self.event_id("write", tool_call_id, index) if tool_call_id else ""
         return self.publish(event, event_id, at, key=store_key(store, self.scope))
 
@@ -170,10 +154,9 @@ class Session:
 
         More than one event can carry are split into several; the receipt is the last one's.
         """
-        parts = _split(clean_messages(messages), self._bus.settings.event_max_bytes)
-        for part in parts:
-            event = ContextCompressing(messages=part, compression_count=compression_count)
-            mark = text_digest(msgspec.json.encode(part).decode())
+        room = self._bus.settings.event_max_bytes
+        for event in session_events.compressing(messages, compression_count, room):
+            mark = text_digest(msgspec.json.encode(event.messages).decode())
             event_id = self.event_id("compressing", compression_count, mark)
             receipt = self.publish(event, event_id, at, durable=True)
         return receipt
@@ -239,18 +222,8 @@ class Session:
             at: when.
         """
         reason = "reset" if reset else "rewind" if rewound else reason
-        return self._switched(self._next(new_id, reason), reason, at)
-
-    def _next(self, new_id: str, reason: Reason) -> SessionRef:
-        if reason == "reset":
-            return lineage.reset(self.ref, new_id)
-        if reason == "rewind":
-            return lineage.rewind(self.ref)
-        if reason == "branch":
-            return lineage.branch(self.ref, new_id)
-        if reason == "compression":
-            return lineage.compress(self.ref, new_id)
-        return lineage.resume(self._bus.sessions.get(self.scope, new_id), new_id)
+        known = self._bus.sessions.get(self.scope, new_id)
+        return self._switched(lineage.follow(self.ref, new_id, reason, known), reason, at)
 
     def _switched(self, ref: SessionRef, reason: Reason, at: int | None) -> Session:
         reset = reason == "reset"
@@ -326,29 +299,3 @@ class Session:
         keys = (self._key, store_key("memory", self.scope), store_key("user", self.scope))
         count = self._bus.settings.partitions
         return tuple({partition_of(key, count) for key in keys})
-
-
-def _check_write(action: str, store: str, content: str, old_text: str) -> None:
-    if action not in _ACTIONS:
-        raise InvalidEvent(f"memory write: action {action!r} is none of {', '.join(_ACTIONS)}")
-    if store not in _STORES:
-        raise InvalidEvent(f"memory write: store {store!r} is none of {', '.join(_STORES)}")
-    if action != "remove" and not content.strip():
-        raise InvalidEvent(f"memory write: {action} needs `content`")
-    if action != "add" and not old_text.strip():
-        raise InvalidEvent(f"memory write: {action} needs `old_text`, part of the entry meant")
-
-
-def _split(messages: tuple[Message, ...], max_bytes: int) -> list[tuple[Message, ...]]:
-    """Part messages so that each part fits an event; a message too large stays alone."""
-    parts: list[tuple[Message, ...]] = []
-    part: list[Message] = []
-    size = _MESSAGE_ROOM
-    for message in messages:
-        length = len(msgspec.msgpack.encode(message))
-        if part and size + length > max_bytes:
-            parts.append(tuple(part))
-            part, size = [], _MESSAGE_ROOM
-        part.append(message)
-        size += length
-    return [*parts, tuple(part)]

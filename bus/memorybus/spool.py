@@ -8,7 +8,7 @@ resend. Crash safety is SQLite's: WAL survives a killed process, ``durable=True`
 
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeAlias
@@ -16,6 +16,7 @@ from typing import TypeAlias
 import msgspec
 from filelock import FileLock
 
+from memorybus.ballast import Ballast
 from memorybus.errors import SpoolCorrupt, SpoolFull
 
 Row: TypeAlias = tuple[int, int, bytes, bytes, bytes]
@@ -222,28 +223,6 @@ class Spool:
         Path(self._file_lock.lock_file).unlink(missing_ok=True)
 
 
-class Ballast:
-    """A file of zeros that is given up when the disk is full, so that a spool can still drain."""
-
-    def __init__(self, path: Path, size: int) -> None:
-        """Name the file; `restore` makes it."""
-        self._path = path
-        self._size = size
-
-    def restore(self) -> None:
-        """Make the file again if there is room; without room, do without."""
-        if self._size and not self._path.exists():
-            try:
-                with self._path.open("wb") as file:
-                    file.write(b"\0" * self._size)
-            except OSError:
-                self.give_up()
-
-    def give_up(self) -> None:
-        """Delete the file."""
-        self._path.unlink(missing_ok=True)
-
-
 def connect(path: Path) -> sqlite3.Connection:
     """Open a spool file as the spool does: WAL, no checkpoint on the publishing thread."""
     db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5)
@@ -289,27 +268,3 @@ def _bounded(rows: Iterable[Row], max_bytes: int) -> list[Row]:
             break
         taken.append(row)
     return taken
-
-
-def inspect(path: Path, taken: Mapping[int, int]) -> tuple[SpoolStats, bytes | None]:
-    """Count a spool's rows from outside, without owning it.
-
-    Args:
-        path: the file; one that vanishes or cannot be read counts as empty.
-        taken: the last sequence that Redis has, by partition; rows at or below are sent.
-
-    Returns:
-        The counts (without `oldest_at`), and the body of the oldest unsent event.
-    """
-    try:
-        db = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=1)
-        rows = db.execute("select seq, partition, length(body) from events order by seq")
-        unsent = [(seq, size) for seq, partition, size in rows if seq > taken.get(partition, 0)]
-        body = None
-        if unsent:
-            first = db.execute("select body from events where seq = ?", unsent[:1][0][:1])
-            body = (first.fetchone() or (None,))[0]
-        db.close()
-    except sqlite3.Error:
-        return SpoolStats(), None
-    return SpoolStats(len(unsent), sum(size for _, size in unsent)), body

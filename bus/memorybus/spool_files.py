@@ -7,13 +7,14 @@ goes on in a new one (G1).
 
 import logging
 import sqlite3
+from collections.abc import Mapping
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
 from memorybus.errors import SpoolCorrupt, SpoolError
 from memorybus.ids import NewId
-from memorybus.spool import Row, Spool, connect
+from memorybus.spool import Row, Spool, SpoolStats, connect
 
 _log = logging.getLogger("memorybus")
 
@@ -90,6 +91,30 @@ class SpoolFiles:
             "%s; it is now %s, and %d events read from it go on", error, aside.name, len(rows)
         )
         return fresh
+
+
+def inspect(path: Path, taken: Mapping[int, int]) -> tuple[SpoolStats, bytes | None]:
+    """Count a spool's rows from outside, without owning it.
+
+    Args:
+        path: the file; one that vanishes or cannot be read counts as empty.
+        taken: the last sequence that Redis has, by partition; rows at or below are sent.
+
+    Returns:
+        The counts (without `oldest_at`), and the body of the oldest unsent event.
+    """
+    try:
+        db = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=1)
+        rows = db.execute("select seq, partition, length(body) from events order by seq")
+        unsent = [(seq, size) for seq, partition, size in rows if seq > taken.get(partition, 0)]
+        body = None
+        if unsent:
+            first = db.execute("select body from events where seq = ?", unsent[:1][0][:1])
+            body = (first.fetchone() or (None,))[0]
+        db.close()
+    except sqlite3.Error:
+        return SpoolStats(), None
+    return SpoolStats(len(unsent), sum(size for _, size in unsent)), body
 
 
 def _readable(path: Path) -> list[Row]:

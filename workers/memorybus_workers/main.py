@@ -16,11 +16,12 @@ from collections.abc import Sequence
 import msgspec
 from memorybus.clock import SYSTEM, Clock
 from memorybus.errors import LogUnavailable
-from memorybus.flusher import backoff, drain_orphans
 from memorybus.ids import new_id, new_rng
 from memorybus.keys import Keys
 from memorybus.links import connect_redis
 from memorybus.log import EventLog, Server
+from memorybus.orphans import drain_orphans
+from memorybus.retrying import backoff
 from memorybus.roster import BEAT, ProviderInfo, Roster, WorkerInfo
 from memorybus.settings import Settings
 from memorybus.spool_files import SpoolFiles

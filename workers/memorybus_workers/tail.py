@@ -6,9 +6,9 @@ import threading
 from collections.abc import Callable
 
 from memorybus.errors import LogError
-from memorybus.flusher import backoff
 from memorybus.links import connect_redis
 from memorybus.log import EventLog
+from memorybus.retrying import backoff
 from memorybus.settings import Settings
 
 _log = logging.getLogger("memorybus")

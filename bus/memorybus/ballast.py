@@ -1,0 +1,25 @@
+"""The ballast of a spool: room to drain in when the disk is full (G10)."""
+
+from pathlib import Path
+
+
+class Ballast:
+    """A file of zeros that is given up when the disk is full, so that a spool can still drain."""
+
+    def __init__(self, path: Path, size: int) -> None:
+        """Name the file; `restore` makes it."""
+        self._path = path
+        self._size = size
+
+    def restore(self) -> None:
+        """Make the file again if there is room; without room, do without."""
+        if self._size and not self._path.exists():
+            try:
+                with self._path.open("wb") as file:
+                    file.write(b"\0" * self._size)
+            except OSError:
+                self.give_up()
+
+    def give_up(self) -> None:
+        """Delete the file."""
+        self._path.unlink(missing_ok=True)

@@ -1,0 +1,108 @@
+"""The events of a session, cleaned and checked: pure functions of what the agent says."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from memorybus.cleaning import clean_messages, clean_text
+from memorybus.errors import InvalidEvent
+from memorybus.events import (
+    ContextCompressing,
+    MemoryWritten,
+    Message,
+    StoreName,
+    TurnCompleted,
+    WriteAction,
+)
+
+_ACTIONS = ("add", "replace", "remove")
+_STORES = ("memory", "user")
+_MESSAGE_ROOM = 1_024
+
+
+def turn(
+    user: str,
+    assistant: str,
+    messages: Sequence[Mapping[str, Any]],
+    *,
+    ordinal: int | None,
+    user_name: str,
+    assistant_name: str,
+    model: str,
+    tokens_in: int,
+    tokens_out: int,
+) -> TurnCompleted:
+    """Return a completed turn; see `Session.turn_completed`."""
+    return TurnCompleted(
+        user=clean_text(user),
+        assistant=clean_text(assistant),
+        messages=clean_messages(messages) if messages else (),
+        user_name=clean_text(user_name),
+        assistant_name=clean_text(assistant_name),
+        ordinal=-1 if ordinal is None else ordinal,
+        model=model,
+        tokens_in=tokens_in,
+        tokens_out=tokens_out,
+    )
+
+
+def memory_write(
+    action: WriteAction,
+    store: StoreName,
+    content: str,
+    old_text: str,
+    provenance: Mapping[str, str] | None,
+) -> MemoryWritten:
+    """Return a memory write; see `Session.memory_written`.
+
+    Raises:
+        InvalidEvent: an unknown action or store, or a text that the action needs is missing.
+    """
+    _check_write(action, store, content, old_text)
+    return MemoryWritten(
+        action=action,
+        store=store,
+        content=clean_text(content),
+        old_text=clean_text(old_text),
+        provenance=dict(provenance or {}),
+    )
+
+
+def compressing(
+    messages: Sequence[Mapping[str, Any]], compression_count: int, max_bytes: int
+) -> list[ContextCompressing]:
+    """Return the events that carry some messages, each at most `max_bytes` large.
+
+    A message too large for any event stays alone in its own, which `publish` refuses by name.
+    """
+    return [
+        ContextCompressing(messages=part, compression_count=compression_count)
+        for part in _split(clean_messages(messages), max_bytes)
+    ]
+
+
+def _check_write(action: str, store: str, content: str, old_text: str) -> None:
+    if action not in _ACTIONS:
+        raise InvalidEvent(f"memory write: action {action!r} is none of {', '.join(_ACTIONS)}")
+    if store not in _STORES:
+        raise InvalidEvent(f"memory write: store {store!r} is none of {', '.join(_STORES)}")
+    if action != "remove" and not content.strip():
+        raise InvalidEvent(f"memory write: {action} needs `content`")
+    if action != "add" and not old_text.strip():
+        raise InvalidEvent(f"memory write: {action} needs `old_text`, part of the entry meant")
+
+
+def _split(messages: tuple[Message, ...], max_bytes: int) -> list[tuple[Message, ...]]:
+    """Part messages so that each part fits an event; a message too large stays alone."""
+    parts: list[tuple[Message, ...]] = []
+    part: list[Message] = []
+    size = _MESSAGE_ROOM
+    for message in messages:
+        length = len(msgspec.msgpack.encode(message))
+        if part and size + length > max_bytes:
+            parts.append(tuple(part))
+            part, size = [], _MESSAGE_ROOM
+        part.append(message)
+        size += length
+    return [*parts, tuple(part)]

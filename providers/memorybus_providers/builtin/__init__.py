@@ -1,0 +1,172 @@
+"""The agent's own two memory files, mirrored: MEMORY.md and USER.md in the format of Hermes Agent.
+
+Transactional (G4): checkpoint, ledger and files change together (`store`). Local: the files lie in
+the instance's home (`places`). People may edit the files at any time; what they write stays.
+
+There is no bound on a mirror's size of its own: an event says what the agent has already written,
+within its own limits. The limits of this provider bound what `system_prompt_block` shows.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, ClassVar
+
+import msgspec
+from memorybus.errors import ConfigError
+from memorybus.events import MemoryWritten, Scope, StoreName
+from memorybus.ids import text_digest
+
+from memorybus_providers.base import (
+    Capabilities,
+    Fence,
+    HookContext,
+    Placement,
+    Progress,
+    ProviderConfig,
+    RecallContext,
+    Recollection,
+    Transaction,
+    TransactionalProvider,
+)
+from memorybus_providers.builtin.entries import Outcome, Write, block
+from memorybus_providers.builtin.files import encodable, readable
+from memorybus_providers.builtin.places import Place, place_of, places
+from memorybus_providers.builtin.ranking import rank
+from memorybus_providers.builtin.store import Origin, Store
+
+__all__ = ["BuiltinProvider"]
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The instance's table in ``memorybus.toml``; limits are characters, as in Hermes."""
+
+    memory_limit: int = 2_200
+    user_limit: int = 1_375
+    agent: str = ""
+    user: str = ""
+
+
+_DESCRIPTIONS = {
+    "memory_limit": "Characters of MEMORY.md shown in a system prompt; the newest entries stay.",
+    "user_limit": "Characters of USER.md shown in a system prompt; the newest entries stay.",
+    "agent": "The agent whose MEMORY.md the system prompt block shows; empty: none.",
+    "user": "The person whose USER.md the system prompt block shows; empty: none.",
+}
+
+
+class BuiltinProvider(TransactionalProvider):
+    """MEMORY.md per agent profile and USER.md per person."""
+
+    kind: ClassVar[str] = "builtin"
+    placement: ClassVar[Placement] = "local"
+    capabilities: ClassVar[Capabilities] = Capabilities(handles=frozenset({MemoryWritten}))
+
+    def __init__(self, config: ProviderConfig) -> None:
+        """Check the options.
+
+        Raises:
+            ConfigError: an option is unknown or of the wrong type.
+        """
+        super().__init__(config)
+        try:
+            self._options = msgspec.convert(dict(config.options), Options)
+        except msgspec.ValidationError as error:
+            raise ConfigError(f"provider {config.name}: {error}") from error
+        self._store = Store(config.home, config.crash)
+
+    # -- life ---------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Open the database and repair what a crash left between commit and file."""
+        self._store.open()
+
+    def shutdown(self) -> None:
+        """Close the database."""
+        self._store.close()
+
+    def backup_paths(self) -> Sequence[Path]:
+        """Return the home: database and files belong together."""
+        return (self.config.home,)
+
+    @classmethod
+    def get_config_schema(cls) -> Sequence[Mapping[str, Any]]:
+        """Describe the options."""
+        return tuple(
+            {
+                "key": field.name,
+                "description": _DESCRIPTIONS[field.name],
+                "default": field.default,
+                "required": False,
+            }
+            for field in msgspec.structs.fields(Options)
+        )
+
+    # -- writing ------------------------------------------------------------------------------
+
+    def progress(self, lane: str) -> Progress | None:
+        """Return the lane's committed progress."""
+        return self._store.progress(lane)
+
+    def transaction(self, fence: Fence) -> AbstractContextManager[Transaction]:
+        """Open a transaction; at its end each changed file is written once."""
+        return self._store.transaction(fence)
+
+    def on_memory_write(self, event: MemoryWritten, ctx: HookContext) -> None:
+        """Collect the write; it is applied to the file as it stands when the batch commits."""
+        write = Write(
+            action=event.action,
+            content=encodable(event.content),
+            old_text=encodable(event.old_text),
+            event_id=ctx.event_id,
+            session=encodable(ctx.session.id),
+            at=ctx.at,
+        )
+        self._store.write(place_of(event.store, ctx.scope), write)
+
+    def outcomes(self) -> Mapping[Outcome, int]:
+        """Return how many writes ended in which way (see `entries`)."""
+        return self._store.outcomes()
+
+    # -- recall -------------------------------------------------------------------------------
+
+    def prefetch(self, query: str, ctx: RecallContext) -> Sequence[Recollection]:
+        """Return the entries that share a word with the query, best first.
+
+        Reads without a lock and sees what is committed, also before it has reached its file. The
+        workspace is not looked at: neither store is split by it.
+        """
+        found = [
+            pair
+            for place in places(self.config.home, ctx.scope.agent, ctx.scope.user)
+            for pair in self._entries(place)
+        ]
+        return [
+            Recollection(text, origin.session, origin.at, score=score)
+            for score, (text, origin) in (
+                (score, found[i]) for score, i in rank([text for text, _ in found], query)
+            )
+        ]
+
+    def system_prompt_block(self) -> str:
+        """Return the stores of the agent and the person named in the options, as Hermes does.
+
+        Empty unless they are named: an instance serves everyone, and one person's profile must
+        not stand in another's prompt.
+        """
+        options = self._options
+        shown: tuple[tuple[StoreName, str, int], ...] = (
+            ("memory", options.agent, options.memory_limit),
+            ("user", options.user, options.user_limit),
+        )
+        blocks = (self._block(store, owner, limit) for store, owner, limit in shown if owner)
+        return "\n\n".join(text for text in blocks if text)
+
+    def _entries(self, place: Place) -> Iterator[tuple[str, Origin]]:
+        origins = self._store.origins(place)
+        for entry in self._store.entries(place):
+            yield readable(entry), origins.get(text_digest(entry), Origin())
+
+    def _block(self, store: StoreName, owner: str, limit: int) -> str:
+        place = place_of(store, Scope(agent=owner, user=owner))
+        return block(store, tuple(entry for entry, _ in self._entries(place)), limit)

@@ -1,0 +1,84 @@
+"""The store's SQLite database: schema, connection, lock, and what its errors mean."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from memorybus.errors import Unavailable
+
+from memorybus_providers import ledger
+
+LOCK_WAIT_MS = 5_000
+"""How long a write waits for another process's transaction before it is `Transient` (G10)."""
+
+_SCHEMA = """
+create table if not exists pending(
+    seq integer primary key autoincrement, store text not null, folder text not null,
+    writes blob not null
+);
+create table if not exists origins(
+    store text not null, folder text not null, entry text not null, session text not null,
+    at integer not null, primary key (store, folder, entry)
+) without rowid;
+create table if not exists outcomes(outcome text primary key, n integer not null) without rowid;
+"""
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """Open the database in autocommit mode and create what is missing in it."""
+    db = sqlite3.connect(
+        path, timeout=LOCK_WAIT_MS / 1000, isolation_level=None, check_same_thread=False
+    )
+    try:
+        _write_ahead(db)
+        # The commit must be on disk before the rename, or a power failure would double writes.
+        db.execute("pragma synchronous = full")
+        ledger.migrate(db)
+        db.executescript(_SCHEMA)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _write_ahead(db: sqlite3.Connection) -> None:
+    """Switch to write-ahead logging, unless another process is just doing so.
+
+    SQLite does not wait for the lock that the switch needs. It is needed once, when the file is
+    new, and who holds it then is another instance that switches as well.
+    """
+    try:
+        db.execute("pragma journal_mode = wal")
+    except sqlite3.OperationalError as error:
+        if isinstance(ledger.translated(error), Unavailable):
+            raise
+
+
+@contextmanager
+def write_lock(db: sqlite3.Connection) -> Iterator[None]:
+    """Hold the write lock; leaving normally commits, an exception rolls back."""
+    db.execute("begin immediate")
+    try:
+        yield
+        db.execute("commit")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("rollback")
+        raise
+
+
+@contextmanager
+def reported(home: Path) -> Iterator[None]:
+    """Raise what SQLite and the file system say as provider errors.
+
+    Raises:
+        Transient: another process holds the database.
+        Unavailable: disk full, file not readable or writable, database damaged.
+    """
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise ledger.translated(error) from error
+    except (sqlite3.DatabaseError, OSError) as error:
+        raise Unavailable(f"{home}: {error}") from error

@@ -1,0 +1,148 @@
+"""MEMORY.md and USER.md as text: entries, writes, what is shown. Pure functions.
+
+The format is that of Hermes Agent (its ``tools/memory_tool.py``): entries, which may have several
+lines, parted by a line that holds nothing but ``§``. Ours reads a little more than Hermes writes:
+blanks around the ``§``, a separator at the very start or end and CRLF line ends are understood,
+since people edit these files. What is written is always ``\\n§\\n`` between entries.
+
+Outcomes of a write, and why nothing here is an error. An event says what the agent *has* written
+to its own store; the mirror may differ from it, because a person edited it or because it began
+later. So a write that does not fit is counted, never refused, and never destroys what it does not
+surely mean:
+
+- ``done``: the entry was added, replaced or removed.
+- ``duplicate``: the very text is already an entry; nothing changes (Hermes does the same).
+- ``unmatched``: no entry contains the old text. A removal has nothing to do; a replacement's new
+  text is added, for the agent believes it remembered.
+- ``ambiguous``: different entries contain the old text and none equals it. None is touched; a
+  replacement's new text is added.
+- ``empty``: an add or a replacement without text, which Hermes refuses; nothing changes.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Literal, TypeAlias
+
+import msgspec
+from memorybus.events import StoreName, WriteAction
+
+SEPARATOR = "\n§\n"
+
+Entries: TypeAlias = tuple[str, ...]
+Outcome = Literal["done", "duplicate", "unmatched", "ambiguous", "empty"]
+
+_SEPARATOR_LINE = re.compile(r"^[^\S\n]*§[^\S\n]*$", re.MULTILINE)
+_TITLES = {"memory": "MEMORY (your personal notes)", "user": "USER PROFILE (who the user is)"}
+_RULE = "═" * 46
+
+
+class Write(msgspec.Struct, frozen=True):
+    """One write of the agent: the parts of a `MemoryWritten` that change a file.
+
+    Attributes:
+        event_id: the envelope's id, named in logs instead of the text, which is private.
+        session: the session it was written in.
+        at: wall time of the event, milliseconds.
+    """
+
+    action: WriteAction
+    content: str
+    old_text: str
+    event_id: str = ""
+    session: str = ""
+    at: int = 0
+
+
+def parse(text: str) -> Entries:
+    """Return the entries of a file's text: stripped, without empty ones, in order.
+
+    Exact duplicates are kept: a person may have put them there.
+    """
+    lines = text.replace("\r\n", "\n").replace("\r", "\n")
+    stripped = (entry.strip() for entry in _SEPARATOR_LINE.split(lines))
+    return tuple(entry for entry in stripped if entry)
+
+
+def render(entries: Iterable[str]) -> str:
+    """Return a file's text; ``parse(render(entries)) == entries`` for entries made by `parse`."""
+    return SEPARATOR.join(entries)
+
+
+def apply(entries: Entries, write: Write) -> tuple[Entries, Outcome]:
+    """Return the entries after one write, and its outcome.
+
+    A content that itself holds a separator line becomes several entries, as it would when the
+    file is next read.
+    """
+    new = parse(write.content)
+    if write.action == "remove":
+        return _replace(entries, write.old_text, ())
+    if not new:
+        return entries, "empty"
+    if write.action == "add":
+        return _add(entries, new)
+    return _replace(entries, write.old_text, new)
+
+
+def fold(entries: Entries, writes: Iterable[Write]) -> tuple[Entries, tuple[Outcome, ...]]:
+    """Return the entries after several writes in order, and the outcome of each."""
+    outcomes: list[Outcome] = []
+    for write in writes:
+        entries, outcome = apply(entries, write)
+        outcomes.append(outcome)
+    return entries, tuple(outcomes)
+
+
+def _add(entries: Entries, new: Entries) -> tuple[Entries, Outcome]:
+    missing = tuple(dict.fromkeys(entry for entry in new if entry not in entries))
+    return entries + missing, "done" if missing else "duplicate"
+
+
+def _replace(entries: Entries, old_text: str, new: Entries) -> tuple[Entries, Outcome]:
+    found, outcome = _find(entries, old_text)
+    if found is None:
+        return _add(entries, new)[0], outcome
+    return entries[:found] + new + entries[found + 1 :], "done"
+
+
+def _find(entries: Entries, old_text: str) -> tuple[int | None, Outcome]:
+    """Return the index of the one entry that is meant, by Hermes's rule of unique substrings."""
+    old = old_text.replace("\r\n", "\n").replace("\r", "\n").strip()
+    matches = [i for i, entry in enumerate(entries) if old and old in entry]
+    if not matches:
+        return None, "unmatched"
+    if len({entries[i] for i in matches}) == 1:
+        return matches[0], "done"
+    if old in entries:
+        return entries.index(old), "done"
+    return None, "ambiguous"
+
+
+def newest_within(entries: Sequence[str], limit: int) -> Entries:
+    """Return the last entries whose text fits in `limit` characters, in the file's order."""
+    kept: list[str] = []
+    room = limit
+    for entry in reversed(entries):
+        room -= len(entry) + (len(SEPARATOR) if kept else 0)
+        if room < 0:
+            break
+        kept.append(entry)
+    return tuple(reversed(kept))
+
+
+def block(store: StoreName, entries: Entries, limit: int) -> str:
+    """Return a store as Hermes shows it in a system prompt; empty without entries.
+
+    The limit is enforced here and not when writing: Hermes refuses an add that would exceed it,
+    so an event over the limit has been accepted by an agent with another limit, and a mirror must
+    hold it. What does not fit is left out, oldest first, and the header says how many.
+    """
+    if not entries:
+        return ""
+    shown = newest_within(entries, limit)
+    used = len(render(entries))
+    left_out = len(entries) - len(shown)
+    note = f"; {left_out} older left out" if left_out else ""
+    percent = min(100, used * 100 // limit) if limit else 100
+    header = f"{_TITLES[store]} [{percent}% — {used:,}/{limit:,} chars{note}]"
+    return "\n".join((_RULE, header, _RULE, render(shown)))

@@ -1,0 +1,258 @@
+"""The redo log: checkpoint, ledger and pending writes in one SQLite transaction, then the files.
+
+A batch goes through these steps, all but the last under the database's write lock:
+
+1. the lane's epoch is checked; hooks only collect their writes;
+2. a token is placed beside each file that will change (see `files`);
+3. one commit: ledger, checkpoint, and per file one row of pending writes;
+4. under the lock again: read the file *as it stands*, apply the row's writes, rename; then the row
+   is deleted.
+
+What is pending is a list of writes and not the file's new text, so that whatever a person changed
+before step 4, also while the worker was down after step 3, is kept: the writes are applied to the
+person's text. A crash before 3 leaves nothing but a token no row knows of; a crash after it is
+repaired at the next `open` or transaction of any process: rows whose token is there are applied,
+rows whose token is gone are done. So a write is never doubled and never lost (G4), also at a power
+failure: the commit is synced before the rename, the rename before the row is deleted.
+
+Known limits: what an editor saves in the instant between step 4's read and its rename is
+overwritten; a symbolic link in a memory file's place is replaced by a file.
+"""
+
+import logging
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+from memorybus.errors import Transient, Unavailable
+from memorybus.ids import text_digest
+from memorybus.testing import CrashPoint
+
+from memorybus_providers import ledger
+from memorybus_providers.base import Fence, Progress, Transaction
+from memorybus_providers.builtin import files
+from memorybus_providers.builtin.database import LOCK_WAIT_MS, connect, reported, write_lock
+from memorybus_providers.builtin.entries import Entries, Outcome, Write, fold, parse, render
+from memorybus_providers.builtin.places import Place
+
+_log = logging.getLogger(__name__)
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(tuple[Write, ...]).decode
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """Where an entry comes from: the session and the time (ms) of the write that made it."""
+
+    session: str = ""
+    at: int = 0
+
+
+class Pending(msgspec.Struct, frozen=True):
+    """Committed writes to one file; ``seq`` is unique for ever."""
+
+    seq: int
+    place: Place
+    writes: tuple[Write, ...]
+
+
+class Store:
+    """The files of one home and their database. One thread at a time."""
+
+    def __init__(self, home: Path, crash: CrashPoint) -> None:
+        """Remember where; nothing is touched before `open`."""
+        self._home = home
+        self._crash = crash
+        self._connection: sqlite3.Connection | None = None
+        self._collected: dict[Place, list[Write]] | None = None
+
+    @property
+    def path(self) -> Path:
+        """The database."""
+        return self._home / "state.db"
+
+    @property
+    def _db(self) -> sqlite3.Connection:
+        if self._connection is None:
+            raise RuntimeError(f"{self.path}: the provider is not open")
+        return self._connection
+
+    # -- life ---------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Open the database, create what is missing, repair what a crash left.
+
+        Raises:
+            Transient: another process holds the database.
+            Unavailable: the directory or the database cannot be used; the message says why.
+        """
+        with reported(self._home):
+            self._home.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._connection = connect(self.path)
+            self._repair_unless_busy()
+
+    def close(self) -> None:
+        """Close the database; a second call does nothing."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    # -- writing ------------------------------------------------------------------------------
+
+    @contextmanager
+    def transaction(self, fence: Fence) -> Iterator[Transaction]:
+        """Commit collected writes with ledger and checkpoint, then bring them to their files.
+
+        Raises:
+            StaleEpoch: the store has seen a newer owner of the lane.
+            Transient: the database is locked.
+            Unavailable: the disk is full or a file cannot be written. Raised after the commit, it
+                means that the ledger already holds the events; the next transaction goes on.
+        """
+        self.settle()
+        self._collected = {}
+        try:
+            with ledger.transaction(self._db, fence) as transaction:
+                yield transaction
+                with reported(self._home):
+                    self._stage(self._collected)
+                self._crash("builtin.before_commit")
+            self._crash("builtin.after_commit")
+        finally:
+            self._collected = None
+        self.settle()
+
+    def write(self, place: Place, write: Write) -> None:
+        """Collect a write for the open transaction."""
+        if self._collected is None:
+            raise RuntimeError("a memory write outside a transaction would never be committed")
+        self._collected.setdefault(place, []).append(write)
+
+    def settle(self) -> None:
+        """Bring every committed write to its file; the file is written once per transaction."""
+        with reported(self._home):
+            if not self._pending():
+                return
+            with write_lock(self._db):
+                rows = self._pending()
+                for row in rows:
+                    self._write_file(row)
+                for place in {row.place for row in rows}:
+                    self._tidy(place)
+                self._db.execute("delete from pending")
+
+    def _stage(self, collected: dict[Place, list[Write]]) -> None:
+        for place, writes in collected.items():
+            _, outcomes = fold(self.entries(place), writes)
+            self._count(place, writes, outcomes)
+            self._remember_origins(place, writes)
+            row = self._db.execute(
+                "insert into pending(store, folder, writes) values (?, ?, ?)",
+                (place.store, place.folder, _encode(writes)),
+            )
+            files.place_token(self._home, place.file(self._home), row.lastrowid or 0)
+
+    def _write_file(self, row: Pending) -> None:
+        file = row.place.file(self._home)
+        if not files.token_of(file, row.seq).exists():
+            return
+        before = parse(files.read(file))
+        after, _ = fold(before, row.writes)
+        # An unchanged list leaves the file as the person formatted it.
+        files.consume_token(file, row.seq, None if after == before else render(after))
+        self._crash("builtin.after_file")
+
+    def _tidy(self, place: Place) -> None:
+        file = place.file(self._home)
+        files.remove_strays(file)
+        living = {text_digest(entry) for entry in parse(files.read(file))}
+        self._db.executemany(
+            "delete from origins where store = ? and folder = ? and entry = ?",
+            [(place.store, place.folder, e) for e in self._origin_rows(place) if e not in living],
+        )
+
+    # -- reading ------------------------------------------------------------------------------
+
+    def progress(self, lane: str) -> Progress | None:
+        """Return a lane's committed progress."""
+        with reported(self._home):
+            return ledger.progress(self._db, lane)
+
+    def entries(self, place: Place) -> Entries:
+        """Return the entries as they stand, committed but unwritten ones included.
+
+        Takes no lock. A rename under way is noticed by its token, which vanishes; every try thus
+        sees fewer tokens, so the loop ends.
+        """
+        file = place.file(self._home)
+        with reported(self._home):
+            rows = [row for row in self._pending() if row.place == place]
+            while True:
+                waiting = self._unwritten(rows)
+                text = files.read(file)
+                rows = self._unwritten(rows)
+                if rows == waiting:
+                    break
+        return fold(parse(text), (write for row in rows for write in row.writes))[0]
+
+    def origins(self, place: Place) -> dict[str, Origin]:
+        """Return where a file's entries come from, by `text_digest`; hand-made ones are absent."""
+        with reported(self._home):
+            return self._origin_rows(place)
+
+    def outcomes(self) -> dict[Outcome, int]:
+        """Return how many writes ended in which way, since the store began."""
+        with reported(self._home):
+            return dict(self._db.execute("select outcome, n from outcomes"))
+
+    def _pending(self) -> list[Pending]:
+        rows = self._db.execute("select seq, store, folder, writes from pending order by seq")
+        return [Pending(seq, Place(s, folder), _decode(writes)) for seq, s, folder, writes in rows]
+
+    def _unwritten(self, rows: Sequence[Pending]) -> list[Pending]:
+        return [r for r in rows if files.token_of(r.place.file(self._home), r.seq).exists()]
+
+    def _origin_rows(self, place: Place) -> dict[str, Origin]:
+        rows = self._db.execute(
+            "select entry, session, at from origins where store = ? and folder = ?",
+            (place.store, place.folder),
+        )
+        return {entry: Origin(session, at) for entry, session, at in rows}
+
+    # -- bookkeeping --------------------------------------------------------------------------
+
+    def _count(self, place: Place, writes: Sequence[Write], outcomes: Sequence[Outcome]) -> None:
+        for write, outcome in zip(writes, outcomes, strict=True):
+            if outcome in ("unmatched", "ambiguous", "empty"):
+                _log.warning(
+                    "%s/%s: %s of event %s: %s",
+                    *(place.store, place.folder, write.action, write.event_id, outcome),
+                )
+        self._db.executemany(
+            "insert into outcomes values (?, ?) on conflict(outcome) do update set n = n + "
+            "excluded.n",
+            Counter(outcomes).items(),
+        )
+
+    def _remember_origins(self, place: Place, writes: Sequence[Write]) -> None:
+        self._db.executemany(
+            "insert or ignore into origins values (?, ?, ?, ?, ?)",
+            [
+                (place.store, place.folder, text_digest(entry), write.session, write.at)
+                for write in writes
+                for entry in parse(write.content)
+            ],
+        )
+
+    def _repair_unless_busy(self) -> None:
+        # Whoever holds the lock settles for us, and a reader must not wait for a writer.
+        self._db.execute("pragma busy_timeout = 0")
+        try:
+            self.settle()
+        except Unavailable:
+            raise
+        except Transient:
+            _log.info("%s: pending writes are left to the process that holds it", self.path)
+        self._db.execute(f"pragma busy_timeout = {LOCK_WAIT_MS}")

@@ -1,0 +1,147 @@
+"""Rules of delivery: what is applied once stays applied once (G4, G5)."""
+
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from memorybus.errors import StaleEpoch
+
+from memorybus_providers.base import Fence, MemoryProvider, Progress, TransactionalProvider
+from memorybus_providers.contract.rules import Rules, require
+from memorybus_providers.contract.samples import (
+    LANE,
+    Step,
+    call,
+    every_event,
+    feed,
+    hook_context,
+    progress_at,
+    steps,
+)
+
+_WORD = "quokka"
+
+
+class _Abandoned(Exception):
+    """Raised inside a transaction to roll it back."""
+
+
+class OnceRules(Rules):
+    """Replays change nothing, stale owners change nothing, a rollback leaves nothing."""
+
+    def test_the_same_events_again_change_nothing(self, tmp_path: Path) -> None:
+        """A lane that starts over applies nothing twice, also after a restart (G4)."""
+        given = steps(*every_event(f"{_WORD} again"))
+        with self.opened(tmp_path) as provider:
+            if provider.delivery not in {"transactional", "keyed"}:
+                pytest.skip(f"delivery is {provider.delivery!r}")
+            feed(provider, given)
+            before = self.state(provider, _WORD)
+            feed(provider, given)
+            require(self.state(provider, _WORD) == before, "the same events changed the state")
+        with self.opened(tmp_path) as provider:
+            feed(provider, given)
+            require(self.state(provider, _WORD) == before, "after a restart they changed it")
+
+    def test_a_lookup_knows_what_the_backend_holds(self, tmp_path: Path) -> None:
+        """A ``lookup`` provider tells an event it holds from one it does not (G4)."""
+        with self.opened(tmp_path) as provider:
+            if provider.delivery != "lookup":
+                pytest.skip(f"delivery is {provider.delivery!r}")
+            overridden = type(provider).knows is not MemoryProvider.knows
+            require(overridden, "a lookup provider must define knows")
+            sent, unsent = steps(*(self.remember(provider, f"{_WORD} {n}") for n in range(2)))
+            feed(provider, [sent])
+            _require_knows(provider, sent, unsent)
+        with self.opened(tmp_path) as provider:
+            _require_knows(provider, sent, unsent)
+
+    def test_the_ledger_knows_what_was_applied(self, tmp_path: Path) -> None:
+        """Ids recorded in a transaction, and only they, are known to all later ones (G4)."""
+        given = steps(*every_event(_WORD))
+        ids = [step.event_id for step in given]
+        with self.opened_transactional(tmp_path) as provider:
+            feed(provider, given[:3])
+            require(_known(provider, ids) == set(ids[:3]), "the ledger differs from the record")
+        with self.opened_transactional(tmp_path) as provider:
+            require(_known(provider, ids) == set(ids[:3]), "the ledger does not survive a restart")
+
+    def test_an_event_at_a_new_position_is_known(self, tmp_path: Path) -> None:
+        """An event that comes again further on in the log is found by its id (G4)."""
+        with self.opened_transactional(tmp_path) as provider:
+            given = steps(self.remember(provider, _WORD))
+            feed(provider, given)
+            before = self.state(provider, _WORD)
+            with provider.transaction(Fence(LANE, 1)) as transaction:
+                known = transaction.applied([given[0].event_id])
+                require(known == {given[0].event_id}, "the id is not known at a new position")
+                transaction.record([given[0].event_id], Progress(1, "1800000000000-0", 99))
+            require(self.state(provider, _WORD) == before, "recording it again changed the state")
+
+    def test_progress_is_what_was_recorded_last(self, tmp_path: Path) -> None:
+        """A lane's progress is None at first, then grows with each commit, lane by lane (G4)."""
+        given = steps(*every_event(_WORD))
+        with self.opened_transactional(tmp_path) as provider:
+            require(provider.progress(LANE) is None, "a fresh store knows a lane's progress")
+            for part in (given[:2], given[2:5]):
+                feed(provider, part)
+                _require_progress(provider, progress_at(part[-1]))
+            require(provider.progress("p01") is None, "a lane's progress shows in another's")
+        with self.opened_transactional(tmp_path) as provider:
+            _require_progress(provider, progress_at(given[4]))
+
+    def test_a_rolled_back_transaction_leaves_nothing(self, tmp_path: Path) -> None:
+        """An exception inside takes back effects, ledger and checkpoint alike (G4)."""
+        first, *rest = steps(*every_event(f"{_WORD} abandoned"))
+        with self.opened_transactional(tmp_path) as provider:
+            feed(provider, [first])
+            before = self.state(provider, _WORD)
+            _abandon(provider, rest)
+            require(self.state(provider, _WORD) == before, "effects outlive a rollback")
+            _require_progress(provider, progress_at(first))
+            ids = [step.event_id for step in rest]
+            require(not _known(provider, ids), "the ledger holds ids of a rolled back transaction")
+            feed(provider, rest)
+            _require_progress(provider, progress_at(rest[-1]))
+
+    def test_a_stale_owner_is_refused(self, tmp_path: Path) -> None:
+        """Once a newer epoch has committed, the older one changes nothing in that lane (G5)."""
+        with self.opened_transactional(tmp_path) as provider:
+            events = (self.remember(provider, f"{_WORD} {n}") for n in range(3))
+            first, second, third = steps(*events)
+            feed(provider, [first], epoch=2)
+            before = self.state(provider, _WORD)
+            refused = False
+            try:
+                feed(provider, [second], epoch=1)
+            except StaleEpoch:
+                refused = True
+            require(refused, "a transaction of an older epoch was not refused with StaleEpoch")
+            require(self.state(provider, _WORD) == before, "a stale owner changed the state")
+            _require_progress(provider, progress_at(first, epoch=2))
+            feed(provider, [third], epoch=2)
+            with provider.transaction(Fence("p01", 1)):
+                pass
+
+
+def _known(provider: TransactionalProvider, ids: list[str]) -> set[str]:
+    with provider.transaction(Fence(LANE, 1)) as transaction:
+        return set(transaction.applied(ids))
+
+
+def _require_knows(provider: MemoryProvider, sent: Step, unsent: Step) -> None:
+    require(provider.knows(sent.event_id, hook_context(sent)), "knows denies a remembered event")
+    denied = not provider.knows(unsent.event_id, hook_context(unsent))
+    require(denied, "knows claims an event that was never sent")
+
+
+def _abandon(provider: TransactionalProvider, given: list[Step]) -> None:
+    with suppress(_Abandoned), provider.transaction(Fence(LANE, 1)) as transaction:
+        call(provider, given)
+        transaction.record([step.event_id for step in given], progress_at(given[-1]))
+        raise _Abandoned
+
+
+def _require_progress(provider: TransactionalProvider, expected: Progress) -> None:
+    seen = provider.progress(LANE)
+    require(seen == expected, f"progress is {seen}, recorded was {expected}")

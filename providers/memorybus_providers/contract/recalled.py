@@ -1,0 +1,133 @@
+"""Rules of recall: found, kept apart, in time, whatever the text."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import pytest
+from memorybus.clock import SYSTEM
+from memorybus.errors import ProviderError
+from memorybus.events import Scope
+
+from memorybus_providers.base import HookContext, MemoryProvider, RecallScope, Recollection
+from memorybus_providers.contract.rules import Rules, require
+from memorybus_providers.contract.samples import (
+    EVERYONE,
+    HERE,
+    HOSTILE_IDS,
+    HOSTILE_TEXTS,
+    OTHER_USER,
+    OTHERS,
+    Step,
+    every_event,
+    feed,
+    hook_context,
+    recall_context,
+    steps,
+)
+
+_TOLD = "The lighthouse keeper collects wolpertinger stamps."
+_ASKED = "Who collects wolpertinger stamps?"
+_WORD = "wolpertinger"
+
+
+class RecallRules(Rules):
+    """Recall finds what is the asker's, nothing else, and holds against any text."""
+
+    def test_recall_finds_what_was_remembered(self, tmp_path: Path) -> None:
+        """What a scope remembered answers a natural question that shares its words."""
+        with self.opened_recalling(tmp_path) as provider:
+            feed(provider, steps(self.remember(provider, _TOLD)))
+            require(self._finds(provider, HERE), "what was remembered is not recalled")
+
+    def test_recall_survives_a_restart(self, tmp_path: Path) -> None:
+        """Another instance on the same state recalls what the first one remembered."""
+        with self.opened_recalling(tmp_path) as provider:
+            feed(provider, steps(self.remember(provider, _TOLD)))
+        with self.opened_recalling(tmp_path) as provider:
+            require(self._finds(provider, HERE), "a second instance does not recall it")
+
+    def test_recall_keeps_scopes_apart(self, tmp_path: Path) -> None:
+        """Nothing outside the asking scope is returned; None asks for everyone's."""
+        with self.opened_recalling(tmp_path) as provider:
+            feed(provider, steps(self.remember(provider, _TOLD)))
+            for scope in (OTHER_USER, OTHERS):
+                require(not self._finds(provider, scope), f"{scope} recalls another's memory")
+            require(self._finds(provider, EVERYONE), "everyone's memories leave this one out")
+
+    def test_recall_keeps_hostile_ids_apart_and_at_home(self, tmp_path: Path) -> None:
+        """Ids of any characters are scopes of their own and name no path outside the home."""
+        home = tmp_path / "home"
+        home.mkdir()
+        with self.opened_recalling(home) as provider:
+            for n, owner in enumerate(HOSTILE_IDS, 1):
+                event = self.remember(provider, f"{_WORD} number{n}")
+                feed(provider, [Step(n, event, Scope(agent=owner, user=owner))])
+            for n, owner in enumerate(HOSTILE_IDS, 1):
+                found = self._recall(provider, Scope(agent=owner, user=owner))
+                _require_only(found, f"number{n}", owner)
+        outside = [path for path in tmp_path.iterdir() if path != home]
+        require(not outside, f"files outside the home: {outside}")
+
+    def test_hostile_texts_break_nothing(self, tmp_path: Path) -> None:
+        """Any text can be written and asked for; results stay plain text."""
+        with self.opened(tmp_path) as provider:
+            for number, text in enumerate(HOSTILE_TEXTS):
+                feed(provider, steps(*every_event(text), first=1 + 100 * number))
+                _require_plain(self._recall(provider, HERE, text), text)
+            _require_plain(self._recall(provider, HERE, "lone \ud800 surrogate"), "a surrogate")
+
+    def test_prefetch_keeps_its_deadline(self, tmp_path: Path) -> None:
+        """A recall is answered within its deadline, also for a query of 100,000 characters."""
+        with self.opened(tmp_path) as provider:
+            if not provider.capabilities.recall:
+                pytest.skip("no recall")
+            feed(provider, steps(self.remember(provider, _TOLD)))
+            for query in (_ASKED, "", HOSTILE_TEXTS[-1], HOSTILE_TEXTS[-2]):
+                began = SYSTEM.monotonic()
+                self._recall(provider, HERE, query)
+                took = SYSTEM.monotonic() - began
+                require(took <= self.deadline, f"prefetch took {took:.2f} s of {self.deadline} s")
+
+    def test_an_unknown_tool_is_an_error(self, tmp_path: Path) -> None:
+        """A tool nobody has raises a provider error or answers with an ``error``."""
+        with self.opened(tmp_path) as provider:
+            if not provider.capabilities.tools:
+                pytest.skip("no tools")
+            try:
+                result = provider.handle_tool_call("no_such_tool", {}, _any_context())
+            except (ProviderError, NotImplementedError):
+                return
+            require("error" in result, f"an unknown tool answered {result!r}")
+
+    def _recall(
+        self, provider: MemoryProvider, scope: Scope | RecallScope, query: str = _ASKED
+    ) -> Sequence[Recollection]:
+        return provider.prefetch(query, recall_context(scope, self.deadline))
+
+    def _finds(self, provider: MemoryProvider, scope: Scope | RecallScope) -> bool:
+        return any(_WORD in r.text for r in self._recall(provider, scope))
+
+
+def _require_only(found: Sequence[Recollection], word: str, owner: str) -> None:
+    texts = [r.text for r in found if _WORD in r.text]
+    require(texts, f"user {owner[:20]!r} recalls nothing")
+    strangers = [text for text in texts if not re.search(rf"\b{word}\b", text)]
+    require(not strangers, f"user {owner[:20]!r} recalls another's {strangers}")
+
+
+def _require_plain(found: Sequence[Recollection], text: str) -> None:
+    for recollection in found:
+        require(
+            isinstance(recollection, Recollection) and isinstance(recollection.text, str),
+            f"{text[:20]!r} recalls {recollection!r}",
+        )
+        try:
+            msgspec.json.encode(recollection)
+        except (TypeError, ValueError) as error:
+            require(False, f"{text[:20]!r} recalls what cannot be sent: {error}")
+
+
+def _any_context() -> HookContext:
+    return hook_context(Step(1, every_event("tool")[0]))

@@ -1,0 +1,153 @@
+"""What the contract feeds a provider: events, contexts, hostile texts; and how it feeds them."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+from memorybus.events import (
+    AnyEvent,
+    ContextCompressing,
+    Delegated,
+    Event,
+    MemoryWritten,
+    Position,
+    Scope,
+    SessionEnded,
+    SessionRef,
+    SessionStarted,
+    SessionSwitched,
+    TurnCompleted,
+    TurnStarted,
+)
+from memorybus.ids import derived_id
+
+from memorybus_providers.base import (
+    Fence,
+    HookContext,
+    MemoryProvider,
+    Progress,
+    RecallContext,
+    RecallScope,
+    TransactionalProvider,
+)
+from memorybus_providers.dispatch import bind
+
+LANE: Final = "p00"
+SESSION: Final = SessionRef(id="contract-session", root="contract-session")
+EVERYONE: Final = RecallScope(agent=None, user=None, workspace=None)
+HERE: Final = Scope(agent="contract-agent", user="contract-user")
+OTHER_USER: Final = Scope(agent="contract-agent", user="another-user")
+OTHERS: Final = Scope(agent="another-agent", user="another-user")
+AT: Final = 1_700_000_000_000
+
+HOSTILE_TEXTS: Final[tuple[str, ...]] = (
+    "",
+    " \t\r\n ",
+    "nul \x00 in the middle",
+    "line\r\nends\rof\nall kinds",
+    "one\n§\ntwo\n§\nthree",
+    "'; drop table facts; --",
+    '" OR NEAR(a b) AND NOT * column:x ^',
+    "{braces} %s %(x)d $HOME `id` \\",
+    "</memory-context> <b>&amp;</b> ＜／memory-context＞",
+    "\u202ereversed\u202c zero\u200bwidth \U0001f9e0 e\u0301 日本語",
+    "word " * 20_000,
+    "x" * 100_000,
+)
+
+HOSTILE_IDS: Final[tuple[str, ...]] = (
+    "..",
+    "../../../../etc/passwd",
+    "/absolute",
+    "a:b{c}*?[d]",
+    "line\r\nbreak",
+    "nul\x00byte",
+    "CON",
+    "Case",
+    "case",
+    "x" * 300,
+    "日本語",
+    " ",
+)
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One event on its way into a provider, with its place in the log."""
+
+    n: int
+    event: AnyEvent
+    scope: Scope = HERE
+
+    @property
+    def event_id(self) -> str:
+        """The event's id: the same for the same number."""
+        return derived_id("contract", self.n)
+
+    @property
+    def entry(self) -> str:
+        """The event's entry id in the log."""
+        return f"{AT}-{self.n}"
+
+
+def steps(*events: AnyEvent, scope: Scope = HERE, first: int = 1) -> tuple[Step, ...]:
+    """Number events from `first`."""
+    return tuple(Step(n, event, scope) for n, event in enumerate(events, first))
+
+
+def every_event(text: str) -> tuple[AnyEvent, ...]:
+    """Return one event of every type a provider can handle without tools, all saying `text`."""
+    message = {"role": "user", "content": text}
+    return (
+        SessionStarted(title=text),
+        TurnStarted(message=text),
+        TurnCompleted(user=text, assistant=text, messages=(message,), ordinal=0),
+        MemoryWritten(action="add", store="memory", content=text),
+        MemoryWritten(action="add", store="user", content=text),
+        MemoryWritten(action="replace", store="memory", content=text, old_text=text),
+        MemoryWritten(action="remove", store="user", old_text=text),
+        Delegated(task=text, result=text, child_session="contract-child"),
+        ContextCompressing(messages=(message,), compression_count=1),
+        SessionSwitched(new_id=SESSION.id, reason="compression"),
+        SessionEnded(reason=text, message_count=2),
+    )
+
+
+def hook_context(step: Step, *, at: int = AT, deadline: float = 5.0) -> HookContext:
+    """Return what a hook is told of a step."""
+    position = Position(0, step.entry, step.n)
+    return HookContext(step.scope, SESSION, step.event_id, position, at, deadline)
+
+
+def recall_context(scope: Scope | RecallScope, deadline: float = 5.0) -> RecallContext:
+    """Return a recall's context for a scope's own memories."""
+    if isinstance(scope, Scope):
+        scope = RecallScope(agent=scope.agent, user=scope.user)
+    return RecallContext(scope=scope, budget=100_000, deadline=deadline)
+
+
+def feed(provider: MemoryProvider, given: Sequence[Step], *, epoch: int = 1) -> None:
+    """Apply steps as a lane does: one transaction where there are any, skipping the ledger's."""
+    if isinstance(provider, TransactionalProvider):
+        with provider.transaction(Fence(LANE, epoch)) as transaction:
+            known = transaction.applied([step.event_id for step in given])
+            call(provider, [step for step in given if step.event_id not in known])
+            transaction.record([step.event_id for step in given], progress_at(given[-1], epoch))
+    else:
+        call(provider, given)
+
+
+def call(provider: MemoryProvider, given: Sequence[Step]) -> None:
+    """Call the hooks of steps."""
+    apply = bind(provider)
+    for step in given:
+        apply(step.event, hook_context(step))
+
+
+def progress_at(step: Step, epoch: int = 1) -> Progress:
+    """Return the checkpoint that stands after a step."""
+    return Progress(epoch, step.entry, step.n)
+
+
+def handled(provider: MemoryProvider, event_type: type[Event]) -> bool:
+    """Say whether a provider declares an event type."""
+    return event_type in provider.capabilities.handles

@@ -1,0 +1,120 @@
+"""From an event to the hook that takes it: one table per provider instance."""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+import msgspec
+from memorybus.errors import Permanent
+from memorybus.events import (
+    ContextCompressing,
+    Delegated,
+    Event,
+    MemoryWritten,
+    SessionEnded,
+    SessionStarted,
+    SessionSwitched,
+    ToolCalled,
+    TurnCompleted,
+    TurnStarted,
+    UnknownEvent,
+)
+
+from memorybus_providers.base import HookContext, MemoryProvider
+
+HOOKS: Final[Mapping[type[Event], str]] = MappingProxyType(
+    {
+        SessionStarted: "initialize",
+        TurnStarted: "on_turn_start",
+        TurnCompleted: "sync_turn",
+        MemoryWritten: "on_memory_write",
+        SessionSwitched: "on_session_switch",
+        ContextCompressing: "on_pre_compress",
+        Delegated: "on_delegation",
+        SessionEnded: "on_session_end",
+    }
+)
+"""The hook of each event; `ToolCalled` goes to ``handle_tool_call``."""
+
+Hook = Callable[[Any, HookContext], str | None]
+
+
+class Apply:
+    """Calls the hook of an event: ``apply(event, ctx)``.
+
+    Attributes:
+        handles: says of an event type whether a call could do anything. If not, the event counts
+            as applied, and no context need be built for it.
+    """
+
+    __slots__ = ("_hooks", "handles")
+
+    def __init__(self, hooks: dict[type[Event], Hook]) -> None:
+        """Keep the table."""
+        self._hooks = hooks
+        self.handles: Callable[[type[Event]], bool] = hooks.__contains__
+
+    def __call__(self, event: Event, ctx: HookContext) -> str | None:
+        """Apply one event; return the reply's text of a hook that replies, else None.
+
+        A tool's result is returned as JSON. An event the provider does not handle returns None.
+
+        Raises:
+            Permanent: an `UnknownEvent`, which is parked and never dropped (G6), or a reply that
+                is not text.
+            Exception: whatever the hook raises.
+        """
+        hook = self._hooks.get(type(event))
+        return None if hook is None else hook(event, ctx)
+
+
+def bind(provider: MemoryProvider) -> Apply:
+    """Return the dispatch table of an instance, made of its declared capabilities."""
+    capabilities = provider.capabilities
+    hooks: dict[type[Event], Hook] = {
+        event: getattr(provider, name)
+        for event, name in HOOKS.items()
+        if event in capabilities.handles
+    }
+    hooks[UnknownEvent] = _refuse
+    if ContextCompressing in hooks:
+        hooks[ContextCompressing] = _text_reply(hooks[ContextCompressing])
+    if capabilities.tools or ToolCalled in capabilities.handles:
+        hooks[ToolCalled] = _tool_call(provider)
+    return Apply(hooks)
+
+
+def _refuse(event: UnknownEvent, ctx: HookContext) -> str | None:
+    raise Permanent(
+        f"event {ctx.event_id} is a {event.name} of version {event.wire_version}, which this "
+        "release does not know; upgrade the workers and retry it"
+    )
+
+
+def _text_reply(hook: Hook) -> Hook:
+    def call(event: ContextCompressing, ctx: HookContext) -> str | None:
+        reply = hook(event, ctx)
+        if not isinstance(reply, str):
+            raise Permanent(f"on_pre_compress returned {type(reply).__name__}, not text")
+        return reply
+
+    return call
+
+
+def _tool_call(provider: MemoryProvider) -> Hook:
+    names = {provider.config.name, provider.kind}
+
+    def call(event: ToolCalled, ctx: HookContext) -> str | None:
+        if event.provider not in names:
+            return None
+        result = provider.handle_tool_call(event.tool, event.arguments, ctx)
+        return _as_json(event.tool, result)
+
+    return call
+
+
+def _as_json(tool: str, result: Any) -> str:
+    try:
+        return msgspec.json.encode(result).decode()
+    except (TypeError, ValueError) as error:
+        raise Permanent(f"tool {tool!r} returned what is not JSON: {error}") from error

@@ -1,0 +1,116 @@
+"""Providers by name: entry points of the group ``memorybus.providers``, loaded when asked for.
+
+A kind is a registered name (``builtin``) or ``module:Class``, which names any importable provider
+without packaging it.
+"""
+
+import difflib
+from collections.abc import Mapping
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from memorybus.errors import ConfigError, MissingProvider, UnknownSetting
+
+from memorybus_providers.base import MemoryProvider, ProviderConfig
+
+GROUP = "memorybus.providers"
+
+
+def known() -> dict[str, EntryPoint]:
+    """Return the registered kinds by name, sorted; nothing is imported."""
+    found = sorted(entry_points(group=GROUP), key=lambda point: point.name)
+    return {point.name: point for point in found}
+
+
+def load(kind: str) -> type[MemoryProvider]:
+    """Return the class behind a kind.
+
+    Raises:
+        MissingProvider: nobody registers that name, or the module or one of its dependencies
+            cannot be imported; the message names the remedy.
+        ConfigError: what was found is not a provider class, or two packages offer the name.
+    """
+    point = _direct(kind) if ":" in kind else _registered(kind)
+    try:
+        found = point.load()
+    except ImportError as error:
+        raise MissingProvider(_import_advice(point, error)) from error
+    except AttributeError as error:
+        raise MissingProvider(f"provider {kind!r}: {error}") from error
+    if not (isinstance(found, type) and issubclass(found, MemoryProvider)):
+        raise ConfigError(f"provider {kind!r}: {point.value} is not a MemoryProvider class")
+    return found
+
+
+def create(kind: str, config: ProviderConfig) -> MemoryProvider:
+    """Return an unopened instance.
+
+    Raises:
+        MissingProvider: see `load`.
+        UnknownSetting: an option the provider does not know; the message names the nearest one.
+        ConfigError: a required option is missing.
+    """
+    provider = load(kind)
+    check_options(provider.get_config_schema(), config)
+    return provider(config)
+
+
+def check_options(schema: Any, config: ProviderConfig) -> None:
+    """Check an instance's options against a provider's schema; an empty schema allows all.
+
+    Raises:
+        UnknownSetting: an option that is not in the schema.
+        ConfigError: a required option that is not given.
+    """
+    fields: dict[str, Mapping[str, Any]] = {str(field["key"]): field for field in schema}
+    if not fields:
+        return
+    for option in config.options:
+        if option not in fields:
+            near = difflib.get_close_matches(option, fields, n=1, cutoff=0.0)[0]
+            raise UnknownSetting(
+                f"provider {config.name}: unknown option {option!r}; did you mean {near!r}?"
+            )
+    for key, field in fields.items():
+        if field.get("required") and key not in config.options:
+            raise ConfigError(
+                f"provider {config.name}: option {key!r} is required: {field['description']}"
+            )
+
+
+def _direct(kind: str) -> EntryPoint:
+    module, _, name = kind.partition(":")
+    if not all(part.isidentifier() for part in (*module.split("."), *name.split("."))):
+        raise ConfigError(f"provider kind {kind!r} must read module:Class")
+    return EntryPoint(kind, kind, GROUP)
+
+
+def _registered(kind: str) -> EntryPoint:
+    points = {point.value: point for point in entry_points(group=GROUP, name=kind)}
+    if not points:
+        raise MissingProvider(_name_advice(kind))
+    if len(points) > 1:
+        raise ConfigError(
+            f"provider {kind!r} is offered by {' and '.join(sorted(points))}; "
+            "name one of these as the kind"
+        )
+    return next(iter(points.values()))
+
+
+def _name_advice(kind: str) -> str:
+    names = known()
+    near = difflib.get_close_matches(kind, names, n=3)
+    hint = f"did you mean {' or '.join(map(repr, near))}?" if near else ""
+    return (
+        f"no provider of kind {kind!r}; {hint or 'installed: ' + ', '.join(names)} "
+        "A provider of your own is named module:Class."
+    )
+
+
+def _import_advice(point: EntryPoint, error: ImportError) -> str:
+    said = f"provider {point.name!r} cannot be imported: {error}"
+    if point.dist is None:
+        return f"{said}. Is {point.module!r} installed where the workers run?"
+    extras = point.dist.metadata.get_all("Provides-Extra") or []
+    extra = f"[{point.name}]" if point.name in extras else ""
+    return f"{said}. Install it with: pip install '{point.dist.name}{extra}'"

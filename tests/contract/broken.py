@@ -1,0 +1,387 @@
+"""Providers that each break one rule of the contract: the page's sound example, spoilt."""
+
+import json
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from memorybus.errors import StaleEpoch, Unavailable
+from memorybus.events import MemoryWritten, TurnCompleted
+from memorybus_providers import ledger
+from memorybus_providers.base import Capabilities, MemoryProvider, Progress, Recollection
+from memorybus_providers.contract import ContractBroken
+from provider_example import example_module
+
+Sound: Any = example_module().NotesProvider
+TURNS = frozenset({TurnCompleted})
+
+Broken = type[MemoryProvider]
+CASES: list[tuple[str, Broken, type[Exception]]] = []
+"""A rule (a test method's name without ``test_``), who breaks it, and what the test raises."""
+
+
+def breaks(rule: str, raises: type[Exception] = ContractBroken) -> Callable[[Broken], Broken]:
+    """Add a class to the cases of a rule."""
+
+    def add(broken: Broken) -> Broken:
+        CASES.append((rule, broken, raises))
+        return broken
+
+    return add
+
+
+def spoilt(rule: str, **attributes: Any) -> None:
+    """Add the sound provider with some attributes replaced."""
+    name = "_".join(attributes)
+    breaks(rule)(type(f"Spoilt_{name}_{len(CASES)}", (Sound,), attributes))
+
+
+def returns(value: Any) -> Callable[..., Any]:
+    """Return a method that answers `value`."""
+    return lambda *_, **__: value
+
+
+def lines_of(path: Path) -> list[Recollection]:
+    """Return a file's lines as memories."""
+    return [Recollection(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+# -- declarations -------------------------------------------------------------------------------
+
+DECLARES = "declares_kind_delivery_and_placement"
+spoilt(DECLARES, kind="")
+spoilt(DECLARES, kind=None)
+spoilt(DECLARES, delivery="exactly_once")
+spoilt(DECLARES, placement="moon")
+
+spoilt("delivery_agrees_with_the_base_class", delivery="keyed")
+
+
+@breaks("delivery_agrees_with_the_base_class")
+class TransactionalInName(MemoryProvider):
+    kind = "name"
+    delivery = "transactional"
+
+
+AGREES = "capabilities_agree_with_the_overridden_hooks"
+spoilt(AGREES, capabilities={"recall": True})
+spoilt(AGREES, capabilities=Capabilities(handles=frozenset({TurnCompleted, MemoryWritten})))
+spoilt(AGREES, capabilities=Capabilities(handles=frozenset()))
+spoilt(AGREES, capabilities=Capabilities(handles=frozenset({TurnCompleted, int})))
+spoilt(AGREES, capabilities=Capabilities(recall=False, handles=TURNS))
+spoilt(AGREES, capabilities=Capabilities(tools=True, handles=TURNS))
+spoilt(AGREES, handle_tool_call=returns({}))
+spoilt(AGREES, get_tool_schemas=returns([{"name": "find"}]))
+
+HOOKS = "hooks_take_what_they_are_called_with"
+spoilt(HOOKS, sync_turn=lambda self, event: None)
+spoilt(HOOKS, sync_turn=lambda self, user, assistant, session_id: None)
+spoilt(HOOKS, prefetch=lambda self, query, *, ctx: ())
+
+TOOLS = "tool_schemas_are_valid_before_open"
+FIND = {"name": "find", "description": "Find a note.", "parameters": {"type": "object"}}
+for schema in (
+    {**FIND, "name": "find a note"},
+    {**FIND, "description": ""},
+    {**FIND, "parameters": None},
+    {**FIND, "parameters": {"type": "string"}},
+    {**FIND, "parameters": {"type": "object", "properties": {}, "required": ["query"]}},
+    {**FIND, "extra": object()},
+    {"type": "function", "function": {"name": "find"}},
+):
+    spoilt(TOOLS, get_tool_schemas=returns([schema]))
+spoilt(TOOLS, get_tool_schemas=returns([FIND, FIND]))
+
+OPTIONS = "config_schema_is_well_formed"
+LIMIT = {"key": "limit", "description": "Most notes of a recall."}
+for field in ({"description": "x"}, {"key": "limit"}, {**LIMIT, "default": object()}):
+    spoilt(OPTIONS, get_config_schema=returns([field]))
+spoilt(OPTIONS, get_config_schema=returns([LIMIT, LIMIT]))
+
+
+@breaks("shutdown_may_come_twice_or_without_open")
+class ShutdownOnce(Sound):
+    def shutdown(self) -> None:
+        self.db.close()
+        self.db = None
+
+
+spoilt("backup_paths_exist_after_a_write", backup_paths=returns(()))
+
+
+@breaks("backup_paths_exist_after_a_write")
+class BackupElsewhere(Sound):
+    def backup_paths(self) -> Sequence[Any]:
+        return [self.config.home / "other.db"]
+
+
+# -- delivery -----------------------------------------------------------------------------------
+
+
+class NoLedger:
+    """A transaction whose ledger is empty for ever."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    def applied(self, event_ids: Sequence[str]) -> frozenset[str]:
+        return frozenset()
+
+    def record(self, event_ids: Sequence[str], progress: Progress) -> None:
+        self._inner.record([], progress)
+
+
+@breaks("the_same_events_again_change_nothing")
+@breaks("the_ledger_knows_what_was_applied")
+@breaks("an_event_at_a_new_position_is_known")
+class Forgetful(Sound):
+    @contextmanager
+    def transaction(self, fence: Any) -> Iterator[Any]:
+        with super().transaction(fence) as inner:
+            yield NoLedger(inner)
+
+
+@breaks("the_same_events_again_change_nothing")
+class KeyedInName(MemoryProvider):
+    """Says that its backend takes event ids, and appends."""
+
+    kind = "keyed"
+    delivery = "keyed"
+    capabilities = Capabilities(handles=TURNS)
+
+    def sync_turn(self, event: Any, ctx: Any) -> None:
+        path = self.config.home / "notes.jsonl"
+        with path.open("a") as file:
+            file.write(json.dumps(event.user) + "\n")
+
+    def prefetch(self, query: str, ctx: Any) -> Sequence[Recollection]:
+        lines = (self.config.home / "notes.jsonl").read_text().splitlines()
+        return [Recollection(json.loads(line)) for line in lines]
+
+
+class SoundLookup(KeyedInName):
+    """Breaks nothing: each line carries the event's id."""
+
+    delivery = "lookup"
+
+    def sync_turn(self, event: Any, ctx: Any) -> None:
+        with (self.config.home / "notes.jsonl").open("a") as file:
+            file.write(json.dumps(f"{ctx.event_id} {event.user}") + "\n")
+
+    def knows(self, event_id: str, ctx: Any) -> bool:
+        return event_id in (self.config.home / "notes.jsonl").read_text()
+
+
+LOOKUP = "a_lookup_knows_what_the_backend_holds"
+
+
+@breaks(LOOKUP)
+class LookupInName(KeyedInName):
+    delivery = "lookup"
+
+
+@breaks(LOOKUP)
+class KnowsAll(LookupInName):
+    def knows(self, event_id: str, ctx: Any) -> bool:
+        return True
+
+
+@breaks(LOOKUP)
+class KnowsNothing(LookupInName):
+    def knows(self, event_id: str, ctx: Any) -> bool:
+        return False
+
+
+@breaks(LOOKUP)
+class KnowsWhileItLives(LookupInName):
+    def open(self) -> None:
+        self.sent: set[str] = set()
+
+    def sync_turn(self, event: Any, ctx: Any) -> None:
+        super().sync_turn(event, ctx)
+        self.sent.add(ctx.event_id)
+
+    def knows(self, event_id: str, ctx: Any) -> bool:
+        return event_id in self.sent
+
+
+@breaks("the_ledger_knows_what_was_applied")
+class LedgerInMemory(Sound):
+    def open(self) -> None:
+        super().open()
+        self.db.execute("delete from mb_applied")
+
+
+PROGRESS = "progress_is_what_was_recorded_last"
+spoilt(PROGRESS, progress=returns(None))
+spoilt(PROGRESS, progress=returns(Progress(1, "0-0", 0)))
+
+
+@breaks(PROGRESS)
+class OneLane(Sound):
+    def progress(self, lane: str) -> Progress | None:
+        return super().progress("p00")
+
+
+@breaks("a_rolled_back_transaction_leaves_nothing")
+class EffectsOutside(Sound):
+    """Writes its effects to a file, as if the transaction covered it."""
+
+    def sync_turn(self, event: Any, ctx: Any) -> None:
+        with (self.config.home / "notes.txt").open("a") as file:
+            file.write(event.user + "\n")
+
+    def prefetch(self, query: str, ctx: Any) -> Sequence[Recollection]:
+        path = self.config.home / "notes.txt"
+        return (
+            [Recollection(line) for line in path.read_text().splitlines()] if path.exists() else []
+        )
+
+
+@breaks("a_rolled_back_transaction_leaves_nothing")
+class CommitsAnyway(Sound):
+    @contextmanager
+    def transaction(self, fence: Any) -> Iterator[Any]:
+        yield ledger.SqliteTransaction(self.db, fence.lane)
+
+
+@breaks("a_stale_owner_is_refused")
+class AnyOwner(Sound):
+    @contextmanager
+    def transaction(self, fence: Any) -> Iterator[Any]:
+        self.db.execute("begin immediate")
+        try:
+            yield ledger.SqliteTransaction(self.db, fence.lane)
+            self.db.execute("commit")
+        except BaseException:
+            self.db.execute("rollback")
+            raise
+
+
+@breaks("a_stale_owner_is_refused")
+class LateRefusal(Sound):
+    """Finds out that it is stale when its effects are already there."""
+
+    @contextmanager
+    def transaction(self, fence: Any) -> Iterator[Any]:
+        known = self.progress(fence.lane)
+        yield ledger.SqliteTransaction(self.db, fence.lane)
+        if known and known.epoch > fence.epoch:
+            raise StaleEpoch("too late")
+
+
+# -- recall -------------------------------------------------------------------------------------
+
+spoilt("recall_finds_what_was_remembered", prefetch=returns(()))
+
+
+@breaks("recall_survives_a_restart")
+class Volatile(Sound):
+    def open(self) -> None:
+        super().open()
+        self.db.execute("delete from notes")
+
+
+class Scoped(Sound):
+    """Recalls for another scope than the one that asks."""
+
+    def _asked(self, scope: Any) -> Any:
+        return scope
+
+    def prefetch(self, query: str, ctx: Any) -> Sequence[Recollection]:
+        return super().prefetch(query, type(ctx)(scope=self._asked(ctx.scope)))
+
+
+@breaks("recall_keeps_scopes_apart")
+class LeaksUsers(Scoped):
+    def _asked(self, scope: Any) -> Any:
+        return type(scope)(agent=scope.agent, user=None)
+
+
+@breaks("recall_keeps_scopes_apart")
+class LeaksEverything(Scoped):
+    def _asked(self, scope: Any) -> Any:
+        return type(scope)(agent=None, user=None)
+
+
+@breaks("recall_keeps_scopes_apart")
+class NobodyIsEveryone(Scoped):
+    def _asked(self, scope: Any) -> Any:
+        return type(scope)(agent=scope.agent or "", user=scope.user or "")
+
+
+class PerUserFile(Sound):
+    """Keeps a file per user, named after the user."""
+
+    def _file(self, user: str) -> Any:
+        return self.config.home / f"{user}.txt"
+
+    def sync_turn(self, event: Any, ctx: Any) -> None:
+        with self._file(ctx.scope.user).open("a") as file:
+            file.write(event.user + "\n")
+
+    def prefetch(self, query: str, ctx: Any) -> Sequence[Recollection]:
+        path = self._file(ctx.scope.user)
+        return (
+            [Recollection(line) for line in path.read_text().splitlines()] if path.exists() else []
+        )
+
+
+@breaks("recall_keeps_hostile_ids_apart_and_at_home")
+class UserOutside(PerUserFile):
+    def _file(self, user: str) -> Any:
+        safe = "".join(c for c in user if c.isalnum() or c in "./")
+        climbs = user.startswith("..") and len(user) == 2
+        return self.config.home / (f"../{safe}up.txt" if climbs else f"{hash(user)}.txt")
+
+
+@breaks("recall_keeps_hostile_ids_apart_and_at_home")
+class UserWithoutCase(PerUserFile):
+    def _file(self, user: str) -> Any:
+        return self.config.home / f"{hash(user.lower())}.txt"
+
+
+HOSTILE = "hostile_texts_break_nothing"
+
+
+@breaks(HOSTILE, raises=sqlite3.Error)
+class RawQuery(Sound):
+    def prefetch(self, query: str, ctx: Any) -> Sequence[Recollection]:
+        self.db.execute(f"select '{query}'")
+        return super().prefetch(query, ctx)
+
+
+@breaks(HOSTILE, raises=Unavailable)
+class RefusesTexts(Sound):
+    def sync_turn(self, event: Any, ctx: Any) -> None:
+        if len(event.user) > 50_000:
+            raise Unavailable("too long")
+        super().sync_turn(event, ctx)
+
+
+spoilt(HOSTILE, prefetch=returns(["a plain string"]))
+spoilt(HOSTILE, prefetch=returns([Recollection(text=b"bytes")]))
+spoilt(HOSTILE, prefetch=returns([Recollection(text="\ud800")]))
+
+
+@breaks("prefetch_keeps_its_deadline")
+class Slow(Sound):
+    def prefetch(self, query: str, ctx: Any) -> Sequence[Recollection]:
+        until = time.monotonic() + 2 * ctx.deadline
+        while time.monotonic() < until:
+            pass
+        return super().prefetch(query, ctx)
+
+
+@breaks("an_unknown_tool_is_an_error")
+class AnyTool(Sound):
+    capabilities = Capabilities(tools=True, handles=TURNS)
+
+    def get_tool_schemas(self) -> Sequence[Mapping[str, Any]]:
+        return [FIND]
+
+    def handle_tool_call(self, tool: str, arguments: Any, ctx: Any) -> Mapping[str, Any]:
+        return {"ok": True}

@@ -1,0 +1,62 @@
+"""The contract can fail: each of its rules is broken by some provider, and says so."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from broken import CASES, Broken, Sound, SoundLookup
+from memorybus_providers.base import MemoryProvider, ProviderConfig
+from memorybus_providers.contract import ProviderContract
+
+RULES = sorted(name for name in dir(ProviderContract) if name.startswith("test_"))
+
+
+def contract_of(broken: Broken) -> ProviderContract:
+    """Return the contract of a provider class, as its author would write it."""
+
+    class Contract(ProviderContract):
+        deadline = 0.02 if broken.__name__ == "Slow" else 2.0
+
+        def make_provider(self, tmp_path: Path) -> MemoryProvider:
+            return broken(ProviderConfig(name="notes", home=tmp_path))
+
+    return Contract()
+
+
+@pytest.mark.parametrize(
+    ("rule", "broken", "raises"), CASES, ids=[f"{rule}-{who.__name__}" for rule, who, _ in CASES]
+)
+def test_a_broken_provider_fails_its_rule(
+    rule: str, broken: Broken, raises: type[Exception], tmp_path: Path
+) -> None:
+    """A provider that breaks a rule fails that rule's test, for that reason (G4, G5)."""
+    with pytest.raises(raises):
+        getattr(contract_of(broken), f"test_{rule}")(tmp_path)
+
+
+def test_every_rule_can_fail() -> None:
+    """No rule is without a provider that breaks it."""
+    assert {f"test_{rule}" for rule, _, _ in CASES} == set(RULES)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_the_sound_provider_passes(rule: str, tmp_path: Path) -> None:
+    """What the broken ones are made of breaks nothing (a rule may be skipped)."""
+    getattr(contract_of(Sound), rule)(tmp_path)
+
+
+def test_without_pytest_the_import_names_the_remedy() -> None:
+    """pytest is no dependency of the package; importing the contract says how to get it."""
+    program = "import sys; sys.modules['pytest'] = None; import memorybus_providers.contract"
+
+    ran = subprocess.run(
+        [sys.executable, "-c", program], check=False, capture_output=True, text=True, timeout=30
+    )
+
+    assert "pip install pytest" in ran.stderr.splitlines()[-1]
+
+
+def test_a_sound_lookup_passes(tmp_path: Path) -> None:
+    """A backend that finds events by their ids satisfies the rule of its class (G4)."""
+    contract_of(SoundLookup).test_a_lookup_knows_what_the_backend_holds(tmp_path)

@@ -1,0 +1,155 @@
+"""MEMORY.md and USER.md as text."""
+
+import string
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from memorybus_providers.builtin.entries import (
+    Write,
+    apply,
+    block,
+    fold,
+    newest_within,
+    parse,
+    render,
+)
+
+TEXTS = st.text(alphabet=st.sampled_from(f"§ \n\r\t\x0b\x1c\u2028\xa0ab{string.digits}"))
+ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"])) | TEXTS
+ENTRIES = ANY_TEXT.map(parse)
+WRITES = st.builds(
+    Write,
+    action=st.sampled_from(["add", "replace", "remove"]),
+    content=ANY_TEXT,
+    old_text=ANY_TEXT,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "entries"),
+    [
+        ("", ()),
+        (" \n\n ", ()),
+        ("one", ("one",)),
+        ("one\n§\ntwo", ("one", "two")),
+        ("one\r\n§\r\ntwo\r\n", ("one", "two")),
+        ("one\n § \t\ntwo", ("one", "two")),
+        ("§\none\n§\n\n§\ntwo\n§", ("one", "two")),
+        ("two\nlines\n§\n  indented", ("two\nlines", "indented")),
+        ("costs 5 § a piece", ("costs 5 § a piece",)),
+        ("one\n§\none", ("one", "one")),
+    ],
+)
+def test_parse(text: str, entries: tuple[str, ...]) -> None:
+    """Entries are parted by lines that hold only the sign; hands may be untidy."""
+    assert parse(text) == entries
+
+
+@given(ENTRIES)
+def test_entries_survive_a_round_trip(entries: tuple[str, ...]) -> None:
+    """What is written is read back as it was, whatever the text."""
+    assert parse(render(entries)) == entries
+
+
+HELD = ("likes tea", "likes coffee", "lives in Oslo")
+
+
+@pytest.mark.parametrize(
+    ("write", "entries", "outcome"),
+    [
+        (Write("add", " new \n", ""), (*HELD, "new"), "done"),
+        (Write("add", "likes tea", ""), HELD, "duplicate"),
+        (Write("add", "likes", ""), (*HELD, "likes"), "done"),
+        (Write("add", "", ""), HELD, "empty"),
+        (Write("add", "a\n§\nb\n§\na", ""), (*HELD, "a", "b"), "done"),
+        (Write("add", "a\r\nb", ""), (*HELD, "a\nb"), "done"),
+        (Write("replace", "moved", "Oslo"), ("likes tea", "likes coffee", "moved"), "done"),
+        (Write("replace", "moved", " Oslo\n"), ("likes tea", "likes coffee", "moved"), "done"),
+        (Write("replace", "a\n§\nb", "tea"), ("a", "b", "likes coffee", "lives in Oslo"), "done"),
+        (Write("replace", "new", "Rome"), (*HELD, "new"), "unmatched"),
+        (Write("replace", "new", "likes"), (*HELD, "new"), "ambiguous"),
+        (Write("replace", "likes tea", "Rome"), HELD, "unmatched"),
+        (Write("replace", "new", ""), (*HELD, "new"), "unmatched"),
+        (Write("replace", "", "Oslo"), HELD, "empty"),
+        (Write("remove", "", "coffee"), ("likes tea", "lives in Oslo"), "done"),
+        (Write("remove", "", "Rome"), HELD, "unmatched"),
+        (Write("remove", "", "likes"), HELD, "ambiguous"),
+        (Write("remove", "", " "), HELD, "unmatched"),
+    ],
+)
+def test_writes(write: Write, entries: tuple[str, ...], outcome: str) -> None:
+    """One entry is meant by a substring that no different entry contains; nothing else changes."""
+    assert apply(HELD, write) == (entries, outcome)
+
+
+def test_identical_matches_are_not_ambiguous() -> None:
+    """Of identical entries the first is taken, one at a time."""
+    assert apply(("x", "y", "x"), Write("remove", "", "x")) == (("y", "x"), "done")
+
+
+def test_an_exact_match_wins_over_longer_entries() -> None:
+    """An entry that equals the old text is meant, though others contain it."""
+    assert apply(("tea time", "tea"), Write("remove", "", "tea")) == (("tea time",), "done")
+
+
+@given(ENTRIES, st.lists(WRITES, max_size=8))
+def test_writes_keep_the_format(entries: tuple[str, ...], writes: list[Write]) -> None:
+    """After any writes the entries still survive a round trip."""
+    after, outcomes = fold(entries, writes)
+
+    assert len(outcomes) == len(writes)
+    assert parse(render(after)) == after
+
+
+@given(ENTRIES, WRITES)
+def test_a_write_touches_one_entry_at_most(entries: tuple[str, ...], write: Write) -> None:
+    """All other entries, a person's among them, keep their text and their order."""
+    after, _ = apply(entries, write)
+
+    untouched = [entries[:i] + entries[i + 1 :] for i in range(len(entries))] or [()]
+    assert any(_is_subsequence(rest, after) for rest in untouched)
+
+
+@given(ENTRIES, WRITES)
+def test_what_the_agent_wrote_is_held(entries: tuple[str, ...], write: Write) -> None:
+    """After an add or a replacement its content is an entry, whether or not the old one matched."""
+    after, _ = apply(entries, write)
+
+    if write.action != "remove":
+        assert set(parse(write.content)) <= set(after)
+
+
+@pytest.mark.parametrize(
+    ("limit", "shown"),
+    [
+        (0, ()),
+        (2, ()),
+        (3, ("ccc",)),
+        (8, ("ccc",)),
+        (9, ("bbb", "ccc")),
+        (15, ("aaa", "bbb", "ccc")),
+    ],
+)
+def test_the_newest_entries_fit_the_limit(limit: int, shown: tuple[str, ...]) -> None:
+    """The last entries whose text, separators counted, fits are shown, in the file's order."""
+    assert newest_within(("aaa", "bbb", "ccc"), limit) == shown
+
+
+def test_block_names_what_is_left_out() -> None:
+    """A store over its limit is shown as far as it fits, and says so."""
+    text = block("user", ("a" * 10, "b" * 10), 15)
+
+    header, shown = text.splitlines()[1], text.splitlines()[3:]
+    assert header == "USER PROFILE (who the user is) [100% — 23/15 chars; 1 older left out]"
+    assert shown == ["b" * 10]
+
+
+def test_block_of_nothing_is_empty() -> None:
+    """No entries, no block."""
+    assert block("memory", (), 2_200) == ""
+
+
+def _is_subsequence(part: tuple[str, ...], whole: tuple[str, ...]) -> bool:
+    rest = iter(whole)
+    return all(entry in rest for entry in part)

@@ -1,0 +1,38 @@
+"""Which entries answer a query."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from memorybus_providers.builtin.ranking import rank
+
+ENTRIES = [
+    "The user likes green tea in the morning.",
+    "The user lives in Oslo with two cats.",
+    "The user works on trains; likes cats.",
+]
+
+
+@pytest.mark.parametrize(
+    ("query", "order"),
+    [
+        ("Where does the user live? In Oslo?", [1, 2, 0]),
+        ("green TEA", [0]),
+        ("Which train?", [2]),
+        ("a cat", [2, 1]),
+        ("What about quantum chemistry?", []),
+        ("what is it", [2, 1, 0]),
+        ("", [2, 1, 0]),
+    ],
+)
+def test_rank(query: str, order: list[int]) -> None:
+    """Shared words rank, rare ones more, newer first among equals; common words ask for all."""
+    assert [i for _, i in rank(ENTRIES, query)] == order
+
+
+@given(st.lists(st.text(max_size=30), max_size=6), st.text(max_size=200))
+def test_rank_takes_any_text(entries: list[str], query: str) -> None:
+    """Any query and any entries give each entry at most once, best first."""
+    ranked = rank(entries, query)
+
+    assert len({i for _, i in ranked}) == len(ranked)
+    assert [score for score, _ in ranked] == sorted((s for s, _ in ranked), reverse=True)

@@ -1,0 +1,422 @@
+"""The files and the checkpoint change together; people's edits stay."""
+
+import errno
+import logging
+import os
+import sqlite3
+import stat
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builtin_feeding import (
+    LANE,
+    ME,
+    add,
+    feed,
+    memory_file,
+    provider_at,
+    remove,
+    replace,
+    user_file,
+)
+from memorybus.clock import SYSTEM
+from memorybus.errors import ConfigError, Transient, Unavailable
+from memorybus.events import Position, Scope, SessionRef
+from memorybus_providers.base import Fence, HookContext, RecallContext, RecallScope
+from memorybus_providers.builtin import BuiltinProvider, files
+from memorybus_providers.builtin.database import LOCK_WAIT_MS
+
+MINE = RecallContext(RecallScope(agent="coder", user="ann"))
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """Return a home that does not exist yet."""
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def provider(home: Path) -> Any:
+    """Return an open provider."""
+    provider = provider_at(home)
+    provider.open()
+    yield provider
+    provider.shutdown()
+
+
+def test_writes_reach_both_files(provider: BuiltinProvider, home: Path) -> None:
+    """Each store has its own file in the format of Hermes Agent."""
+    feed(provider, add("uses ruff"), add("likes tea", "user"), add("uses mypy"))
+    feed(provider, replace("ruff", "uses ruff 0.17"), remove("tea", "user"), first=4)
+
+    assert memory_file(home).read_text() == "uses ruff 0.17\n§\nuses mypy"
+    assert user_file(home).read_text() == ""
+
+
+def test_files_and_folders_are_private(provider: BuiltinProvider, home: Path) -> None:
+    """Others on the host cannot read what is remembered."""
+    feed(provider, add("private"))
+
+    assert stat.S_IMODE(memory_file(home).stat().st_mode) == 0o600
+    assert stat.S_IMODE(home.stat().st_mode) == 0o700
+
+
+def test_a_batch_writes_a_file_once(
+    provider: BuiltinProvider, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Five hundred writes of one transaction are one rename (and one row)."""
+    consumed: list[Path] = []
+    consume = files.consume_token
+    monkeypatch.setattr(
+        files, "consume_token", lambda f, seq, text: (consumed.append(f), consume(f, seq, text))
+    )
+
+    feed(provider, *(add(f"fact {n}") for n in range(500)))
+
+    assert consumed == [memory_file(home)]
+    assert memory_file(home).read_text().count("§") == 499
+
+
+def test_nothing_but_the_files_is_left(provider: BuiltinProvider, home: Path) -> None:
+    """Tokens are gone once the writes are in their files."""
+    feed(provider, add("one"), add("two", "user"))
+    feed(provider, remove("absent"), first=3)
+
+    names = {p.name for p in home.rglob("*") if p.is_file()}
+    assert names - {"state.db-wal", "state.db-shm"} == {"state.db", "MEMORY.md", "USER.md"}
+
+
+def test_strays_of_transactions_that_never_committed_go(
+    provider: BuiltinProvider, home: Path
+) -> None:
+    """A token that no committed write owns is removed with the file's next write."""
+    feed(provider, add("one"))
+    stray = files.token_of(memory_file(home), 77)
+    stray.touch()
+    feed(provider, add("two"), first=2)
+
+    assert not stray.exists()
+    assert memory_file(home).read_text() == "one\n§\ntwo"
+
+
+def test_a_failed_batch_leaves_the_files_alone(provider: BuiltinProvider, home: Path) -> None:
+    """An exception inside the transaction takes the collected writes back (G4)."""
+    feed(provider, add("kept"))
+    with pytest.raises(KeyError), provider.transaction(Fence(LANE, 1)):
+        raise KeyError
+    feed(provider, add("also kept"), first=2)
+
+    assert memory_file(home).read_text() == "kept\n§\nalso kept"
+
+
+def test_a_write_outside_a_transaction_is_refused(provider: BuiltinProvider) -> None:
+    """A write that would never be committed is an error, not a silence."""
+    feed(provider, add("kept"))
+
+    with pytest.raises(RuntimeError, match="outside a transaction"):
+        provider.on_memory_write(add("lost"), _context())
+
+
+@pytest.mark.parametrize("edited", ["by hand\n§\none\n", "one\r\n§\r\nby hand\r\n"])
+def test_hand_edits_survive_writes(provider: BuiltinProvider, home: Path, edited: str) -> None:
+    """A write is applied to the file as it stands, whatever a person made of it."""
+    feed(provider, add("one"), add("two"))
+    memory_file(home).write_bytes(edited.encode())
+    feed(provider, add("three"), replace("one", "one!"), first=3)
+
+    text = memory_file(home).read_text()
+    assert text == "\n§\n".join(e.replace("one", "one!") for e in _entries(edited)) + "\n§\nthree"
+
+
+def test_bytes_that_are_not_text_survive(provider: BuiltinProvider, home: Path) -> None:
+    """An editor's Latin-1 stays as it is in the file, and is shown with a replacement sign."""
+    feed(provider, add("one"))
+    memory_file(home).write_bytes(b"\xd8l\n\xc2\xa7\none")
+    feed(provider, add("two"), first=2)
+
+    assert memory_file(home).read_bytes() == b"\xd8l\n\xc2\xa7\none\n\xc2\xa7\ntwo"
+    assert "\ufffdl" in {r.text for r in provider.prefetch("", MINE)}
+
+
+def test_a_write_that_changes_nothing_leaves_the_formatting(
+    provider: BuiltinProvider, home: Path
+) -> None:
+    """A duplicate does not rewrite a file that a person has laid out."""
+    feed(provider, add("one"))
+    memory_file(home).write_text("\n\none\n  §  \n\nmine\n")
+    feed(provider, add("one"), first=2)
+
+    assert memory_file(home).read_text() == "\n\none\n  §  \n\nmine\n"
+
+
+def test_a_rewritten_file_keeps_its_permissions(provider: BuiltinProvider, home: Path) -> None:
+    """Who opened a file to a group finds it open after a write."""
+    feed(provider, add("one"))
+    memory_file(home).chmod(0o640)
+    feed(provider, add("two"), first=2)
+
+    assert stat.S_IMODE(memory_file(home).stat().st_mode) == 0o640
+
+
+def test_a_deleted_file_is_made_again(provider: BuiltinProvider, home: Path) -> None:
+    """A person who deletes a file has emptied the store; the next write starts it anew."""
+    feed(provider, add("one"))
+    memory_file(home).unlink()
+    feed(provider, add("two"), first=2)
+
+    assert memory_file(home).read_text() == "two"
+
+
+def test_misfits_are_counted_and_named_without_their_text(
+    provider: BuiltinProvider, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What matches nothing is no error: it is counted, and the log does not tell the text."""
+    with caplog.at_level(logging.WARNING):
+        feed(provider, add("a b"), add("a b"), add("a c"), remove("secret"), replace("a", "new"))
+
+    assert provider.outcomes() == {"done": 2, "duplicate": 1, "unmatched": 1, "ambiguous": 1}
+    assert [r.getMessage().rpartition(": ")[2] for r in caplog.records] == [
+        "unmatched",
+        "ambiguous",
+    ]
+    assert "secret" not in caplog.text
+    assert [r.text for r in provider.prefetch("", MINE)] == ["new", "a c", "a b"]
+
+
+def test_recollections_tell_where_they_come_from(provider: BuiltinProvider, home: Path) -> None:
+    """An entry carries the session and time of its write; a hand-made one carries none."""
+    feed(provider, add("likes tea", "user"), add("likes coffee", "user"))
+    user_file(home).write_text(user_file(home).read_text() + "\n§\nlikes milk")
+
+    found = {r.text: (r.session, r.at) for r in provider.prefetch("likes", MINE)}
+
+    assert found == {
+        "likes tea": ("s1", 1_000),
+        "likes coffee": ("s2", 2_000),
+        "likes milk": ("", 0),
+    }
+
+
+def test_the_origin_goes_with_the_entry(provider: BuiltinProvider) -> None:
+    """An entry that was removed and written again is as old as its second write."""
+    feed(provider, add("likes tea", "user"))
+    feed(provider, remove("tea", "user"), first=2)
+    feed(provider, add("likes tea", "user"), first=3)
+
+    assert [r.at for r in provider.prefetch("tea", MINE)] == [3_000]
+
+
+def test_a_reader_needs_no_lock_and_sees_what_is_pending(home: Path) -> None:
+    """While another process holds the store, committed writes are recalled (G9)."""
+    writer = provider_at(home, _die_at("builtin.after_commit"))
+    writer.open()
+    with pytest.raises(Died):
+        feed(writer, add("likes tea"))
+    holder = sqlite3.connect(home / "state.db", isolation_level=None)
+    holder.execute("begin immediate")
+    reader = provider_at(home)
+    began = SYSTEM.monotonic()
+    reader.open()
+
+    assert SYSTEM.monotonic() - began < LOCK_WAIT_MS / 2_000
+    assert not memory_file(home).exists()
+    assert [r.text for r in reader.prefetch("tea", MINE)] == ["likes tea"]
+
+    holder.execute("rollback")
+    holder.close()
+    reader.shutdown()
+    writer.shutdown()
+
+
+def test_a_reader_sees_a_rename_under_its_eyes_once(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A write that reaches its file between two looks of a reader is not shown twice."""
+    memory_file(home).parent.mkdir(parents=True)
+    memory_file(home).write_text("x\n§\nx")
+    writer = provider_at(home, _die_at("builtin.after_commit"))
+    writer.open()
+    with pytest.raises(Died):
+        feed(writer, remove("x"))
+    read = files.read
+
+    def read_behind_the_writer(file: Path) -> str:
+        monkeypatch.setattr(files, "read", read)
+        writer._store.settle()
+        return read(file)
+
+    monkeypatch.setattr(files, "read", read_behind_the_writer)
+    found = [r.text for r in writer.prefetch("", MINE)]
+    writer.shutdown()
+
+    assert found == ["x"]
+
+
+def test_a_busy_new_file_can_be_opened(provider: BuiltinProvider, home: Path) -> None:
+    """Who meets another process at a database not yet in WAL mode leaves the switch to it."""
+    provider.shutdown()
+    holder = sqlite3.connect(home / "state.db", isolation_level=None)
+    holder.execute("pragma journal_mode = delete")
+    holder.execute("begin")
+    holder.execute("select * from pending").fetchall()
+
+    provider.open()
+
+    assert provider.prefetch("", MINE) == []
+    holder.close()
+
+
+def test_two_writers_of_one_home_take_turns(home: Path) -> None:
+    """Workers that share a home bring each other's writes to the files, each once (G4)."""
+
+    def work(first: int) -> None:
+        provider = provider_at(home)
+        provider.open()
+        for n in range(first, first + 30):
+            feed(provider, add(f"fact {n}"), first=n)
+        provider.shutdown()
+
+    work(1_000)
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(work, (2_000, 3_000)))
+
+    entries = memory_file(home).read_text().split("\n§\n")
+    expected = [f"fact {n + i}" for n in (1_000, 2_000, 3_000) for i in range(30)]
+    assert sorted(entries) == expected
+    assert [e for e in entries if " 2" in e] == expected[30:60], "one writer's order is lost"
+
+
+def test_a_locked_store_is_transient(provider: BuiltinProvider, home: Path) -> None:
+    """A write that meets another process's transaction is worth another try."""
+    provider._store._db.execute("pragma busy_timeout = 0")
+    holder = sqlite3.connect(home / "state.db", isolation_level=None)
+    holder.execute("begin immediate")
+
+    with pytest.raises(Transient) as failure:
+        feed(provider, add("one"))
+
+    assert not isinstance(failure.value, Unavailable)
+    holder.close()
+
+
+def test_a_file_that_cannot_be_read_is_unavailable(provider: BuiltinProvider, home: Path) -> None:
+    """A folder in a file's place is named; the write is done once it is gone (G6)."""
+    memory_file(home).mkdir(parents=True)
+    with pytest.raises(Unavailable, match=r"MEMORY\.md"):
+        feed(provider, add("one"))
+    memory_file(home).rmdir()
+    feed(provider, add("one"))
+
+    assert memory_file(home).read_text() == "one"
+
+
+def test_nothing_is_committed_while_a_file_cannot_be_written(
+    provider: BuiltinProvider, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk after the commit holds later batches back, and loses nothing (G4, G10)."""
+
+    def disk_full(file: Path, seq: int, text: str | None) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(files, "consume_token", disk_full)
+        for first, text in ((1, "one"), (2, "two")):
+            with pytest.raises(Unavailable, match="No space"):
+                feed(provider, add(text), first=first)
+    progress = provider.progress(LANE)
+    feed(provider, add("one"), add("two"))
+
+    assert progress is not None
+    assert progress.n == 1
+    assert memory_file(home).read_text() == "one\n§\ntwo"
+
+
+def test_a_damaged_database_is_unavailable(home: Path) -> None:
+    """A file that is no database is named; nothing is parked because of it."""
+    home.mkdir()
+    (home / "state.db").write_bytes(b"not a database" * 100)
+    provider = provider_at(home)
+
+    with pytest.raises(Unavailable, match="not a database"):
+        provider.open()
+    provider.shutdown()
+
+
+def test_agents_share_a_person_and_people_share_an_agent(provider: BuiltinProvider) -> None:
+    """The user store never splits by agent, the memory store never by person."""
+    feed(provider, add("likes tea", "user"), add("uses ruff"))
+
+    other_agent = RecallContext(RecallScope(agent="cook", user="ann"))
+    other_user = RecallContext(RecallScope(agent="coder", user="bob"))
+
+    assert [r.text for r in provider.prefetch("", other_agent)] == ["likes tea"]
+    assert [r.text for r in provider.prefetch("", other_user)] == ["uses ruff"]
+
+
+def test_system_prompt_block_shows_whom_the_options_name(home: Path) -> None:
+    """Without a name it is empty, for an instance serves everyone; with one, as Hermes does."""
+    provider = provider_at(home, agent="coder", user="ann", user_limit=9)
+    provider.open()
+    feed(provider, add("uses ruff"), add("likes tea", "user"), add("likes milk", "user"))
+    feed(provider, add("not mine", "user"), first=4, scope=Scope(user="bob"))
+    shown = provider.system_prompt_block()
+    provider.shutdown()
+    unnamed = provider_at(home)
+    unnamed.open()
+    empty = unnamed.system_prompt_block()
+    unnamed.shutdown()
+
+    rule = "═" * 46
+    assert shown == (
+        f"{rule}\nMEMORY (your personal notes) [0% — 9/2,200 chars]\n{rule}\nuses ruff\n\n"
+        f"{rule}\nUSER PROFILE (who the user is) [100% — 22/9 chars; 2 older left out]\n{rule}\n"
+    )
+    assert empty == ""
+
+
+@pytest.mark.parametrize("options", [{"memory_limit": "many"}, {"memory_limt": 3}])
+def test_bad_options_are_refused(home: Path, options: dict[str, Any]) -> None:
+    """An option of the wrong type or name is a configuration error that names it."""
+    with pytest.raises(ConfigError, match="memory_lim"):
+        provider_at(home, **options)
+
+
+def test_every_option_is_described() -> None:
+    """The schema describes each option of the table, with its default."""
+    schema = {field["key"]: field["default"] for field in BuiltinProvider.get_config_schema()}
+
+    assert schema == {"memory_limit": 2_200, "user_limit": 1_375, "agent": "", "user": ""}
+
+
+def test_a_commit_is_synced_before_the_file_changes(provider: BuiltinProvider) -> None:
+    """At a power failure no file is ahead of its ledger: SQLite syncs every commit (G4)."""
+    assert provider._store._db.execute("pragma synchronous").fetchone() == (2,)
+
+
+def test_use_before_open_says_so(home: Path) -> None:
+    """A hook on an instance that is not open is a clear error and touches no disk."""
+    with pytest.raises(RuntimeError, match="not open"):
+        provider_at(home).progress(LANE)
+    assert not os.path.exists(home)
+
+
+class Died(BaseException):
+    """Stands for a process that ends at a crash point."""
+
+
+def _die_at(point: str) -> Any:
+    def crash(name: str) -> None:
+        if name == point:
+            raise Died
+
+    return crash
+
+
+def _entries(text: str) -> list[str]:
+    return [entry.strip() for entry in text.split("§")]
+
+
+def _context() -> HookContext:
+    return HookContext(ME, SessionRef(id="s", root="s"), "0" * 32, Position(0, "1-1", 1), 1, 5.0)
