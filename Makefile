@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo setup check format test faults bench bench-recall clean
+.PHONY: help demo setup check format docs test faults bench bench-recall clean
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -26,12 +26,16 @@ check: $(VENV)/.installed-dev ## format, lint, types, boundaries, spelling
 	$(PY) -m ruff check .
 	$(PY) -m mypy
 	$(VENV)/bin/lint-imports
+	$(PY) docs/redis_keys.py --check
 	$(PY) -m codespell_lib $(SOURCES) docs README.md CONTRIBUTING.md CHANGELOG.md Makefile \
 	  --skip 'bench/out,tests/golden,*.jsonl' --ignore-words-list curren
 
 format: $(VENV)/.installed-dev ## write the code as `make check` wants it
 	$(PY) -m ruff format .
 	$(PY) -m ruff check --fix .
+
+docs: $(VENV)/.installed-dev ## write the pages that are made from the code
+	$(PY) docs/redis_keys.py
 
 test: $(VENV)/.installed-dev ## all tests but the long fault runs
 	$(PY) -m pytest -n $(WORKERS) -m 'not fault'

@@ -1,0 +1,153 @@
+"""The SQLite file of the holographic provider: its schema and how it is opened.
+
+Write-ahead logging lets readers go on while a lane writes, so an instance that only recalls never
+asks for a write lock. The checkpoint and the ledger of event ids live in the same file (G4).
+"""
+
+import sqlite3
+from pathlib import Path
+
+from memorybus.clock import Clock
+from memorybus.errors import Unavailable
+
+from memorybus_providers import ledger
+
+SCHEMA_VERSION = 1
+BUSY_SECONDS = 5.0
+_RETRY_SECONDS = 0.02
+
+_SCHEMA = """
+begin immediate;
+create table if not exists scopes(
+    id integer primary key,
+    agent text not null, user text not null, workspace text not null,
+    unique(agent, user, workspace)
+);
+create table if not exists sessions(
+    id integer primary key,
+    scope integer not null references scopes, name text not null, root text not null,
+    unique(scope, name)
+);
+create index if not exists sessions_by_root on sessions(scope, root);
+create table if not exists facts(
+    id integer primary key,
+    scope integer not null references scopes,
+    session integer not null references sessions,
+    seq integer,                              -- place among the session's utterances, from 0
+    event_id blob not null,
+    at integer not null,                      -- milliseconds
+    kind text not null,
+    speaker text not null,
+    category text not null default '',
+    tags text not null default '',
+    trust real not null default 0.5,
+    retrieval_count integer not null default 0,
+    helpful_count integer not null default 0,
+    content text not null
+);
+create unique index if not exists facts_by_place on facts(session, seq) where seq is not null;
+create index if not exists facts_kept on facts(scope, kind) where seq is null;
+create virtual table if not exists facts_fts using fts5(
+    content, tags, content = 'facts', content_rowid = 'id',
+    tokenize = 'porter unicode61 remove_diacritics 2'
+);
+create trigger if not exists facts_added after insert on facts begin
+    insert into facts_fts(rowid, content, tags) values (new.id, new.content, new.tags);
+end;
+create trigger if not exists facts_removed after delete on facts begin
+    insert into facts_fts(facts_fts, rowid, content, tags)
+        values ('delete', old.id, old.content, old.tags);
+    delete from fact_entities where fact = old.id;
+end;
+create trigger if not exists facts_changed after update of content, tags on facts begin
+    insert into facts_fts(facts_fts, rowid, content, tags)
+        values ('delete', old.id, old.content, old.tags);
+    insert into facts_fts(rowid, content, tags) values (new.id, new.content, new.tags);
+end;
+create table if not exists entities(
+    id integer primary key,
+    scope integer not null references scopes,
+    kind text not null,                       -- speaker: one row per word of the name; or named
+    word text not null,                       -- folded, what a question is compared with
+    name text not null,                       -- as it was written
+    unique(scope, kind, word, name)
+);
+create table if not exists fact_entities(
+    entity integer not null references entities, fact integer not null,
+    primary key(entity, fact)
+) without rowid;
+create index if not exists fact_entities_by_fact on fact_entities(fact);
+create table if not exists tool_results(
+    seq integer primary key, event_id blob not null unique, result text not null
+);
+"""
+# In the same transaction: the version says that all of it is there.
+_DONE = f"""
+pragma user_version = {SCHEMA_VERSION};
+commit;
+"""
+
+
+def connect(path: Path, clock: Clock) -> sqlite3.Connection:
+    """Open the database, creating it if it is missing; safe while others have it open.
+
+    Raises:
+        Unavailable: the file is no database, damaged, of a newer release, or cannot be opened.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        db = sqlite3.connect(
+            path, isolation_level=None, timeout=BUSY_SECONDS, check_same_thread=False
+        )
+    except (OSError, sqlite3.Error) as error:
+        raise Unavailable(f"{path}: cannot be opened: {error}") from error
+    try:
+        _prepare(db, path, clock)
+    except sqlite3.OperationalError as error:
+        db.close()
+        raise Unavailable(f"{path}: cannot be opened: {error}") from error
+    except sqlite3.DatabaseError as error:
+        db.close()
+        raise damaged(path, error) from error
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def damaged(path: Path, error: sqlite3.DatabaseError) -> Unavailable:
+    """Return the error of a database file that cannot be used; nothing is parked for it (G6)."""
+    return Unavailable(
+        f"{path}: {error}. Move the file away (or restore a backup), then replay the provider: "
+        "it is rebuilt from history"
+    )
+
+
+def _prepare(db: sqlite3.Connection, path: Path, clock: Clock) -> None:
+    version = db.execute("pragma user_version").fetchone()[0]
+    if version > SCHEMA_VERSION:
+        raise Unavailable(
+            f"{path}: written by a newer release (schema {version}, known {SCHEMA_VERSION}); "
+            "upgrade memorybus"
+        )
+    _use_wal(db, clock)
+    db.execute("pragma synchronous = normal")
+    db.execute("pragma temp_store = memory")
+    db.execute("pragma secure_delete = on")  # what is removed does not stay in the file
+    if version < SCHEMA_VERSION:
+        ledger.migrate(db)
+        db.executescript(_SCHEMA + _DONE)
+
+
+def _use_wal(db: sqlite3.Connection, clock: Clock) -> None:
+    """Switch to write-ahead logging; SQLite does not wait by itself while another switches."""
+    give_up = clock.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            db.execute("pragma journal_mode = wal")
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or clock.monotonic() > give_up:
+                raise
+            clock.sleep(_RETRY_SECONDS)
+        else:
+            return

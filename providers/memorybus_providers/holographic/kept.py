@@ -1,0 +1,133 @@
+"""What somebody chose to keep: entries of the agent's two stores, and the model's notes.
+
+Kinds: ``memory`` and ``user-store`` (memory writes), ``note`` (the tool). One kind in one scope
+holds a text once. Names in a kept fact are linked with it, so that it can be searched by them.
+"""
+
+import sqlite3
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+
+from memorybus_providers.base import HookContext
+from memorybus_providers.holographic.places import Places
+from memorybus_providers.holographic.query import folded
+from memorybus_providers.holographic.texts import clean, names_in
+
+_INSERT = """
+insert into facts(scope, session, event_id, at, kind, speaker, content, category, tags)
+values (?, ?, ?, ?, ?, '', ?, ?, ?) returning id
+"""
+_SAME = """
+select id from facts where scope = ? and kind = ? and seq is null and content = ? limit 1
+"""
+_CONTAINING = """
+select id, content from facts
+where kind = :kind and seq is null and instr(content, :old) and {where}
+order by content = :old desc, id limit 2
+"""
+# A store belongs to the agent or to the person; a scope is one part of what it holds.
+_WHERE: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "memory": ("scope = :scope", "scope in (select id from scopes where agent = :agent)"),
+        "user-store": ("scope = :scope", "scope in (select id from scopes where user = :user)"),
+    }
+)
+
+
+class Note(msgspec.Struct, frozen=True):
+    """A fact to keep: what kind, what it says, and how it is filed."""
+
+    kind: str
+    content: str
+    category: str = ""
+    tags: str = ""
+
+
+class Kept:
+    """Writes kept facts; works inside the transaction its caller has open."""
+
+    def __init__(self, db: sqlite3.Connection, places: Places) -> None:
+        """Write through `db`."""
+        self._db = db
+        self._places = places
+
+    def add(self, note: Note, ctx: HookContext) -> int | None:
+        """Keep a note as it stands; return its row, the old one if it is known, None if blank."""
+        content = clean(note.content)
+        if not content or content.isspace():
+            return None
+        same = self._same(note.kind, content, ctx)
+        return self._insert(note, content, ctx) if same is None else same
+
+    def replace(self, kind: str, old_text: str, content: str, ctx: HookContext) -> None:
+        """Put `content` in the place of the fact that `old_text` means.
+
+        Where it means none the text is added, for the agent believes it remembered. Without a
+        text nothing changes.
+        """
+        if content and not content.isspace():
+            self.remove(kind, old_text, ctx)
+            self.add(Note(kind, content), ctx)
+
+    def remove(self, kind: str, old_text: str, ctx: HookContext) -> None:
+        """Remove the fact that `old_text` means, if there is one.
+
+        That is the fact equal to it, else the only one that contains it; of several none. Facts
+        of the event's own scope come first, then the others of the same store: the memory of the
+        agent, whoever talks to it, and the profile of the person, whatever agent wrote it.
+        """
+        fact = self._meant(kind, clean(old_text), ctx)
+        if fact is not None:
+            self._db.execute("delete from facts where id = ?", (fact,))
+
+    def _same(self, kind: str, content: str, ctx: HookContext) -> int | None:
+        scope, _ = self._places.of(ctx)
+        row = self._db.execute(_SAME, (scope, kind, content)).fetchone()
+        return None if row is None else int(row[0])
+
+    def _meant(self, kind: str, old: str, ctx: HookContext) -> int | None:
+        if not old:
+            return None
+        scope, _ = self._places.of(ctx)
+        given = {
+            "kind": kind,
+            "old": old,
+            "scope": scope,
+            "agent": clean(ctx.scope.agent),
+            "user": clean(ctx.scope.user),
+        }
+        for where in _WHERE[kind]:
+            found = self._db.execute(_CONTAINING.format(where=where), given).fetchall()
+            if found:
+                fact, content = found[0]
+                return int(fact) if len(found) == 1 or content == old else None
+        return None
+
+    def _insert(self, note: Note, content: str, ctx: HookContext) -> int:
+        scope, session = self._places.of(ctx)
+        event_id = bytes.fromhex(ctx.event_id)
+        fact = self._db.execute(
+            _INSERT,
+            (
+                scope, session, event_id, ctx.at, note.kind, content,
+                clean(note.category), clean(note.tags),
+            ),
+        ).fetchone()[0]  # fmt: skip
+        self._link(fact, scope, content)
+        return int(fact)
+
+    def _link(self, fact: int, scope: int, content: str) -> None:
+        for name in names_in(content):
+            key = (scope, folded(name))
+            self._db.execute(
+                "insert or ignore into entities(scope, kind, word, name) values (?, 'named', ?, ?)",
+                (*key, name),
+            )
+            self._db.execute(
+                "insert or ignore into fact_entities(entity, fact) select id, ? from entities "
+                "where kind = 'named' and scope = ? and word = ? and name = ?",
+                (fact, *key, name),
+            )

@@ -1,0 +1,231 @@
+"""The holographic provider: hooks in, recollections out; the parts do the work."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, ClassVar, Final
+
+from memorybus.errors import Transient, Unavailable
+from memorybus.events import (
+    ContextCompressing,
+    Delegated,
+    MemoryWritten,
+    Message,
+    TurnCompleted,
+)
+
+from memorybus_providers import ledger
+from memorybus_providers.base import (
+    Capabilities,
+    Fence,
+    HookContext,
+    Placement,
+    Progress,
+    ProviderConfig,
+    RecallContext,
+    Recollection,
+    Transaction,
+    TransactionalProvider,
+)
+from memorybus_providers.holographic import tools
+from memorybus_providers.holographic.kept import Note
+from memorybus_providers.holographic.ranking import Scored
+from memorybus_providers.holographic.recall import within
+from memorybus_providers.holographic.store import Store
+from memorybus_providers.holographic.utterances import Utterance
+
+FILE_NAME = "holographic.db"
+STORE_KINDS: Final[Mapping[str, str]] = MappingProxyType({"memory": "memory", "user": "user-store"})
+
+
+class HolographicProvider(TransactionalProvider):
+    """Remembers what was said and kept, in one SQLite file, and finds it by words.
+
+    Delivery is ``transactional``: facts, ledger and checkpoint commit together, so an event's
+    effect happens once (G4) and only for the current owner of a lane (G5). Any number of
+    instances may have the file open; recall reads a snapshot and never waits for a writer.
+    ``retrieval_count`` counts what ``memory_search`` returned, not prefetches: those must not
+    write. It is a hint: a count that would have to wait for a long transaction is left out.
+    """
+
+    kind: ClassVar[str] = "holographic"
+    placement: ClassVar[Placement] = "local"
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        recall=True,
+        tools=True,
+        handles=frozenset({TurnCompleted, MemoryWritten, Delegated, ContextCompressing}),
+    )
+
+    def __init__(self, config: ProviderConfig) -> None:
+        """Keep the configuration; the file is opened by `open`."""
+        super().__init__(config)
+        self.path = config.home / FILE_NAME
+        self._store: Store | None = None
+
+    # -- life ---------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Open the database, creating it if it is missing.
+
+        Raises:
+            Unavailable: the file is no database, damaged or of a newer release; the message
+                names it and the remedy.
+        """
+        if self._store is None:
+            self._store = Store(self.path, self.config.clock)
+
+    def shutdown(self) -> None:
+        """Close the database; an open transaction is rolled back."""
+        if self._store is not None:
+            self._store.close()
+            self._store = None
+
+    def backup_paths(self) -> Sequence[Path]:
+        """Return the database and the two files SQLite may keep beside it."""
+        return [self.path.with_name(FILE_NAME + end) for end in ("", "-wal", "-shm")]
+
+    # -- the lane -----------------------------------------------------------------------------
+
+    def progress(self, lane: str) -> Progress | None:
+        """Return the lane's committed progress, or None if the store has never seen it."""
+        store = self._opened
+        with store.translated():
+            return ledger.progress(store.db, lane)
+
+    def transaction(self, fence: Fence) -> AbstractContextManager[Transaction]:
+        """Open a transaction; facts, ledger and checkpoint commit as one (G4, G5).
+
+        Raises:
+            StaleEpoch: the store has seen a newer owner of the lane.
+            Transient: another process holds the database for too long.
+            Unavailable: the disk is full, or the file damaged.
+        """
+        return self._opened.lane(fence)
+
+    # -- hooks --------------------------------------------------------------------------------
+
+    def sync_turn(self, event: TurnCompleted, ctx: HookContext) -> None:
+        """Keep what each side said as a fact of its own, verbatim."""
+        store = self._opened
+        with store.writing():
+            store.utterances.introduce(event.user_name, ctx)
+            store.utterances.introduce(event.assistant_name, ctx)
+            for said in _said(event):
+                store.utterances.say(said, ctx)
+
+    def on_memory_write(self, event: MemoryWritten, ctx: HookContext) -> None:
+        """Follow the agent's store: add, replace or remove the fact of that store and scope."""
+        kind = STORE_KINDS[event.store]
+        store = self._opened
+        with store.writing_in_order():
+            if event.action == "add":
+                store.kept.add(Note(kind, event.content), ctx)
+            elif event.action == "replace":
+                store.kept.replace(kind, event.old_text, event.content, ctx)
+            else:
+                store.kept.remove(kind, event.old_text, ctx)
+
+    def on_pre_compress(self, event: ContextCompressing, ctx: HookContext) -> str:
+        """Keep what is about to go, where the turns have not brought it already."""
+        store = self._opened
+        with store.writing_in_order():
+            store.utterances.say_unsaid(_spoken(event.messages, "compression"), ctx)
+        return ""
+
+    def on_delegation(self, event: Delegated, ctx: HookContext) -> None:
+        """Keep the task and, right after it, its result: who finds one finds the other."""
+        store = self._opened
+        with store.writing():
+            for speaker, text in (("assistant", event.task), ("sub-agent", event.result)):
+                said = Utterance("delegation", speaker, text, tags=event.child_session)
+                store.utterances.say(said, ctx)
+
+    # -- recall and tools ---------------------------------------------------------------------
+
+    def prefetch(self, query: str, ctx: RecallContext) -> Sequence[Recollection]:
+        """Return facts of the scope that answer a question, best first, about a budget's worth.
+
+        Raises:
+            Transient: the database cannot be read now.
+            Unavailable: the file is damaged.
+        """
+        store = self._opened
+        with store.translated():
+            found = store.recall.answer(query, ctx.scope)
+        return [_recollection(scored) for scored in within(found, ctx.budget)]
+
+    def get_tool_schemas(self) -> Sequence[Mapping[str, Any]]:
+        """Return the function objects of ``memory_search``, ``memory_add``, ``memory_feedback``."""
+        return tools.schemas()
+
+    def handle_tool_call(
+        self, tool: str, arguments: Mapping[str, Any], ctx: HookContext
+    ) -> Mapping[str, Any]:
+        """Run a tool within the caller's scope; ``{"ok": False, "error": …}`` says what is wrong.
+
+        A writing tool takes effect once per event id, and answers a repetition the same (G4).
+        """
+        call = tools.parsed(tool, arguments)
+        if isinstance(call, str):
+            return tools.failed(call)
+        if isinstance(call, tools.Search):
+            return self._search(call, ctx)
+        store = self._opened
+        with store.writing_in_order():
+            return store.tools.write(call, ctx)
+
+    def _search(self, call: tools.Search, ctx: HookContext) -> Mapping[str, Any]:
+        store = self._opened
+        with store.translated():
+            store.utterances.flush()  # inside a lane's transaction: find what came just before
+            result = store.tools.search(call, ctx)
+        with suppress(Transient), store.writing(wait=False):  # only a hint: see the class
+            store.tools.count_retrieved(result)
+        return result
+
+    @property
+    def _opened(self) -> Store:
+        if self._store is None:
+            raise Unavailable(f"{self.path}: not open; call open() first")
+        return self._store
+
+
+def _said(event: TurnCompleted) -> Iterable[Utterance]:
+    """Return a turn's utterances; its messages stand in where neither side is given as text."""
+    if not event.user and not event.assistant:
+        return _spoken(event.messages)
+    return (
+        Utterance("user", event.user_name or "user", event.user),
+        Utterance("assistant", event.assistant_name or "assistant", event.assistant),
+    )
+
+
+def _spoken(messages: Sequence[Message], kind: str = "") -> Iterator[Utterance]:
+    """Yield what people and agents said in chat messages; tools' output and images are not."""
+    for message in messages:
+        role = message.get("role")
+        if role in {"user", "assistant"}:
+            speaker = str(message.get("name") or role)
+            for text in _texts(message.get("content")):
+                yield Utterance(kind or str(role), speaker, text)
+
+
+def _texts(content: object) -> list[str]:
+    """Return the texts of a message's content: a string, or a list of typed parts."""
+    if isinstance(content, str):
+        return [content]
+    parts = content if isinstance(content, list | tuple) else ()
+    texts = [part.get("text") for part in parts if isinstance(part, Mapping)]
+    return [text for text in texts if isinstance(text, str)]
+
+
+def _recollection(scored: Scored) -> Recollection:
+    fact = scored.fact
+    return Recollection(
+        text=fact.content,
+        session=fact.session,
+        at=fact.at,
+        speaker=fact.speaker,
+        score=scored.score,
+    )

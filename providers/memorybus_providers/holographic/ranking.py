@@ -1,0 +1,199 @@
+"""Re-ranking of the facts a full-text search found; pure.
+
+Words alone miss answers that do not repeat the question's. What a conversation adds: the answer
+follows a question, lies near other hits, was said by the person asked about, in the month asked
+about. Each is a small general prior, not a model. The weights were chosen on two conversations of
+LoCoMo and checked on three others. Halving or doubling any one of them moves the share of evidence
+found by less than two hundredths.
+"""
+
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+
+from memorybus_providers.holographic.query import Question, folded, stems
+
+K1 = 1.2
+B = 0.6
+"""BM25: saturation of repeated words, and how much length counts."""
+
+NEAR: Final[Mapping[int, float]] = MappingProxyType({-2: 0.1, -1: 0.2, 1: 0.2, 2: 0.1})
+"""What an utterance gains from the ones around it, by distance."""
+
+ANSWER = 0.6
+"""What an utterance gains from the question it follows."""
+
+SESSION = 0.8
+SESSION_BEST = 3
+"""What a fact gains from the mean of its session's best ones."""
+
+SPEAKER = 2.0
+"""Factor of a fact whose speaker the question names."""
+
+MONTH = 2.0
+YEAR = 1.15
+"""Factors of a fact said in a month, or a year, that the question names."""
+
+QUESTION = 0.9
+"""Factor of an utterance that asks rather than tells."""
+
+KEPT = 2.0
+"""Factor of a fact that somebody chose to keep, a memory write or a note: it stands alone, and a
+good hit inside a conversation about doubles by what is around it."""
+
+LOOKED_AT = 10_000
+"""Characters of a fact whose words are compared (G10)."""
+
+LAST_MS = 253_402_300_799_000  # the end of year 9999, where datetime ends
+_ENDING = 400
+_QUESTION_MARK = re.compile(r"\?[\s\"'”’)]*(?:\[[^\[\]]*\]\s*)?$")  # a caption may follow
+
+
+class Fact(msgspec.Struct, frozen=True):
+    """A row of the store, as ranking sees it.
+
+    Attributes:
+        id: its row.
+        place: (session's row, number of the utterance in it), or None outside a conversation.
+        session: the session's name.
+        kind: see `facts`.
+        speaker: who said it.
+        at: milliseconds.
+        trust: 0 to 1; 0.5 where nobody has judged.
+        content: the text.
+        category: of a note.
+        tags: of a note, parted by spaces.
+    """
+
+    id: int
+    place: tuple[int, int] | None
+    session: str
+    kind: str
+    speaker: str
+    at: int
+    trust: float
+    content: str
+    category: str
+    tags: str
+
+
+class Corpus(msgspec.Struct, frozen=True):
+    """How many facts there are, and how many hold each stem asked for."""
+
+    size: int
+    found: Mapping[str, int]
+
+    def rarity(self, stem: str) -> float:
+        """Return the inverse document frequency of a stem; above zero, however common it is."""
+        found = self.found.get(stem, 0)
+        return math.log(1 + (self.size + 0.5) / (found + 0.5))
+
+
+class Scored(msgspec.Struct, frozen=True):
+    """A fact and how well it answers; larger is better."""
+
+    fact: Fact
+    score: float
+
+
+def ranked(
+    question: Question,
+    hits: Sequence[Fact],
+    around: Sequence[Fact],
+    corpus: Corpus,
+    names: frozenset[str],
+) -> list[Scored]:
+    """Order facts by how well they answer a question, best first; those that do not are left out.
+
+    Args:
+        question: what is asked.
+        hits: what the search found.
+        around: the utterances around the hits, which are no hits themselves.
+        corpus: statistics of the terms.
+        names: words of the question that name speakers.
+    """
+    alone = _alone(hits, corpus)
+    facts = (*hits, *around)
+    gained = _gained(facts, alone)
+    scored = [
+        Scored(fact, (alone.get(fact.id, 0.0) + gained[fact.id]) * _prior(question, fact, names))
+        for fact in facts
+    ]
+    return sorted((s for s in scored if s.score > 0), key=lambda s: (-s.score, -s.fact.id))
+
+
+def _alone(hits: Sequence[Fact], corpus: Corpus) -> dict[int, float]:
+    """Score each hit by its own words: BM25, with the mean length of the hits at hand."""
+    words = {fact.id: stems(f"{fact.tags} {fact.content[:LOOKED_AT]}") for fact in hits}
+    mean = max(1.0, sum(map(len, words.values())) / max(1, len(words)))
+    rarity = {stem: corpus.rarity(stem) for stem in corpus.found}
+    return {fact: _bm25(said, rarity, len(said) / mean) for fact, said in words.items()}
+
+
+def _bm25(said: Sequence[str], rarity: Mapping[str, float], length: float) -> float:
+    counts = Counter(word for word in said if word in rarity)
+    damping = K1 * (1 - B + B * length)
+    return sum(
+        rarity[word] * count * (K1 + 1) / (count + damping) for word, count in counts.items()
+    )
+
+
+def _gained(facts: Sequence[Fact], alone: Mapping[int, float]) -> dict[int, float]:
+    """Return what each fact gains from the conversation it stands in."""
+    at = {fact.place: fact.id for fact in facts if fact.place}
+    sessions = _sessions(facts, alone)
+    gained = {fact.id: SESSION * sessions[fact.place[0]] if fact.place else 0.0 for fact in facts}
+    for fact in facts:
+        if fact.place and fact.id in alone:
+            for step, weight in _given(fact).items():
+                neighbour = at.get((fact.place[0], fact.place[1] + step))
+                if neighbour is not None:
+                    gained[neighbour] += weight * alone[fact.id]
+    return gained
+
+
+def _given(fact: Fact) -> Mapping[int, float]:
+    """Return the weight of what a fact gives to the utterances around it, by distance."""
+    return {**NEAR, 1: NEAR[1] + ANSWER} if _asks(fact.content) else NEAR
+
+
+def _sessions(facts: Sequence[Fact], alone: Mapping[int, float]) -> dict[int, float]:
+    """Return the mean of the best hits of each session."""
+    scores: defaultdict[int, list[float]] = defaultdict(list)
+    for fact in facts:
+        if fact.place:
+            scores[fact.place[0]].append(alone.get(fact.id, 0.0))
+    return {
+        session: sum(sorted(values)[-SESSION_BEST:]) / SESSION_BEST
+        for session, values in scores.items()
+    }
+
+
+def _prior(question: Question, fact: Fact, names: frozenset[str]) -> float:
+    """Return the factor of everything that is not about words: who, when, what kind, trust."""
+    factor = 0.75 + 0.5 * fact.trust
+    if names and not names.isdisjoint(folded(fact.speaker).split()):
+        factor *= SPEAKER
+    if question.months or question.years:
+        factor *= _in_time(question, fact.at)
+    if fact.place is None:
+        factor *= KEPT
+    return factor * QUESTION if _asks(fact.content) else factor
+
+
+def _in_time(question: Question, at: int) -> float:
+    said = datetime.fromtimestamp(min(max(at, 0), LAST_MS) / 1000, UTC)
+    if question.months:
+        year_fits = not question.years or said.year in question.years
+        return MONTH if said.month in question.months and year_fits else 1.0
+    return YEAR if said.year in question.years else 1.0
+
+
+def _asks(content: str) -> bool:
+    return bool(_QUESTION_MARK.search(content[-_ENDING:]))

@@ -1,0 +1,152 @@
+"""The read side: from a question to recollections. Only reads, so no lock is ever asked for.
+
+A recall costs one count per term, one ranked search over at most `query.MAX_MATCHES` matches, and
+the re-ranking of at most `CANDIDATES` facts and their neighbours, however long the history.
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+
+from memorybus_providers.base import RecallScope
+from memorybus_providers.holographic.query import (
+    Question,
+    Term,
+    chosen,
+    expression,
+    folded,
+    parse,
+)
+from memorybus_providers.holographic.ranking import NEAR, Corpus, Fact, Scored, ranked
+from memorybus_providers.holographic.texts import clean
+
+CANDIDATES = 200
+"""Facts that are re-ranked, beside the utterances around them (G10)."""
+
+_REACH = max(NEAR)
+
+_SCOPES = """
+select id from scopes where (:agent is null or agent = :agent)
+    and (:user is null or user = :user) and (:workspace is null or workspace = :workspace)
+"""
+_SPEAKERS = f"""
+select name from entities where kind = 'speaker' and word = :about and scope in ({_SCOPES})
+"""  # noqa: S608
+_ABOUT = f"""
+select fact from fact_entities join entities on entities.id = entity
+where entities.kind = 'named' and word = :about and scope in ({_SCOPES})
+"""  # noqa: S608
+# The full-text index leads (cross join): it is what narrows.
+_SEARCH = f"""
+select facts.id from facts_fts cross join facts on facts.id = facts_fts.rowid
+where facts_fts match :match and facts.scope in ({_SCOPES})
+    and (
+        :about = '' or facts.speaker = :about or facts.speaker in ({_SPEAKERS})
+        or facts.id in ({_ABOUT})
+    )
+order by bm25(facts_fts), facts.id desc limit {CANDIDATES}
+"""  # noqa: S608  constants of our own
+_FACT = """
+select facts.id, facts.session, facts.seq, sessions.name, facts.kind, facts.speaker, facts.at,
+    facts.trust, facts.content, facts.category, facts.tags
+from facts join sessions on sessions.id = facts.session
+"""
+_WITH_NEIGHBOURS = f"""
+{_FACT} where facts.id in (
+    select value from json_each(:found)
+    union
+    select near.id from json_each(:found) join facts hit on hit.id = value
+    join facts near on near.session = hit.session
+        and near.seq between hit.seq - {_REACH} and hit.seq + {_REACH}
+)
+"""  # noqa: S608
+_NAMES = f"""
+select word from entities
+where kind = 'speaker' and scope in ({_SCOPES}) and word in (select value from json_each(:words))
+"""  # noqa: S608
+
+
+class Recall:
+    """Answers questions from the database."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        """Read through `db`."""
+        self._db = db
+
+    def answer(self, text: str, scope: RecallScope, about: str = "") -> list[Scored]:
+        """Return the facts within `scope` that answer a question, best first.
+
+        Any text is a question. Without a word that some fact holds it has no answer.
+
+        Args:
+            text: the question.
+            scope: whose facts.
+            about: only what this person said, and kept facts that name it, without what lies
+                around them; empty for everything.
+        """
+        question = parse(text)
+        limits = _limits(scope, about)
+        names = self._names(question, limits)
+        terms = question.without(names)
+        corpus = self._corpus(terms)
+        match = expression(chosen(terms, corpus.found))
+        if not match:
+            return []
+        hits, around = self._facts(match, limits)
+        return ranked(question, hits, [] if about else around, corpus, names)
+
+    def _names(self, question: Question, limits: dict[str, str | None]) -> frozenset[str]:
+        rows = self._db.execute(_NAMES, {"words": json.dumps(question.words), **limits})
+        return frozenset(row[0] for row in rows)
+
+    def _corpus(self, terms: Sequence[Term]) -> Corpus:
+        size = self._db.execute("select coalesce(max(id), 0) from facts").fetchone()[0]
+        return Corpus(size, {term.stem: self._count(term) for term in terms})
+
+    def _count(self, term: Term) -> int:
+        row = self._db.execute(
+            "select count(*) from facts_fts where facts_fts match ?", (term.expression,)
+        ).fetchone()
+        return int(row[0])
+
+    def _facts(self, match: str, limits: dict[str, str | None]) -> tuple[list[Fact], list[Fact]]:
+        """Return what the search finds, and the utterances around it."""
+        found = [row[0] for row in self._db.execute(_SEARCH, {"match": match, **limits})]
+        rows = self._db.execute(_WITH_NEIGHBOURS, {"found": json.dumps(found)})
+        facts = {
+            row[0]: Fact(row[0], None if row[2] is None else (row[1], row[2]), *row[3:])
+            for row in rows
+        }
+        # A fact may have been removed between the two reads.
+        hits = [facts.pop(fact) for fact in found if fact in facts]
+        return hits, list(facts.values())
+
+
+def within(scored: Iterable[Scored], budget: int) -> Iterator[Scored]:
+    """Choose whole facts, best first, until their texts fill `budget` characters.
+
+    A text is given once. One that does not fit any more is left out for shorter ones after it;
+    only the very best is given though it is longer than the budget, rather than nothing.
+    """
+    given: set[str] = set()
+    left = budget
+    for found in scored:
+        text = found.fact.content
+        if text in given or (given and len(text) > left):
+            continue
+        yield found
+        given.add(text)
+        left -= len(text)
+        if left <= 0:
+            return
+
+
+def _limits(scope: RecallScope, about: str) -> dict[str, str | None]:
+    """Return the scope, and whom it is about, as the parameters of the queries."""
+    limits = {
+        "agent": scope.agent,
+        "user": scope.user,
+        "workspace": scope.workspace,
+        "about": folded(about),
+    }
+    return {name: value if value is None else clean(value) for name, value in limits.items()}

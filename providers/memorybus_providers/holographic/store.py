@@ -1,0 +1,110 @@
+"""One open database and the parts that work on it; transactions and errors have their home here."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from memorybus.clock import Clock
+
+from memorybus_providers import ledger
+from memorybus_providers.base import Fence, Transaction
+from memorybus_providers.holographic import database
+from memorybus_providers.holographic.kept import Kept
+from memorybus_providers.holographic.places import Places
+from memorybus_providers.holographic.recall import Recall
+from memorybus_providers.holographic.tools import Tools
+from memorybus_providers.holographic.utterances import Utterances
+
+
+class Store:
+    """Owns the connection."""
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        """Open the database, creating it if it is missing.
+
+        Raises:
+            Unavailable: the file is no database, damaged or of a newer release.
+        """
+        self.path = path
+        self.db = database.connect(path, clock)
+        self._places = Places(self.db)
+        self.utterances = Utterances(self.db, self._places)
+        self.kept = Kept(self.db, self._places)
+        self.recall = Recall(self.db)
+        self.tools = Tools(self.db, self.recall, self.kept)
+
+    def close(self) -> None:
+        """Close the connection; an open transaction is rolled back."""
+        self.db.close()
+
+    @contextmanager
+    def lane(self, fence: Fence) -> Iterator[Transaction]:
+        """Open the transaction of a lane's owner (see `ledger.transaction`)."""
+        with (
+            self.translated(),
+            self._undone_on_failure(),
+            ledger.transaction(self.db, fence) as opened,
+        ):
+            yield opened
+            self.utterances.flush()
+
+    @contextmanager
+    def writing(self, *, wait: bool = True) -> Iterator[None]:
+        """Take part in the open transaction, or make one of one's own.
+
+        Args:
+            wait: whether to wait for another process's transaction to end.
+
+        Raises:
+            Transient: another process holds the database.
+        """
+        with self.translated():
+            if self.db.in_transaction:
+                yield
+            else:
+                self._begin(wait=wait)
+                with self._undone_on_failure():
+                    yield
+                    self.utterances.flush()
+                    self.db.execute("commit")
+
+    @contextmanager
+    def writing_in_order(self, *, wait: bool = True) -> Iterator[None]:
+        """Write as `writing` does, after what was said before: rows keep the order of events."""
+        with self.writing(wait=wait):
+            self.utterances.flush()
+            yield
+
+    @contextmanager
+    def translated(self) -> Iterator[None]:
+        """Turn SQLite's errors into the provider's (see `memorybus_providers.errors`)."""
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            raise ledger.translated(error) from error
+        except sqlite3.DatabaseError as error:
+            # Its subclasses speak of one statement, the class itself of the whole file.
+            if type(error) is sqlite3.DatabaseError:
+                raise database.damaged(self.path, error) from error
+            raise
+
+    @contextmanager
+    def _undone_on_failure(self) -> Iterator[None]:
+        """Roll back, and forget the cached row numbers that a rollback takes back."""
+        try:
+            yield
+        except BaseException:
+            if self.db.in_transaction:
+                self.db.execute("rollback")
+            self._places.forget()
+            self.utterances.forget()
+            raise
+
+    def _begin(self, *, wait: bool) -> None:
+        seconds = database.BUSY_SECONDS if wait else 0
+        self.db.execute(f"pragma busy_timeout = {round(seconds * 1000)}")
+        try:
+            self.db.execute("begin immediate")
+        finally:
+            self.db.execute(f"pragma busy_timeout = {round(database.BUSY_SECONDS * 1000)}")

@@ -1,0 +1,113 @@
+"""What was said: facts that stand in their session's sequence, so that recall can look around.
+
+Kinds: ``user`` and ``assistant`` (turns), ``compression`` (known only from a compression),
+``delegation`` (a task and its result).
+"""
+
+import sqlite3
+from collections.abc import Iterable
+
+import msgspec
+
+from memorybus_providers.base import HookContext
+from memorybus_providers.holographic.places import CACHED, Places
+from memorybus_providers.holographic.query import folded
+from memorybus_providers.holographic.texts import clean, passages
+
+_PENDING = """
+create temp table if not exists pending(
+    scope integer, session integer, event_id blob, at integer, kind text, speaker text, tags text,
+    content text
+)
+"""
+_SAY = "insert into temp.pending values (?, ?, ?, ?, ?, ?, ?, ?)"
+_FLUSH = """
+insert into facts(scope, session, event_id, at, kind, speaker, tags, content, seq)
+select scope, session, event_id, at, kind, speaker, tags, content,
+    (
+        select coalesce(max(seq), -1) from facts
+        where facts.session = pending.session and facts.seq is not null
+    ) + row_number() over (partition by session order by pending.rowid)
+from temp.pending order by pending.rowid
+"""
+_LINEAGE = """
+select facts.content from sessions join facts on facts.session = sessions.id
+where sessions.scope = ? and sessions.root = ? and facts.seq is not null
+"""
+
+
+class Utterance(msgspec.Struct, frozen=True):
+    """Something said in a session."""
+
+    kind: str
+    speaker: str
+    content: str
+    tags: str = ""
+
+
+class Utterances:
+    """Writes utterances; works inside the transaction its caller has open.
+
+    They wait in a temporary table until `flush`, which moves them in one statement: SQLite makes
+    FTS5 write out its index at the start of every statement that fires a trigger, so that one
+    statement per fact would be three times as slow. A rollback empties the table too.
+    """
+
+    def __init__(self, db: sqlite3.Connection, places: Places) -> None:
+        """Write through `db`."""
+        self._db = db
+        self._places = places
+        self._speakers: set[tuple[int, str]] = set()
+        db.execute(_PENDING)
+
+    def flush(self) -> None:
+        """Put what was said into the facts and the index; due before a commit or a look-up."""
+        if self._db.execute("select 1 from temp.pending limit 1").fetchone():
+            self._db.execute(_FLUSH)
+            self._db.execute("delete from temp.pending")
+
+    def forget(self) -> None:
+        """Drop what a rollback may have taken back."""
+        self._speakers.clear()
+
+    def say(self, said: Utterance, ctx: HookContext) -> None:
+        """Append an utterance to its session, verbatim; a blank one says nothing."""
+        for text in passages(clean(said.content)):
+            self._append(said, text, ctx)
+
+    def say_unsaid(self, utterances: Iterable[Utterance], ctx: HookContext) -> None:
+        """Append what the lineage has not stored yet: a compression repeats its turns.
+
+        Whatever was said before must have been flushed.
+        """
+        scope, _ = self._places.of(ctx)
+        pieces = [(said, text) for said in utterances for text in passages(clean(said.content))]
+        texts = {text for _, text in pieces}
+        said_before = self._db.execute(_LINEAGE, (scope, clean(ctx.session.root)))
+        unsaid = texts - {text for (text,) in said_before if text in texts}
+        for said, text in pieces:
+            if text in unsaid:
+                unsaid.remove(text)
+                self._append(said, text, ctx)
+
+    def introduce(self, name: str, ctx: HookContext) -> None:
+        """Remember that somebody of this name speaks in this scope: one row per word of it."""
+        scope, _ = self._places.of(ctx)
+        if not name or (scope, name) in self._speakers:
+            return
+        written = clean(name)
+        self._db.executemany(
+            "insert or ignore into entities(scope, kind, word, name) values (?, 'speaker', ?, ?)",
+            [(scope, word, written) for word in folded(written).split()],
+        )
+        if len(self._speakers) >= CACHED:
+            self._speakers.clear()
+        self._speakers.add((scope, name))
+
+    def _append(self, said: Utterance, text: str, ctx: HookContext) -> None:
+        scope, session = self._places.of(ctx)
+        event_id = bytes.fromhex(ctx.event_id)
+        speaker = clean(said.speaker)
+        self._db.execute(
+            _SAY, (scope, session, event_id, ctx.at, said.kind, speaker, clean(said.tags), text)
+        )

@@ -1,0 +1,60 @@
+"""General English that ranking knows: stop words, irregular forms, months.
+
+Nothing here is taken from, or tuned to, a data set.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+_STOP_WORDS = """
+    a about after again all also am an and any are as at be been before being between both but by
+    can could did do does doing don down during each else ever few for from further get gets
+    getting got had has have having he her here hers herself him himself his how i if in into is
+    it its itself just kind let like likely ll many may me might more most much must my myself no
+    nor not now of off on once one only or other our ours ourselves out over own re s same shall
+    she should so some such t than that the their theirs them themselves then there these they
+    this those through to too type under until up us ve very was we were what when where which
+    while who whom whose why will with would you your yours yourself yourselves
+"""
+STOP_WORDS = frozenset(_STOP_WORDS.split())
+"""Words that say nothing about what is asked for."""
+
+_IRREGULAR = """
+    arise arose arisen; awake awoke awoken; bear bore borne; beat beaten; become became;
+    begin began begun; bend bent; bind bound; bite bit bitten; bleed bled; blow blew blown;
+    break broke broken; bring brought; build built; burn burnt; buy bought; catch caught;
+    choose chose chosen; come came; creep crept; deal dealt; dig dug; draw drew drawn;
+    dream dreamt; drink drank drunk; drive drove driven; eat ate eaten; fall fell fallen;
+    feed fed; feel felt; fight fought; find found; flee fled; fly flew flown; forbid forbade;
+    forget forgot forgotten; forgive forgave forgiven; freeze froze frozen; give gave given;
+    go goes went gone; grow grew grown; hang hung; hear heard; hide hid hidden; hold held;
+    keep kept; kneel knelt; know knew known; lay laid; lead led; learn learnt; leave left;
+    lend lent; light lit; lose lost; make made; mean meant; meet met; pay paid; ride rode ridden;
+    ring rang rung; rise rose risen; run ran; say said; see saw seen; seek sought; sell sold;
+    send sent; shake shook shaken; shine shone; shoot shot; show shown; shrink shrank shrunk;
+    sing sang sung; sink sank sunk; sit sat; sleep slept; slide slid; speak spoke spoken;
+    spend spent; spin spun; stand stood; steal stole stolen; stick stuck; sting stung;
+    strike struck; swear swore sworn; sweep swept; swim swam swum; swing swung; take took taken;
+    teach taught; tear tore torn; tell told; think thought; throw threw thrown;
+    understand understood; wake woke woken; wear wore worn; weep wept; win won; write wrote
+    written; child children; foot feet; goose geese; knife knives; leaf leaves; life lives;
+    man men; mouse mice; person people; shelf shelves; tooth teeth; wife wives; wolf wolves;
+    woman women; good better best; bad worse worst
+"""
+
+FORMS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {group.split()[0]: tuple(group.split()) for group in _IRREGULAR.split(";")}
+)
+"""A base form and all its irregular forms, itself first."""
+
+BASE_FORM: Final[Mapping[str, str]] = MappingProxyType(
+    {form: base for base, forms in FORMS.items() for form in forms}
+)
+"""Any form to its base form."""
+
+_MONTHS = "january february march april may june july august september october november december"
+MONTHS: Final[Mapping[str, int]] = MappingProxyType(
+    {name: number for number, name in enumerate(_MONTHS.split(), start=1)}
+)
+"""The months' numbers, from 1."""

@@ -1,0 +1,145 @@
+"""The wire contract: bytes of every version ever written stay readable."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from helpers.samples import SAMPLES, envelope
+from hypothesis import given
+from hypothesis import strategies as st
+from memorybus.codec import Decoder, Encoder
+from memorybus.errors import CorruptEnvelope
+from memorybus.events import (
+    EVENT_TYPES,
+    Envelope,
+    Event,
+    Scope,
+    SessionRef,
+    TurnCompleted,
+    UnknownEvent,
+)
+from memorybus.upcasts import UPCASTS, upcast
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+NAMES = [type(event).__name__ for event in SAMPLES]
+texts = st.text(st.characters(codec="utf-8"))
+
+
+def test_every_event_type_has_a_sample() -> None:
+    """Every type of event is in the golden files, each once."""
+    assert sorted(NAMES) == sorted(kind.__name__ for kind in EVENT_TYPES)
+
+
+@pytest.mark.parametrize("event", SAMPLES, ids=NAMES)
+def test_golden_bytes_are_what_this_release_writes(event: Event) -> None:
+    """An event's bytes of its present version never change."""
+    golden = (GOLDEN / f"v{event.version}" / f"{type(event).__name__}.msgpack").read_bytes()
+    assert Encoder(0).envelope(envelope(event)) == golden
+
+
+@pytest.mark.parametrize("path", sorted(GOLDEN.glob("v*/*.msgpack")), ids=lambda p: p.stem)
+def test_golden_bytes_of_every_version_are_read(path: Path) -> None:
+    """Bytes of every version ever written decode to the event as it is meant today."""
+    sample = next(event for event in SAMPLES if type(event).__name__ == path.stem)
+    assert Decoder().decode(path.read_bytes()) == envelope(sample)
+
+
+@given(user=texts, assistant=texts, session=texts, at=st.integers(0, 2**53))
+def test_round_trip(user: str, assistant: str, session: str, at: int) -> None:
+    """Any event comes out as it went in, compressed or not."""
+    one = Envelope(
+        id="ab" * 16,
+        key=f"session:{session}",
+        scope=Scope(),
+        session=SessionRef(id=session, root=session),
+        at=at,
+        event=TurnCompleted(user=user, assistant=assistant),
+    )
+    for minimum in (0, 1 << 30):
+        encoder = Encoder(minimum)
+        assert Decoder().decode(encoder.pack(encoder.envelope(one))) == one
+
+
+def test_compression_only_where_it_pays() -> None:
+    """A body is stored compressed if that saves a tenth, else as it is."""
+    encoder = Encoder(512)
+    dull = b"\x81" + b"the same again " * 200
+    assert len(encoder.pack(dull)) < len(dull) / 10
+    noise = bytes(range(256)) * 3
+    short = b"tiny"
+    assert encoder.pack(short) is short
+    assert len(encoder.pack(noise)) <= len(noise)
+
+
+@given(st.binary(max_size=400))
+def test_garbage_is_refused_by_name(body: bytes) -> None:
+    """Bytes that are no envelope raise `CorruptEnvelope`, whatever they are."""
+    try:
+        decoded = Decoder().decode(body)
+    except CorruptEnvelope:
+        return
+    assert isinstance(decoded, Envelope)
+
+
+@pytest.mark.parametrize("cut", [1, 10, 40, 80])
+def test_truncated_frames_are_refused(cut: int) -> None:
+    """A damaged compressed body raises `CorruptEnvelope`."""
+    encoder = Encoder(0)
+    body = encoder.pack(encoder.envelope(envelope(TurnCompleted(user="ladder " * 90))))
+    with pytest.raises(CorruptEnvelope):
+        Decoder().decode(body[:-cut])
+
+
+def _raw(event: dict[str, object], v: int = 1) -> bytes:
+    fields = {"id": "ab" * 16, "key": "session:s", "scope": {}, "at": 1, "v": v, "event": event}
+    return msgspec.msgpack.encode(fields | {"session": {"id": "s", "root": "s"}})
+
+
+def test_unknown_type_is_kept_whole() -> None:
+    """An event of an unknown type comes as `UnknownEvent` with its bytes, to be parked (G6)."""
+    event = {"type": "DreamDreamt", "about": "sheep"}
+    found = Decoder().decode(_raw(event, v=3)).event
+    assert isinstance(found, UnknownEvent)
+    assert (found.name, found.wire_version) == ("DreamDreamt", 3)
+    assert msgspec.msgpack.decode(found.raw) == event
+
+
+def test_newer_version_is_kept_whole() -> None:
+    """An event of a newer version than this release knows is not guessed at (G6)."""
+    found = Decoder().decode(_raw({"type": "TurnCompleted", "user": "x"}, v=99)).event
+    assert isinstance(found, UnknownEvent)
+    assert found.wire_version == 99
+
+
+def test_unknown_fields_are_ignored() -> None:
+    """A field that a newer release added with a default does not stop an older one."""
+    found = Decoder().decode(_raw({"type": "TurnStarted", "number": 2, "mood": "fine"})).event
+    assert getattr(found, "number", None) == 2
+
+
+class Renamed(Event, frozen=True, kw_only=True, tag="Renamed"):
+    """An event in its third version, for the test of upcasts."""
+
+    version = 3  # type: ignore[misc]
+    text: str = ""
+
+
+STEPS = {
+    ("Renamed", 1): lambda fields: {"body": fields["msg"]},
+    ("Renamed", 2): lambda fields: {"text": fields["body"].upper()},
+}
+
+
+@pytest.mark.parametrize(
+    ("v", "fields"), [(1, {"msg": "hi"}), (2, {"body": "hi"}), (3, {"text": "HI"})]
+)
+def test_upcasts_go_one_step_at_a_time(v: int, fields: dict[str, str]) -> None:
+    """Old fields pass through every step between their version and the present one."""
+    assert upcast(fields, "Renamed", v, 3, STEPS) == {"text": "HI"}
+
+
+def test_every_old_version_has_its_steps() -> None:
+    """No released version lacks the step that makes it one newer."""
+    for kind in EVENT_TYPES:
+        for version in range(1, kind.version):
+            assert (kind.__name__, version) in UPCASTS

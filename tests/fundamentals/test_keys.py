@@ -1,0 +1,78 @@
+"""Order keys, partitions and Redis keys."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from memorybus.events import Scope
+from memorybus.keys import (
+    Keys,
+    is_permanent,
+    lane_name,
+    partition_of,
+    recall_slot,
+    session_key,
+    store_key,
+)
+
+ids = st.text(min_size=1, max_size=60)
+
+
+@pytest.mark.parametrize(
+    ("key", "partitions", "expected"),
+    [("123456789", 1 << 10, 0xCBF43926 % 1024), ("session:s1", 16, 4), ("session:é😀", 16, 13)],
+)
+def test_partitions_never_move(key: str, partitions: int, expected: int) -> None:
+    """A key's partition is the same in every release: CRC-32 modulo the count."""
+    assert partition_of(key, partitions) == expected
+
+
+@given(st.text(), st.integers(1, 1024))
+def test_every_key_has_a_partition(key: str, partitions: int) -> None:
+    """Any text, surrogates included, has a partition within the count."""
+    assert 0 <= partition_of(key, partitions) < partitions
+
+
+def test_stores_belong_to_agent_and_person() -> None:
+    """`memory` is keyed by the agent's profile, `user` by the person alone."""
+    scope = Scope(agent="gardener", user="ann")
+    assert store_key("memory", scope) == "store:gardener:memory"
+    assert store_key("user", scope) == "store:ann:user"
+    assert session_key("s") == "session:s"
+
+
+@given(ids, ids, ids, ids)
+def test_slots_of_different_owners_never_meet(a: str, b: str, c: str, d: str) -> None:
+    """Equal session ids of two users have two slots, wherever the text is cut."""
+    one, other = Scope(agent=a, user=b), Scope(agent=c, user=d)
+    if (a, b) != (c, d):
+        assert recall_slot(one, "s") != recall_slot(other, "s")
+    assert recall_slot(one, "s") == recall_slot(one, "s")
+    assert set(recall_slot(one, "s")) <= set("0123456789abcdef")
+
+
+def test_keys_of_a_partition_share_their_hash_tag() -> None:
+    """Everything a script touches at once lies in one slot of Redis Cluster."""
+    keys = Keys("mb")
+    of_partition = [
+        keys.log(7),
+        keys.state(7),
+        keys.producers(7),
+        *keys.seen(7),
+        keys.lane(7, "p"),
+        keys.lease(7, "p"),
+        keys.parked(7, "p"),
+        keys.dead(7, "p"),
+    ]
+    assert all("{p07}" in key for key in of_partition)
+    assert "{abc}" in keys.want("abc")
+    assert "{abc}" in keys.warm("abc")
+    assert lane_name(7) == "p07"
+
+
+def test_only_listed_keys_live_for_ever() -> None:
+    """The leak check knows every permanent key, and takes no other for one."""
+    keys = Keys("mb")
+    permanent = [keys.meta, keys.providers, keys.workers, keys.log(3), keys.lane(3, "x")]
+    assert all(is_permanent(key, "mb") for key in permanent)
+    passing = [keys.lease(3, "x"), keys.want("s"), keys.warm("s"), "mb:other", "x:meta"]
+    assert not any(is_permanent(key, "mb") for key in passing)

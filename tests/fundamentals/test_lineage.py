@@ -1,0 +1,380 @@
+"""The lineage: pure steps from session to session, and a graph that no order of events changes."""
+
+import random
+from collections.abc import Callable
+from itertools import permutations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from memorybus.errors import InvalidEvent
+from memorybus.events import (
+    AnyEvent,
+    Delegated,
+    Envelope,
+    MemoryWritten,
+    Reason,
+    Scope,
+    SessionEnded,
+    SessionRef,
+    SessionStarted,
+    SessionSwitched,
+    TurnCompleted,
+)
+from memorybus.keys import session_key
+from memorybus.lineage import (
+    CONTINUING,
+    Lineage,
+    branch,
+    compress,
+    delegate,
+    fold,
+    follow,
+    reset,
+    resume,
+    rewind,
+    start,
+    switched,
+)
+
+A = SessionRef(id="a", root="a")
+B = SessionRef(id="b", root="a", parent="a", epoch=2)
+
+
+def envelope(number: int, session: SessionRef, event: AnyEvent, at: int | None = None) -> Envelope:
+    """Return the `number`-th event, by default at that many milliseconds."""
+    return Envelope(
+        id=f"{number:032x}",
+        key=session_key(session.root),
+        scope=Scope(),
+        session=session,
+        at=number if at is None else at,
+        event=event,
+    )
+
+
+def seen(lineage: Lineage) -> list[tuple[int, str]]:
+    """Return the tree as depths and ids, in the order of the walk."""
+    return [(depth, node.id) for depth, node in lineage.walk()]
+
+
+# -- steps --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("after", "expected"),
+    [
+        (start("a"), SessionRef("a", "a")),
+        (branch(B, "c"), SessionRef("c", "a", "b")),
+        (compress(B), SessionRef("b", "a", "a", 3)),
+        (compress(B, "b"), SessionRef("b", "a", "a", 3)),
+        (compress(B, "c"), SessionRef("c", "a", "b")),
+        (resume(B, "b"), B),
+        (resume(None, "z"), SessionRef("z", "z")),
+        (reset(B, "c"), SessionRef("c", "c")),
+        (reset(B, "b"), SessionRef("b", "b", "", 3)),
+        (rewind(B), SessionRef("b", "a", "a", 3)),
+        (delegate(B, "c"), SessionRef("c", "c", "b")),
+    ],
+)
+def test_where_a_session_goes(after: SessionRef, expected: SessionRef) -> None:
+    """Each step gives the next place in the lineage: who keeps the root, and who counts anew."""
+    assert after == expected
+
+
+@pytest.mark.parametrize(
+    ("reason", "expected"),
+    [
+        ("start", SessionRef("c", "x", "x", 7)),
+        ("branch", branch(B, "c")),
+        ("compression", compress(B, "c")),
+        ("delegation", delegate(B, "c")),
+        ("resume", SessionRef("c", "x", "x", 7)),
+        ("reset", reset(B, "c")),
+        ("rewind", rewind(B)),
+    ],
+)
+def test_a_session_follows_by_its_reason(reason: Reason, expected: SessionRef) -> None:
+    """A switch told by its reason is the step of that name; a known session is resumed as it is."""
+    assert follow(B, "c", reason, SessionRef("c", "x", "x", 7)) == expected
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda: start(""),
+        lambda: branch(A, ""),
+        lambda: branch(A, "a"),
+        lambda: compress(A, ""),
+        lambda: resume(None, ""),
+        lambda: resume(A, "b"),
+        lambda: reset(A, ""),
+        lambda: delegate(A, ""),
+        lambda: delegate(A, "a"),
+    ],
+)
+def test_a_step_to_nowhere_is_refused(step: Callable[[], SessionRef]) -> None:
+    """An empty id, or a session's own where another is needed, is an error."""
+    with pytest.raises(InvalidEvent):
+        step()
+
+
+@pytest.mark.parametrize(
+    ("after", "reason", "expected"),
+    [
+        (branch(A, "c"), "branch", SessionSwitched(new_id="c", parent="a", reason="branch")),
+        (compress(A), "compression", SessionSwitched(new_id="a", parent="a", reason="compression")),
+        (B, "resume", SessionSwitched(new_id="b", parent="a", reason="resume")),
+        (
+            reset(A, "c"),
+            "reset",
+            SessionSwitched(new_id="c", parent="a", reason="reset", reset=True),
+        ),
+        (rewind(A), "rewind", SessionSwitched(new_id="a", reason="rewind", rewound=True)),
+    ],
+)
+def test_what_a_switch_publishes(
+    after: SessionRef, reason: Reason, expected: SessionSwitched
+) -> None:
+    """The event names the new session, the one that was left, and how."""
+    assert switched(A, after, reason) == expected
+
+
+MOVES: dict[str, Callable[[SessionRef, str], SessionRef]] = {
+    "branch": branch,
+    "compression": compress,
+    "in place": lambda ref, _: compress(ref),
+    "rewind": lambda ref, _: rewind(ref),
+}
+ids = st.sampled_from("abcdef")
+steps = st.lists(st.tuples(st.sampled_from(sorted(MOVES)), ids), max_size=12)
+
+
+@given(steps)
+def test_a_conversation_that_goes_on_keeps_its_order_key(moves: list[tuple[str, str]]) -> None:
+    """Through branches, compressions and rewinds the root, hence the order key, stays (G3)."""
+    ref = start("root")
+    for number, (move, name) in enumerate(moves):
+        before, ref = ref, MOVES[move](ref, f"{name}{number}")
+        assert ref.root == "root"
+        assert (ref.id, ref.epoch) != (before.id, before.epoch)
+
+
+def test_what_carries_recall_over() -> None:
+    """The conversation goes on after a branch, compression, resume or rewind; not after a reset."""
+    assert {"branch", "compression", "resume", "rewind"} == CONTINUING
+
+
+# -- the graph ----------------------------------------------------------------------------------
+
+STORY = (
+    envelope(1, A, SessionStarted(title="Lisbon")),
+    envelope(2, A, TurnCompleted(user="hi")),
+    envelope(3, branch(A, "b"), switched(A, branch(A, "b"), "branch")),
+    envelope(4, A, Delegated(child_session="d")),
+    envelope(5, delegate(A, "d"), SessionStarted(title="sub")),
+    envelope(6, A, SessionEnded()),
+)
+
+
+def test_a_story_as_a_tree() -> None:
+    """A branch and a delegation hang under their parent; facts land in their sessions."""
+    lineage = fold(STORY)
+    a, b, d = (lineage.nodes[name] for name in "abd")
+
+    assert seen(lineage) == [(0, "a"), (1, "b"), (1, "d")]
+    assert (a.root, b.root, d.root) == ("a", "a", "d")
+    assert (a.origin.reason, b.origin.reason, d.origin.reason) == ("start", "branch", "delegation")
+    assert (a.titled[2], a.turns, a.started_at, a.last_at, a.ended) == ("Lisbon", 1, 1, 6, True)
+    assert (b.parent, b.ended, d.titled[2]) == ("a", False, "sub")
+    assert (lineage.roots(), lineage.children("a"), lineage.children("z")) == ((a,), (b, d), ())
+
+
+def test_every_order_of_a_story_tells_the_same() -> None:
+    """All 720 orders of arrival give the same graph (G3 orders one key only)."""
+    expected = fold(STORY)
+
+    for order in permutations(STORY):
+        assert fold(order).nodes == expected.nodes
+
+
+def test_a_turn_after_the_end_reopens_a_session() -> None:
+    """Hosts end a session at every compression: an end that something follows is none."""
+    ended = fold([envelope(1, A, SessionStarted()), envelope(2, A, SessionEnded())])
+
+    assert ended.nodes["a"].ended
+    assert not fold([envelope(3, A, TurnCompleted())], ended).nodes["a"].ended
+
+
+def test_a_resume_links_two_roots() -> None:
+    """The resumed session stays in its own tree and remembers which one was left for it."""
+    old = SessionRef("old", "old", epoch=1)
+    lineage = fold(
+        [
+            envelope(1, old, SessionStarted()),
+            envelope(2, A, SessionStarted()),
+            envelope(3, old, switched(A, resume(old, "old"), "resume")),
+        ]
+    )
+
+    assert seen(lineage) == [(0, "old"), (0, "a")]
+    assert lineage.nodes["old"].links == {"a"}
+    assert lineage.nodes["old"].origin.reason == "start"
+
+
+def test_a_reset_begins_a_tree_of_its_own() -> None:
+    """A reset does not continue: the new session is a root, linked to the one that was left."""
+    fresh = reset(A, "n")
+    lineage = fold(
+        [envelope(1, A, SessionStarted()), envelope(2, fresh, switched(A, fresh, "reset"))]
+    )
+
+    assert seen(lineage) == [(0, "a"), (0, "n")]
+    assert (lineage.nodes["n"].origin.reason, lineage.nodes["n"].links) == ("reset", frozenset("a"))
+
+
+def test_compressions_and_rewinds_in_place_keep_their_origin() -> None:
+    """In place only the epoch grows; a compression to a new id is a child."""
+    once, twice = compress(B), rewind(compress(B))
+    child = compress(twice, "c")
+    lineage = fold(
+        [
+            envelope(1, A, SessionStarted()),
+            envelope(2, B, switched(A, B, "branch")),
+            envelope(3, once, switched(B, once, "compression")),
+            envelope(4, twice, switched(once, twice, "rewind")),
+            envelope(5, child, switched(twice, child, "compression")),
+        ]
+    )
+
+    assert seen(lineage) == [(0, "a"), (1, "b"), (2, "c")]
+    assert (lineage.nodes["b"].origin.reason, lineage.nodes["b"].epoch) == ("branch", 4)
+    assert lineage.nodes["c"].origin.reason == "compression"
+
+
+def test_a_child_that_was_not_told_is_placed_by_its_parent() -> None:
+    """A sub-agent that starts by its own account from nothing hangs under who delegated to it."""
+    child = start("d")
+    lineage = fold(
+        [envelope(1, child, SessionStarted()), envelope(2, A, Delegated(child_session="d"))]
+    )
+
+    assert seen(lineage) == [(0, "a"), (1, "d")]
+
+
+def test_an_undo_without_a_reason_links_nothing() -> None:
+    """Hermes tells an undo without reason and parent: the session neither moves nor links."""
+    undo = SessionSwitched(new_id="a", rewound=True)
+    lineage = fold([envelope(1, A, SessionStarted()), envelope(2, rewind(A), undo)])
+
+    assert seen(lineage) == [(0, "a")]
+    assert (lineage.nodes["a"].links, lineage.nodes["a"].epoch) == (frozenset(), 1)
+
+
+@pytest.mark.parametrize(
+    ("earlier", "origin", "reason"),
+    [
+        (switched(A, B, "resume"), switched(A, B, "branch"), "branch"),
+        (switched(B, compress(B), "compression"), SessionStarted(), "start"),
+        (switched(B, rewind(B), "rewind"), switched(A, B, "branch"), "branch"),
+        (SessionStarted(), switched(A, B, "branch"), "branch"),
+        (SessionStarted(parent="a", reason="resume"), SessionStarted(), "start"),
+    ],
+)
+def test_the_best_witness_of_an_origin_is_believed(
+    earlier: AnyEvent, origin: AnyEvent, reason: str
+) -> None:
+    """Clocks of two hosts differ: an event that only goes on never hides how it began."""
+    lineage = fold([envelope(1, B, earlier), envelope(2, B, origin)])
+
+    assert lineage.nodes["b"].origin.reason == reason
+
+
+@pytest.mark.parametrize(
+    ("refs", "expected"),
+    [
+        ([SessionRef("b", "a", "a")], [(0, "b")]),
+        ([SessionRef("a", "a", "a")], [(0, "a")]),
+        ([SessionRef("a", "a", "b"), SessionRef("b", "a", "a")], [(0, "a"), (1, "b")]),
+        (
+            [SessionRef("z", "a", "y"), SessionRef("y", "a", "x"), SessionRef("x", "a", "y")],
+            [(0, "y"), (1, "z"), (1, "x")],
+        ),
+        ([SessionRef("", "a", "a")], []),
+        ([SessionRef("a", "", "")], [(0, "a")]),
+    ],
+    ids=["missing parent", "own parent", "circle", "tail of a circle", "no id", "no root"],
+)
+def test_hostile_parents_make_a_tree_all_the_same(
+    refs: list[SessionRef], expected: list[tuple[int, str]]
+) -> None:
+    """Unknown parents, a session's own id and circles are cut, at the oldest session."""
+    lineage = fold(envelope(number, ref, TurnCompleted()) for number, ref in enumerate(refs, 1))
+
+    assert seen(lineage) == expected
+    assert all(node.root for node in lineage.nodes.values())
+
+
+def test_a_long_lineage_is_walked_without_recursion() -> None:
+    """Ten thousand compressions in a row are a tree that deep."""
+    refs = [start("0")]
+    for number in range(1, 10_000):
+        refs.append(compress(refs[-1], str(number)))
+    lineage = fold(envelope(n, ref, TurnCompleted()) for n, ref in enumerate(refs))
+
+    assert [depth for depth, _ in lineage.walk()] == list(range(10_000))
+
+
+maybe_ids = st.sampled_from(["a", "b", "c", ""])
+reasons: st.SearchStrategy[Reason] = st.sampled_from(
+    ["start", "branch", "compression", "resume", "reset", "rewind", "delegation"]
+)
+events: st.SearchStrategy[AnyEvent] = st.one_of(
+    st.builds(
+        SessionStarted, parent=maybe_ids, reason=reasons, title=st.sampled_from(["", "x", "y"])
+    ),
+    st.builds(SessionSwitched, new_id=maybe_ids, parent=maybe_ids, reason=reasons),
+    st.builds(Delegated, child_session=maybe_ids),
+    st.just(TurnCompleted()),
+    st.just(SessionEnded()),
+    st.just(MemoryWritten(action="add")),
+)
+refs = st.builds(
+    SessionRef, id=maybe_ids, root=maybe_ids, parent=maybe_ids, epoch=st.integers(0, 3)
+)
+histories = st.lists(st.tuples(refs, events, st.integers(-1, 4)), max_size=14).map(
+    lambda told: [envelope(n, ref, event, at) for n, (ref, event, at) in enumerate(told)]
+)
+
+
+@given(histories, st.randoms())
+def test_neither_order_nor_repetition_matters(history: list[Envelope], rng: random.Random) -> None:
+    """Events in any order, some of them twice, tell what they tell once and in order (G2)."""
+    shuffled = history + rng.choices(history, k=3) if history else []
+    rng.shuffle(shuffled)
+
+    assert fold(shuffled).nodes == fold(history).nodes
+    assert seen(fold(shuffled)) == seen(fold(history))
+
+
+@given(histories, st.integers(0, 14))
+def test_folding_in_two_parts_is_folding_at_once(history: list[Envelope], cut: int) -> None:
+    """A graph takes further events without the earlier ones, and stays itself unchanged."""
+    first = fold(history[:cut])
+    before = dict(first.nodes)
+
+    assert fold(history[cut // 2 :], first).nodes == fold(history).nodes
+    assert first.nodes == before
+
+
+@given(histories)
+def test_the_walk_visits_every_session_once(history: list[Envelope]) -> None:
+    """Whatever is claimed, the tree has no circle and no session is lost or shown twice."""
+    lineage = fold(history)
+    walked = seen(lineage)
+    depths = {name: depth for depth, name in walked}
+
+    assert sorted(name for _, name in walked) == sorted(lineage.nodes)
+    for name, depth in depths.items():
+        assert all(depths[child.id] == depth + 1 for child in lineage.children(name))
+    assert {node.id for node in lineage.roots()} == {name for name, d in depths.items() if d == 0}

@@ -1,0 +1,132 @@
+"""Memory writes: the facts follow the agent's two stores."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from holographic_feeding import (
+    ME,
+    add,
+    check_index,
+    feed,
+    opened,
+    remove,
+    replace,
+    stored,
+    texts,
+    turn,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from memorybus.events import MemoryWritten, Scope
+from memorybus_providers.holographic import HolographicProvider
+
+
+def contents(provider: HolographicProvider) -> list[str]:
+    """Return the text of all facts."""
+    return [row[0] for row in stored(provider)]
+
+
+WRITES: dict[str, tuple[list[MemoryWritten], list[str]]] = {
+    "an add": ([add("tea")], ["tea"]),
+    "the same add again": ([add("tea"), add("tea")], ["tea"]),
+    "a blank add": ([add(" \n"), add("")], []),
+    "the two stores are apart": ([add("tea"), add("tea", "user")], ["tea", "tea"]),
+    "replace by substring": ([add("likes tea"), replace("tea", "likes milk")], ["likes milk"]),
+    "replace what is not there": ([replace("tea", "likes milk")], ["likes milk"]),
+    "replace without an old text": ([add("tea"), replace("", "milk")], ["tea", "milk"]),
+    "replace by nothing": ([add("tea"), replace("tea", " ")], ["tea"]),
+    "replace by what is there": ([add("tea"), add("milk"), replace("tea", "milk")], ["milk"]),
+    "replace by itself": ([add("tea"), replace("te", "tea")], ["tea"]),
+    "remove by substring": ([add("likes tea"), add("milk"), remove("tea")], ["milk"]),
+    "remove what is not there": ([add("tea"), remove("milk")], ["tea"]),
+    "remove without a text": ([add("tea"), remove("")], ["tea"]),
+    "remove from the other store": ([add("tea"), remove("tea", "user")], ["tea"]),
+    "an equal text before a longer one": ([add("tea cup"), add("tea"), remove("tea")], ["tea cup"]),
+    "several that contain it": ([add("tea a"), add("tea b"), remove("tea")], ["tea a", "tea b"]),
+    "wildcards are text": ([add("tea"), remove("%"), remove("t_a"), remove("*")], ["tea"]),
+    "NUL is text": ([add("a\0tea"), add("b\0milk"), remove("\0tea")], ["b\0milk"]),
+}
+
+
+@pytest.mark.parametrize("case", WRITES)
+def test_writes_end_in_the_stores_state(case: str, provider: HolographicProvider) -> None:
+    """Each write does what the agent's own store did, and never touches what it may not mean."""
+    writes, expected = WRITES[case]
+
+    feed(provider, writes)
+
+    assert contents(provider) == expected
+    check_index(provider)
+
+
+def test_a_write_never_touches_what_was_said(provider: HolographicProvider) -> None:
+    """Removing an entry leaves the conversation in which the same words were said."""
+    feed(provider, [turn("I like tea"), add("I like tea"), remove("tea")])
+
+    assert [row[:2] for row in stored(provider)] == [("I like tea", "user")]
+
+
+def test_what_is_removed_is_not_recalled(provider: HolographicProvider) -> None:
+    """The index forgets with the facts."""
+    feed(provider, [add("The code is heron"), replace("heron", "The code is stork"), add("x")])
+    assert texts(provider, "heron") == []
+    assert texts(provider, "stork code") == ["The code is stork"]
+
+    feed(provider, [remove("stork")], first=10)
+    assert texts(provider, "stork code") == []
+
+
+@pytest.mark.parametrize(
+    ("store", "other", "left"),
+    [
+        ("user", Scope(agent="writer", user="ann"), 0),
+        ("user", Scope(agent="coder", user="bob"), 1),
+        ("memory", Scope(agent="coder", user="bob"), 0),
+        ("memory", Scope(agent="writer", user="ann"), 1),
+    ],
+)
+def test_a_store_belongs_to_the_agent_or_the_person(
+    store: str, other: Scope, left: int, provider: HolographicProvider
+) -> None:
+    """A removal reaches the person's entries under any agent, the agent's with any person."""
+    feed(provider, [add("likes tea", store)], scope=ME)
+
+    feed(provider, [remove("tea", store)], first=2, scope=other)
+
+    assert len(stored(provider)) == left
+
+
+def test_the_own_scope_comes_first(provider: HolographicProvider) -> None:
+    """Where two scopes hold the text, a removal takes the fact of its own."""
+    other = Scope(agent="coder", user="bob")
+    feed(provider, [add("likes tea")], scope=ME, at=1)
+    feed(provider, [add("likes tea")], first=2, scope=other, at=2)
+
+    feed(provider, [remove("tea")], first=3, scope=other)
+
+    assert [row[3] for row in stored(provider)] == [1]
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["add", "replace", "remove"]), st.text("ab", max_size=3)),
+        max_size=12,
+    )
+)
+def test_a_store_never_holds_a_text_twice(writes: list[tuple[str, str]]) -> None:
+    """Whatever is written, entries stay distinct and none is blank, and the index agrees."""
+
+    events = [
+        MemoryWritten(action=action, content=text + "a", old_text=text)  # type: ignore[arg-type]
+        for action, text in writes
+    ]
+    with TemporaryDirectory() as home, opened(Path(home)) as provider:
+        if events:
+            feed(provider, events)
+
+        kept = contents(provider)
+        assert len(kept) == len(set(kept))
+        assert all(kept)
+        check_index(provider)

@@ -1,0 +1,106 @@
+"""Questions become safe searches: any text is a question."""
+
+import string
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from holographic_feeding import context, feed, opened, texts, turn
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from memorybus_providers.holographic import HolographicProvider
+from memorybus_providers.holographic.query import (
+    MAX_MATCHES,
+    MAX_TERMS,
+    MAX_WORDS,
+    Term,
+    chosen,
+    expression,
+    parse,
+)
+
+OPERATORS = ["AND", "OR", "NOT", "NEAR", "(", ")", '"', "*", "-", "+", "^", ":", "{", "}", ",", "'"]
+hostile = st.lists(
+    st.one_of(st.sampled_from(OPERATORS), st.text(max_size=8), st.just("heron")), max_size=12
+).map(" ".join)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.one_of(st.text(), hostile), min_size=1, max_size=10))
+def test_any_text_is_a_harmless_question(questions: list[str]) -> None:
+    """No text raises, as a question or as something said, and the facts stay findable."""
+    with TemporaryDirectory() as home, opened(Path(home)) as provider:
+        feed(provider, [turn("A heron by the pond"), *(turn(text, text) for text in questions)])
+        for question in questions:
+            texts(provider, question)
+            provider.handle_tool_call("memory_search", {"query": question}, context(999))
+
+        assert "A heron by the pond" in texts(provider, "heron pond", budget=100_000)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        'content:"heron"', "heron*", "NEAR(heron pond, 2)", '"heron', "heron AND NOT pond",
+        "^heron", "-heron", "{content} : heron", "heron'); drop table facts; --", "(heron",
+        "HERON?", "herons", "hèron", "the\0heron", "heron \ud800",
+    ],
+)  # fmt: skip
+def test_operators_are_only_punctuation(question: str, provider: HolographicProvider) -> None:
+    """A question full of the search's own syntax finds what its words would."""
+    feed(provider, [turn("A heron by the pond", "Well seen"), turn("Nothing else")])
+
+    assert texts(provider, question)[0] == "A heron by the pond"
+
+
+@pytest.mark.parametrize("question", ["", " ", "?!", "what is it", "\0", "\ud800", "zzz", "' OR 1"])
+def test_a_question_without_a_known_word_has_no_answer(
+    question: str, provider: HolographicProvider
+) -> None:
+    """Nothing is recalled for nothing: no word, only stop words, or words nobody said."""
+    feed(provider, [turn("A heron by the pond", "What is it?")])
+
+    assert texts(provider, question) == []
+
+
+def test_a_question_is_read_into_terms_and_dates() -> None:
+    """Stop words go, irregular forms are searched in all their forms, months and years are seen."""
+    question = parse("Where did Ann go in May 2023, or was it March?")
+
+    assert [term.stem for term in question.terms] == ["ann", "go", "2023", "march"]
+    assert question.terms[1].forms == ("go", "goes", "went", "gone")
+    assert question.months == {3, 5}
+    assert question.years == {2023}
+
+
+def test_may_is_a_month_only_where_it_is_a_name() -> None:
+    """The verb is no month."""
+    assert parse("May I ask what may come?").months == frozenset()
+
+
+def test_names_of_speakers_are_searched_only_if_nothing_else_is() -> None:
+    """A speaker's name is no search term beside others."""
+    named = frozenset({"ann"})
+
+    assert [t.stem for t in parse("What did Ann paint?").without(named)] == ["paint"]
+    assert [t.stem for t in parse("Who is Ann?").without(named)] == ["ann"]
+
+
+@given(st.text(alphabet=string.printable, max_size=2_000))
+def test_an_expression_holds_only_quoted_words(text: str) -> None:
+    """What reaches the full-text engine is words in quotes, joined by OR, and nothing else."""
+    terms = parse(text).terms
+
+    inside = expression(terms).split(" OR ") if terms else []
+    assert len(terms) <= MAX_WORDS
+    assert all(part[0] == part[-1] == '"' and part[1:-1].isalnum() for part in inside)
+
+
+def test_a_search_is_bounded() -> None:
+    """The rarest terms are searched by, as many as the bounds allow, and always one (G10)."""
+    terms = [Term(str(n), (str(n),)) for n in range(100)]
+
+    assert chosen(terms, {t.stem: 0 for t in terms}) == []
+    assert chosen(terms, {t.stem: 1 for t in terms}) == terms[:MAX_TERMS]
+    assert chosen(terms[:3], {"0": MAX_MATCHES, "1": 5, "2": 9 * MAX_MATCHES}) == [terms[1]]
+    assert chosen(terms[:1], {"0": 9 * MAX_MATCHES}) == terms[:1]

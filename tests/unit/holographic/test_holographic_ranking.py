@@ -1,0 +1,173 @@
+"""What comes first, and how much is given."""
+
+import pytest
+from holographic_feeding import add, ask, context, feed, stored, texts, turn
+from hypothesis import given
+from hypothesis import strategies as st
+from memorybus.events import Event
+from memorybus_providers.holographic import HolographicProvider
+from memorybus_providers.holographic.ranking import Fact, Scored
+from memorybus_providers.holographic.recall import within
+
+FILLER = "The weather stayed grey and cold over the whole long week"
+MAY_2023 = 1_683_500_000_000
+
+ORDER: dict[str, tuple[list[Event], str, str]] = {
+    "a rare word counts more than a common one": (
+        [turn("tea tea", "tea and toast"), turn("tea house", "tea leaves"), turn("green teapot")],
+        "tea in a teapot",
+        "green teapot",
+    ),
+    "more of the question's words": (
+        [turn("A red boat"), turn("A red boat at anchor"), turn("An anchor")],
+        "Which red boat lay at anchor?",
+        "A red boat at anchor",
+    ),
+    "inflected and irregular forms": (
+        [turn("Nothing of note"), turn("We bought two canoes"), turn("Some other day")],
+        "What did they buy, a canoe?",
+        "We bought two canoes",
+    ),
+    "who says it, not who is called": (
+        [
+            turn("", "I painted a sunset, dear me", user_name="Ann", assistant_name="Bob"),
+            turn("I painted a sunset, dear Bob", "", user_name="Ann", assistant_name="Bob"),
+        ],
+        "What did Bob paint, a sunset?",
+        "I painted a sunset, dear me",
+    ),
+    "a kept fact before a passing remark": (
+        [turn("The gate code is 4711"), add("The gate code is 9174")],
+        "gate code",
+        "The gate code is 9174",
+    ),
+    "telling before asking": (
+        [turn("The ferry is late"), turn(FILLER, FILLER), turn(FILLER), turn("Is the ferry late?")],
+        "late ferry",
+        "The ferry is late",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ORDER)
+def test_the_better_answer_comes_first(case: str, provider: HolographicProvider) -> None:
+    """Each prior alone decides between two facts that are otherwise alike."""
+    events, question, best = ORDER[case]
+    feed(provider, events)
+
+    assert texts(provider, question)[0] == best
+
+
+@pytest.mark.parametrize("caption", ["", " [photo: a shelf]", '" ', ")"])
+def test_an_answer_is_found_by_its_question(caption: str, provider: HolographicProvider) -> None:
+    """What follows a matching question gains most of its score, though it shares no word."""
+    feed(provider, [turn(FILLER, FILLER) for _ in range(5)])
+    asked = f"Which instrument do you play?{caption}"
+    feed(provider, [turn(asked, "The cello, since I was six")], first=9)
+
+    question, answer, *others = ask(provider, "instrument")
+    assert (question.text, answer.text) == (asked, "The cello, since I was six")
+    assert answer.score > question.score / 2
+    assert all(other.score < answer.score / 2 for other in others)
+
+
+def test_neighbours_in_another_session_gain_nothing(provider: HolographicProvider) -> None:
+    """Only the same conversation is around a fact."""
+    feed(provider, [turn("Which instrument do you play?")], session="a")
+    feed(provider, [turn("The cello, since I was six")], first=2, session="b")
+
+    assert texts(provider, "instrument") == ["Which instrument do you play?"]
+
+
+@pytest.mark.parametrize(
+    ("question", "best"),
+    [
+        ("Where did we sail in May 2023?", "We sailed to the north cape"),
+        ("Where did we sail in May?", "We sailed to the north cape"),
+        ("Where did we sail in 2023?", "We sailed to the north cape"),
+        ("Where did we sail in May 2021?", "We sailed to the south cape"),
+    ],
+)
+def test_a_month_named_is_preferred(
+    question: str, best: str, provider: HolographicProvider
+) -> None:
+    """A question that names a month or a year prefers what was said in it."""
+    feed(provider, [turn("We sailed to the north cape")], session="a", at=MAY_2023)
+    feed(provider, [turn("We sailed to the south cape")], first=2, session="b", at=10**12)
+
+    assert texts(provider, question)[0] == best
+
+
+@pytest.mark.parametrize("at", [-(2**63), -1, 0, 2**63 - 1])
+def test_an_impossible_time_is_only_a_time(at: int, provider: HolographicProvider) -> None:
+    """A time no calendar knows neither raises nor hides the fact."""
+    feed(provider, [turn("We sailed to the cape")], at=at)
+
+    assert [found.at for found in ask(provider, "Where did we sail in May 2023?")] == [at]
+
+
+def test_trust_ranks_mildly(provider: HolographicProvider) -> None:
+    """Of two equal facts the trusted one is first; a distrusted one is still recalled."""
+    feed(provider, [add("The code is 1111"), add("The code is 2222")])
+    judged = provider.handle_tool_call("memory_search", {"query": "1111"}, context(50))
+    fact = judged["results"][0]["id"]
+
+    for n, helpful in enumerate([True, True]):
+        provider.handle_tool_call(
+            "memory_feedback", {"fact_id": fact, "helpful": helpful}, context(60 + n)
+        )
+    assert texts(provider, "code") == ["The code is 1111", "The code is 2222"]
+    for n in range(20):
+        provider.handle_tool_call(
+            "memory_feedback", {"fact_id": fact, "helpful": False}, context(80 + n)
+        )
+    assert texts(provider, "code") == ["The code is 2222", "The code is 1111"]
+
+
+def test_scores_fall_and_texts_are_given_once(provider: HolographicProvider) -> None:
+    """Recollections come best first, and the same words only once."""
+    feed(provider, [turn("The ferry is late", f"Noted, ferry {n}") for n in range(5)])
+
+    found = ask(provider, "ferry")
+
+    assert [f.score for f in found] == sorted((f.score for f in found), reverse=True)
+    assert len({f.text for f in found}) == len(found) == 6
+
+
+def test_a_prefetch_changes_nothing(provider: HolographicProvider) -> None:
+    """Recall writes nothing, not even counts."""
+    feed(provider, [turn("The ferry is late")])
+    before = stored(provider)
+
+    ask(provider, "ferry")
+
+    assert stored(provider) == before
+
+
+def scored(texts: list[str]) -> list[Scored]:
+    """Return facts of these texts, best first."""
+    return [
+        Scored(Fact(n, None, "", "user", "", 0, 0.5, text, "", ""), -n)
+        for n, text in enumerate(texts)
+    ]
+
+
+@given(st.lists(st.text("abc ", min_size=1, max_size=30), max_size=20), st.integers(1, 100))
+def test_a_budget_is_filled_by_whole_texts(texts: list[str], budget: int) -> None:
+    """The best is always given; the rest are whole, distinct, in order and within the budget."""
+    given_texts = [found.fact.content for found in within(scored(texts), budget)]
+
+    assert given_texts[:1] == texts[:1]
+    assert len(set(given_texts)) == len(given_texts)
+    assert len(given_texts) <= 1 or sum(map(len, given_texts)) <= budget
+    left = budget - sum(map(len, given_texts))
+    assert all(len(text) > left for text in set(texts) - set(given_texts))
+
+
+def test_a_prefetch_fills_its_budget(provider: HolographicProvider) -> None:
+    """A larger budget gives more, and never more text than asked for."""
+    feed(provider, [turn(f"Ferry number {n} {'x' * 80}") for n in range(60)])
+
+    for budget in (500, 1_000, 4_000):
+        spent = sum(map(len, texts(provider, "ferry", budget=budget)))
+        assert budget - 100 < spent <= budget

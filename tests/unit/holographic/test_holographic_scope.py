@@ -1,0 +1,75 @@
+"""Nothing outside the asked scope is ever returned."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from holographic_feeding import EVERYONE, add, context, feed, opened, texts, turn
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from memorybus.events import Scope
+from memorybus_providers.base import RecallScope
+
+names = st.sampled_from(["ann", "bob", "", "ann' or 1=1 --", "Ann", "ann\0"])
+scopes = st.builds(Scope, agent=names, user=names, workspace=names)
+asked = st.builds(
+    RecallScope, st.none() | names, st.none() | names, st.none() | names
+)  # fmt: skip
+
+
+def covers(wanted: RecallScope, scope: Scope) -> bool:
+    """Say whether a scope lies within what is asked for."""
+    pairs = [
+        (wanted.agent, scope.agent),
+        (wanted.user, scope.user),
+        (wanted.workspace, scope.workspace),
+    ]
+    return all(want is None or want == have for want, have in pairs)
+
+
+@settings(max_examples=60)
+@given(st.lists(scopes, min_size=1, max_size=6, unique=True), st.lists(asked, max_size=6))
+def test_recall_returns_the_scope_and_nothing_else(
+    owners: list[Scope], questions: list[RecallScope]
+) -> None:
+    """Turns, their neighbours and kept facts are recalled within their scope alone."""
+    with TemporaryDirectory() as home, opened(Path(home)) as provider:
+        for n, owner in enumerate(owners):
+            events = [turn(f"secret {n}", f"answer {n}"), add(f"secret note {n}")]
+            feed(provider, events, first=1 + 2 * n, scope=owner, session="shared")
+
+        for wanted in [*questions, EVERYONE]:
+            expected = {
+                f"{what} {n}"
+                for n, owner in enumerate(owners)
+                if covers(wanted, owner)
+                for what in ("secret", "answer", "secret note")
+            }
+            assert set(texts(provider, "secret", wanted, budget=10_000)) == expected
+
+
+@settings(max_examples=30)
+@given(scopes, scopes)
+def test_tools_see_and_judge_only_their_scope(owner: Scope, caller: Scope) -> None:
+    """The model finds and judges facts of its own agent, user and workspace alone."""
+    with TemporaryDirectory() as home, opened(Path(home)) as provider:
+        feed(provider, [add("secret note")], scope=owner)
+
+        found = provider.handle_tool_call("memory_search", {"query": "note"}, context(9, caller))
+        judged = provider.handle_tool_call(
+            "memory_feedback", {"fact_id": 1, "helpful": True}, context(10, caller)
+        )
+
+        same = (owner.agent, owner.user, owner.workspace) == (
+            caller.agent, caller.user, caller.workspace,
+        )  # fmt: skip
+        assert bool(found["results"]) == judged["ok"] == same
+
+
+def test_the_platform_parts_nothing(tmp_path: Path) -> None:
+    """A person is the same on every platform."""
+    with opened(tmp_path) as provider:
+        feed(provider, [turn("said on one")], scope=Scope("coder", "ann", platform="cli"))
+        feed(provider, [turn("said on two")], first=2, scope=Scope("coder", "ann", platform="irc"))
+
+        recalled = texts(provider, "said", RecallScope("coder", "ann"))
+        assert set(recalled) == {"said on one", "said on two"}

@@ -1,0 +1,145 @@
+"""Hostile and extreme texts are stored whole, or not at all if blank."""
+
+import sqlite3
+
+import pytest
+from holographic_feeding import add, check_index, context, feed, stored, texts, turn
+from hypothesis import given
+from hypothesis import strategies as st
+from memorybus_providers.holographic import HolographicProvider
+from memorybus_providers.holographic.stem import stem
+from memorybus_providers.holographic.texts import (
+    NAMES_PER_FACT,
+    PASSAGE,
+    clean,
+    names_in,
+    passages,
+)
+
+
+@pytest.mark.parametrize("text", ["a\0heron\0", "héron 鷺 heron", "heron\u202e", "heron\ufeff"])
+def test_odd_characters_come_back_as_they_were(text: str, provider: HolographicProvider) -> None:
+    """NUL, other scripts and invisible characters are kept verbatim."""
+    feed(provider, [turn(text), add(text)])
+
+    assert texts(provider, "heron") == [text]
+    assert [row[0] for row in stored(provider)] == [text, text]
+    check_index(provider)
+
+
+def test_lone_surrogates_become_replacement_characters(provider: HolographicProvider) -> None:
+    """What UTF-8 cannot hold is replaced, wherever it stands."""
+    bad = "heron \ud800"
+    feed(provider, [turn(bad, user_name=bad), add(bad)], session=bad)
+    provider.handle_tool_call(
+        "memory_add", {"content": bad, "category": bad, "tags": [bad]}, context(9)
+    )
+
+    assert texts(provider, "heron") == ["heron \ufffd"]
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n\t", "\u3000"])
+def test_a_blank_text_is_no_fact(text: str, provider: HolographicProvider) -> None:
+    """Nothing said, nothing stored."""
+    feed(provider, [turn(text, text), add(text)])
+
+    assert stored(provider) == []
+
+
+@pytest.mark.parametrize("text", ["word " * 200_000, "x" * 1_000_000, "\n\n" * 10 + "y\n" * 9_999])
+def test_a_huge_text_is_kept_in_passages(text: str, provider: HolographicProvider) -> None:
+    """A megabyte is stored and recalled in pieces that fit a budget."""
+    feed(provider, [turn("A heron", text), add(text)])
+
+    recalled = texts(provider, "heron word y")
+    assert recalled
+    assert sum(map(len, recalled)) <= 2_000
+
+
+@given(st.text("ab. \n", max_size=5_000))
+def test_passages_lose_only_blanks_at_their_edges(text: str) -> None:
+    """Every piece is a verbatim part, in order, within the bound; nothing else is dropped."""
+    pieces = passages(text)
+
+    assert all(len(piece) <= PASSAGE and piece in text for piece in pieces)
+    assert "".join("".join(pieces).split()) == "".join(text.split())
+
+
+def test_a_passage_ends_where_a_reader_would_pause() -> None:
+    """A cut falls on a paragraph before a line, a sentence, a word."""
+    half = "w" * (PASSAGE // 2 + 100)
+
+    assert passages(f"{half}\n\nmore. {half}") == [half, f"more. {half}"]
+    assert passages(f"{half}. more {half}") == [f"{half}.", f"more {half}"]
+
+
+def test_a_short_text_is_never_cut() -> None:
+    """Up to the bound a text is one passage, blanks included."""
+    text = " a\n\n" * (PASSAGE // 4)
+
+    assert passages(text) == [text]
+
+
+@given(st.text())
+def test_cleaned_text_can_be_stored(text: str) -> None:
+    """Cleaning leaves text that UTF-8 can hold, and text it can hold unchanged."""
+    cleaned = clean(text + "\udfff")
+
+    assert cleaned.encode()[:-3].decode() == clean(text)
+
+
+def test_names_are_found_inside_sentences() -> None:
+    """Capitalised runs count as names, the first word of a sentence does not."""
+    assert names_in("We met Carla Bruni, Bob and the crew. Later with Bob. Then home") == [
+        "Carla Bruni",
+        "Bob",
+    ]
+    assert len(names_in("we met " + " and ".join(f"Bob{n}" for n in range(99)))) == NAMES_PER_FACT
+
+
+WORDS = """
+caresses ponies ties caress cats feed agreed plastered motoring sing conflated troubled sized
+hopping tanned falling hissing fizzed failing filing happy sky relational conditional rational
+valenci hesitanci digitizer conformabli radicalli differentli vileli analogousli vietnamization
+predication operator feudalism decisiveness hopefulness callousness formaliti sensitiviti
+sensibiliti triplicate formative formalize electriciti electrical hopeful goodness revival
+allowance inference airliner gyroscopic adjustable defensible irritant replacement adjustment
+dependent adoption homologou communism activate angulariti homologous effective bowdlerize probate
+rate cease controll roll apology painting researching counselor running agencies y by yes say ion
+"""
+
+
+@pytest.mark.parametrize("word", WORDS.split())
+def test_stems_agree_with_the_index(word: str) -> None:
+    """A regular word has the stem that SQLite's porter gives it."""
+    db = sqlite3.connect(":memory:")
+    db.execute("create virtual table said using fts5(text, tokenize = 'porter unicode61')")
+    db.execute("create virtual table vocabulary using fts5vocab(said, 'row')")
+    db.execute("insert into said values (?)", (word,))
+    (expected,) = db.execute("select term from vocabulary").fetchone()
+    db.close()
+
+    assert stem(word) == expected
+
+
+@pytest.mark.parametrize(
+    ("form", "base"),
+    [
+        ("went", "go"),
+        ("bought", "buy"),
+        ("children", "child"),
+        ("written", "write"),
+        ("ran", "run"),
+    ],
+)
+def test_irregular_forms_share_a_stem(form: str, base: str) -> None:
+    """An irregular form has the stem of its base form."""
+    assert stem(form) == stem(base)
+
+
+@given(st.text())
+def test_any_word_has_a_stem(word: str) -> None:
+    """No text makes the stemmer fail, and what is not plain English letters stays as it is."""
+    found = stem(word)
+
+    assert found == word or word.isascii()
