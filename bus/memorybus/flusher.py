@@ -5,6 +5,7 @@ they should see, and deletes rows that Redis has had long enough. Everything hea
 client, RQ) is imported on this thread, so that an agent's start does not wait for it.
 """
 
+import contextlib
 import logging
 import random
 import threading
@@ -12,7 +13,7 @@ from collections import deque
 from typing import Any, Literal, Protocol
 
 from memorybus.clock import Clock
-from memorybus.errors import LogError, MemoryBusError
+from memorybus.errors import LogError, MemoryBusError, SpoolError
 from memorybus.retrying import backoff
 from memorybus.settings import Settings
 from memorybus.spool import Spool
@@ -32,6 +33,7 @@ GATHER = 0.02
 _MANY = 64
 _HOUSEKEEPING = 0.5
 _ADOPT_EVERY = 5.0
+_NOTE_EVERY = 2.0
 _RETRY_LAGGING = 1.0
 _MAX_ASKS = 1_024
 
@@ -90,8 +92,10 @@ class Flusher:
         self._failures = 0
         self._adopt_at = 0.0
         self._lag_at = 0.0
+        self._note_at = 0.0
         self._replicate_upto = 0
         self._replicated = 0
+        self._cursor = 0
         self._sender: Any = None
         self._asker: Any = None
         self._redis: Any = None
@@ -229,6 +233,12 @@ class Flusher:
             self._adopt()
         self._delete_old(now)
         self._spool.tidy()
+        self._note(now, self._sender.cursor)
+
+    def _note(self, now: float, cursor: int) -> None:
+        if now >= self._note_at:
+            self._note_at = now + _NOTE_EVERY
+            self._spool.note_unsent(cursor)
 
     def _delete_old(self, now: float) -> None:
         """Delete rows some seconds after Redis took them, if it still has them then."""
@@ -255,8 +265,12 @@ class Flusher:
             level = logging.WARNING if isinstance(error, LogError) else logging.ERROR
             _log.log(level, "events wait in %s: %s", self._spool.path, error)
         self.state, self.problem = "down", str(error)
-        self._sender = None
+        if self._sender is not None:
+            self._cursor = self._sender.cursor
+            self._sender = None
         if self._redis is not None:
             self._redis.close()
+        with contextlib.suppress(SpoolError, OSError):
+            self._note(self._clock.monotonic(), self._cursor)
         self._stop.wait(backoff(self._failures, self._rng))
         self._failures += 1

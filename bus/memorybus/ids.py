@@ -2,6 +2,7 @@
 
 import hashlib
 import random
+import zlib
 from collections.abc import Callable
 
 import uuid_utils
@@ -42,6 +43,15 @@ def derived_id(*parts: str | int) -> str:
 def digest(data: bytes) -> bytes:
     """Return 8 bytes that stand for `data` where two payloads are compared (not for security)."""
     return hashlib.blake2b(data, digest_size=DIGEST_BYTES).digest()
+
+
+def checksum(payload: bytes) -> bytes:
+    """Return 8 bytes (CRC-32 and length) by which two payloads under one event id are told apart.
+
+    A third of `digest`'s cost on the publishing path. It guards against mistakes of a producer,
+    not against malice: who can write events needs no collision.
+    """
+    return zlib.crc32(payload).to_bytes(4, "big") + len(payload).to_bytes(4, "big")
 
 
 def text_digest(text: str) -> str:

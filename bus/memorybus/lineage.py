@@ -18,7 +18,7 @@ reset        a new one                  its own: a reset does not continue
 The epoch grows where turn ordinals start over, because they are part of idempotency keys (G2).
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 import msgspec
@@ -43,39 +43,34 @@ _LINKING: frozenset[Reason] = frozenset({"resume", "reset"})
 
 def start(session_id: str) -> SessionRef:
     """Return the root of a new lineage. Raises `InvalidEvent` if the id is empty."""
-    return SessionRef(id=_named(session_id), root=session_id)
+    return SessionRef(id=_new(session_id), root=session_id)
 
 
 def branch(ref: SessionRef, new_id: str) -> SessionRef:
     """Return a continuation beside `ref`. Raises `InvalidEvent` for its own or an empty id."""
-    return SessionRef(id=_another(ref, new_id, "branch"), root=ref.root, parent=ref.id)
+    return SessionRef(id=_new(new_id, ref), root=ref.root, parent=ref.id)
 
 
 def compress(ref: SessionRef, new_id: str | None = None) -> SessionRef:
     """Return the session after a compression: in place, or under `new_id` if that is another."""
     if new_id is None or new_id == ref.id:
         return msgspec.structs.replace(ref, epoch=ref.epoch + 1)
-    return SessionRef(id=_named(new_id), root=ref.root, parent=ref.id)
+    return SessionRef(id=_new(new_id), root=ref.root, parent=ref.id)
 
 
 def resume(known: SessionRef | None, session_id: str) -> SessionRef:
-    """Return the resumed session as it was left; a fresh root if nothing is known of it.
-
-    Raises `InvalidEvent` if the id is empty or `known` is another session.
-    """
+    """Return a session as it was left, else a root. Raises `InvalidEvent` for another's `known`."""
     if known is None:
         return start(session_id)
     if known.id != session_id:
-        raise InvalidEvent(
-            f"cannot resume session {session_id!r} from what is known of {known.id!r}"
-        )
+        raise InvalidEvent(f"cannot resume {session_id!r} from what is known of {known.id!r}")
     return known
 
 
 def reset(ref: SessionRef, new_id: str) -> SessionRef:
     """Return the root of a new lineage; under the same id the epoch grows."""
     epoch = ref.epoch + 1 if new_id == ref.id else 0
-    return SessionRef(id=_named(new_id), root=new_id, epoch=epoch)
+    return SessionRef(id=_new(new_id), root=new_id, epoch=epoch)
 
 
 def rewind(ref: SessionRef) -> SessionRef:
@@ -85,39 +80,26 @@ def rewind(ref: SessionRef) -> SessionRef:
 
 def delegate(ref: SessionRef, child_id: str) -> SessionRef:
     """Return a sub-agent's session. Raises `InvalidEvent` for `ref`'s own or an empty id."""
-    return SessionRef(id=_another(ref, child_id, "delegation"), root=child_id, parent=ref.id)
+    return SessionRef(id=_new(child_id, ref), root=child_id, parent=ref.id)
+
+
+_STEPS: Mapping[str, Callable[[SessionRef, str], SessionRef]] = MappingProxyType({
+    "branch": branch, "compression": compress, "delegation": delegate, "reset": reset,
+    "rewind": lambda ref, _: rewind(ref),
+})  # fmt: skip
 
 
 def follow(ref: SessionRef, new_id: str, reason: Reason, known: SessionRef | None) -> SessionRef:
-    """Return the session that follows `ref` for a reason.
+    """Return the session that follows `ref`; `known` is what is known of it if it is resumed.
 
-    Args:
-        ref: the session that was left.
-        new_id: the one that goes on; a rewind stays in its own.
-        reason: why.
-        known: what is known of `new_id`; a resumed session keeps its own root.
-
-    Raises:
-        InvalidEvent: an id that the reason does not allow.
+    Raises `InvalidEvent` for an id that the reason does not allow.
     """
-    if reason == "reset":
-        return reset(ref, new_id)
-    if reason == "rewind":
-        return rewind(ref)
-    if reason == "branch":
-        return branch(ref, new_id)
-    if reason == "compression":
-        return compress(ref, new_id)
-    if reason == "delegation":
-        return delegate(ref, new_id)
-    return resume(known, new_id)
+    step = _STEPS.get(reason)
+    return step(ref, new_id) if step else resume(known, new_id)
 
 
 def switched(before: SessionRef, after: SessionRef, reason: Reason) -> SessionSwitched:
-    """Return what is published, with `after` as the envelope's session, when one becomes the other.
-
-    A rewind names no parent (as in Hermes), every other switch the session that was left.
-    """
+    """Return what is published of a step; as in Hermes, a rewind names no parent."""
     return SessionSwitched(
         new_id=after.id,
         parent="" if reason == "rewind" else before.id,
@@ -127,16 +109,10 @@ def switched(before: SessionRef, after: SessionRef, reason: Reason) -> SessionSw
     )
 
 
-def _named(session_id: str) -> str:
-    if not session_id:
-        raise InvalidEvent("a session needs an id that is not empty")
+def _new(session_id: str, beside: SessionRef | None = None) -> str:
+    if not session_id or (beside and beside.id == session_id):
+        raise InvalidEvent(f"{session_id!r} cannot name a new session: it is empty or its parent's")
     return session_id
-
-
-def _another(ref: SessionRef, new_id: str, reason: Reason) -> str:
-    if new_id == ref.id:
-        raise InvalidEvent(f"a {reason} of session {ref.id!r} needs another id than its own")
-    return _named(new_id)
 
 
 class Claim(msgspec.Struct, frozen=True, order=True):
@@ -161,10 +137,7 @@ class Node(msgspec.Struct, frozen=True):
         origin: the claim that holds.
         epoch: the highest seen.
         titled: the newest title, after the time and the id of the event that gave it.
-        started_at: its first event.
-        last_at: its last event.
-        ended_at: its last end. Hosts end a session at every compression: see `ended`.
-        turns: how many turns were completed.
+        turns: how many were completed.
         links: sessions it was resumed or reset from: related, yet no parents.
     """
 
@@ -190,7 +163,7 @@ class Node(msgspec.Struct, frozen=True):
 
     @property
     def ended(self) -> bool:
-        """Whether nothing happened in it after its last end."""
+        """Whether nothing followed its last end; hosts end a session at every compression."""
         return 0 < self.last_at <= self.ended_at
 
 

@@ -146,14 +146,8 @@ class Monitor:
 
     def spool(self) -> SpoolStatus:
         """Count what the spools of this host hold that Redis has not taken."""
-        total = SpoolStats()
-        for path in sorted(self._settings.spool_dir.glob("*.db")):
-            stats, first = inspect(path, self._taken(path.stem))
-            oldest = [at for at in (total.oldest_at, _time_of(first)) if at is not None]
-            total = SpoolStats(
-                total.events + stats.events, total.bytes + stats.bytes, min(oldest, default=None)
-            )
-        return SpoolStatus(total.events, total.bytes, iso(total.oldest_at))
+        paths = sorted(self._settings.spool_dir.glob("*.db"))
+        return _summed([inspect(path, self._taken(path.stem)) for path in paths])
 
     def _taken(self, producer: str) -> dict[int, int]:
         with self._redis.pipeline(transaction=False) as pipe:
@@ -220,13 +214,16 @@ class Monitor:
 
 def spool_status(settings: Settings) -> SpoolStatus:
     """Count all rows of this host's spools without asking Redis: for when it is away."""
-    events = size = 0
-    times: list[int] = []
-    for path in sorted(settings.spool_dir.glob("*.db")):
-        stats, first = inspect(path, {})
-        events, size = events + stats.events, size + stats.bytes
-        times += [at for at in (_time_of(first),) if at is not None]
-    return SpoolStatus(events, size, iso(min(times, default=None)))
+    return _summed([inspect(path, {}) for path in sorted(settings.spool_dir.glob("*.db"))])
+
+
+def _summed(spools: list[SpoolStats]) -> SpoolStatus:
+    times = [at for at in (_time_of(spool.oldest) for spool in spools) if at is not None]
+    return SpoolStatus(
+        sum(spool.events for spool in spools),
+        sum(spool.size for spool in spools),
+        iso(min(times, default=None)),
+    )
 
 
 def _lane(head: int, checkpoint: Any, owned: Any, parked_keys: Any, dead: Any) -> _Lane:

@@ -11,7 +11,7 @@ from memorybus.codec import Encoder
 from memorybus.errors import EventTooLarge, InvalidEvent, SpoolCorrupt, SpoolError
 from memorybus.events import AnyEvent, Envelope, Scope, SessionRef
 from memorybus.flusher import Ask, Flusher, LogState
-from memorybus.ids import NewId, digest
+from memorybus.ids import NewId, checksum
 from memorybus.keys import partition_of
 from memorybus.settings import Settings
 from memorybus.spool import Spool
@@ -156,7 +156,7 @@ class Publisher:
                 f"{type(event).__name__} of {len(body)} bytes; `event_max_bytes` is "
                 f"{self._settings.event_max_bytes}. Publish less text per event, or raise the bound"
             )
-        return body, digest(payload)
+        return body, checksum(payload)
 
     def _append(
         self, partition: int, event_id: bytes, mark: bytes, body: bytes, durable: bool

@@ -9,12 +9,14 @@ import logging
 import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import quote
 
+import msgspec
 from filelock import FileLock, Timeout
 
 from memorybus.errors import SpoolCorrupt, SpoolError
 from memorybus.ids import NewId
-from memorybus.spool import Row, Spool, SpoolStats, connect
+from memorybus.spool import NOTE, Row, Spool, SpoolStats, connect
 
 _log = logging.getLogger("memorybus")
 
@@ -84,7 +86,7 @@ class SpoolFiles:
             fresh.append(partition, event_id, digest, body)
         aside = path.with_suffix(".corrupt")
         path.rename(aside)
-        for suffix in (".db-wal", ".db-shm", ".ballast"):
+        for suffix in (".db-wal", ".db-shm", ".ballast", NOTE):
             path.with_suffix(suffix).unlink(missing_ok=True)
         lock.release()
         _log.error(
@@ -93,7 +95,7 @@ class SpoolFiles:
         return fresh
 
 
-def inspect(path: Path, taken: Mapping[int, int]) -> tuple[SpoolStats, bytes | None]:
+def inspect(path: Path, taken: Mapping[int, int]) -> SpoolStats:
     """Count a spool's rows from outside, without owning it.
 
     Args:
@@ -101,10 +103,13 @@ def inspect(path: Path, taken: Mapping[int, int]) -> tuple[SpoolStats, bytes | N
         taken: the last sequence that Redis has, by partition; rows at or below are sent.
 
     Returns:
-        The counts (without `oldest_at`), and the body of the oldest unsent event.
+        What is unsent: read from the file, or, while its owner lives, from the owner's note, which
+        is at most some seconds old.
     """
+    if _is_owned(path):
+        return _note(path)
     try:
-        db = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=1)
+        db = sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro", uri=True, timeout=0)
         rows = db.execute("select seq, partition, length(body) from events order by seq")
         unsent = [(seq, size) for seq, partition, size in rows if seq > taken.get(partition, 0)]
         body = None
@@ -113,8 +118,23 @@ def inspect(path: Path, taken: Mapping[int, int]) -> tuple[SpoolStats, bytes | N
             body = (first.fetchone() or (None,))[0]
         db.close()
     except sqlite3.Error:
-        return SpoolStats(), None
-    return SpoolStats(len(unsent), sum(size for _, size in unsent)), body
+        return _note(path)
+    return SpoolStats(len(unsent), sum(size for _, size in unsent), body)
+
+
+def _is_owned(path: Path) -> bool:
+    lock = _locked(path)
+    if lock is None:
+        return True
+    lock.release()
+    return False
+
+
+def _note(path: Path) -> SpoolStats:
+    try:
+        return msgspec.msgpack.decode(path.with_suffix(NOTE).read_bytes(), type=SpoolStats)
+    except (OSError, msgspec.MsgspecError):
+        return SpoolStats()
 
 
 def _readable(path: Path) -> list[Row]:

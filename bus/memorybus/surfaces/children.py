@@ -1,0 +1,146 @@
+"""Child processes of the command line: workers and replays, told everything by the environment."""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NoReturn, TextIO, cast
+
+import msgspec
+
+from memorybus.settings import FIELDS, PREFIX, Settings
+from memorybus.surfaces import signals
+
+STOP_TIMEOUT = 10.0
+"""Seconds a child gets between SIGTERM and SIGKILL."""
+
+
+def environment(settings: Settings, base: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment in which `memorybus.settings.load` gives `settings` again.
+
+    ``MEMORYBUS_*`` of `base` are replaced, but for ``MEMORYBUS_CONFIG``: the provider tables
+    can only stand in that file.
+    """
+    kept = {n: v for n, v in base.items() if not n.startswith(PREFIX) or n == PREFIX + "CONFIG"}
+    told = {name: getattr(settings, name) for name in FIELDS if name != "provider"}
+    return kept | {PREFIX + name.upper(): _spelled(value) for name, value in told.items()}
+
+
+def _spelled(value: Any) -> str:
+    return ",".join(value) if isinstance(value, tuple) else str(value)
+
+
+def worker_command(providers: Sequence[str] = (), jobs: int | None = None) -> list[str]:
+    """Return the command line of a worker process."""
+    command = [sys.executable, "-m", "memorybus_workers", "worker"]
+    if providers:
+        command += ["--providers", ",".join(providers)]
+    return command + (["--jobs", str(jobs)] if jobs is not None else [])
+
+
+def replay_command(provider: str, into: str) -> list[str]:
+    """Return the command line of a replay that reports its progress as JSON lines."""
+    return [
+        sys.executable,
+        *("-m", "memorybus_workers", "replay"),
+        *("--provider", provider, "--into", into, "--json-lines"),
+    ]
+
+
+@contextmanager
+def running(
+    command: Sequence[str], settings: Settings, *, directory: Path | None = None
+) -> "Iterator[Child]":
+    """Run a child for as long as the block lasts; it is stopped on the way out, whatever happened.
+
+    The child leads a session of its own, so that a Ctrl-C reaches only us and we stop it in order.
+
+    Args:
+        command: what to run.
+        settings: what it is told.
+        directory: where it runs, hence which ``memorybus.toml`` it finds; ours if None.
+    """
+    child: Child | None = None
+    try:
+        with signals.deferred():
+            child = _started(command, settings, directory)
+        yield child
+    finally:
+        if child is not None:
+            with signals.deferred():
+                child.stop()
+
+
+def _started(command: Sequence[str], settings: Settings, directory: Path | None) -> "Child":
+    base = os.environ if directory is None else _bare(os.environ)
+    process = subprocess.Popen(  # noqa: S603  our own interpreter and module
+        command,
+        env=environment(settings, base),
+        cwd=directory,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+        text=True,
+    )
+    return Child(process)
+
+
+def become(command: Sequence[str], settings: Settings) -> NoReturn:
+    """Let a child take this process's place: same process id, same terminal."""
+    sys.stdout.flush()
+    os.execve(command[0], list(command), environment(settings, os.environ))  # noqa: S606
+
+
+def _bare(base: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in base.items() if not name.startswith(PREFIX)}
+
+
+class Child:
+    """A running child whose standard output is JSON lines."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        """Watch over `process`, which was started with a pipe and leads a session."""
+        self.process = process
+        self._stdout = cast("TextIO", process.stdout)
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        return self.process.pid
+
+    @property
+    def exit_code(self) -> int | None:
+        """How it ended, or None while it runs."""
+        return self.process.poll()
+
+    def speaks(self, timeout: float) -> bool:
+        """Wait up to `timeout` seconds for a line; true also at the end of its output."""
+        return bool(select.select([self._stdout], [], [], timeout)[0])
+
+    def report(self) -> dict[str, Any] | None:
+        """Wait for the next JSON line and return it; None when there will be no more."""
+        for line in self._stdout:
+            if line.startswith("{"):
+                return dict(msgspec.json.decode(line))
+        return None
+
+    def stop(self, timeout: float = STOP_TIMEOUT) -> int:
+        """End the child: SIGTERM, wait, SIGKILL. Return its exit code; safe to call twice.
+
+        What it started itself and left behind, because it was killed, goes with it.
+        """
+        if self.exit_code is None:
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            code = self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            code = self.process.wait()
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+        self._stdout.close()
+        return code

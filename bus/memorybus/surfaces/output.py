@@ -1,0 +1,72 @@
+"""Where a command's words go: results to stdout, progress and notes to stderr."""
+
+import sys
+from typing import Any, NoReturn
+
+import msgspec
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+from memorybus.surfaces.safe import json_text, visible
+
+PIPE_WIDTH = 160
+"""Columns of a table that goes into a pipe or a file, where there is no terminal to ask."""
+
+
+class QuietPipeConsole(Console):
+    """A console that tells a closed pipe as `BrokenPipeError`, for `main` to end quietly."""
+
+    def on_broken_pipe(self) -> NoReturn:
+        """Let the error through instead of ending the process here."""
+        raise BrokenPipeError
+
+
+class Output:
+    """The two streams of one command.
+
+    Args:
+        json: print results as JSON only, without progress bars.
+    """
+
+    def __init__(self, *, json: bool) -> None:
+        """Ask the streams whether they are terminals; NO_COLOR is honoured by rich."""
+        self.json = json
+        width = None if sys.stdout.isatty() else PIPE_WIDTH
+        self.out = QuietPipeConsole(highlight=False, markup=False, emoji=False, width=width)
+        self.err = QuietPipeConsole(stderr=True, highlight=False, markup=False, emoji=False)
+
+    @property
+    def is_live(self) -> bool:
+        """Whether a person watches the result being made."""
+        return self.out.is_terminal and not self.json
+
+    def result(self, value: Any) -> None:
+        """Print the command's one JSON result."""
+        sys.stdout.write(json_text(msgspec.to_builtins(value)) + "\n")
+        sys.stdout.flush()
+
+    def json_line(self, value: Any) -> None:
+        """Print one of many JSON results on a line of its own."""
+        sys.stdout.write(json_text(msgspec.to_builtins(value), indent=None) + "\n")
+        sys.stdout.flush()
+
+    def show(self, renderable: RenderableType) -> None:
+        """Print something for people, never broken into lines by us where it is text."""
+        self.out.print(renderable, soft_wrap=isinstance(renderable, str | Text))
+
+    def note(self, text: str, style: str = "dim") -> None:
+        """Tell people something beside the result."""
+        self.err.print(Text(visible(text), style=style), soft_wrap=True)
+
+    def progress(self, what: str) -> Progress:
+        """Return a progress bar on stderr; invisible where nobody looks."""
+        return Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn(what, markup=False),
+            console=self.err,
+            disable=self.json or not self.err.is_terminal,
+        )

@@ -1,0 +1,155 @@
+"""Events, lanes and checks as people read them; pure, and safe against hostile text."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from memorybus.events import (
+    AnyEvent,
+    ContextCompressing,
+    Delegated,
+    Envelope,
+    MemoryWritten,
+    SessionEnded,
+    SessionStarted,
+    SessionSwitched,
+    ToolCalled,
+    TurnCompleted,
+    TurnStarted,
+    UnknownEvent,
+)
+from memorybus.surfaces.safe import one_line, visible
+from memorybus.surfaces.transcripts.times import iso
+
+SUMMARY_WIDTH = 96
+_ARROWS = {"add": "+", "replace": "±", "remove": "−"}
+_COLOURS = {
+    "SessionStarted": "green",
+    "SessionSwitched": "magenta",
+    "MemoryWritten": "yellow",
+    "ContextCompressing": "blue",
+    "Delegated": "cyan",
+    "SessionEnded": "red",
+}
+
+
+def event_name(event: AnyEvent) -> str:
+    """Return the event's type tag; for one we do not know, the tag found on the wire."""
+    return event.name if isinstance(event, UnknownEvent) else type(event).__name__
+
+
+def summary(event: AnyEvent, width: int = SUMMARY_WIDTH) -> str:
+    """Return what happened in one safe line of at most `width` characters."""
+    return one_line(_told(event), width)
+
+
+def _told(event: AnyEvent) -> str:  # noqa: C901, PLR0911  one flat dispatch
+    match event:
+        case SessionStarted(title=title, parent=parent, reason=reason):
+            return " ".join(filter(None, (title or reason, parent and f"(from {parent})")))
+        case TurnStarted(message=message):
+            return message
+        case TurnCompleted():
+            return _turn(event)
+        case MemoryWritten():
+            return _write(event)
+        case SessionSwitched(new_id=new_id, parent=parent, reason=reason):
+            return f"{reason}: {parent} → {new_id}"
+        case ContextCompressing(messages=messages, compression_count=count):
+            return f"compression {count}, {len(messages)} messages leave the window"
+        case Delegated(task=task, result=result):
+            return f"{task} → {result}"
+        case SessionEnded(reason=reason):
+            return reason or "over"
+        case ToolCalled(provider=provider, tool=tool):
+            return f"{provider}: {tool}"
+        case UnknownEvent(wire_version=version):
+            return f"unknown to this release (version {version}), kept as it is"
+
+
+def _turn(event: TurnCompleted) -> str:
+    sides = ((event.user_name or "user", event.user), (event.assistant_name, event.assistant))
+    return " ⏎ ".join(f"{name or 'assistant'}: {text}" for name, text in sides if text)
+
+
+def _write(event: MemoryWritten) -> str:
+    old = f"“{event.old_text}” " if event.old_text else ""
+    return f"{event.store} {_ARROWS[event.action]} {old}{event.content}".rstrip()
+
+
+def event_line(envelope: Envelope) -> Text:
+    """Return an event as one line: time, type, session, what happened."""
+    name = event_name(envelope.event)
+    return Text.assemble(
+        (f"{iso(envelope.at) or '-':<24} ", "dim"),
+        (f"{one_line(name, 18):<18} ", _COLOURS.get(name, "")),
+        (f"{one_line(envelope.session.id, 28):<28} ", "dim"),
+        summary(envelope.event),
+    )
+
+
+def status_tables(status: Mapping[str, Any]) -> list[Table | Text]:
+    """Return the monitor's read model as lines and tables.
+
+    Args:
+        status: exactly what ``memorybus status --json`` prints.
+    """
+    return [_head(status), _providers(status["providers"]), _workers(status), _jobs(status)]
+
+
+def _head(status: Mapping[str, Any]) -> Text:
+    redis, spool = status["redis"], status["spool"]
+    oldest = f", oldest {spool['oldest_at']}" if spool["oldest_at"] else ""
+    return Text(
+        visible(
+            f"Redis {redis['version']} at {redis['url']} ({redis['durability']}), "
+            f"{status['partitions']} partitions\n"
+            f"Spool: {spool['events']} events, {spool['bytes']} bytes{oldest}"
+        )
+    )
+
+
+def _providers(providers: Sequence[Mapping[str, Any]]) -> Table:
+    table = grid(
+        "provider", "applied", "backlog", "oldest unapplied", "parked", "dead letters", "lanes"
+    )
+    for one in providers:
+        table.add_row(
+            Text(one_line(one["name"])),
+            str(one["applied"]),
+            Text(str(one["backlog"]), style="yellow" if one["backlog"] else ""),
+            str(one["oldest_unapplied_at"] or "-"),
+            Text(str(one["parked_keys"]), style="red" if one["parked_keys"] else ""),
+            Text(str(one["dead_letters"]), style="red" if one["dead_letters"] else ""),
+            f"{one['lanes_owned']}/{one['lanes']}",
+        )
+    return table
+
+
+def _workers(status: Mapping[str, Any]) -> Table | Text:
+    if not status["workers"]:
+        return Text("No worker is alive; start one: memorybus up", style="yellow")
+    table = grid("worker", "host", "pid", "lanes", "heartbeat")
+    for one in status["workers"]:
+        cells = (one["id"], one["host"], one["pid"], one["lanes"], one["heartbeat_at"])
+        table.add_row(*(Text(one_line(str(cell))) for cell in cells))
+    return table
+
+
+def _jobs(status: Mapping[str, Any]) -> Table:
+    table = grid("queue", "queued", "started", "failed")
+    for one in status["jobs"]:
+        table.add_row(
+            Text(one_line(one["queue"])), *(str(one[k]) for k in ("queued", "started", "failed"))
+        )
+    return table
+
+
+def grid(*columns: str) -> Table:
+    """Return an empty table in the house style: no frame, nothing cut."""
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table

@@ -1,0 +1,45 @@
+"""Ctrl-C and SIGTERM: both unwind the stack, and neither interrupts a start or a stop half-way."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import NoReturn
+
+STOPPING = (signal.SIGINT, signal.SIGTERM)
+INTERRUPTED = 128 + signal.SIGINT
+TERMINATED = 128 + signal.SIGTERM
+
+
+def unwind_on_stop() -> None:
+    """Make SIGINT and SIGTERM leave through every ``finally``.
+
+    SIGINT too, because a shell script starts its background jobs with it ignored.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, _leave)
+
+
+def _leave(number: int, frame: FrameType | None) -> NoReturn:
+    raise SystemExit(TERMINATED)
+
+
+@contextmanager
+def deferred() -> Iterator[None]:
+    """Hold SIGINT and SIGTERM back until the block is done, then deliver the first of them.
+
+    Unlike a blocked signal mask, this is not inherited by processes started inside.
+    """
+    pending: list[int] = []
+
+    def remember(number: int, frame: FrameType | None) -> None:
+        pending.append(number)
+
+    previous = {number: signal.signal(number, remember) for number in STOPPING}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+        if pending:
+            signal.raise_signal(pending[0])

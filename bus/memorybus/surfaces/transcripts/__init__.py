@@ -1,0 +1,10 @@
+"""Recorded conversations, parsed: OpenAI-style message JSONL and LoCoMo JSON.
+
+A parser either returns the whole file or raises `TranscriptError` with the file, the line and what
+is wrong: nothing of a malformed file is published.
+"""
+
+from memorybus.surfaces.transcripts.model import Conversation, Transcript, TranscriptError, Turn
+from memorybus.surfaces.transcripts.reading import parse, read
+
+__all__ = ["Conversation", "Transcript", "TranscriptError", "Turn", "parse", "read"]

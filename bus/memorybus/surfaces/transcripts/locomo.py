@@ -1,0 +1,160 @@
+"""LoCoMo JSON: long conversations of two people over many sessions.
+
+``speaker_a`` is taken as the user and ``speaker_b`` as the assistant; ``session_N`` becomes the
+session ``<sample>:session_N``, each continuing the one before, at the time of
+``session_N_date_time`` (UTC). Source of the format: https://github.com/snap-research/locomo
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from memorybus.surfaces.transcripts.model import Conversation, Transcript, TranscriptError, Turn
+from memorybus.surfaces.transcripts.times import spoken_time
+
+_SESSION = re.compile(r"session_(\d{1,6})")
+
+
+class _Speakers(NamedTuple):
+    user: str
+    assistant: str
+
+
+class _Utterance(NamedTuple):
+    by_user: bool
+    text: str
+    raw: Mapping[str, Any]
+
+
+def looks_like(value: Any) -> bool:
+    """Say whether a JSON value is one LoCoMo sample, bare or under ``conversation``."""
+    return isinstance(value, dict) and "speaker_a" in _body(value)
+
+
+def transcript(sample: Mapping[str, Any], where: str, stem: str) -> Transcript:
+    """Parse one sample.
+
+    Args:
+        sample: the JSON object.
+        where: the file, for errors.
+        stem: names the sessions if the sample has no ``sample_id``.
+
+    Raises:
+        TranscriptError: a session that cannot be read, with its name.
+    """
+    body = _body(sample)
+    speakers = _speakers(body, where)
+    name = str(sample.get("sample_id") or stem)
+    conversations: list[Conversation] = []
+    skipped = 0
+    for key in _sessions(body):
+        place = f"{where}: {key}"
+        said, silent = _utterances(body[key], speakers, place)
+        skipped += silent
+        if said:
+            after = conversations[-1].session if conversations else ""
+            at = _time(body, key, place)
+            turns = tuple(_turn(pair, speakers, at) for pair in _paired(said))
+            conversations.append(
+                Conversation(
+                    session=f"{name}:{key}",
+                    turns=turns,
+                    after=after,
+                    user=speakers.user,
+                    at=at,
+                    title=f"{speakers.user} and {speakers.assistant}",
+                )
+            )
+    return Transcript(conversations=tuple(conversations), skipped=skipped)
+
+
+def _body(sample: Mapping[str, Any]) -> Mapping[str, Any]:
+    inner = sample.get("conversation")
+    return inner if isinstance(inner, dict) else sample
+
+
+def _speakers(body: Mapping[str, Any], where: str) -> _Speakers:
+    names = (body.get("speaker_a"), body.get("speaker_b"))
+    if not all(isinstance(name, str) and name for name in names) or names[0] == names[1]:
+        raise TranscriptError(f"{where}: 'speaker_a' and 'speaker_b' must be two different names")
+    return _Speakers(str(names[0]), str(names[1]))
+
+
+def _sessions(body: Mapping[str, Any]) -> list[str]:
+    found = (_SESSION.fullmatch(key) for key in body)
+    numbered = sorted((int(match[1]), match[0]) for match in found if match)
+    return [key for _, key in numbered]
+
+
+def _time(body: Mapping[str, Any], key: str, place: str) -> int | None:
+    text = body.get(f"{key}_date_time")
+    if text is None:
+        return None
+    try:
+        return spoken_time(str(text))
+    except ValueError as error:
+        raise TranscriptError(f"{place}_date_time: {error}") from error
+
+
+def _utterances(session: Any, speakers: _Speakers, place: str) -> tuple[Sequence[_Utterance], int]:
+    if not isinstance(session, list):
+        raise TranscriptError(f"{place}: expected a list of utterances")
+    every = [_utterance(raw, speakers, f"{place}[{i}]") for i, raw in enumerate(session)]
+    said = [one for one in every if one.text]
+    return said, len(every) - len(said)
+
+
+def _utterance(raw: Any, speakers: _Speakers, place: str) -> _Utterance:
+    if not isinstance(raw, dict) or not isinstance(raw.get("text", ""), str):
+        raise TranscriptError(f"{place}: expected an object with 'speaker' and 'text'")
+    if raw.get("speaker") not in speakers:
+        raise TranscriptError(
+            f"{place}: speaker {raw.get('speaker')!r} is neither {speakers.user!r} "
+            f"nor {speakers.assistant!r}"
+        )
+    return _Utterance(raw["speaker"] == speakers.user, _with_photo(raw), raw)
+
+
+def _with_photo(raw: Mapping[str, Any]) -> str:
+    text, caption = raw.get("text", ""), raw.get("blip_caption")
+    return f"{text} [photo: {caption}]" if isinstance(caption, str) and caption else str(text)
+
+
+class _Pair(NamedTuple):
+    user: _Utterance | None
+    assistant: _Utterance | None
+
+
+def _paired(said: Sequence[_Utterance]) -> Iterator[_Pair]:
+    """Pair each user utterance with the answer right after it; the rest stand alone.
+
+    So each side of a turn is one utterance, also where somebody speaks twice in a row.
+    """
+    asked: _Utterance | None = None
+    for one in said:
+        if not one.by_user:
+            yield _Pair(asked, one)
+            asked = None
+            continue
+        if asked is not None:
+            yield _Pair(asked, None)
+        asked = one
+    if asked is not None:
+        yield _Pair(asked, None)
+
+
+def _turn(pair: _Pair, speakers: _Speakers, at: int | None) -> Turn:
+    return Turn(
+        user=pair.user.text if pair.user else "",
+        assistant=pair.assistant.text if pair.assistant else "",
+        messages=tuple(_message(one) for one in pair if one),
+        user_name=speakers.user,
+        assistant_name=speakers.assistant,
+        at=at,
+    )
+
+
+def _message(said: _Utterance) -> dict[str, Any]:
+    rest = {key: value for key, value in said.raw.items() if key not in ("speaker", "text")}
+    role = "user" if said.by_user else "assistant"
+    return rest | {"role": role, "name": said.raw["speaker"], "content": said.text}

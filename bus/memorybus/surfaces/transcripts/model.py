@@ -1,0 +1,68 @@
+"""What every transcript format is parsed into."""
+
+import msgspec
+
+from memorybus.errors import MemoryBusError
+from memorybus.events import Message
+
+
+class TranscriptError(MemoryBusError):
+    """A file is not a conversation we can read; the message begins with ``file:line``."""
+
+
+class Turn(msgspec.Struct, frozen=True, kw_only=True):
+    """One exchange. Either side may be empty, not both.
+
+    Attributes:
+        user: what the person said, verbatim.
+        assistant: what the agent said, verbatim.
+        messages: the turn's messages with every field they came with; empty where the two sides
+            tell all of it.
+        user_name: the person's name, if the file tells it.
+        assistant_name: the agent's name, if the file tells it.
+        at: when it was said, milliseconds; None if the file does not tell.
+    """
+
+    user: str = ""
+    assistant: str = ""
+    messages: tuple[Message, ...] = ()
+    user_name: str = ""
+    assistant_name: str = ""
+    at: int | None = None
+
+
+class Conversation(msgspec.Struct, frozen=True, kw_only=True):
+    """The turns of one session.
+
+    Attributes:
+        session: the session's id.
+        turns: in the order of the file; the index is the turn's ordinal.
+        after: the session that this one continues, empty for the first of a lineage.
+        user: whose conversation it is, empty if the file does not tell.
+        at: when the session began, milliseconds; None if the file does not tell.
+        title: a name for people.
+    """
+
+    session: str
+    turns: tuple[Turn, ...]
+    after: str = ""
+    user: str = ""
+    at: int | None = None
+    title: str = ""
+
+
+class Transcript(msgspec.Struct, frozen=True, kw_only=True):
+    """A parsed file.
+
+    Attributes:
+        conversations: in the order of the file; one that continues another stands after it.
+        skipped: how many messages were left out because nothing was said in them.
+    """
+
+    conversations: tuple[Conversation, ...]
+    skipped: int = 0
+
+    @property
+    def turns(self) -> int:
+        """How many turns the file holds."""
+        return sum(len(conversation.turns) for conversation in self.conversations)

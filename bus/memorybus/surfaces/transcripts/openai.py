@@ -1,0 +1,187 @@
+"""OpenAI-style messages: one per line, or a list of them under ``messages``.
+
+A turn is a user message and everything up to the next one: the assistant's texts (joined by an
+empty line where a tool call stood between them) and its tool calls. A line may name its session;
+lines without one belong to the file's own.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from memorybus.events import Message
+from memorybus.surfaces.transcripts.model import Conversation, Transcript, TranscriptError, Turn
+from memorybus.surfaces.transcripts.times import stamp
+
+SESSION_FIELDS = ("session_id", "session", "conversation_id")
+TIME_FIELDS = ("timestamp", "created_at", "at", "ts")
+SPOKEN_ROLES = ("user", "assistant")
+ROLES = ("system", "developer", "user", "assistant", "tool", "function")
+
+
+class Line(NamedTuple):
+    """One parsed JSON value, where it stood (``file:line``) and its number in the file, from 1."""
+
+    where: str
+    number: int
+    value: Any
+
+
+class _Said(NamedTuple):
+    where: str
+    role: str
+    text: str
+    message: Message
+
+
+def transcript(lines: Iterable[Line], stem: str) -> Transcript:
+    """Group messages into conversations and turns.
+
+    Args:
+        lines: the file's JSON values in order.
+        stem: the session's id where a line names none.
+
+    Raises:
+        TranscriptError: a line that is not a message, with its place.
+    """
+    sessions: dict[str, list[_Said]] = {}
+    skipped = 0
+    for session, line in _messages(lines, stem):
+        said = _said(line)
+        if _is_silent(said):
+            skipped += 1
+        else:
+            sessions.setdefault(session, []).append(said)
+    conversations = (_conversation(session, said) for session, said in sessions.items())
+    return Transcript(conversations=tuple(c for c in conversations if c.turns), skipped=skipped)
+
+
+def _messages(lines: Iterable[Line], stem: str) -> Iterator[tuple[str, Line]]:
+    for line in lines:
+        _check_object(line.where, line.value)
+        if "messages" in line.value:
+            yield from _nested(line, stem)
+        else:
+            yield _session_of(line.where, line.value) or stem, line
+
+
+def _nested(line: Line, stem: str) -> Iterator[tuple[str, Line]]:
+    messages = line.value["messages"]
+    if not isinstance(messages, list):
+        raise TranscriptError(f"{line.where}: 'messages' must be a list, not {_kind(messages)}")
+    session = _session_of(line.where, line.value) or f"{stem}:{line.number}"
+    for index, message in enumerate(messages):
+        where = f"{line.where}: messages[{index}]"
+        _check_object(where, message)
+        yield _session_of(where, message) or session, Line(where, line.number, message)
+
+
+def _check_object(where: str, value: Any) -> None:
+    if not isinstance(value, dict):
+        raise TranscriptError(f"{where}: expected a message object, not {_kind(value)}")
+
+
+def _session_of(where: str, value: dict[str, Any]) -> str:
+    for name in SESSION_FIELDS:
+        session = value.get(name)
+        if isinstance(session, str | int) and not isinstance(session, bool) and session != "":
+            return str(session)
+        if session not in (None, ""):
+            raise TranscriptError(f"{where}: {name!r} must be a text, not {_kind(session)}")
+    return ""
+
+
+def _said(line: Line) -> _Said:
+    role = line.value.get("role")
+    if role not in ROLES:
+        known = ", ".join(ROLES)
+        raise TranscriptError(f"{line.where}: 'role' must be one of {known}, not {role!r}")
+    return _Said(line.where, role, _text(line.where, line.value.get("content")), line.value)
+
+
+def _text(where: str, content: Any) -> str:
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "\n".join(filter(None, (_part(where, part) for part in content)))
+    raise TranscriptError(f"{where}: 'content' must be a text or a list, not {_kind(content)}")
+
+
+def _part(where: str, part: Any) -> str:
+    """Return a part's text; pictures and the like have none and stay in the message."""
+    text = part.get("text", "") if isinstance(part, dict) else part
+    if not isinstance(text, str):
+        raise TranscriptError(f"{where}: a part's 'text' must be a text, not {_kind(text)}")
+    return text
+
+
+def _is_silent(said: _Said) -> bool:
+    carries = said.message.get("tool_calls") or isinstance(said.message.get("content"), list)
+    return said.role in SPOKEN_ROLES and not said.text and not carries
+
+
+def _conversation(session: str, said: Sequence[_Said]) -> Conversation:
+    turns = tuple(_turn(group) for group in _grouped(said))
+    at = next((turn.at for turn in turns if turn.at is not None), None)
+    return Conversation(session=session, turns=turns, at=at)
+
+
+def _grouped(said: Sequence[_Said]) -> Iterator[list[_Said]]:
+    """Part the messages before each user message; what stands before the first goes with it."""
+    group: list[_Said] = []
+    for one in said:
+        if one.role == "user" and any(other.role in SPOKEN_ROLES for other in group):
+            yield group
+            group = []
+        group.append(one)
+    if any(one.role in SPOKEN_ROLES for one in group):
+        yield group
+
+
+def _turn(group: Sequence[_Said]) -> Turn:
+    return Turn(
+        user=_voice(group, "user"),
+        assistant=_voice(group, "assistant"),
+        messages=() if _is_plain(group) else tuple(one.message for one in group),
+        user_name=_name(group, "user"),
+        assistant_name=_name(group, "assistant"),
+        at=_time(group),
+    )
+
+
+def _is_plain(group: Sequence[_Said]) -> bool:
+    """Say whether the two sides of the turn tell all of it, so that messages would only repeat."""
+    roles = [one.role for one in group]
+    return roles in (["user"], ["assistant"], ["user", "assistant"]) and all(
+        one.message == {"role": one.role, "content": one.text} for one in group
+    )
+
+
+def _voice(group: Sequence[_Said], role: str) -> str:
+    return "\n\n".join(one.text for one in group if one.role == role and one.text)
+
+
+def _name(group: Sequence[_Said], role: str) -> str:
+    names = (one.message.get("name") for one in group if one.role == role)
+    return next((name for name in names if isinstance(name, str)), "")
+
+
+def _time(group: Sequence[_Said]) -> int | None:
+    for one in group:
+        for name in TIME_FIELDS:
+            if one.message.get(name) is not None:
+                return _stamp(f"{one.where}: {name!r}", one.message[name])
+    return None
+
+
+def _stamp(where: str, value: Any) -> int:
+    try:
+        return stamp(value)
+    except (ValueError, OverflowError) as error:
+        raise TranscriptError(f"{where}: {error}") from error
+
+
+def _kind(value: Any) -> str:
+    names = {dict: "an object", list: "a list", str: "a text", bool: "a truth value"}
+    return "null" if value is None else names.get(type(value), "a number")

@@ -1,0 +1,78 @@
+"""Times as transcripts write them, turned into milliseconds since the Unix epoch."""
+
+import math
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+_SPOKEN = re.compile(
+    r"\s*(\d{1,2}):(\d{2})\s*([ap])\.?m\.?\s+on\s+(\d{1,2})\s+([a-z]+),?\s+(\d{4})\s*",
+    re.IGNORECASE,
+)
+_MONTHS = {
+    name: number
+    for number, name in enumerate(
+        ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"), 1
+    )
+}
+_SECONDS_END = 100_000_000_000
+"""Numbers below are seconds (until the year 5138), numbers from here on milliseconds."""
+
+_LATEST_MS = 253_402_300_799_999
+
+
+def spoken_time(text: str) -> int:
+    """Read a LoCoMo session time such as ``1:56 pm on 8 May, 2023``, taken as UTC.
+
+    Raises:
+        ValueError: it is not such a time.
+    """
+    found = _SPOKEN.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{text!r} is not a time like '1:56 pm on 8 May, 2023'")
+    hour, minute, half, day, month, year = found.groups()
+    if month[:3].lower() not in _MONTHS or not 1 <= int(hour) <= 12:
+        raise ValueError(f"{text!r} is not a time like '1:56 pm on 8 May, 2023'")
+    clock_hour = int(hour) % 12 + (12 if half.lower() == "p" else 0)
+    moment = datetime(
+        int(year), _MONTHS[month[:3].lower()], int(day), clock_hour, int(minute), tzinfo=UTC
+    )
+    return round(moment.timestamp() * 1000)
+
+
+def stamp(value: Any) -> int:
+    """Read a time stamp: seconds or milliseconds as a number, or ISO 8601 (UTC if no zone).
+
+    Raises:
+        ValueError: it is neither.
+    """
+    if isinstance(value, str):
+        return _iso(value)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not math.isfinite(value):
+        raise ValueError(f"{value!r} is not a time")
+    found = round(value * 1000) if abs(value) < _SECONDS_END else round(value)
+    return _in_range(found, value)
+
+
+def _iso(value: str) -> int:
+    moment = datetime.fromisoformat(value)
+    zoned = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return _in_range(round(zoned.timestamp() * 1000), value)
+
+
+def _in_range(found: int, value: Any) -> int:
+    if not 0 <= found <= _LATEST_MS:
+        raise ValueError(f"{value!r} is not a time between 1970 and 9999")
+    return found
+
+
+def iso(at: int | None) -> str | None:
+    """Return a time as people and ``--json`` read it: ISO 8601 in UTC.
+
+    None if it is unknown (None or 0), or no time that a calendar knows.
+    """
+    if not at or not 0 < at <= _LATEST_MS:
+        return None
+    moment = datetime.fromtimestamp(at / 1000, tz=UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,70 @@
+"""Sessions as an indented tree: which came from which, and why."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from rich.text import Text
+
+from memorybus.lineage import Lineage, Node
+from memorybus.surfaces.safe import one_line
+from memorybus.surfaces.transcripts.times import iso
+
+Row = tuple[int, Node]
+"""A session and its depth in the tree."""
+
+
+def rows(lineage: Lineage, session: str | None = None) -> list[Row]:
+    """Return every session before those that came from it.
+
+    Args:
+        lineage: the graph.
+        session: only the tree in which this one stands; empty if nobody knows it.
+    """
+    if session is None:
+        return list(lineage.walk())
+    trees = (tree for tree in _trees(lineage) if any(node.id == session for _, node in tree))
+    return next(trees, [])
+
+
+def _trees(lineage: Lineage) -> Iterator[list[Row]]:
+    tree: list[Row] = []
+    for depth, node in lineage.walk():
+        if depth == 0 and tree:
+            yield tree
+            tree = []
+        tree.append((depth, node))
+    if tree:
+        yield tree
+
+
+def as_json(row: Row) -> dict[str, Any]:
+    """Return a session as ``--json`` shows it; times are ISO 8601 in UTC, null if unknown."""
+    depth, node = row
+    return {
+        "session": node.id,
+        "depth": depth,
+        "parent": node.parent or None,
+        "root": node.root,
+        "reason": node.origin.reason or None,
+        "title": node.titled[2],
+        "turns": node.turns,
+        "epoch": node.epoch,
+        "started_at": iso(node.started_at),
+        "last_at": iso(node.last_at),
+        "ended": node.ended,
+        "links": sorted(node.links),
+    }
+
+
+def drawn(row: Row) -> Text:
+    """Return a session as a line, indented under the one it came from."""
+    depth, node = row
+    began = (iso(node.started_at) or "-")[:16].replace("T", " ")
+    return Text.assemble(
+        (f"{'   ' * (depth - 1)}└─ " if depth else "", "dim"),
+        (one_line(node.id), "bold"),
+        (f"  {one_line(node.origin.reason)}" if node.origin.reason else "", "magenta"),
+        f"  {one_line(node.titled[2], 48)}" if node.titled[2] else "",
+        (f"  after {one_line(', '.join(sorted(node.links)))}" if node.links else "", "dim"),
+        (f"  {node.turns} turns, {began}{', ended' if node.ended else ''}", "dim"),
+    )

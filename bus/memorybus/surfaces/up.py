@@ -1,0 +1,207 @@
+"""``memorybus up``: the embedded Redis and a worker as one process tree that stops whole."""
+
+import socket
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+from filelock import FileLock, Timeout
+
+from memorybus.clock import SYSTEM, Clock
+from memorybus.embedded import EmbeddedRedis, Started
+from memorybus.errors import MemoryBusError
+from memorybus.links import redacted
+from memorybus.settings import Settings
+from memorybus.surfaces import children, signals
+
+FIRST_DELAY = 0.5
+LONGEST_DELAY = 30.0
+HEALTHY = 60.0
+"""A worker that ran so many seconds starts over with the first delay after its next death."""
+
+LOOK_EVERY = 1.0
+
+
+class AlreadyUp(MemoryBusError):
+    """Another ``memorybus up`` serves this data directory."""
+
+
+class Ready(msgspec.Struct, frozen=True):
+    """Everything runs.
+
+    Attributes:
+        ready: always true; marks the line in ``--json``.
+        redis: the URL, without a password.
+        embedded: whether the server is ours; false if a `url` is configured.
+        adopted: whether the embedded server ran before us and will outlive us.
+        server_pid: the embedded server's process, None if there is none.
+        worker: the worker's id.
+        worker_pid: the worker's process.
+    """
+
+    ready: bool
+    redis: str
+    embedded: bool
+    adopted: bool
+    server_pid: int | None
+    worker: str
+    worker_pid: int
+
+
+class WorkerDied(msgspec.Struct, frozen=True):
+    """A worker ended by itself; another is started after `delay` seconds."""
+
+    exit_code: int
+    delay: float
+
+
+class ServerRestarted(msgspec.Struct, frozen=True):
+    """The embedded server had gone and was started again; its log is on disk."""
+
+    pid: int
+
+
+News = Ready | WorkerDied | ServerRestarted
+Tell = Callable[[News], None]
+
+
+def next_delay(ran_for: float, previous: float) -> float:
+    """Return the seconds to wait before a dead worker is started again.
+
+    Args:
+        ran_for: how many seconds it lived.
+        previous: the delay before its start, 0 for the first.
+    """
+    if ran_for >= HEALTHY or previous == 0:
+        return FIRST_DELAY
+    return min(previous * 2, LONGEST_DELAY)
+
+
+def run(settings: Settings, command: Sequence[str], tell: Tell, clock: Clock = SYSTEM) -> None:
+    """Serve until a signal unwinds the stack; everything started here is stopped on the way out.
+
+    Args:
+        settings: with a `url`, no server is started.
+        command: the worker's command line.
+        tell: is told what happens.
+        clock: time, injected.
+
+    Raises:
+        AlreadyUp: another one serves this data directory.
+        EmbeddedError: the server cannot be started.
+    """
+    with only_one(settings.data_dir), _server(settings) as server:
+        delay = 0.0
+        while True:
+            _revived(server, tell)
+            born = clock.monotonic()
+            code = _worker_life(settings, command, server, tell)
+            delay = next_delay(clock.monotonic() - born, delay)
+            tell(WorkerDied(code, delay))
+            clock.sleep(delay)
+
+
+@contextmanager
+def only_one(data_dir: Path) -> Iterator[None]:
+    """Hold the data directory's ``up`` lock; the kernel drops it with the process.
+
+    Raises:
+        AlreadyUp: somebody holds it.
+    """
+    data_dir.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(data_dir / "up.lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout as error:
+        raise AlreadyUp(
+            f"another `memorybus up` serves {data_dir} already; stop it first, add workers to it "
+            f"with `memorybus worker`, or choose another --data-dir"
+        ) from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+class _Server:
+    """The embedded server, kept alive; nothing at all where a URL is configured."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.embedded = None if settings.url else EmbeddedRedis(settings)
+        self.started: Started | None = None
+
+    def start(self) -> None:
+        if self.embedded is not None:
+            with signals.deferred():
+                self.started = self.embedded.start()
+
+    def stop(self) -> None:
+        if self.embedded is not None:
+            with signals.deferred():
+                self.embedded.stop()
+
+    def revive(self) -> bool:
+        """Start the server again if it has gone; say whether that was needed."""
+        if self.embedded is None or listens(self.embedded.socket):
+            return False
+        self.stop()
+        self.start()
+        return True
+
+
+def listens(path: Path) -> bool:
+    """Say whether a process listens on a unix socket; a busy one still does."""
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(LOOK_EVERY)
+        try:
+            client.connect(str(path))
+        except (FileNotFoundError, ConnectionRefusedError):
+            return False
+        except OSError:
+            return True
+        return True
+
+
+@contextmanager
+def _server(settings: Settings) -> Iterator[_Server]:
+    server = _Server(settings)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+
+
+def _worker_life(settings: Settings, command: Sequence[str], server: _Server, tell: Tell) -> int:
+    """Run one worker to its end and return its exit code, keeping the server alive meanwhile."""
+    with children.running(command, settings) as worker:
+        while not worker.speaks(LOOK_EVERY):
+            _revived(server, tell)
+        report = worker.report()
+        if report is not None:
+            tell(_ready(settings, server, str(report.get("worker", "")), worker.pid))
+        while True:
+            try:
+                return worker.process.wait(LOOK_EVERY)
+            except subprocess.TimeoutExpired:
+                _revived(server, tell)
+
+
+def _revived(server: _Server, tell: Tell) -> None:
+    if server.revive() and server.started is not None:
+        tell(ServerRestarted(server.started.pid))
+
+
+def _ready(settings: Settings, server: _Server, worker: str, pid: int) -> Ready:
+    started = server.started
+    return Ready(
+        ready=True,
+        redis=redacted(settings.redis_url),
+        embedded=started is not None,
+        adopted=started is not None and started.adopted,
+        server_pid=started.pid if started else None,
+        worker=worker,
+        worker_pid=pid,
+    )
