@@ -17,7 +17,8 @@ What counts:
   oldest opening tag is taken as never closed. A mention then costs delay, never text; a block cut
   off costs at most that many characters of what follows, never the rest of the answer.
 - Removing never joins two pieces into a tag: an unfinished tag that is interrupted by a real one
-  (``<memory-<memory-context>``) loses its bracket to the fence's escape.
+  (``<memory-<memory-context>``) gets a backslash behind its bracket. The bracket stays, because
+  it is what parts the text before it from the text behind.
 
 This undoes our own fence. It is not the defence against hostile text: that is `fence.escape`.
 """
@@ -25,7 +26,7 @@ This undoes our own fence. It is not the defence against hostile text: that is `
 import re
 from collections import deque
 
-from memorybus.fence import MAX_BLOCK, TAG, escape
+from memorybus.fence import MAX_BLOCK, TAG
 
 MAX_TAG = 256
 """Characters between the brackets of a tag at most."""
@@ -138,7 +139,7 @@ class StreamScrubber:
 def _tail_start(data: str, done: int) -> int:
     """Return where the end of `data` begins that may still turn out to be a part of a tag.
 
-    With an unfinished tag right before it, because that loses its bracket if a tag follows.
+    With an unfinished tag right before it, because that is changed if a tag follows.
     """
     last = data.rfind("<", done)
     if last < 0 or not _is_unfinished(data, last, len(data)):
@@ -157,4 +158,4 @@ def _unjoined(text: str) -> str:
     last = text.rfind("<")
     if last < 0 or not _is_unfinished(text, last, len(text)):
         return text
-    return text[:last] + escape("<") + text[last + 1 :]
+    return f"{text[:last]}<\\{text[last + 1 :]}"

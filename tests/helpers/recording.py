@@ -1,0 +1,269 @@
+"""Providers for tests: they record what they are told, and misbehave when a text says so.
+
+Named as ``helpers.recording:Keyed`` and the like. A turn whose text begins with a word of
+`MISDEEDS` makes its hook fail; ``!name=/path`` does so only while that file exists.
+"""
+
+import hashlib
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from memorybus.errors import Permanent, Transient, Unavailable
+from memorybus.events import MemoryWritten, TurnCompleted
+from memorybus_providers import ledger
+from memorybus_providers.base import (
+    Capabilities,
+    Fence,
+    HookContext,
+    MemoryProvider,
+    Progress,
+    RecallContext,
+    Recollection,
+    TransactionalProvider,
+)
+
+_SCHEMA = """
+create table if not exists effects(
+    id integer primary key, event_id text, key_ text, agent text, user text, session text,
+    n integer, epoch integer, text text);
+create table if not exists calls(id integer primary key, pid integer, what text);
+"""
+
+
+class Effect(msgspec.Struct, frozen=True):
+    """One recorded effect."""
+
+    event_id: str
+    session: str
+    n: int
+    text: str
+
+
+def _hang(path: str) -> None:
+    for _ in iter(lambda: not path or Path(path).exists(), False):
+        threading.Event().wait(0.01)
+
+
+def _fail(error: type[Exception], path: str) -> None:
+    if not path or Path(path).exists():
+        raise error(f"told to raise {error.__name__}")
+
+
+MISDEEDS = {
+    "!permanent": lambda path: _fail(Permanent, path),
+    "!value": lambda path: _fail(ValueError, path),
+    "!transient": lambda path: _fail(Transient, path),
+    "!unavailable": lambda path: _fail(Unavailable, path),
+    "!hang": _hang,
+}
+
+
+def misbehave(text: str) -> None:
+    """Do what the first word of a text says, if it is a misdeed."""
+    name, _, path = text.partition(" ")[0].partition("=")
+    if name in MISDEEDS:
+        MISDEEDS[name](path)
+
+
+def once(text: str) -> bool:
+    """Say whether ``!stored=/path`` is asked for the first time: its file exists, and goes."""
+    name, _, path = text.partition(" ")[0].partition("=")
+    if name != "!stored" or not Path(path).exists():
+        return False
+    Path(path).unlink()
+    return True
+
+
+class Recording(MemoryProvider):
+    """Records every effect in a SQLite file of its home, each at once (``blind``)."""
+
+    kind = "recording"
+    capabilities = Capabilities(handles=frozenset({TurnCompleted, MemoryWritten}))
+
+    def open(self) -> None:
+        """Open the file."""
+        self.config.home.mkdir(parents=True, exist_ok=True)
+        self.db = sqlite3.connect(
+            self.config.home / "effects.db",
+            isolation_level=None,
+            check_same_thread=False,
+            timeout=float(self.config.options.get("busy", 5)),
+        )
+        self.db.execute("pragma journal_mode = wal")
+        self.db.execute("pragma synchronous = off")
+        self.db.executescript(_SCHEMA)
+
+    def shutdown(self) -> None:
+        """Close the file."""
+        if hasattr(self, "db"):
+            self.db.close()
+
+    def sync_turn(self, event: TurnCompleted, ctx: HookContext) -> None:
+        """Record a turn."""
+        self._remember(event.user, ctx)
+
+    def on_memory_write(self, event: MemoryWritten, ctx: HookContext) -> None:
+        """Record a write."""
+        self._remember(event.content, ctx)
+
+    def _remember(self, text: str, ctx: HookContext) -> None:
+        self._note(text)
+        misbehave(text)
+        self._keep(text, ctx)
+        self.config.crash("recording.after_effect")
+        if once(text):
+            raise Transient("the answer was lost after the backend had stored the event")
+
+    def _note(self, what: str) -> None:
+        self.db.execute("insert into calls(pid, what) values (?, ?)", (os.getpid(), what))
+
+    def _keep(self, text: str, ctx: HookContext) -> None:
+        self.db.execute(
+            "insert into effects(event_id, key_, agent, user, session, n, epoch, text) "
+            "values (?, ?, ?, ?, ?, ?, 0, ?)",
+            (
+                ctx.event_id,
+                ctx.session.root,
+                ctx.scope.agent,
+                ctx.scope.user,
+                ctx.session.id,
+                ctx.position.n,
+                text,
+            ),
+        )
+
+    def prefetch(self, query: str, ctx: RecallContext) -> Sequence[Recollection]:
+        """Return the texts of the scope that share a word with the query, newest first."""
+        misbehave(query)
+        words = {word.lower() for word in query.split()}
+        rows = self.db.execute(
+            "select text, session from effects where (agent = ? or ? is null) "
+            "and (user = ? or ? is null) order by id desc",
+            (ctx.scope.agent, ctx.scope.agent, ctx.scope.user, ctx.scope.user),
+        )
+        return [
+            Recollection(text, session=session)
+            for text, session in rows
+            if words & set(text.lower().split())
+        ]
+
+
+Blind = Recording
+
+
+class Keyed(Recording):
+    """The backend takes our event id as its key."""
+
+    delivery = "keyed"
+
+    def _keep(self, text: str, ctx: HookContext) -> None:
+        if not _holds(self.db, ctx.event_id):
+            super()._keep(text, ctx)
+
+
+class Lookup(Recording):
+    """The backend can be asked for an event id; it takes the same one twice."""
+
+    delivery = "lookup"
+
+    def knows(self, event_id: str, ctx: HookContext) -> bool:
+        """Ask; ``knows`` of the options names a misdeed."""
+        self._note("knows")
+        misbehave(str(self.config.options.get("knows", "")))
+        return _holds(self.db, event_id)
+
+
+class Transactional(Recording, TransactionalProvider):
+    """Effects, ledger and checkpoint in one SQLite transaction.
+
+    Options name misdeeds for the places in which no event is at hand: ``begin``, ``commit``.
+    """
+
+    delivery = "transactional"
+
+    def open(self) -> None:
+        """Open the file with its ledger."""
+        super().open()
+        ledger.migrate(self.db)
+
+    def progress(self, lane: str) -> Progress | None:
+        """Return a lane's progress."""
+        return ledger.progress(self.db, lane)
+
+    @contextmanager
+    def transaction(self, fence: Fence) -> Iterator[Any]:
+        """Open a transaction."""
+        misbehave(str(self.config.options.get("begin", "")))
+        with ledger.transaction(self.db, fence) as transaction:
+            yield transaction
+            self._commit_misdeed()
+
+    def _commit_misdeed(self) -> None:
+        bad = self.config.options.get("refuse_at_commit")
+        if bad and self.db.execute("select 1 from effects where text = ?", (bad,)).fetchone():
+            raise Permanent(f"the store refuses {bad!r}")
+
+
+class Garbage(Recording):
+    """Answers recalls with what is no list of recollections."""
+
+    def prefetch(self, query: str, ctx: RecallContext) -> Any:
+        """Return nonsense."""
+        return 42
+
+
+class RaisingRecall(Recording):
+    """Raises when asked."""
+
+    def prefetch(self, query: str, ctx: RecallContext) -> Any:
+        """Raise."""
+        raise RuntimeError("no recall today")
+
+
+def _holds(db: sqlite3.Connection, event_id: str) -> bool:
+    found = db.execute("select 1 from effects where event_id = ?", (event_id,))
+    return found.fetchone() is not None
+
+
+def _rows(home: Path, sql: str) -> list[tuple[Any, ...]]:
+    path = home / "effects.db"
+    if not path.exists():
+        return []
+    db = sqlite3.connect(path, timeout=5)
+    try:
+        return db.execute(sql).fetchall()
+    except sqlite3.OperationalError:
+        return []  # not yet made
+    finally:
+        db.close()
+
+
+def effects(home: Path) -> list[Effect]:
+    """Return what a provider's home holds, in the order of application."""
+    rows = _rows(home, "select event_id, session, n, text from effects order by id")
+    return [Effect(*row) for row in rows]
+
+
+def texts(home: Path) -> list[str]:
+    """Return the texts of the effects, in the order of application."""
+    return [effect.text for effect in effects(home)]
+
+
+def calls(home: Path, pid: int | None = None) -> list[str]:
+    """Return what the hooks were called with, by one process or by all."""
+    rows = _rows(home, "select pid, what from calls order by id")
+    return [what for caller, what in rows if pid in {None, caller}]
+
+
+def state_digest(home: Path) -> str:
+    """Return what stands for the state, by session: order between sessions is not promised."""
+    by_session: dict[str, list[str]] = {}
+    for effect in effects(home):
+        by_session.setdefault(effect.session, []).append(f"{effect.event_id}:{effect.text}")
+    return hashlib.sha256(msgspec.json.encode(sorted(by_session.items()))).hexdigest()

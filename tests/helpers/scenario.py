@@ -1,0 +1,163 @@
+"""Child processes for tests: an agent that publishes numbered turns, and workers.
+
+``python -m helpers.scenario --session s --count 50`` prints a turn's number once `publish` has
+returned for it, and nothing for one that was not accepted.
+"""
+
+import argparse
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from memorybus.client import MemoryBus
+from memorybus.keys import Keys, partition_of, session_key
+from memorybus.settings import Settings, load, to_environ
+from memorybus_workers.main import Worker
+
+from helpers.processes import Child, Spawn
+from helpers.waiting import wait_until
+
+TESTS = Path(__file__).parents[1]
+NAME = "rec"
+"""The provider instance of most tests."""
+
+
+def recorded(kind: str, **options: Any) -> dict[str, Any]:
+    """Return the settings of one recording provider, named `NAME`."""
+    table = {"kind": f"helpers.recording:{kind}", **options}
+    return {"providers": (NAME,), "provider": {NAME: table}}
+
+
+def environ(settings: Settings) -> dict[str, str]:
+    """Return the environment of a child that finds these settings and the test helpers."""
+    return to_environ(settings, {}) | {"PYTHONPATH": str(TESTS)}
+
+
+def agent(spawn: Spawn, settings: Settings, *words: str | int) -> Child:
+    """Start an agent (see `main`)."""
+    return spawn("-m", "helpers.scenario", *map(str, words), env=environ(settings))
+
+
+def worker(spawn: Spawn, settings: Settings, *, jobs: int = 0, wait: bool = True) -> Child:
+    """Start a worker process, and wait until it owns what it can get."""
+    child = spawn(
+        "-m", "memorybus_workers", "worker", "--jobs", str(jobs), env=environ(settings)
+    )
+    if wait:
+        child.wait_output('"ready":true')
+    return child
+
+
+@contextmanager
+def thread_worker(settings: Settings) -> Iterator[Worker]:
+    """Run a worker on a thread of this process: quick, and without recall processes."""
+    running = Worker(settings, settings.providers, 0)
+    ready = threading.Event()
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            running.run(lambda _: ready.set())  # type: ignore[arg-type]
+        except BaseException as error:
+            failed.append(error)
+            ready.set()
+
+    thread = threading.Thread(target=run, name="test-worker", daemon=True)
+    thread.start()
+    assert ready.wait(20), "the worker is not ready"
+    try:
+        yield running
+    finally:
+        running.stop()
+        thread.join(20)
+        assert not failed, f"the worker ended by {failed[0]!r}"
+        assert not thread.is_alive(), "the worker does not end"
+
+
+def home(settings: Settings, name: str = NAME) -> Path:
+    """Return where a provider instance keeps its state."""
+    return settings.provider_home(name)
+
+
+def partition(settings: Settings, session: str) -> int:
+    """Return the partition of a root session's events."""
+    return partition_of(session_key(session), settings.partitions)
+
+
+def apart(settings: Settings, count: int, prefix: str = "s") -> list[str]:
+    """Return session ids that lie in different partitions."""
+    found: dict[int, str] = {}
+    number = 0
+    while len(found) < count:
+        name = f"{prefix}{number}"
+        found.setdefault(partition(settings, name), name)
+        number += 1
+    return list(found.values())[:count]
+
+
+def together(settings: Settings, count: int, prefix: str = "t") -> list[str]:
+    """Return session ids that share a partition."""
+    first = f"{prefix}0"
+    names = (f"{prefix}{number}" for number in range(100_000))
+    same = (name for name in names if partition(settings, name) == partition(settings, first))
+    return [next(same) for _ in range(count)]
+
+
+def numbers(output: str) -> list[int]:
+    """Return the turns that an agent said were accepted."""
+    return [int(line) for line in output.splitlines() if line.isdigit()]
+
+
+def log_length(client: Any, settings: Settings) -> int:
+    """Count the entries of all partitions."""
+    keys = Keys(settings.namespace)
+    return sum(client.xlen(keys.log(p)) for p in range(settings.partitions))
+
+
+def backlog(client: Any, settings: Settings, name: str = NAME) -> int:
+    """Count what a provider has not passed, by dense numbers."""
+    keys = Keys(settings.namespace)
+    left = 0
+    for p in range(settings.partitions):
+        head = int(client.hget(keys.state(p), "n") or 0)
+        left += max(0, head - int(client.hget(keys.lane(p, name), "n") or 0))
+    return left
+
+
+def wait_applied(client: Any, settings: Settings, name: str = NAME, timeout: float = 20) -> None:
+    """Wait until a provider has passed everything in the log."""
+    wait_until(
+        lambda: backlog(client, settings, name) == 0, f"{name} has passed the whole log", timeout
+    )
+
+
+def main() -> None:
+    """Publish numbered turns as the arguments say; print each number once it is accepted."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--session", default="s")
+    parser.add_argument("--count", type=int, default=20)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--flush", type=float, default=0)
+    parser.add_argument("--hold", action="store_true", help="stay until killed")
+    parser.add_argument("--padding", type=int, default=0)
+    options = parser.parse_args()
+    bus = MemoryBus.connect(load())
+    session = bus.session(options.session)
+    for number in range(options.first, options.first + options.count):
+        text = f"turn {number:05d}" + " x" * options.padding
+        session.turn_completed(text, "ok", ordinal=number)
+        sys.stdout.write(f"{number}\n")
+        sys.stdout.flush()
+    if options.flush:
+        print("flushed" if bus.flush("logged", options.flush) else "not flushed", flush=True)
+    if options.hold:
+        print("holding", flush=True)
+        threading.Event().wait()
+    bus.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,300 @@
+"""The command line against a real Redis and real workers, as people run it."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from helpers.processes import Child, Spawn
+from helpers.waiting import wait_until
+from memorybus.settings import Settings
+from memorybus.surfaces import children
+from memorybus.surfaces.up import listens
+
+pytestmark = pytest.mark.timeout(120)
+
+CLI = ("-m", "memorybus.surfaces.cli")
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+FERRY = [
+    {"role": "user", "content": "My daughter Ilse collects sea glass on the north beach."},
+    {"role": "assistant", "content": "Green sea glass is common, cobalt is the rare one."},
+    {"role": "user", "content": "The ferry timetable changes on 3 October."},
+    {"role": "assistant", "content": "Noted: from 3 October the first ferry leaves at 06:40."},
+]
+
+SAMPLE = {
+    "speaker_a": "Ann",
+    "speaker_b": "Bo",
+    "session_1": [
+        {"speaker": "Ann", "text": "I planted twelve quince trees behind the mill."},
+        {"speaker": "Bo", "text": "Quince jelly for everyone, then!"},
+    ],
+    "session_1_date_time": "1:56 pm on 8 May, 2023",
+    "session_2": [{"speaker": "Ann", "text": "Three of them have blossomed."}],
+    "session_2_date_time": "2:10 pm on 9 April, 2024",
+}
+
+
+@pytest.fixture(name="env")
+def _env(short_dir: Path) -> dict[str, str]:
+    """Return the environment of a host with nothing but a data directory."""
+    return children.environment(Settings(data_dir=short_dir), {"TMPDIR": str(short_dir)})
+
+
+@pytest.fixture(name="run")
+def _run(env: dict[str, str], spawn: Spawn) -> Run:
+    """Run one command of the command line to its end."""
+
+    def run(*words: str | Path, timeout: float = 60.0) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [sys.executable, *CLI, *map(str, words)],
+            env=env | {"PATH": "/usr/bin:/bin"},
+            cwd=env["MEMORYBUS_DATA_DIR"],
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+
+    return run
+
+
+@pytest.fixture(name="up")
+def _up(env: dict[str, str], spawn: Spawn) -> Iterator[Child]:
+    """Run `memorybus up` until the end of the test."""
+    child = spawn(*CLI, "up", "--json", env=env)
+    child.wait_output('"ready"', timeout=30)
+    yield child
+    if child.alive:
+        child.send(signal.SIGINT)
+        child.wait()
+
+
+def result(done: "subprocess.CompletedProcess[str]") -> dict:
+    """Return a command's JSON; fail with what it said instead."""
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def caught_up(run: Run) -> dict:
+    """Wait until no provider has a backlog; return the status."""
+
+    def state() -> dict | None:
+        status = result(run("status", "--json"))
+        behind = [p["name"] for p in status["providers"] if p["backlog"]]
+        return None if behind else status
+
+    return wait_until(state, "every lane has applied everything", timeout=30)
+
+
+def write(path: Path, *lines: object) -> Path:
+    """Write JSON lines."""
+    path.write_text("\n".join(json.dumps(line) for line in lines))
+    return path
+
+
+def test_the_demo_prints_one_object_and_leaves_nothing(run, spawn, short_dir):
+    """Every published event is applied by both providers and the question is answered (G3, G4)."""
+    shown = result(run("demo", "--json"))
+
+    assert set(shown) == {"published", "applied", "recalled", "seconds"}
+    assert shown["published"] >= 20
+    assert shown["applied"] == {"builtin": shown["published"], "holographic": shown["published"]}
+    assert "calcium sulfonate" in shown["recalled"]
+    assert "3 December" in shown["recalled"]
+    assert list(short_dir.glob("memorybus-*")) == []
+    assert spawn.descendants() == []
+
+
+def test_an_interrupted_demo_leaves_nothing(spawn, env, short_dir):
+    """Ctrl-C in the middle ends with 130, without a process or a directory left behind."""
+    child = spawn(*CLI, "demo", env=env)
+    child.wait_output("turn", timeout=30)
+
+    child.send(signal.SIGINT)
+
+    assert child.wait() == 130
+    assert "Traceback" not in child.output()
+    assert list(short_dir.glob("memorybus-*")) == []
+    assert spawn.descendants() == []
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_up_stops_whole(how, spawn, env, short_dir):
+    """Ctrl-C and SIGTERM end the server, the worker and its jobs; the exit code is 0."""
+    child = spawn(*CLI, "up", "--json", env=env)
+    child.wait_output('"ready"', timeout=30)
+    socket = short_dir / "redis" / "redis.sock"
+    assert listens(socket)
+
+    child.send(how)
+
+    assert child.wait() == 0
+    assert not listens(socket)
+    wait_until(lambda: spawn.descendants() == [], "no process is left")
+
+
+def test_a_second_up_is_refused(up, run):
+    """One data directory has one `up`; the refusal says what to do."""
+    refused = run("up")
+
+    assert refused.returncode == 1
+    assert "stop it first" in refused.stderr
+    assert up.alive
+
+
+def test_up_restarts_a_worker_that_died(up, spawn):
+    """A killed worker is replaced, and told of."""
+    ready = json.loads(up.output().splitlines()[0])
+    psutil.Process(ready["worker_pid"]).kill()
+
+    up.wait_output("another starts in")
+
+    def replaced() -> bool:
+        lines = [json.loads(line) for line in up.output().splitlines() if line.startswith("{")]
+        return len(lines) > 1 and lines[-1]["worker_pid"] != ready["worker_pid"]
+
+    wait_until(replaced, "another worker is ready", timeout=30)
+
+
+@pytest.mark.parametrize(
+    ("name", "lines", "events"),
+    [("chat.jsonl", FERRY, 3), ("seven.json", [SAMPLE], 4)],
+    ids=["messages", "locomo"],
+)
+def test_the_same_file_twice_adds_nothing(name, lines, events, up, run, tmp_path):
+    """Ingest is idempotent: the second time the log does not grow (G2)."""
+    path = write(tmp_path / name, *lines)
+
+    first = result(run("ingest", path, "--json"))
+    second = result(run("ingest", path, "--json"))
+
+    assert (first["new_events"], first["level"]) == (events, "logged")
+    assert (second["new_events"], second["turns"]) == (0, first["turns"])
+    assert {p["applied"] for p in caught_up(run)["providers"]} == {events}
+
+
+def test_what_was_ingested_is_recalled_within_its_scope(up, run, tmp_path):
+    """Recall finds a person's memories verbatim, and never another person's."""
+    result(run("ingest", write(tmp_path / "chat.jsonl", *FERRY), "--user", "ana", "--json"))
+    result(run("ingest", write(tmp_path / "seven.json", SAMPLE), "--json"))
+    caught_up(run)
+
+    ana = result(run("recall", "When does the ferry timetable change?", "--user", "ana", "--json"))
+    ann = result(run("recall", "What did I plant? Quince trees?", "--user", "Ann", "--json"))
+    nobody = result(run("recall", "quince trees", "--user", "ana", "--json"))
+
+    assert set(ana) == {"text", "results"}
+    found = [one for one in ana["results"] if "The ferry timetable changes" in one["text"]]
+    assert {(one["provider"], one["session"]) for one in found} == {("holographic", "chat")}
+    assert set(found[0]) == {"provider", "text", "session", "at"}
+    assert any(
+        "twelve quince trees" in one["text"] and one["at"] == "2023-05-08T13:56:00.000Z"
+        for one in ann["results"]
+    )
+    assert not any("quince" in one["text"] for one in nobody["results"])
+
+
+def test_a_malformed_file_stops_nobody_else(up, run, tmp_path):
+    """A bad line is named, nothing of its file is published, the other file is; exit code 1."""
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text(json.dumps(FERRY[0]) + "\n{oops\n")
+    good = write(tmp_path / "good.jsonl", *FERRY)
+
+    done = run("ingest", bad, good, "--json")
+
+    assert done.returncode == 1
+    assert f"{bad}:2: not JSON" in done.stderr
+    report = json.loads(done.stdout)
+    assert (report["files"], report["new_events"]) == (1, 3)
+
+
+def test_the_status_has_its_stable_shape(up, run):
+    """The JSON of `status` carries exactly the promised fields."""
+    status = result(run("status", "--json"))
+
+    assert {name: _fields(value) for name, value in status.items()} == {
+        "redis": {"url", "version", "durability"},
+        "spool": {"events", "bytes", "oldest_at"},
+        "partitions": 16,
+        "providers": {
+            "name", "applied", "backlog", "oldest_unapplied_at", "parked_keys", "dead_letters",
+            "lanes", "lanes_owned",
+        },
+        "workers": {"id", "host", "pid", "lanes", "heartbeat_at"},
+        "jobs": {"queue", "queued", "started", "failed"},
+    }  # fmt: skip
+    assert status["redis"]["durability"] == "aof:everysec"
+
+
+def _fields(value: object) -> object:
+    one = value[0] if isinstance(value, list) else value
+    return set(one) if isinstance(one, dict) else one
+
+
+def test_events_and_sessions_can_be_looked_at(up, run, tmp_path):
+    """The log lists what was ingested, newest last, and the lineage as a tree."""
+    result(run("ingest", write(tmp_path / "seven.json", SAMPLE), "--json"))
+
+    events = result(run("events", "ls", "--json"))
+    chosen = ("--session", "seven:session_2", "--type", "turncompleted", "--limit", "1")
+    turns = result(run("events", "ls", *chosen, "--json"))
+    sessions = result(run("sessions", "tree", "seven:session_2", "--json"))
+
+    assert [event["type"] for event in events].count("TurnCompleted") == 2
+    assert [turn["event"]["user"] for turn in turns] == ["Three of them have blossomed."]
+    assert {"seven:session_2"} <= {one["session"] for one in sessions}
+    assert run("sessions", "tree", "nobody").returncode == 1
+
+
+def test_a_replay_applies_everything_again_elsewhere(up, run, tmp_path):
+    """The log applied into a fresh instance gives as many events as were published (G8)."""
+    result(run("ingest", write(tmp_path / "chat.jsonl", *FERRY), "--json"))
+
+    again = result(run("replay", "--provider", "holographic", "--into", "again", "--json"))
+
+    assert (again["finished"], again["applied"]) == (True, 3)
+
+
+def test_the_doctor_hears_the_canary(up, run):
+    """On a healthy system every check passes, and the canary leaves no memory behind."""
+    report = result(run("doctor", "--json"))
+
+    assert report["ok"] is True
+    names = [check["name"] for check in report["checks"]]
+    assert {"redis", "eviction policy", "durability", "spool", "worker", "canary"} <= set(names)
+    caught_up(run)
+    left = result(run("recall", "What does the canary sing?", "--user", "doctor", "--json"))
+    assert left["results"] == []
+
+
+def test_without_redis_ingest_spools_and_the_doctor_says_why(run, tmp_path):
+    """An outage costs nothing: events wait in the spool, and the doctor names the remedy (G1)."""
+    done = run("ingest", write(tmp_path / "chat.jsonl", *FERRY), "--json")
+    sick = run("doctor", "--json")
+
+    assert result(done)["level"] == "spooled"
+    assert "memorybus up" in done.stderr
+    assert sick.returncode == 1
+    failed = {c["name"]: c["fix"] for c in json.loads(sick.stdout)["checks"] if not c["ok"]}
+    assert {"redis", "worker", "canary"} <= set(failed)
+    assert all("memorybus" in fix for fix in failed.values())
+
+
+def test_spooled_events_are_sent_by_the_next_up(run, env, spawn, tmp_path):
+    """What was ingested without Redis is applied once there is one (G1)."""
+    result(run("ingest", write(tmp_path / "chat.jsonl", *FERRY), "--json"))
+
+    child = spawn(*CLI, "up", "--json", env=env)
+    child.wait_output('"ready"', timeout=30)
+
+    def arrived() -> bool:
+        status = result(run("status", "--json"))
+        return all(one["applied"] == 3 for one in status["providers"])
+
+    wait_until(arrived, "both providers have applied the spooled events", timeout=30)

@@ -1,0 +1,204 @@
+"""The log on a real server: its birth, its refusals, and what others write under our names."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+import redis
+from conftest import MakeServer, MakeSettings
+from helpers.recording import texts
+from helpers.scenario import apart, home, partition, recorded, thread_worker, wait_applied
+from helpers.waiting import wait_until
+from memorybus.client import MemoryBus
+from memorybus.errors import ForeignKey, LogError, LogUnavailable, UnsafeRedis, WrongPartitionCount
+from memorybus.events import UnknownEvent
+from memorybus.keys import Keys
+from memorybus.links import connect_redis
+from memorybus.log import EventLog
+from memorybus.monitor import read_status
+from memorybus.settings import Settings
+
+
+@pytest.fixture(name="log")
+def _log(settings: Settings) -> Iterator[EventLog]:
+    client = connect_redis(settings)
+    yield EventLog(client, settings)
+    client.close()
+
+
+def test_a_log_is_born_with_its_partition_count(
+    log: EventLog, redis_client: redis.Redis, make_settings: MakeSettings
+) -> None:
+    """G3: another partition count is refused, because keys would change their partition."""
+    log.open()
+    log.open()
+    meta = Keys(log.keys.namespace).meta
+    assert redis_client.hgetall(meta) == {b"partitions": b"16", b"format": b"1"}
+    other = make_settings(partitions=8)
+    with pytest.raises(WrongPartitionCount, match=r"born with 16 .* partitions = 16"):
+        EventLog(connect_redis(other), other).open()
+
+
+def test_a_birth_certificate_that_is_not_ours(log: EventLog, redis_client: redis.Redis) -> None:
+    """G10: garbage in the birth certificate is a clear error of the bus, not a crash."""
+    redis_client.hset(log.keys.meta, "partitions", "many")
+    with pytest.raises(LogError, match="many"):
+        log.open()
+    redis_client.delete(log.keys.meta)
+    redis_client.set(log.keys.meta, "theirs")
+    with pytest.raises(ForeignKey, match=log.keys.meta):
+        log.open()
+    redis_client.delete(log.keys.meta)
+
+
+def test_an_evicting_server_is_refused(make_redis: MakeServer, make_settings: MakeSettings) -> None:
+    """G1: a server that may drop keys is refused with the command that repairs it."""
+    server = make_redis(maxmemory_policy="allkeys-lru")
+    settings = make_settings(url=server.url)
+    log = EventLog(connect_redis(settings), settings)
+    with pytest.raises(UnsafeRedis, match="config set maxmemory-policy noeviction"):
+        log.open()
+    server.client().config_set("maxmemory-policy", "noeviction")
+    assert log.open().policy == "noeviction"
+
+
+def test_a_publisher_waits_for_a_safe_server(
+    make_redis: MakeServer, make_settings: MakeSettings
+) -> None:
+    """G1, G9: on an evicting server events stay spooled, the reason is shown, and later they go."""
+    server = make_redis(maxmemory_policy="allkeys-lru")
+    with MemoryBus.connect(make_settings(url=server.url)) as bus:
+        bus.session("s", warm=False)
+        wait_until(lambda: "allkeys-lru" in bus.problem, "the problem is named")
+        assert not list(server.client().scan_iter("*log"))
+        server.client().config_set("maxmemory-policy", "noeviction")
+        assert bus.flush("logged", 15)
+        assert bus.problem == ""
+
+
+def test_no_answer_is_log_unavailable(make_settings: MakeSettings) -> None:
+    """G9: a server that is not there is told as such, with its address."""
+    settings = make_settings(url="redis://:secret@127.0.0.1:1/0")
+    with pytest.raises(LogUnavailable) as raised:
+        EventLog(connect_redis(settings), settings).open()
+    assert "127.0.0.1:1" in str(raised.value)
+    assert "secret" not in str(raised.value)
+
+
+FOREIGN_ENTRIES: list[dict[str, bytes]] = [
+    {"foo": b"bar"},
+    {"n": b"1"},
+    {"e": b"\x80"},
+    {"n": b"x", "e": b"\xc1"},
+    {"n": b"", "e": b""},
+    {"n": b"2", "e": b"\xc1"},
+    {"n": b"-3", "e": b"x" * 4_000},
+    {"n": b"1" + b"0" * 30, "e": b"junk"},
+    {"n": b"9" * 5_000, "e": b"junk"},
+    {"n": b"3", "e": b"\x28\xb5\x2f\xfd junk"},
+    {"n": b"3", "e": msgspec.msgpack.encode({"id": "x"})},
+    {"n": b"3", "e": msgspec.msgpack.encode([1, 2])},
+]
+
+
+def test_foreign_entries_are_read_as_unknown(log: EventLog, redis_client: redis.Redis) -> None:
+    """G6: whatever somebody adds to our stream is read as an unknown event with a key of its own."""
+    for fields in FOREIGN_ENTRIES:
+        redis_client.xadd(log.keys.log(0), fields)  # type: ignore[arg-type]
+    events = log.read(0)
+    assert len(events) == len(FOREIGN_ENTRIES)
+    assert all(isinstance(event.envelope.event, UnknownEvent) for event in events)
+    assert len({event.envelope.key for event in events}) == len(events)
+    assert all(0 < event.position.n < 1 << 53 for event in events)
+
+
+@pytest.mark.parametrize("kind", ["Transactional", "Blind"])
+def test_foreign_entries_are_parked_and_the_rest_goes_on(
+    redis_client: redis.Redis, make_settings: MakeSettings, kind: str
+) -> None:
+    """G6: foreign entries, before and after ours, become dead letters; our events are applied."""
+    settings = make_settings(partitions=1, **recorded(kind))
+    keys = Keys(settings.namespace)
+    with thread_worker(settings), MemoryBus.connect(settings) as bus:
+        session = bus.session("s", warm=False)
+        session.turn_completed("one", "ok")
+        assert bus.flush()
+        for fields in FOREIGN_ENTRIES:
+            redis_client.xadd(keys.log(0), fields)  # type: ignore[arg-type]
+        session.turn_completed("two", "ok")
+        wait_until(lambda: texts(home(settings)) == ["one", "two"], "ours are applied")
+        dead = keys.dead(0, "rec")
+        wait_until(
+            lambda: redis_client.xlen(dead) == len(FOREIGN_ENTRIES), "the foreign ones are parked"
+        )
+    assert read_status(settings).providers[0].backlog == 0
+
+
+def test_a_future_event_is_parked_with_its_bytes(
+    redis_client: redis.Redis, make_settings: MakeSettings
+) -> None:
+    """G6: an event of an unknown type or a newer version is parked, stays in the log, drops nothing."""
+    settings = make_settings(partitions=1, **recorded("Transactional"))
+    keys = Keys(settings.namespace)
+    base: dict[str, Any] = {"scope": {}, "session": {"id": "s", "root": "s"}, "at": 1}
+    future = [
+        base | {"id": "0" * 31 + "1", "key": "session:a", "event": {"type": "Dreamt"}},
+        base | {"id": "0" * 31 + "2", "key": "session:b", "v": 9, "event": {"type": "TurnCompleted"}},
+    ]
+    for n, envelope in enumerate(future, 1):
+        redis_client.xadd(keys.log(0), {"n": n, "e": msgspec.msgpack.encode(envelope)})
+    redis_client.hset(keys.state(0), "n", 2)
+    with thread_worker(settings), MemoryBus.connect(settings) as bus:
+        bus.session("c", warm=False).turn_completed("mine", "ok")
+        assert bus.flush()
+        wait_applied(redis_client, settings)
+    assert texts(home(settings)) == ["mine"]
+    parked = redis_client.hkeys(keys.parked(0, "rec"))
+    assert sorted(parked) == [b"session:a", b"session:b"]
+    records: Any = redis_client.xrange(keys.dead(0, "rec"))
+    assert [b"upgrade" in fields[b"r"] for _, fields in records] == [True, True]
+    assert redis_client.xlen(keys.log(0)) == 4
+
+
+@pytest.mark.parametrize("which", ["log", "state", "producers", "lane", "parked"])
+def test_a_foreign_key_stops_only_its_partition(
+    redis_client: redis.Redis, make_settings: MakeSettings, which: str
+) -> None:
+    """G6: with somebody else's value at a key of one partition, the other partitions go on."""
+    settings = make_settings(**recorded("Transactional"))
+    keys = Keys(settings.namespace)
+    bad, good = apart(settings, 2)
+    at = partition(settings, bad)
+    name = {
+        "log": keys.log(at),
+        "state": keys.state(at),
+        "producers": keys.producers(at),
+        "lane": keys.lane(at, "rec"),
+        "parked": keys.parked(at, "rec"),
+    }[which]
+    redis_client.set(name, "theirs")
+    with thread_worker(settings), MemoryBus.connect(settings) as bus:
+        bus.session(bad, warm=False).turn_completed("held up", "ok")
+        bus.session(good, warm=False).turn_completed("free", "ok")
+        wait_until(lambda: "free" in texts(home(settings)), "the other partition goes on", 15)
+        assert redis_client.get(name) == b"theirs"
+        assert read_status(settings).providers[0].name == "rec"
+        redis_client.delete(name)
+        wait_until(lambda: "held up" in texts(home(settings)), "the partition goes on too", 15)
+    assert sorted(texts(home(settings))) == ["free", "held up"]
+
+
+def test_status_survives_impossible_times(
+    redis_client: redis.Redis, make_settings: MakeSettings
+) -> None:
+    """G10: an entry or an event of an impossible time does not stop the status."""
+    settings = make_settings(partitions=1, **recorded("Blind"))
+    keys = Keys(settings.namespace)
+    redis_client.xadd(keys.log(0), {"n": 1, "e": b"x"}, id=f"{(1 << 64) - 2}-0")
+    redis_client.hset(keys.state(0), "n", 1)
+    with MemoryBus.connect(make_settings(partitions=1, url="redis://127.0.0.1:1/0")) as bus:
+        bus.session("s", warm=False, at=10**18)
+        status = read_status(settings)
+    assert status.spool.events == 1
+    assert status.providers[0].backlog == 1

@@ -1,0 +1,294 @@
+"""The Lua scripts on a real server: what they write, what they refuse, what they leave alone."""
+
+from typing import Any
+
+import pytest
+import redis
+from helpers.waiting import wait_until
+from memorybus import scripts
+from memorybus.keys import Keys
+from memorybus.scripts import Appended, Behind, Outgoing
+from redis.exceptions import ResponseError
+
+HOUR = 3_600_000
+
+
+@pytest.fixture(name="keys")
+def _keys(namespace: str) -> Keys:
+    return Keys(namespace)
+
+
+def event(sequence: int, name: str = "", body: bytes = b"body", digest: bytes = b"d") -> Outgoing:
+    return Outgoing(sequence, (name or f"id{sequence}").encode(), digest, body)
+
+
+def append(
+    client: redis.Redis,
+    keys: Keys,
+    events: list[Outgoing],
+    *,
+    expected: int = 0,
+    producer: str = "p",
+    window_ms: int = HOUR,
+    max_ids: int = 1_000,
+) -> Appended | Behind:
+    call = scripts.append(
+        keys, 0, producer, expected, events, window_ms=window_ms, max_ids=max_ids
+    )
+    return scripts.appended(scripts.run(client, call))
+
+
+def numbers(client: redis.Redis, keys: Keys) -> list[int]:
+    entries: Any = client.xrange(keys.log(0))
+    return [int(fields[b"n"]) for _, fields in entries]
+
+
+def commit(
+    client: redis.Redis, keys: Keys, epoch: int, n: int = 1, entry: str = "1-1", name: str = "a"
+) -> int:
+    call = scripts.commit(keys, 0, name, epoch, entry, n, entries_read=False)
+    return int(scripts.run(client, call))
+
+
+def acquire(client: redis.Redis, keys: Keys, worker: str, ms: int = 60_000) -> Any:
+    return scripts.acquired(scripts.run(client, scripts.acquire(keys, 0, "a", worker, ms)))
+
+
+def park(client: redis.Redis, keys: Keys, epoch: int, *records: tuple[int, str]) -> int:
+    given = [(n, key, b"{}") for n, key in records]
+    return int(scripts.run(client, scripts.park(keys, 0, "a", epoch, given)))
+
+
+# -- append -----------------------------------------------------------------------------------------
+
+
+def test_append_numbers_densely(redis_client: redis.Redis, keys: Keys) -> None:
+    """G2: entries are numbered from 1 without gaps, over batches and producers."""
+    assert append(redis_client, keys, [event(1), event(2)]) == Appended([1, 2], [])
+    assert append(redis_client, keys, [event(5)], expected=2) == Appended([3], [])
+    assert append(redis_client, keys, [event(1, "x")], producer="q") == Appended([4], [])
+    assert numbers(redis_client, keys) == [1, 2, 3, 4]
+
+
+def test_append_skips_a_resend(redis_client: redis.Redis, keys: Keys) -> None:
+    """G2: a batch whose acknowledgement was lost adds only what is new of it."""
+    append(redis_client, keys, [event(1), event(2)])
+    assert append(redis_client, keys, [event(1), event(2), event(3)]) == Appended([-2, -2, 3], [])
+    assert numbers(redis_client, keys) == [1, 2, 3]
+    assert redis_client.hget(keys.state(0), "duplicates") is None
+
+
+def test_append_takes_an_id_once_across_producers(redis_client: redis.Redis, keys: Keys) -> None:
+    """G2: the same event from another producer, or twice in a batch, is a counted duplicate."""
+    append(redis_client, keys, [event(1, "same")])
+    again = append(redis_client, keys, [event(1, "same"), event(2, "same")], producer="q")
+    assert again == Appended([-1, -1], [])
+    assert append(redis_client, keys, [event(3, "t"), event(4, "t")], producer="r") == Appended(
+        [2, -2], []
+    )
+    assert redis_client.hget(keys.state(0), "duplicates") == b"3"
+    assert numbers(redis_client, keys) == [1, 2]
+
+
+def test_append_counts_and_names_conflicts(redis_client: redis.Redis, keys: Keys) -> None:
+    """G2: the same id with another payload is skipped, counted and told, never silent."""
+    append(redis_client, keys, [event(1, "same", digest=b"one")])
+    told = append(
+        redis_client, keys, [event(2), event(3, "same", digest=b"two")], expected=1
+    )
+    assert told == Appended([2, -2], [1])
+    assert redis_client.hget(keys.state(0), "conflicts") == b"1"
+
+
+def test_window_of_ids_rotates_by_count(redis_client: redis.Redis, keys: Keys) -> None:
+    """G10: a partition remembers between one and two windows of ids, not more."""
+    for sequence in range(1, 10):
+        append(redis_client, keys, [event(sequence)], expected=sequence - 1, max_ids=3)
+    new, old = keys.seen(0)
+    assert (redis_client.hlen(new), redis_client.hlen(old)) == (3, 3)
+    again = append(redis_client, keys, [event(1, "id7"), event(2, "id4")], producer="q", max_ids=3)
+    assert again == Appended([-9, 10], []), "one window back is remembered, two are not"
+
+
+def test_window_of_ids_rotates_by_age(redis_client: redis.Redis, keys: Keys) -> None:
+    """G2: an id is known for at least one window, and forgotten after two."""
+    append(redis_client, keys, [event(1)])
+    for sequence in (2, 3):
+        redis_client.hset(keys.state(0), "since", 1)  # the window began in 1970
+        append(redis_client, keys, [event(sequence)], expected=sequence - 1)
+    new, old = keys.seen(0)
+    assert (redis_client.hkeys(new), redis_client.hkeys(old)) == ([b"id3"], [b"id2"])
+
+
+def test_append_tells_that_redis_lost_its_tail(redis_client: redis.Redis, keys: Keys) -> None:
+    """G1: with less than the producer was told, nothing is written and the last one is told."""
+    append(redis_client, keys, [event(1), event(2)])
+    assert append(redis_client, keys, [event(9)], expected=8) == Behind(2)
+    assert numbers(redis_client, keys) == [1, 2]
+    assert redis_client.hget(keys.producers(0), "p") == b"2"
+
+
+@pytest.mark.parametrize("which", ["log", "state", "producers", "seen_new", "seen_old"])
+def test_append_refuses_a_foreign_type(redis_client: redis.Redis, keys: Keys, which: str) -> None:
+    """G6: somebody else's value at one of our keys is refused, and nothing else is written."""
+    new, old = keys.seen(0)
+    foreign = {
+        "log": keys.log(0),
+        "state": keys.state(0),
+        "producers": keys.producers(0),
+        "seen_new": new,
+        "seen_old": old,
+    }[which]
+    redis_client.hset(keys.state(0), "since", 1 << 42) if which != "state" else None
+    redis_client.set(foreign, "theirs")
+    with pytest.raises(ResponseError, match="WRONGTYPE"):
+        append(redis_client, keys, [event(1)])
+    assert redis_client.get(foreign) == b"theirs"
+    assert which == "log" or redis_client.xlen(keys.log(0)) == 0
+    assert which == "producers" or redis_client.hget(keys.producers(0), "p") is None
+    redis_client.delete(foreign)
+
+
+def test_append_out_of_memory_leaves_nothing_half_written(make_redis: Any, keys: Keys) -> None:
+    """G1: a full server refuses a batch whole; what it took before is numbered without a gap."""
+    server = make_redis(maxmemory="3mb")
+    client = server.client()
+    sequence, refused = 0, False
+    while not refused:
+        batch = [event(sequence + i, body=b"x" * 9_000) for i in range(1, 21)]
+        try:
+            append(client, keys, batch, expected=sequence)
+            sequence += 20
+        except ResponseError as error:
+            assert "OOM" in str(error)
+            refused = True
+    assert client.hget(keys.producers(0), "p") == b"%d" % sequence
+    assert numbers(client, keys) == list(range(1, sequence + 1))
+    assert client.hlen(keys.seen(0)[0]) == sequence
+    client.config_set("maxmemory", "0")
+    batch = [event(sequence + i) for i in range(1, 21)]
+    assert append(client, keys, batch, expected=sequence).numbers[-1] == sequence + 20  # type: ignore[union-attr]
+
+
+def test_commit_and_park_work_on_a_full_server(make_redis: Any, keys: Keys) -> None:
+    """G4: a server without memory still records progress and dead letters; leases are renewed."""
+    client = make_redis().client()
+    owner = acquire(client, keys, "w")
+    client.config_set("maxmemory", "1")
+    with pytest.raises(ResponseError, match="OOM"):
+        append(client, keys, [event(1)])
+    assert commit(client, keys, owner.epoch) == 1
+    assert park(client, keys, owner.epoch, (1, "k")) == 1
+    lease = keys.lease(0, "a")
+    assert scripts.run(client, scripts.renew([lease], ["1:w"], 60_000)) == [1]
+    assert client.hget(keys.lane(0, "a"), "n") == b"1"
+
+
+# -- leases -----------------------------------------------------------------------------------------
+
+
+def test_a_taken_lane_is_not_given_away(redis_client: redis.Redis, keys: Keys) -> None:
+    """G5: a lane has one owner at a time, and each owner a higher epoch."""
+    assert acquire(redis_client, keys, "one").epoch == 1
+    assert acquire(redis_client, keys, "two") is None
+    release = scripts.release([keys.lease(0, "a")], ["1:one"])
+    assert scripts.run(redis_client, release) == 1
+    assert acquire(redis_client, keys, "two").epoch == 2
+
+
+def test_the_epoch_grows_over_an_expired_lease(redis_client: redis.Redis, keys: Keys) -> None:
+    """G5: after an expiry the next owner's epoch is higher, so the last one's commit is refused."""
+    assert acquire(redis_client, keys, "one", ms=1).epoch == 1
+    second = wait_until(lambda: acquire(redis_client, keys, "two"), "the lease has expired")
+    assert second.epoch == 2
+    assert commit(redis_client, keys, 1, n=7) == 0
+    assert redis_client.hget(keys.lane(0, "a"), "n") is None
+    assert commit(redis_client, keys, 2, n=7) == 1
+
+
+def test_the_next_owner_goes_on_at_the_checkpoint(redis_client: redis.Redis, keys: Keys) -> None:
+    """G3: who takes a lane gets the place where the one before committed last."""
+    first = acquire(redis_client, keys, "one")
+    commit(redis_client, keys, first.epoch, n=5, entry="17-3")
+    scripts.run(redis_client, scripts.release([keys.lease(0, "a")], ["1:one"]))
+    second = acquire(redis_client, keys, "two")
+    assert (second.entry, second.n) == ("17-3", 5)
+
+
+def test_renew_never_makes_a_lease_again(redis_client: redis.Redis, keys: Keys) -> None:
+    """G5: a renewal of a lost lease says so and neither creates one nor touches another's."""
+    lease = keys.lease(0, "a")
+    assert scripts.run(redis_client, scripts.renew([lease], ["1:one"], 60_000)) == [0]
+    assert not redis_client.exists(lease)
+    acquire(redis_client, keys, "two", ms=5_000)
+    assert scripts.run(redis_client, scripts.renew([lease], ["9:one"], 60_000)) == [0]
+    assert redis_client.pttl(lease) <= 5_000
+    assert scripts.run(redis_client, scripts.release([lease], ["9:one"])) == 0
+    assert redis_client.get(lease) == b"1:two"
+
+
+def test_a_commit_shows_in_the_consumer_group(redis_client: redis.Redis, keys: Keys) -> None:
+    """G5: the group of the provider's name mirrors the checkpoint, for ordinary tools."""
+    append(redis_client, keys, [event(1), event(2)])
+    owner = acquire(redis_client, keys, "w")
+    entries: Any = redis_client.xrange(keys.log(0))
+    commit(redis_client, keys, owner.epoch, n=1, entry=entries[0][0].decode())
+    groups: Any = redis_client.xinfo_groups(keys.log(0))
+    assert [(g["name"], g["last-delivered-id"]) for g in groups] == [(b"a", entries[0][0])]
+
+
+def test_park_is_fenced_and_puts_an_event_aside_once(
+    redis_client: redis.Redis, keys: Keys
+) -> None:
+    """G6: an event put aside again, as after a crash before the commit, stands there once."""
+    owner = acquire(redis_client, keys, "w")
+    assert park(redis_client, keys, owner.epoch, (3, "k"), (5, "k"), (4, "other")) == 3
+    assert park(redis_client, keys, owner.epoch, (3, "k"), (5, "k"), (6, "k")) == 1
+    assert park(redis_client, keys, owner.epoch + 1, (7, "k")) == -1
+    assert park(redis_client, keys, 0, (7, "k")) == -1
+    assert redis_client.xlen(keys.dead(0, "a")) == 4
+    assert redis_client.hgetall(keys.parked(0, "a")) == {b"k": b"6", b"other": b"4"}
+    assert redis_client.hget(keys.lane(0, "a"), "parked") == b"4"
+
+
+# -- recall -----------------------------------------------------------------------------------------
+
+
+def warm(client: redis.Redis, keys: Keys, generation: int, result: bytes) -> list[int]:
+    call = scripts.warm(keys, "slot", "p", generation, result, 60_000)
+    return list(scripts.run(client, call))
+
+
+def test_an_older_result_never_overwrites_a_newer_one(
+    redis_client: redis.Redis, keys: Keys
+) -> None:
+    """G9: results are kept by generation: newer wins, older is refused, unasked is refused."""
+    assert warm(redis_client, keys, 1, b"unasked") == [0, 0]
+    for generation in (1, 2, 3):
+        call = scripts.want(keys, "slot", b"{}", 60_000)
+        assert scripts.run(redis_client, call) == generation
+    assert warm(redis_client, keys, 2, b"two") == [1, 3]
+    assert warm(redis_client, keys, 1, b"one") == [0, 3]
+    assert warm(redis_client, keys, 3, b"three") == [1, 3]
+    assert warm(redis_client, keys, 4, b"of the future") == [0, 3]
+    assert redis_client.hget(keys.warm("slot"), "p") == b"three"
+    assert 0 < redis_client.pttl(keys.warm("slot")) <= 60_000
+    assert 0 < redis_client.pttl(keys.want("slot")) <= 60_000
+
+
+# -- a server that forgot ---------------------------------------------------------------------------
+
+
+def test_a_forgotten_script_is_loaded_again(redis_client: redis.Redis, keys: Keys) -> None:
+    """G2: after SCRIPT FLUSH a call, alone or among others, works and works once."""
+    append(redis_client, keys, [event(1)])
+    redis_client.script_flush()
+    append(redis_client, keys, [event(2)], expected=1)
+    redis_client.script_flush()
+    calls = [
+        scripts.append(keys, p, "p", 0, [event(1)], window_ms=HOUR, max_ids=9) for p in (1, 2)
+    ]
+    replies = scripts.run_many(redis_client, [*calls, scripts.want(keys, "slot", b"{}", 1_000)])
+    assert [scripts.appended(r) for r in replies[:2]] == [Appended([1], [])] * 2
+    assert replies[2] == 1
+    assert numbers(redis_client, keys) == [1, 2]

@@ -1,0 +1,143 @@
+"""Children are told everything and stopped whole."""
+
+import signal
+import sys
+
+import psutil
+import pytest
+from helpers.waiting import wait_until
+from hypothesis import given
+from hypothesis import strategies as st
+from memorybus.settings import Settings, load
+from memorybus.surfaces import children, signals
+
+
+@given(
+    st.builds(
+        Settings,
+        url=st.sampled_from(["", "redis://h:1/0"]),
+        namespace=st.sampled_from(["mb", "other"]),
+        partitions=st.integers(1, 1024),
+        providers=st.lists(st.sampled_from(["builtin", "holographic"]), min_size=1).map(tuple),
+        recall_wait=st.floats(0, 9),
+        spool_max_bytes=st.integers(1, 1 << 40),
+    )
+)
+def test_a_child_reads_the_very_same_settings(tmp_path_factory, settings):
+    """What the parent decided is what the child finds in its environment."""
+    base = {"PATH": "/bin", "MEMORYBUS_URL": "redis://wrong", "MEMORYBUS_AGENT": "wrong"}
+
+    told = children.environment(settings, base)
+
+    assert told["PATH"] == "/bin"
+    assert load(environ=told, directory=tmp_path_factory.getbasetemp()) == settings
+
+
+def test_a_child_finds_the_parents_configuration_file():
+    """Provider tables only stand in the file, so its name is passed on."""
+    told = children.environment(Settings(), {"MEMORYBUS_CONFIG": "/etc/mb.toml"})
+
+    assert told["MEMORYBUS_CONFIG"] == "/etc/mb.toml"
+
+
+def test_the_worker_command_says_only_what_was_asked():
+    """Without options the worker decides by its settings."""
+    plain = [sys.executable, "-m", "memorybus_workers", "worker"]
+
+    assert children.worker_command() == plain
+    assert children.worker_command(("a", "b"), 2) == [*plain, "--providers", "a,b", "--jobs", "2"]
+
+
+def script(text: str) -> list[str]:
+    """Return the command line of a child that runs `text`."""
+    return [sys.executable, "-c", text]
+
+
+def test_reports_are_json_lines_and_nothing_else(tmp_path):
+    """Other output of a child is passed over; its end is None."""
+    words = script("print('hello'); print('{\"ready\": true}')")
+
+    with children.running(words, Settings(data_dir=tmp_path)) as child:
+        assert child.report() == {"ready": True}
+        assert child.report() is None
+
+
+def test_a_child_is_stopped_with_its_block(tmp_path):
+    """Leaving the block, also by an exception, ends the child by SIGTERM."""
+    words = script("import time; print('{}', flush=True); time.sleep(60)")
+
+    def fails() -> None:
+        with children.running(words, Settings(data_dir=tmp_path)) as child:
+            started.append(child)
+            child.report()
+            raise KeyError
+
+    started: list[children.Child] = []
+    with pytest.raises(KeyError):
+        fails()
+
+    (child,) = started
+    assert child.exit_code == -signal.SIGTERM
+
+
+def test_a_deaf_child_is_killed(tmp_path):
+    """A child that ignores SIGTERM does not outlive its time."""
+    words = script(
+        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
+        "print('{}', flush=True); time.sleep(60)"
+    )
+
+    with children.running(words, Settings(data_dir=tmp_path)) as child:
+        child.report()
+        code = child.stop(timeout=0.1)
+
+    assert code == -signal.SIGKILL
+
+
+def test_nothing_a_killed_child_started_is_left(tmp_path):
+    """Grandchildren whose parent was killed are ended with it."""
+    words = script(
+        "import json, subprocess, sys, time; "
+        "p = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)']); "
+        "print(json.dumps({'pid': p.pid}), flush=True); time.sleep(60)"
+    )
+
+    with children.running(words, Settings(data_dir=tmp_path)) as child:
+        orphan = psutil.Process(child.report()["pid"])
+        child.process.kill()
+        child.process.wait()
+        assert orphan.is_running()
+
+    wait_until(lambda: _is_gone(orphan), "the grandchild has ended")
+
+
+def _is_gone(process: psutil.Process) -> bool:
+    try:
+        return process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def test_silence_is_told_from_the_end(tmp_path):
+    """A child that says nothing does not speak; its end is heard."""
+    words = script("pass")
+
+    with children.running(words, Settings(data_dir=tmp_path)) as child:
+        assert not child.speaks(0)  # an interpreter is not that fast
+        assert child.speaks(30)
+        assert child.report() is None
+
+
+def test_a_signal_waits_for_the_end_of_a_stop():
+    """Ctrl-C during a start or a stop is delivered after it, not lost."""
+    done: list[str] = []
+
+    def interrupted() -> None:
+        with signals.deferred():
+            signal.raise_signal(signal.SIGINT)
+            done.append("whole")
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+
+    assert done == ["whole"]

@@ -1,0 +1,108 @@
+"""The bundled conversation covers what an agent does, and makes sense as memory writes."""
+
+from collections import Counter
+
+from memorybus.surfaces.cli.demo_view import told
+from memorybus.surfaces.demo import played
+from memorybus.surfaces.demo_script import (
+    ACTS,
+    Branch,
+    Compress,
+    Delegate,
+    End,
+    Remember,
+    Return,
+    Say,
+)
+
+STEPS = [step for act in ACTS for step in act.steps]
+
+
+def test_the_play_covers_everything_an_agent_publishes():
+    """Two sessions with turns, all three writes, a branch, a compression, a delegation, an end."""
+    assert len(ACTS) == 2
+    assert {type(step) for step in STEPS} == {
+        Say, Remember, Branch, Return, Compress, Delegate, End,
+    }  # fmt: skip
+    assert {s.action for s in STEPS if isinstance(s, Remember)} == {"add", "replace", "remove"}
+    assert {s.store for s in STEPS if isinstance(s, Remember)} == {"memory", "user"}
+    assert 12 <= sum(isinstance(step, Say) for step in STEPS) <= 20
+
+
+def test_every_act_ends_once_and_last():
+    """A session's end is its last word."""
+    for act in ACTS:
+        assert [isinstance(step, End) for step in act.steps].index(True) == len(act.steps) - 1
+
+
+def test_branches_and_returns_alternate():
+    """One only returns from where one branched off."""
+    depth = [1 if isinstance(s, Branch) else -1 for s in STEPS if isinstance(s, Branch | Return)]
+
+    assert depth == [1, -1] * (len(depth) // 2)
+
+
+def test_replaced_and_removed_text_is_there_exactly_once():
+    """Each replace and remove finds the one entry it means."""
+    stores: dict[str, list[str]] = {"memory": [], "user": []}
+    for step in STEPS:
+        if not isinstance(step, Remember):
+            continue
+        entries = stores[step.store]
+        if step.old_text:
+            (found,) = [entry for entry in entries if step.old_text in entry]
+            entries.remove(found)
+        if step.content:
+            assert step.content not in entries
+            entries.append(step.content)
+
+    assert any("calcium sulfonate" in entry for entry in stores["memory"])
+    assert not any("turned by hand" in entry for entry in stores["user"])
+
+
+def test_nothing_is_said_twice():
+    """Every line of the play is its own."""
+    lines = Counter(text for s in STEPS if isinstance(s, Say) for text in (s.user, s.assistant))
+
+    assert lines.most_common(1)[0][1] == 1
+
+
+def test_every_step_can_be_shown():
+    """No step is without words."""
+    assert all(words for step in STEPS for words in told(step)[:2])
+
+
+class NamedSession:
+    """A session that only knows its name and accepts whatever is published."""
+
+    def __init__(self, session_id):
+        self.id = session_id
+
+    def branch(self, new_id, **more):
+        """Fork."""
+        return NamedSession(new_id)
+
+    def switched_to(self, new_id, **more):
+        """Go on elsewhere."""
+        return NamedSession(new_id)
+
+    def compressed(self):
+        """Go on in place."""
+        return self
+
+    def _accept(self, *words, **more):
+        pass
+
+    turn_completed = memory_written = compressing = delegated = ended = _accept
+
+
+def test_the_branch_is_left_for_where_it_came_from():
+    """Only the branch's own steps belong to it; what follows goes on in the first session."""
+    steps = list(ACTS[0].steps)
+    after = [session.id for _, session in played(steps, NamedSession("one"))]
+    begin = next(i for i, step in enumerate(steps) if isinstance(step, Branch))
+    end = next(i for i, step in enumerate(steps) if isinstance(step, Return))
+
+    assert set(after[:begin]) == {"one"}
+    assert set(after[begin:end]) == {"one-branch"}
+    assert set(after[end:]) == {"one"}

@@ -1,0 +1,108 @@
+"""The log is shown in one order, filtered, and followed without a gap."""
+
+from itertools import islice
+
+import pytest
+from memorybus.events import Envelope, Position, Scope, SessionEnded, SessionRef, TurnCompleted
+from memorybus.log import START, LoggedEvent
+from memorybus.surfaces import journal
+
+
+class ListedLog:
+    """A log that is a list per partition: the two calls the journal makes."""
+
+    def __init__(self, *partitions):
+        self.partitions = [list(p) for p in partitions]
+
+    def read(self, partition, after=START, count=500):
+        """Return what stands after an entry."""
+        found = [e for e in self.partitions[partition] if _key(e.position.entry) > _key(after)]
+        return found[:count]
+
+    def wait(self, after, timeout):
+        """Return the first new entry of each partition with news."""
+        news = {p: self.read(p, entry) for p, entry in after.items()}
+        return {p: events[0].position.entry for p, events in news.items() if events}
+
+
+def _key(entry):
+    return tuple(int(part) for part in entry.split("-"))
+
+
+def event(partition, entry, session="s", what=None):
+    """Return a logged event."""
+    envelope = Envelope(
+        id="0" * 32,
+        key="session:s",
+        scope=Scope(),
+        session=SessionRef(session, "root"),
+        at=1,
+        event=what or TurnCompleted(user="x"),
+    )
+    return LoggedEvent(Position(partition, entry, 1), envelope)
+
+
+def entries(events):
+    """Return the entries of events."""
+    return [(e.position.partition, e.position.entry) for e in events]
+
+
+LOG = ListedLog(
+    [event(0, "5-0"), event(0, "10-0"), event(0, "10-2")],
+    [event(1, "9-9"), event(1, "10-1")],
+    [],
+)
+
+
+def test_partitions_are_merged_by_the_time_of_their_entries():
+    """Numbers are compared as numbers, the sequence after the millisecond."""
+    assert entries(journal.everything(LOG, 3)) == [
+        (0, "5-0"),
+        (1, "9-9"),
+        (0, "10-0"),
+        (1, "10-1"),
+        (0, "10-2"),
+    ]
+
+
+def test_pages_leave_nothing_out(monkeypatch):
+    """However small a page is, every event is read once."""
+    monkeypatch.setattr(journal, "PAGE", 1)
+
+    assert len(entries(journal.everything(LOG, 3))) == 5
+
+
+def test_the_newest_stand_last():
+    """A limited listing keeps the end of the log, in order."""
+    assert entries(journal.last(journal.everything(LOG, 3), 2)) == [(1, "10-1"), (0, "10-2")]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        (journal.Filter(), True),
+        (journal.Filter(session="s"), True),
+        (journal.Filter(session="root"), True),
+        (journal.Filter(session="other"), False),
+        (journal.Filter(type="sessionended"), True),
+        (journal.Filter(type="TurnCompleted"), False),
+        (journal.Filter(session="other", type="SessionEnded"), False),
+    ],
+)
+def test_events_are_chosen_by_session_and_type(wanted, expected):
+    """A session means its lineage too; both conditions must hold."""
+    assert wanted.wants(event(0, "1-0", what=SessionEnded())) is expected
+
+
+def test_following_begins_where_listing_ended():
+    """What comes after a listing is shown once, nothing before it again."""
+    log = ListedLog([event(0, "5-0")], [])
+    places = journal.Places(2)
+    shown = list(places.noted(journal.everything(log, 2)))
+
+    log.partitions[1].append(event(1, "6-0"))
+    log.partitions[0].append(event(0, "7-0"))
+    followed = journal.follow(log, places)
+
+    assert entries(shown) == [(0, "5-0")]
+    assert entries(islice(followed, 2)) == [(1, "6-0"), (0, "7-0")]
