@@ -30,6 +30,7 @@ HOMES = {
         "memorybus.embedded",
         "memorybus.server_binary",
         "memorybus.surfaces.*",
+        "memorybus_workers.children",
     ),
     "sqlite3": (
         "memorybus.spool*",
@@ -42,6 +43,7 @@ HOMES = {
         "memorybus.links",
         "memorybus.log",
         "memorybus.monitor",
+        "memorybus.orphans",
         "memorybus.recall*",
         "memorybus.roster",
         "memorybus.scripts",

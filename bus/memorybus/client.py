@@ -9,10 +9,11 @@ from types import TracebackType
 from typing import Self
 
 from memorybus import lineage
+from memorybus.asks import Ask
+from memorybus.cleaning import clean_text
 from memorybus.clock import SYSTEM, Clock
 from memorybus.errors import InvalidEvent
 from memorybus.events import AnyEvent, Scope, SessionRef, SessionStarted
-from memorybus.flusher import Ask
 from memorybus.ids import NewId, new_id, new_rng
 from memorybus.publisher import Level, Publisher, Receipt
 from memorybus.recall import WarmCache
@@ -109,7 +110,7 @@ class MemoryBus:
 
     def _begun(self, scope: Scope, session_id: str, title: str, at: int | None) -> Session:
         session = Session(self, scope, lineage.start(session_id))
-        event = SessionStarted(platform=scope.platform, title=title)
+        event = SessionStarted(platform=scope.platform, title=clean_text(title))
         session.publish(event, session.event_id("start"), at)
         self.sessions.put(scope, session.ref)
         return session
@@ -121,8 +122,8 @@ class MemoryBus:
         return Scope(
             agent=_checked("agent", defaults.agent if agent is None else agent),
             user=_checked("user", defaults.user if user is None else user),
-            workspace=defaults.workspace if workspace is None else workspace,
-            platform=defaults.platform if platform is None else platform,
+            workspace=clean_text(defaults.workspace if workspace is None else workspace),
+            platform=clean_text(defaults.platform if platform is None else platform),
         )
 
     def adopt(self, scope: Scope, ref: SessionRef, *, warm_from: str = "") -> Session:
@@ -166,7 +167,12 @@ class MemoryBus:
     @property
     def last_sequence(self) -> int:
         """The sequence of the last event this process published."""
-        return self._publisher.spool.last
+        return self._publisher.last_sequence
+
+    @property
+    def unsent(self) -> int:
+        """How many events this process published that are not known to be in the log."""
+        return self._publisher.unsent
 
     @property
     def problem(self) -> str:

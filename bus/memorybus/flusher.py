@@ -10,10 +10,11 @@ import logging
 import random
 import threading
 from collections import deque
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
+from memorybus.asks import Ask, Asks
 from memorybus.clock import Clock
-from memorybus.errors import LogError, MemoryBusError, SpoolError
+from memorybus.errors import LogError, MemoryBusError, SpoolCorrupt, SpoolError
 from memorybus.retrying import backoff
 from memorybus.settings import Settings
 from memorybus.spool import Spool
@@ -31,25 +32,11 @@ GATHER = 0.02
 """Seconds between sends while events pour in: fewer, larger batches disturb the agent less."""
 
 _MANY = 64
+_BATCHES = 8
 _HOUSEKEEPING = 0.5
 _ADOPT_EVERY = 5.0
 _NOTE_EVERY = 2.0
 _RETRY_LAGGING = 1.0
-_MAX_ASKS = 1_024
-
-
-class Ask(Protocol):
-    """A recall to ask for once the events before it are in the log."""
-
-    @property
-    def slot(self) -> str:
-        """The session's slot: the newest request of a slot wins."""
-        ...
-
-    @property
-    def sequence(self) -> int:
-        """The spool's sequence that must be in the log before."""
-        ...
 
 
 class Flusher:
@@ -76,8 +63,9 @@ class Flusher:
         """Prepare; nothing runs yet."""
         self.state: LogState = "unknown"
         self.problem = ""
-        self.dropped_asks = 0
+        self.corrupt = False
         self._spool = spool
+        self._first = spool.last
         self._files = files
         self._settings = settings
         self._clock = clock
@@ -86,14 +74,13 @@ class Flusher:
         self._wake = threading.Event()
         self._stop = threading.Event()
         self._progress = threading.Condition()
-        self._asks: dict[str, Ask] = {}
-        self._asks_lock = threading.Lock()
+        self._asks = Asks()
         self._marks: deque[tuple[float, int]] = deque()
         self._failures = 0
         self._adopt_at = 0.0
         self._lag_at = 0.0
         self._note_at = 0.0
-        self._replicate_upto = 0
+        self._replicate_until = 0.0
         self._replicated = 0
         self._cursor = 0
         self._sender: Any = None
@@ -115,12 +102,7 @@ class Flusher:
 
     def ask(self, ask: Ask) -> None:
         """Ask for a recall after the events before it; the newest of a session wins (G10)."""
-        with self._asks_lock:
-            self._asks.pop(ask.slot, None)
-            if len(self._asks) >= _MAX_ASKS:
-                self._asks.pop(next(iter(self._asks)))
-                self.dropped_asks += 1
-            self._asks[ask.slot] = ask
+        self._asks.put(ask)
         self.wake()
 
     def wait_sent(self, sequence: int, timeout: float) -> bool:
@@ -135,7 +117,7 @@ class Flusher:
         Redis answers for the connection that wrote, so the flusher's thread does the asking.
         """
         with self._progress:
-            self._replicate_upto = max(self._replicate_upto, sequence)
+            self._replicate_until = self._clock.monotonic() + timeout
         self.wake()
         with self._progress:
             return self._progress.wait_for(lambda: self._replicated >= sequence, timeout)
@@ -143,6 +125,13 @@ class Flusher:
     def _is_sent(self, sequence: int) -> bool:
         sender = self._sender
         return sender is not None and sender.cursor >= sequence and not sender.lagging
+
+    @property
+    def unsent(self) -> int:
+        """How many events of this opening of the spool are not known to be in the log."""
+        sender = self._sender
+        cursor = max(self._first, sender.cursor if sender is not None else self._cursor)
+        return max(0, self._spool.last - cursor)
 
     def stop(self, timeout: float) -> None:
         """End the thread; what is unsent stays in the spool."""
@@ -157,6 +146,10 @@ class Flusher:
             try:
                 self._round()
                 self._failures = 0
+            except SpoolCorrupt as error:
+                self.corrupt = True  # the publisher sets the file aside at its next event
+                self._back_off(error)
+                return
             except MemoryBusError as error:
                 self._back_off(error)
             except Exception as error:  # the thread must outlive any mistake (G9)
@@ -193,10 +186,15 @@ class Flusher:
         self._wake.set()
 
     def _send_all(self) -> None:
-        while (sent := self._sender.send()) and not self._stop.is_set():
+        for _ in range(_BATCHES):
+            sent = self._sender.send()
             self._tell()
+            if not sent or self._stop.is_set():
+                break
             if sent >= _MANY:
                 self._stop.wait(GATHER)
+        else:
+            self._wake.set()  # there may be more, but first what else is due
         now = self._clock.monotonic()
         if self._sender.lagging and now >= self._lag_at:
             self._lag_at = now + _RETRY_LAGGING
@@ -205,27 +203,25 @@ class Flusher:
 
     def _replicate(self) -> None:
         cursor = self._sender.cursor
-        if self._replicated < self._replicate_upto and not self._sender.lagging:
-            if self._sender.replicated(_HOUSEKEEPING):
-                self._replicated = cursor
-                self._tell()
-            else:
-                self._wake.set()
+        if self._clock.monotonic() >= self._replicate_until or self._sender.lagging:
+            return
+        if self._replicated < cursor and self._sender.replicated(_HOUSEKEEPING):
+            self._replicated = cursor
+            self._tell()
 
     def _tell(self) -> None:
         with self._progress:
             self._progress.notify_all()
 
     def _send_asks(self) -> None:
-        for ask in self._due_asks():
-            self._asker.ask(ask, self._sender.heads)
-
-    def _due_asks(self) -> list[Ask]:
-        with self._asks_lock:
-            due = [ask for ask in self._asks.values() if ask.sequence <= self._sender.cursor]
-            for ask in due:
-                del self._asks[ask.slot]
-        return due
+        due = self._asks.take(self._sender.cursor)
+        while due:
+            try:
+                self._asker.ask(due[0])
+            except LogError:
+                self._asks.put_back(due)
+                raise
+            due.pop(0)
 
     def _housekeep(self) -> None:
         now = self._clock.monotonic()

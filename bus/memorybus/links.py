@@ -9,6 +9,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from redis import Redis
 from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
 from redis.retry import Retry
 
 from memorybus.errors import ForeignKey, LogError, LogUnavailable
@@ -19,14 +20,21 @@ TIMEOUT = 5.0
 
 
 def connect_redis(settings: Settings, *, timeout: float = TIMEOUT, single: bool = False) -> Redis:
-    """Return a client of the log's Redis; connects at its first command.
+    """Return a client of the log's Redis; connects at its first command, unless `single`.
 
     Args:
         settings: where Redis is.
         timeout: seconds for connecting and for each reply.
-        single: keep one connection for one thread, which saves the pool's work per command.
+        single: keep one connection for one thread, which saves the pool's work per command; it
+            is made here.
+
+    Raises:
+        LogUnavailable: with `single`, no connection.
     """
-    return _client(settings.redis_url, timeout, single)
+    try:
+        return _client(settings.redis_url, timeout, single)
+    except (RedisError, OSError) as error:
+        raise translated(error, redacted(settings.redis_url)) from error
 
 
 def connect_jobs(settings: Settings, *, timeout: float = TIMEOUT) -> Redis:

@@ -12,7 +12,7 @@ from redis import Redis
 from redis.exceptions import RedisError, ResponseError
 
 from memorybus.codec import Decoder
-from memorybus.errors import CorruptEnvelope, UnsafeRedis, WrongPartitionCount
+from memorybus.errors import CorruptEnvelope, ForeignKey, UnsafeRedis, WrongPartitionCount
 from memorybus.events import Envelope, Position, Scope, SessionRef, UnknownEvent
 from memorybus.ids import derived_id
 from memorybus.keys import Keys
@@ -21,6 +21,7 @@ from memorybus.settings import Settings
 
 START = "0-0"
 _FORMAT = "1"
+_DIGITS = 15
 _SAFE_POLICY = "noeviction"
 
 
@@ -114,14 +115,30 @@ class EventLog:
             with self._redis.pipeline(transaction=False) as pipe:
                 pipe.hsetnx(self.keys.meta, "partitions", str(self._settings.partitions))
                 pipe.hsetnx(self.keys.meta, "format", _FORMAT)
-                pipe.hget(self.keys.meta, "partitions")
                 return pipe.execute()
 
-        count = int(self._asked(born, self.keys.meta)[2])
-        if count != self._settings.partitions:
+        self._asked(born, self.keys.meta)
+        self.check_partitions()
+
+    def check_partitions(self) -> None:
+        """Compare the settings with the log's birth certificate; a log not yet born agrees.
+
+        Raises:
+            LogUnavailable: no answer.
+            WrongPartitionCount: the log was born with another count.
+            ForeignKey: the certificate is not ours.
+        """
+        key = self.keys.meta
+        said = self._asked(lambda: self._redis.hget(key, "partitions"), key)
+        if said is not None and not said.isdigit():
+            raise ForeignKey(
+                f"{key}: `partitions` is {said[:40]!r}, which memorybus did not write; restore "
+                f"the right count there, or set another `namespace`"
+            )
+        if said is not None and int(said) != self._settings.partitions:
             raise WrongPartitionCount(
-                f"{self._where}: the log was born with {count} partitions, the settings say "
-                f"{self._settings.partitions}; set `partitions = {count}` (the count cannot "
+                f"{self._where}: the log was born with {int(said)} partitions, the settings say "
+                f"{self._settings.partitions}; set `partitions = {int(said)}` (the count cannot "
                 f"change in place: keys would change their partition)"
             )
 
@@ -156,7 +173,7 @@ class EventLog:
         self, partition: int, entry: str, fields: Mapping[bytes, bytes], next_n: int
     ) -> LoggedEvent:
         try:
-            position = Position(partition, entry, int(fields[b"n"]))
+            position = Position(partition, entry, _dense(fields[b"n"]))
             return LoggedEvent(position, self._decoder.decode(fields[b"e"]))
         except (KeyError, TypeError, ValueError, CorruptEnvelope) as error:
             position = Position(partition, entry, _number(fields, next_n))
@@ -226,8 +243,21 @@ def _head(partition: int, n: Any, last: Any) -> Head:
 
 
 def _number(fields: Mapping[bytes, bytes], otherwise: int) -> int:
-    raw = (fields or {}).get(b"n", b"")
-    return int(raw) if raw.isdigit() else otherwise
+    try:
+        return _dense((fields or {}).get(b"n", b""))
+    except ValueError:
+        return otherwise
+
+
+def _dense(raw: bytes) -> int:
+    """Read a dense number; anything else is not ours.
+
+    Raises:
+        ValueError: not a number from 1 to 2**53, the largest that Lua counts to.
+    """
+    if not raw.isdigit() or len(raw) > _DIGITS:
+        raise ValueError(f"{raw[:_DIGITS]!r} is no dense number")
+    return int(raw)
 
 
 def _stray(position: Position, fields: Mapping[bytes, bytes], error: Exception) -> Envelope:

@@ -18,6 +18,9 @@ from memorybus.settings import Settings
 from memorybus.spool import SpoolStats
 from memorybus.spool_files import inspect
 
+_LATEST = 253_402_300_799_999
+"""The last millisecond of the year 9999."""
+
 
 class RedisStatus(msgspec.Struct, frozen=True):
     """The log's server; `durability` is "aof:everysec", "aof:always", "snapshots" or "memory"."""
@@ -94,6 +97,8 @@ def iso(ms: int | None) -> str | None:
     """Return a time in milliseconds as ISO 8601 in UTC; None stays None."""
     if ms is None:
         return None
+    if not 0 <= ms <= _LATEST:
+        return None  # times are told by producers: one that no calendar has must not stop us
     moment = datetime.fromtimestamp(ms / 1000, UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
@@ -128,6 +133,7 @@ class Monitor:
     def status(self) -> Status:
         """Read everything once."""
         server = self._log.server()
+        self._log.check_partitions()
         names = list(self._roster.providers()) or list(self._settings.providers)
         lanes = self.lanes(names)
         return Status(

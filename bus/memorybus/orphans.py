@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from redis import Redis
 
+from memorybus.errors import SpoolCorrupt
 from memorybus.sender import Sender
 from memorybus.settings import Settings
 from memorybus.spool import Spool
@@ -26,24 +27,27 @@ def drain_orphans(
     emptied = 0
     while not stopping() and (spool := files.adopt_one()) is not None:
         try:
-            done = _drain(spool, redis, settings, crash)
+            sender = _drained(spool, redis, settings, crash)
+        except SpoolCorrupt as error:
+            files.replace(spool, str(error)).close()
+            continue
         except BaseException:
             spool.close()
             raise
-        if not done:
+        if sender.lagging:
             spool.close()
             break
-        spool.discard()
+        spool.discard()  # first: a crash before the next line only leaves a field in Redis
+        sender.forget_producer()
         emptied += 1
     return emptied
 
 
-def _drain(spool: Spool, redis: Redis, settings: Settings, crash: CrashPoint) -> bool:
+def _drained(spool: Spool, redis: Redis, settings: Settings, crash: CrashPoint) -> Sender:
     sender = Sender(spool, redis, settings, crash)
     sender.resync()
     while sender.send():
         pass
-    if sender.lagging and sender.catch_up():
-        return False
-    sender.forget_producer()
-    return True
+    if sender.lagging:
+        sender.catch_up()
+    return sender

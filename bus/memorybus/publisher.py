@@ -6,11 +6,12 @@ from typing import Literal
 
 import msgspec
 
+from memorybus.asks import Ask
 from memorybus.clock import Clock
 from memorybus.codec import Encoder
 from memorybus.errors import EventTooLarge, InvalidEvent, SpoolCorrupt, SpoolError
 from memorybus.events import AnyEvent, Envelope, Scope, SessionRef
-from memorybus.flusher import Ask, Flusher, LogState
+from memorybus.flusher import Flusher, LogState
 from memorybus.ids import NewId, checksum
 from memorybus.keys import partition_of
 from memorybus.settings import Settings
@@ -76,14 +77,15 @@ class Publisher:
             new_id,
             max_bytes=settings.spool_max_bytes,
             ballast=settings.spool_ballast,
+            clock=clock,
         )
         self._left: list[tuple[Spool, Flusher]] = []
-        self._start()
+        self._run(self._files.claim())
 
-    def _start(self) -> None:
+    def _run(self, spool: Spool) -> None:
         self._pid = os.getpid()
         self._closed = False
-        self.spool = self._files.claim()
+        self.spool = spool
         self.flusher = Flusher(
             self.spool, self._files, self._settings, self._clock, self._rng, self._crash
         )
@@ -164,10 +166,12 @@ class Publisher:
         self._check_process()
         if self._closed:
             raise SpoolError("the bus is closed; connect again to publish")
+        if self.flusher.corrupt:
+            self._set_aside("damage found while it was read")
         try:
             return self.spool.append(partition, event_id, mark, body, durable=durable)
-        except SpoolCorrupt:
-            self._set_aside()
+        except SpoolCorrupt as error:
+            self._set_aside(str(error))
             return self.spool.append(partition, event_id, mark, body, durable=durable)
 
     def _check_process(self) -> None:
@@ -178,13 +182,23 @@ class Publisher:
         """
         if os.getpid() != self._pid:
             self._left.append((self.spool, self.flusher))
-            self._start()
+            self._run(self._files.claim())
 
-    def _set_aside(self) -> None:
-        """Give the damaged spool up; claiming again saves what can be read of it."""
+    def _set_aside(self, why: str) -> None:
+        """Give the damaged spool up, save what can be read of it, and go on with another."""
         self.flusher.stop(_STOP)
-        self.spool.close()
-        self._start()
+        self._run(self._files.replace(self.spool, why))
+
+    @property
+    def last_sequence(self) -> int:
+        """The sequence of the last event that this process published."""
+        self._check_process()
+        return self.spool.last
+
+    @property
+    def unsent(self) -> int:
+        """How many events this process published that are not known to be in the log."""
+        return self.flusher.unsent
 
     def ask(self, ask: Ask) -> None:
         """Ask for a recall once every event published so far is in the log."""

@@ -6,6 +6,7 @@ the agent from here: `WarmCache.read` answers within its deadline, if need be wi
 """
 
 import logging
+import os
 import re
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from memorybus.errors import LogUnavailable
+from memorybus.errors import LogError
 from memorybus.events import Scope, SessionRef
 from memorybus.fence import build_block
 from memorybus.keys import Keys, recall_slot
@@ -85,7 +86,7 @@ class WarmAsk(msgspec.Struct, frozen=True):
     Attributes:
         slot: the session's slot.
         sequence: the spool's sequence that must be in the log before.
-        want: the request; its positions are filled in from `partitions`.
+        want: the request; its positions are filled in when it is asked.
         partitions: those the session writes to.
     """
 
@@ -121,6 +122,7 @@ class WarmCache:
         self._keys = Keys(settings.namespace)
         self._lock = threading.Lock()
         self._redis: Any = None
+        self._pid = os.getpid()
         self.failures = 0
 
     def block(self, slot: str, fallback: str, budget: int) -> str:
@@ -131,41 +133,56 @@ class WarmCache:
             fallback: the slot of the session before, or "".
             budget: characters of the whole block.
         """
-        results = self.read(slot)
-        if not results and fallback:
-            results = self.read(fallback)
+        results = self.read([slot, fallback] if fallback else [slot])
         sections = [(name, results[name].lines) for name in self._ordered(results)]
         return build_block(sections, budget) if sections else ""
 
-    def read(self, slot: str) -> dict[str, WarmResult]:
-        """Return the warm results by provider; empty if none, or none in time (counted)."""
-        deadline = self._settings.prefetch_deadline
-        if not self._lock.acquire(timeout=deadline):
+    def read(self, slots: Sequence[str]) -> dict[str, WarmResult]:
+        """Return the warm results of the first slot that has any, by provider.
+
+        Empty if there are none, or none in time (counted in `failures`).
+        """
+        if not self._lock.acquire(timeout=self._settings.prefetch_deadline):
             self.failures += 1
             return {}
         try:
-            return warm_results(self._fields(self._keys.warm(slot)))
-        except (LogUnavailable, msgspec.MsgspecError) as error:
+            found = self._fields([self._keys.warm(slot) for slot in slots])
+            return warm_results(next((fields for fields in found if fields), {}))
+        except (LogError, msgspec.MsgspecError, UnicodeDecodeError) as error:
             self.failures += 1
             _log.debug("prefetch: %s", error)
             return {}
         finally:
             self._lock.release()
 
-    def _fields(self, key: str) -> Mapping[bytes, bytes]:
+    def _fields(self, keys: Sequence[str]) -> list[Mapping[bytes, bytes]]:
+        """Read some hashes in one round trip."""
         from redis.exceptions import RedisError
 
-        from memorybus.links import connect_redis, translated
+        from memorybus.links import translated
 
         try:
-            if self._redis is None:
-                self._redis = connect_redis(
-                    self._settings, timeout=self._settings.prefetch_deadline, single=True
-                )
-            return self._redis.hgetall(key)  # type: ignore[no-any-return]
+            redis = self._connected()
+            if len(keys) == 1:
+                return [redis.hgetall(keys[0])]
+            with redis.pipeline(transaction=False) as pipe:
+                for key in keys:
+                    pipe.hgetall(key)
+                return list(pipe.execute())
         except (RedisError, OSError) as error:
             self._drop_connection()
-            raise translated(error, key) from error
+            raise translated(error, keys[0]) from error
+
+    def _connected(self) -> Any:
+        from memorybus.links import connect_redis
+
+        if self._pid != os.getpid():  # the connection is the parent's: replies would cross
+            self._redis, self._pid = None, os.getpid()
+        if self._redis is None:
+            # Connecting and reading get half each, so that both stay within the deadline.
+            half = self._settings.prefetch_deadline / 2
+            self._redis = connect_redis(self._settings, timeout=half, single=True)
+        return self._redis
 
     def _drop_connection(self) -> None:
         """A reply that came too late must not be read as the next one's."""

@@ -16,7 +16,7 @@ from rq.job import Job, JobStatus
 from rq.serializers import JSONSerializer
 
 from memorybus import scripts
-from memorybus.flusher import Ask
+from memorybus.asks import Ask
 from memorybus.ids import text_digest
 from memorybus.keys import Keys
 from memorybus.links import connect_jobs, translated
@@ -51,12 +51,11 @@ class Asker:
         self._settings = settings
         self._keys = Keys(settings.namespace)
 
-    def ask(self, ask: Ask, heads: dict[int, int]) -> None:
+    def ask(self, ask: Ask) -> None:
         """Perform one request.
 
         Args:
             ask: a `WarmAsk` or a `CarryAsk`.
-            heads: the highest dense number seen by partition.
 
         Raises:
             LogUnavailable: Redis is away; ask again later.
@@ -65,11 +64,18 @@ class Asker:
             if isinstance(ask, CarryAsk):
                 self._carry(ask)
             elif isinstance(ask, WarmAsk):
-                positions = {p: heads[p] for p in ask.partitions if p in heads}
-                want = msgspec.structs.replace(ask.want, positions=positions)
+                want = msgspec.structs.replace(ask.want, positions=self._heads(ask.partitions))
                 self.want(ask.slot, want, self.recalling())
         except (RedisError, OSError) as error:
             raise translated(error, "recall") from error
+
+    def _heads(self, partitions: tuple[int, ...]) -> dict[int, int]:
+        """Return the dense numbers that the session's partitions have reached."""
+        with self._redis.pipeline(transaction=False) as pipe:
+            for partition in partitions:
+                pipe.hget(self._keys.state(partition), "n")
+            numbers = pipe.execute()
+        return {p: int(n) for p, n in zip(partitions, numbers, strict=True) if n}
 
     def want(self, slot: str, want: Want, providers: list[str]) -> int:
         """Write a request and enqueue its jobs; return its generation.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from memorybus.cleaning import clean_text
 from memorybus.clock import Clock
 from memorybus.errors import MissingProvider, NoWorker
 from memorybus.events import SessionRef
@@ -64,7 +65,7 @@ def recall_now(
         names = _asked_providers(roster, providers)
         heads = EventLog(redis, settings).heads()
         want = Want(
-            query=question,
+            query=clean_text(question),
             agent=agent,
             user=user,
             session=SessionRef(session, session) if session else None,

@@ -150,10 +150,12 @@ class Acquired(msgspec.Struct, frozen=True):
     n: int
 
 
-def acquire(keys: Keys, partition: int, provider: str, worker: str, lease_ms: int) -> Call:
-    """Take a lane if it is free; see `acquired`."""
+def acquire(
+    keys: Keys, partition: int, provider: str, worker: str, lease_ms: int, floor: int = 0
+) -> Call:
+    """Take a lane if it is free, with an epoch above `floor`; see `acquired`."""
     lease, lane = keys.lease(partition, provider), keys.lane(partition, provider)
-    return Call(ACQUIRE, (lease, lane, keys.log(partition)), (worker, lease_ms, provider))
+    return Call(ACQUIRE, (lease, lane, keys.log(partition)), (worker, lease_ms, provider, floor))
 
 
 def acquired(reply: Any) -> Acquired | None:

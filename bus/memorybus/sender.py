@@ -47,7 +47,6 @@ class Sender:
 
     Attributes:
         cursor: every row up to this sequence is in the log, but for lagging partitions.
-        heads: the highest dense number seen in each partition.
         counts: see `Counts`.
     """
 
@@ -57,7 +56,6 @@ class Sender:
         """Send nothing yet; `resync` comes first."""
         self.spool = spool
         self.cursor = 0
-        self.heads: dict[int, int] = {}
         self.counts = Counts()
         self._redis = redis
         self._settings = settings
@@ -104,6 +102,8 @@ class Sender:
         """
         wait = round(timeout * 1000)
         try:
+            # Redis answers for this connection's last write; after a reconnect it has none.
+            self._redis.hset(self._keys.meta, "confirmed", self.spool.producer)
             if int(self._redis.info("replication").get("connected_slaves", 0)):
                 return int(self._redis.wait(1, wait)) >= 1
             return int(self._redis.waitaof(1, 0, wait)[0]) >= 1
@@ -130,8 +130,11 @@ class Sender:
             LogUnavailable: Redis is away or cannot serve; nothing is lost, call `resync` first.
             SpoolCorrupt: the spool is damaged.
         """
+        last = self.spool.last
         rows = self.spool.after(self.cursor, BATCH, BATCH_BYTES)
-        if rows:
+        if not rows:
+            self.cursor = max(self.cursor, last)  # sequences of another opening have no rows
+        else:
             mine = [row for row in rows if row[1] not in self._lagging]
             self._send_rows(mine)
             self.cursor = rows[-1][0]
@@ -210,7 +213,7 @@ class Sender:
             self._rewind(partition, outcome.last)
             return None
         self._taken[partition] = events[-1].sequence
-        self._note(partition, events, outcome)
+        self._note(events, outcome)
         return None
 
     def _failed(
@@ -224,9 +227,8 @@ class Sender:
             return None
         return LogUnavailable(str(meant))
 
-    def _note(self, partition: int, events: list[Outgoing], outcome: Appended) -> None:
+    def _note(self, events: list[Outgoing], outcome: Appended) -> None:
         self.counts.sent += len(events)
-        self.heads[partition] = max(map(abs, outcome.numbers), default=0)
         for index in outcome.conflicts:
             self.counts.conflicts += 1
             _log.error(

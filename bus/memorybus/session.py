@@ -90,9 +90,7 @@ class Session:
             user_name: the person's name, where known.
             assistant_name: the agent's name, where known.
             model: which model answered.
-            tokens_in: prompt tokens.
-            tokens_out: completion tokens.
-            at: when.
+            tokens_in: prompt tokens; `tokens_out` those of the answer.
             durable: also survive a power cut.
         """
         event = session_events.turn(
@@ -131,7 +129,7 @@ class Session:
             content: the new text.
             store: ``memory`` belongs to the agent, ``user`` to the person.
             old_text: part of the entry meant.
-            tool_call_id: with it the event's id is derived (G2).
+            tool_call_id: with it and `index` the event's id is derived (G2).
             index: the write's number within its tool call.
             provenance: write origin and the like.
             at: when.
@@ -166,7 +164,9 @@ class Session:
     ) -> Receipt:
         """Publish what a sub-agent did; with the child's session the id is derived (G2)."""
         event = Delegated(
-            task=clean_text(task), result=clean_text(result), child_session=child_session
+            task=clean_text(task),
+            result=clean_text(result),
+            child_session=clean_text(child_session),
         )
         event_id = self.event_id("delegation", child_session) if child_session else ""
         return self.publish(event, event_id, at)
@@ -181,7 +181,9 @@ class Session:
     ) -> Receipt:
         """Publish that the session is over. It may be resumed, and end again later."""
         event = SessionEnded(
-            reason=reason, message_count=message_count, messages=clean_messages(messages)
+            reason=clean_text(reason),
+            message_count=message_count,
+            messages=clean_messages(messages),
         )
         return self.publish(event, self.event_id("end", message_count), at)
 
@@ -194,7 +196,10 @@ class Session:
         ref = lineage.branch(self.ref, new_id or self._bus.new_id())
         session = self._continued(ref)
         event = SessionStarted(
-            platform=self.scope.platform, title=title, parent=self.id, reason="branch"
+            platform=self.scope.platform,
+            title=clean_text(title),
+            parent=self.id,
+            reason="branch",
         )
         session.publish(event, session.event_id("start"), at)
         return session
@@ -214,12 +219,8 @@ class Session:
     ) -> Session:
         """Go on under another id.
 
-        Args:
-            new_id: the session that goes on; a rewind stays in its own.
-            reason: why.
-            reset: begin anew: another root, and nothing warm.
-            rewound: turns were undone: the next epoch.
-            at: when.
+        A `reset` begins anew: another root, and nothing warm. `rewound` turns were undone: the
+        next epoch of this session, whatever `new_id` says.
         """
         reason = "reset" if reset else "rewind" if rewound else reason
         known = self._bus.sessions.get(self.scope, new_id)
@@ -290,12 +291,10 @@ class Session:
     def prefetch(self, query: str = "") -> str:
         """Return the memory block that is warm, or "": one round trip, within its deadline (G9).
 
-        Args:
-            query: the prompt, as Hermes passes it; what is warm was asked for by `queue_prefetch`.
+        What is warm was asked for by `queue_prefetch`; `query` is there as in Hermes.
         """
         return self._bus.warm.block(self.slot, self._warm_from, self._bus.settings.recall_budget)
 
     def _partitions(self) -> tuple[int, ...]:
         keys = (self._key, store_key("memory", self.scope), store_key("user", self.scope))
-        count = self._bus.settings.partitions
-        return tuple({partition_of(key, count) for key in keys})
+        return tuple({partition_of(key, self._bus.settings.partitions) for key in keys})

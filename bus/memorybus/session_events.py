@@ -41,7 +41,7 @@ def turn(
         user_name=clean_text(user_name),
         assistant_name=clean_text(assistant_name),
         ordinal=-1 if ordinal is None else ordinal,
-        model=model,
+        model=clean_text(model),
         tokens_in=tokens_in,
         tokens_out=tokens_out,
     )
@@ -65,7 +65,7 @@ def memory_write(
         store=store,
         content=clean_text(content),
         old_text=clean_text(old_text),
-        provenance=dict(provenance or {}),
+        provenance={clean_text(k): clean_text(v) for k, v in (provenance or {}).items()},
     )
 
 

@@ -4,6 +4,7 @@ The lineage itself is in the log; this is the producer's own note of it (id -> r
 epoch), because a producer must know a session's root before it can publish, also with Redis down.
 """
 
+import os
 import sqlite3
 import threading
 from pathlib import Path
@@ -33,17 +34,30 @@ class HostSessions:
         Raises:
             SpoolError: it cannot be written.
         """
+        self._path = path
+        self._left: list[sqlite3.Connection] = []
+        self._reopen()
+
+    def _reopen(self) -> None:
+        self._pid = os.getpid()
         self._lock = threading.Lock()
         try:
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._db = _open(path)
+            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._db = _open(self._path)
         except (OSError, sqlite3.OperationalError) as error:
             raise SpoolError(
-                f"{path}: {error}; set `data_dir` to a place that can be written"
+                f"{self._path}: {error}; set `data_dir` to a place that can be written"
             ) from error
+
+    def _check_process(self) -> None:
+        """After a fork: a SQLite connection must not be used, nor closed, in the child."""
+        if os.getpid() != self._pid:
+            self._left.append(self._db)
+            self._reopen()
 
     def get(self, scope: Scope, session_id: str) -> SessionRef | None:
         """Return a session's place in its lineage, or None if this host has not seen it."""
+        self._check_process()
         with self._lock:
             row = self._db.execute(
                 "select id, root, parent, epoch from sessions where slot = ?",
@@ -58,6 +72,7 @@ class HostSessions:
             SpoolError: the disk is full.
         """
         row = (recall_slot(scope, ref.id), ref.id, ref.root, ref.parent, ref.epoch)
+        self._check_process()
         try:
             with self._lock:
                 self._db.execute("replace into sessions values (?, ?, ?, ?, ?)", row)

@@ -77,7 +77,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     spool_keep: float = 5.0
     spool_ballast: int = 4 << 20
     event_max_bytes: int = 1 << 20
-    compress_min_bytes: int = 512
+    compress_min_bytes: int = 2_048
     dedupe_window: float = 86_400.0
     dedupe_max_ids: int = 200_000
     lease: float = 10.0

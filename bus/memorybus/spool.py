@@ -2,23 +2,22 @@
 
 One file per producer, held by a file lock that dies with its process; the file's name is the
 producer's id, a row's key its sequence. Sequences are never used twice, also across owners of the
-file: what was deleted is remembered, by partition, so that a loss in Redis can be told from a
+file. What was deleted is remembered, by partition, so that a loss in Redis can be told from a
 resend. Crash safety is SQLite's: WAL survives a killed process, ``durable=True`` also a power cut.
 """
 
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TypeAlias
-from urllib.parse import quote
 
 import msgspec
 from filelock import FileLock
 
 from memorybus.ballast import Ballast
-from memorybus.errors import SpoolCorrupt, SpoolFull
+from memorybus.errors import SpoolFull
+from memorybus.spool_db import connect, named, transaction, translated
 
 Row: TypeAlias = tuple[int, int, bytes, bytes, bytes]
 """sequence, partition, event id (16 bytes), payload digest, body (msgpack)."""
@@ -40,13 +39,10 @@ _AFTER_OF_PARTITION = (
     "select seq, partition, id, digest, body from events "
     "where seq > ? and partition = ? order by seq limit ?"
 )
-_PAGE = 8_192
-"""Five turns of usual size to a page: most inserts write one page, the fewest begin another."""
-
 _CHECKED_UP_TO = 64 << 20
+_PER_MS = 1_024
 _DELETED_AT_ONCE = 500
 _CHECKPOINT_EVERY = 2_000
-_FULL_CODES = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN})
 
 
 class SpoolStats(msgspec.Struct, frozen=True):
@@ -63,8 +59,14 @@ class Spool:
     `append` may be called from any thread; the reading side belongs to one thread.
     """
 
-    def __init__(self, path: Path, lock: FileLock, *, max_bytes: int, ballast: int) -> None:
+    def __init__(
+        self, path: Path, lock: FileLock, *, max_bytes: int, ballast: int, now_ms: int
+    ) -> None:
         """Open the file, which `lock` says is ours.
+
+        Sequences of this opening begin at the wall time (`now_ms` times 1,024), so that none is
+        used twice even if the file lost its last rows in a power cut: Redis would take the new
+        event for a resend of the lost one.
 
         Raises:
             SpoolCorrupt: the file is no spool, or damaged.
@@ -78,12 +80,12 @@ class Spool:
         self._writing = threading.Lock()
         self._since_checkpoint = 0
         self._noted = SpoolStats()
-        with _named(path):
+        with named(path):
             self._in = connect(path)
             self._out = connect(path)
             self._check()
             self._in.executescript(_SCHEMA)
-            self._load_counters()
+            self._load_counters(now_ms)
         self._ballast.restore()
 
     def _check(self) -> None:
@@ -93,10 +95,10 @@ class Spool:
         if verdict != "ok":
             raise sqlite3.DatabaseError(verdict)
 
-    def _load_counters(self) -> None:
+    def _load_counters(self, now_ms: int) -> None:
         last = self._in.execute("select max(seq) from events").fetchone()[0] or 0
         gone = self._in.execute("select max(seq) from deleted").fetchone()[0] or 0
-        self.last: int = max(last, gone)
+        self.last: int = max(last, gone, now_ms * _PER_MS)
         count, size = self._in.execute("select count(*), sum(length(body)) from events").fetchone()
         self._rows: int = count
         self._bytes: int = (size or 0) + count * ROW_OVERHEAD
@@ -138,7 +140,7 @@ class Spool:
             self._in.execute("insert into events values (?, ?, ?, ?, ?)", row)
         except sqlite3.Error as error:
             self._ballast.give_up()
-            raise _translated(self.path, error) from error
+            raise translated(self.path, error) from error
         finally:
             if durable:
                 self._in.execute("pragma synchronous = normal")
@@ -160,7 +162,7 @@ class Spool:
         Raises:
             SpoolCorrupt: the file is damaged.
         """
-        with _named(self.path):
+        with named(self.path):
             if partition is None:
                 found = self._out.execute(_AFTER, (sequence, count))
             else:
@@ -169,7 +171,7 @@ class Spool:
 
     def deleted(self) -> dict[int, int]:
         """Return, by partition, the last sequence that was deleted because Redis had it."""
-        with _named(self.path):
+        with named(self.path):
             return dict(self._out.execute("select partition, seq from deleted").fetchall())
 
     def delete_upto(self, sequence: int) -> None:
@@ -178,7 +180,7 @@ class Spool:
             pass
 
     def _delete_some(self, sequence: int) -> int:
-        with self._writing, _named(self.path):
+        with self._writing, named(self.path):
             upto, count, size = self._in.execute(
                 "select max(seq), count(*), sum(length(body)) from "
                 "(select seq, body from events where seq <= ? order by seq limit ?)",
@@ -192,7 +194,7 @@ class Spool:
         return int(count)
 
     def _forget(self, upto: int) -> None:
-        with _transaction(self._in):
+        with transaction(self._in):
             self._in.execute(
                 "insert into deleted select partition, max(seq) from events where seq <= ? "
                 "group by partition on conflict(partition) do update set seq = excluded.seq",
@@ -204,7 +206,7 @@ class Spool:
         """Move the write-ahead log into the file when it has grown, beside running appends."""
         if self._since_checkpoint >= _CHECKPOINT_EVERY:
             self._since_checkpoint = 0
-            with _named(self.path):
+            with named(self.path):
                 self._out.execute("pragma wal_checkpoint(passive)").fetchall()
         self._ballast.restore()
 
@@ -212,7 +214,7 @@ class Spool:
 
     def note_unsent(self, cursor: int) -> None:
         """Write beside the file what is unsent, for other processes: they cannot open it."""
-        with _named(self.path):
+        with named(self.path):
             count, size = self._out.execute(
                 "select count(*), sum(length(body)) from events where seq > ?", (cursor,)
             ).fetchone()
@@ -234,6 +236,13 @@ class Spool:
             self._out.close()
         self._file_lock.release()
 
+    def detach(self) -> FileLock:
+        """Close the file but keep the lock: it will be set aside."""
+        with self._writing:
+            self._in.close()
+            self._out.close()
+        return self._file_lock
+
     def discard(self) -> None:
         """Delete an empty spool's files (an adopted one, sent whole)."""
         self._ballast.give_up()
@@ -241,48 +250,6 @@ class Spool:
             self.path.with_suffix(suffix).unlink(missing_ok=True)
         self.close()
         Path(self._file_lock.lock_file).unlink(missing_ok=True)
-
-
-def connect(path: Path) -> sqlite3.Connection:
-    """Open a spool file as its owner: WAL, no checkpoint on the publishing thread.
-
-    SQLite's ``unix-excl`` locks the file for this process once, not at every insert, which saves a
-    third of an insert's time; connections of this process still share it, others cannot read it.
-    """
-    where = f"file:{quote(str(path.absolute()))}?vfs=unix-excl"
-    db = sqlite3.connect(where, uri=True, isolation_level=None, check_same_thread=False, timeout=5)
-    db.execute(f"pragma page_size = {_PAGE}")
-    db.execute("pragma journal_mode = wal")
-    db.execute("pragma synchronous = normal")
-    db.execute("pragma wal_autocheckpoint = 0")
-    return db
-
-
-@contextmanager
-def _named(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except sqlite3.Error as error:
-        raise _translated(path, error) from error
-
-
-@contextmanager
-def _transaction(db: sqlite3.Connection) -> Iterator[None]:
-    db.execute("begin immediate")
-    try:
-        yield
-        db.execute("commit")
-    except BaseException:
-        if db.in_transaction:
-            db.execute("rollback")
-        raise
-
-
-def _translated(path: Path, error: sqlite3.Error) -> SpoolCorrupt | SpoolFull:
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    if code in _FULL_CODES or isinstance(error, sqlite3.OperationalError):
-        return SpoolFull(f"{path}: {error}; the event was not accepted: make room on the disk")
-    return SpoolCorrupt(f"{path}: damaged ({error}); the next start sets it aside and saves rows")
 
 
 def _bounded(rows: Iterable[Row], max_bytes: int) -> list[Row]:

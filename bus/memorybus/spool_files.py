@@ -14,9 +14,11 @@ from urllib.parse import quote
 import msgspec
 from filelock import FileLock, Timeout
 
+from memorybus.clock import SYSTEM, Clock
 from memorybus.errors import SpoolCorrupt, SpoolError
 from memorybus.ids import NewId
-from memorybus.spool import NOTE, Row, Spool, SpoolStats, connect
+from memorybus.spool import NOTE, Row, Spool, SpoolStats
+from memorybus.spool_db import connect
 
 _log = logging.getLogger("memorybus")
 
@@ -29,10 +31,20 @@ class SpoolFiles:
         new_id: names new ones.
         max_bytes: bound of each.
         ballast: size of the file each gives up on a full disk.
+        clock: time.
     """
 
-    def __init__(self, directory: Path, new_id: NewId, *, max_bytes: int, ballast: int) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        new_id: NewId,
+        *,
+        max_bytes: int,
+        ballast: int,
+        clock: Clock = SYSTEM,
+    ) -> None:
         """Touch nothing yet."""
+        self._clock = clock
         self.directory = directory
         self._new_id = new_id
         self._max_bytes = max_bytes
@@ -52,19 +64,40 @@ class SpoolFiles:
         return next((spool for spool in spools if spool is not None), None)
 
     def _adopt(self, path: Path) -> Spool | None:
-        lock = _locked(path)
+        try:
+            lock = _locked(path)
+        except OSError as error:
+            _log.warning("%s: %s; left alone", path, error)
+            return None
         if lock is None:
             return None
-        if not path.exists():  # its owner discarded it between our look and our lock
+        if not path.is_file():  # its owner discarded it between our look and our lock
             lock.release()
             return None
+        return self._taken_over(path, lock)
+
+    def _taken_over(self, path: Path, lock: FileLock) -> Spool | None:
         try:
             return self._opened(path, lock)
         except SpoolCorrupt as error:
-            return self._replaced(path, lock, error)
+            return self._replaced(path, lock, str(error))
+        except SpoolError as error:  # not ours to read, or a full disk: others must not suffer
+            _log.warning("%s; left alone", error)
+            lock.release()
+            return None
+
+    def replace(self, spool: Spool, why: str) -> Spool:
+        """Set a damaged spool of ours aside; return another with what could be read of it."""
+        return self._replaced(spool.path, spool.detach(), f"{spool.path}: {why}")
 
     def _opened(self, path: Path, lock: FileLock) -> Spool:
-        return Spool(path, lock, max_bytes=self._max_bytes, ballast=self._ballast)
+        return Spool(
+            path,
+            lock,
+            max_bytes=self._max_bytes,
+            ballast=self._ballast,
+            now_ms=self._clock.now_ms(),
+        )
 
     def _create(self) -> Spool:
         try:
@@ -79,7 +112,7 @@ class SpoolFiles:
             raise SpoolError(f"{path}: a new spool is already locked")
         return self._opened(path, lock)
 
-    def _replaced(self, path: Path, lock: FileLock, error: SpoolCorrupt) -> Spool:
+    def _replaced(self, path: Path, lock: FileLock, why: str) -> Spool:
         fresh = self._create()
         rows = _readable(path)
         for _, partition, event_id, digest, body in rows:
@@ -89,9 +122,7 @@ class SpoolFiles:
         for suffix in (".db-wal", ".db-shm", ".ballast", NOTE):
             path.with_suffix(suffix).unlink(missing_ok=True)
         lock.release()
-        _log.error(
-            "%s; it is now %s, and %d events read from it go on", error, aside.name, len(rows)
-        )
+        _log.error("%s; it is now %s, and %d events read from it go on", why, aside.name, len(rows))
         return fresh
 
 
@@ -144,6 +175,7 @@ def _readable(path: Path) -> list[Row]:
         sql = f"select seq, partition, id, digest, body from events order by seq {order}"  # noqa: S608
         try:
             db = connect(path)
+            db.execute("pragma writable_schema = on")  # reads a file cut short as far as it goes
             for row in db.execute(sql):
                 if row[0] in rows:
                     break

@@ -1,8 +1,9 @@
 """Checkpoint and ledger in a SQLite provider's own database: effects happen once (G4, G5).
 
-The two tables live beside the provider's. A lane's row holds the newest epoch and the checkpoint;
-the ledger holds the ids of recently applied events, so that an event that comes again at a new
-position (the log lost its tail and the publisher resent it) changes nothing.
+The tables live beside the provider's. A lane's row holds the newest epoch and the checkpoint; the
+ledger holds the ids of recently applied events, so that an event that comes again at a new
+position (the log lost its tail and the publisher resent it) changes nothing. It is kept as two
+halves: when the new one is full it takes the place of the old one, which costs nothing per event.
 """
 
 import sqlite3
@@ -13,22 +14,24 @@ from memorybus.errors import StaleEpoch, Transient, Unavailable
 
 from memorybus_providers.base import Fence, Progress
 
-LEDGER_KEPT = 200_000
-"""Event ids remembered per database; older ones are forgotten (G10)."""
-
-_PRUNE_EVERY = 1_000
+LEDGER_HALF = 200_000
+"""Event ids in each half: the last 200,000 to 400,000 of a database are remembered (G10)."""
 
 _SCHEMA = """
 create table if not exists mb_lanes(
     lane text primary key, epoch integer not null, entry text not null, n integer not null
 ) without rowid;
-create table if not exists mb_applied(seq integer primary key, id blob not null unique);
+create table if not exists mb_applied(id blob primary key) without rowid;
+create table if not exists mb_applied_old(id blob primary key) without rowid;
+create table if not exists mb_ledger(one integer primary key check (one = 1), count integer);
+insert or ignore into mb_ledger values (1, 0);
 """
 
 
 def migrate(db: sqlite3.Connection) -> None:
-    """Create the two tables if they are missing."""
-    db.executescript(_SCHEMA)
+    """Create the tables if they are missing; a reader of a file that has them needs no lock."""
+    if not db.execute("select 1 from sqlite_master where name = 'mb_ledger'").fetchone():
+        db.executescript(f"begin immediate;{_SCHEMA}commit;")
 
 
 def progress(db: sqlite3.Connection, lane: str) -> Progress | None:
@@ -48,9 +51,11 @@ class SqliteTransaction:
     def applied(self, event_ids: Sequence[str]) -> frozenset[str]:
         """Return those of `event_ids` that the ledger already holds."""
         marks = ",".join("?" * len(event_ids))
+        ids = [bytes.fromhex(event_id) for event_id in event_ids]
         rows = self._db.execute(
-            f"select id from mb_applied where id in ({marks})",  # noqa: S608  only marks
-            [bytes.fromhex(event_id) for event_id in event_ids],
+            f"select id from mb_applied where id in ({marks}) "  # noqa: S608  only marks
+            f"union all select id from mb_applied_old where id in ({marks})",
+            ids + ids,
         )
         return frozenset(row[0].hex() for row in rows)
 
@@ -65,13 +70,20 @@ class SqliteTransaction:
             "set epoch = excluded.epoch, entry = excluded.entry, n = excluded.n",
             (self._lane, progress.epoch, progress.entry, progress.n),
         )
-        self._prune()
+        self._count(len(event_ids))
 
-    def _prune(self) -> None:
-        newest = self._db.execute("select max(seq) from mb_applied").fetchone()[0] or 0
-        oldest = self._db.execute("select min(seq) from mb_applied").fetchone()[0] or 0
-        if newest - oldest >= LEDGER_KEPT + _PRUNE_EVERY:
-            self._db.execute("delete from mb_applied where seq <= ?", (newest - LEDGER_KEPT,))
+    def _count(self, more: int) -> None:
+        if not more:
+            return
+        self._db.execute("update mb_ledger set count = count + ?", (more,))
+        if self._db.execute("select count from mb_ledger").fetchone()[0] >= LEDGER_HALF:
+            self._rotate()
+
+    def _rotate(self) -> None:
+        self._db.execute("drop table mb_applied_old")
+        self._db.execute("alter table mb_applied rename to mb_applied_old")
+        self._db.execute("create table mb_applied(id blob primary key) without rowid")
+        self._db.execute("update mb_ledger set count = 0")
 
 
 @contextmanager

@@ -11,8 +11,7 @@ import psutil
 import pytest
 from helpers.processes import Child, Spawn
 from helpers.waiting import wait_until
-from memorybus.settings import Settings
-from memorybus.surfaces import children
+from memorybus.settings import Settings, to_environ
 from memorybus.surfaces.up import listens
 
 pytestmark = pytest.mark.timeout(120)
@@ -43,7 +42,7 @@ SAMPLE = {
 @pytest.fixture(name="env")
 def _env(short_dir: Path) -> dict[str, str]:
     """Return the environment of a host with nothing but a data directory."""
-    return children.environment(Settings(data_dir=short_dir), {"TMPDIR": str(short_dir)})
+    return to_environ(Settings(data_dir=short_dir), {"TMPDIR": str(short_dir)})
 
 
 @pytest.fixture(name="run")

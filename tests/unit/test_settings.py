@@ -132,7 +132,7 @@ def test_any_unknown_name_is_refused(name: str) -> None:
         ("RECALL_WAIT", "-1", "recall_wait must be a positive"),
         ("NAMESPACE", "a\nb", "plain word"),
         ("DATA_DIR", "", "data_dir is empty"),
-        ("PROVIDER", "x", FILE_NAME),
+        ("PROVIDER", "x", "JSON object"),
         ("CONFIG", "/nowhere/memorybus.toml", "/nowhere/memorybus.toml"),
     ],
 )

@@ -33,6 +33,8 @@ def _run(options: argparse.Namespace, settings: Settings) -> int:
     if options.command == "worker":
         from memorybus_workers.main import run_worker
 
+        if options.with_parent:
+            threading.Thread(target=_end_with_parent, daemon=True).start()
         return run_worker(settings, _names(options.providers, settings), options.jobs)
     if options.command == "jobs":
         from memorybus_workers.jobs.worker import run_jobs
@@ -51,7 +53,7 @@ def _names(given: str, settings: Settings) -> tuple[str, ...]:
 
 
 def _end_with_parent() -> None:
-    """A recall process must not outlive its worker: the pipe to it breaks when that dies."""
+    """Do not outlive the process that started us: our end of its pipe closes when it dies."""
     while os.read(sys.stdin.fileno(), 1):
         pass
     os.kill(os.getpid(), signal.SIGTERM)
@@ -63,6 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     worker = commands.add_parser("worker", help="apply events and answer recalls")
     worker.add_argument("--providers", default="", help="names, separated by commas")
     worker.add_argument("--jobs", type=int, default=1, help="recall processes")
+    worker.add_argument("--with-parent", action="store_true", help="end when standard input closes")
     jobs = commands.add_parser("jobs", help="answer recalls (a worker starts this)")
     jobs.add_argument("--providers", default="")
     replay = commands.add_parser("replay", help="apply the log to a fresh instance")

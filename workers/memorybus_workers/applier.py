@@ -9,7 +9,7 @@ checkpoint passes them, and find the culprit of a failed batch by going one by o
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from memorybus.errors import LeaseLost, StaleEpoch, Unavailable
+from memorybus.errors import LeaseLost, Permanent, StaleEpoch, Unavailable
 from memorybus.events import Event, Position
 from memorybus.keys import lane_name
 from memorybus.log import LoggedEvent
@@ -39,6 +39,14 @@ class Place(Protocol):
     epoch: int
     parked: Parked
 
+    def check(self) -> None:
+        """Make sure that the lane is still ours.
+
+        Raises:
+            LeaseLost: it is not, or nobody knows.
+        """
+        ...
+
     def wait(self, seconds: float) -> None:
         """Wait before another try.
 
@@ -62,6 +70,10 @@ class Applier:
         self._settings = settings
         self._calls = calls
         self._apply = bind(provider)
+
+    def floor(self, partition: int) -> int:
+        """Return the newest epoch that the provider's own store has seen of a lane; 0 if none."""
+        return 0
 
     def begin(self, lane: Place, checkpoint: Acquired) -> Progress:
         """Return where the lane goes on, and claim it in the provider's own store if it has one."""
@@ -125,7 +137,7 @@ class Applier:
     def _goes_on(self, lane: Place, event: LoggedEvent, error: Exception, attempt: int) -> bool:
         """After a failure: True to try again (after a wait), False if the key was parked."""
         in_hook = self._calls.interrupted()
-        if not in_hook:  # opening or committing failed: not this event's fault
+        if not in_hook and not isinstance(error, Permanent):  # opening or committing failed
             raise Unavailable(str(error)) from error
         decision = decide(error, attempt, self._settings.attempts, self._calls.rng)
         if decision.action == "pause":
@@ -144,6 +156,11 @@ class TransactionalApplier(Applier):
         """Bind the provider's hooks."""
         super().__init__(provider, settings, calls)
         self._store = provider
+
+    def floor(self, partition: int) -> int:
+        """Return the epoch beside the provider's own checkpoint."""
+        known = self._store.progress(lane_name(partition))
+        return known.epoch if known else 0
 
     def begin(self, lane: Place, checkpoint: Acquired) -> Progress:
         """The provider's own checkpoint holds; our epoch is written beside it at once (G5)."""
@@ -229,16 +246,26 @@ class PlainApplier(Applier):
     def apply(self, lane: Place, events: Sequence[LoggedEvent]) -> None:
         """Call the hooks in order; a failing key is parked, the others go on."""
         for event in events:
+            lane.check()
             if event.envelope.key in lane.parked.keys:
                 lane.parked.put_aside([event], BEHIND)
-            elif not self._is_there(lane, event):
-                self._try(lane, event, self._call)
-        self._in_doubt.discard(lane.partition)
+            else:
+                self._try(lane, event, self._once)
 
-    def _is_there(self, lane: Place, event: LoggedEvent) -> bool:
-        if not self._asks_first or lane.partition not in self._in_doubt:
-            return False
-        return self._provider.knows(event.envelope.id, self._context(event))
+    def _once(self, event: LoggedEvent) -> None:
+        """Call the hook, unless an earlier try or owner may have and the backend has the event."""
+        partition = event.position.partition
+        if self._asks_first and partition in self._in_doubt and self._knows(event):
+            return
+        self._in_doubt.add(partition)
+        self._call(event)
+        self._in_doubt.discard(partition)
+
+    def _knows(self, event: LoggedEvent) -> bool:
+        self._calls.begin(event.envelope.id)
+        known = self._provider.knows(event.envelope.id, self._context(event))
+        self._calls.end()
+        return known
 
 
 def applier_of(provider: MemoryProvider, settings: Settings, calls: Calls) -> Applier:

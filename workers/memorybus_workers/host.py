@@ -6,6 +6,7 @@ stopped, so its thread is abandoned with its instance and its leases, and a new 
 what the old one still does is fenced by the epoch (G5), and the agent has long gone on (G9).
 """
 
+import contextlib
 import logging
 import threading
 from collections.abc import Callable
@@ -180,9 +181,10 @@ class ProviderHost:
         self._runner.calls.hung(event_id)
         calls = self._runner.calls.successor()
         leases = self._runner.abandon()
-        self._around.leases.release(redis, leases)
         self._runner = Runner(self.name, self._make, self._around, calls)
         self._runner.start()
+        with contextlib.suppress(RedisError, OSError):  # without Redis they expire
+            self._around.leases.release(redis, leases)
 
     def stop(self) -> None:
         """Ask the thread to end."""

@@ -98,7 +98,7 @@ class Lane:
             Unavailable: the backend is down; the checkpoint stands.
             LogUnavailable: Redis is away.
         """
-        self._leases.check(self.lease)
+        self.check()
         events = self._log.read(self.partition, self.entry, self._batch, after_n=self.n)
         if upto is not None:
             events = [event for event in events if event.position.n <= upto]
@@ -125,6 +125,14 @@ class Lane:
             raise LeaseLost(f"{self.provider}, partition {self.partition}: epoch {self.epoch}")
         self.entry, self.n = position.entry, position.n
 
+    def check(self) -> None:
+        """Make sure that the lane is still ours.
+
+        Raises:
+            LeaseLost: it is not, or nobody knows.
+        """
+        self._leases.check(self.lease)
+
     def wait(self, seconds: float) -> None:
         """Wait before another try.
 
@@ -133,7 +141,7 @@ class Lane:
         """
         if self._sleep(seconds):
             raise LeaseLost("the worker stops")
-        self._leases.check(self.lease)
+        self.check()
 
 
 def _order(entry: str) -> tuple[int, int]:

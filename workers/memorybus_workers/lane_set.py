@@ -7,9 +7,10 @@ import threading
 
 import msgspec
 from memorybus.clock import Clock
-from memorybus.errors import ForeignKey, LeaseLost
+from memorybus.errors import ForeignKey, LeaseLost, LogError
 from memorybus.links import connect_redis, translated
 from memorybus.log import EventLog
+from memorybus.scripts import Acquired
 from memorybus.settings import Settings
 from memorybus.testing import CrashPoint
 from memorybus_providers.base import MemoryProvider
@@ -59,6 +60,7 @@ class LaneSet:
         self._settings = around.settings
         self._stop = stop
         self._lanes: dict[int, Lane] = {}
+        self._foreign: set[int] = set()
         self._redis = connect_redis(around.settings, single=True)
         self._log = EventLog(self._redis, around.settings)
         self._applier = applier_of(provider, around.settings, calls)
@@ -90,33 +92,53 @@ class LaneSet:
 
     def _acquire_one(self, partition: int) -> None:
         try:
-            taken = self._around.leases.acquire(self._redis, self._name, partition)
+            floor = self._applier.floor(partition)
+            taken = self._around.leases.acquire(self._redis, self._name, partition, floor)
+            if taken is not None:
+                self._begin(partition, *taken)
         except (RedisError, OSError) as error:
-            raise translated(error, self._name) from error
-        if taken is None:
-            return
-        lease, checkpoint = taken
-        try:
-            self._lanes[partition] = Lane(
-                self._name,
-                partition,
-                redis=self._redis,
-                log=self._log,
-                leases=self._around.leases,
-                lease=lease,
-                checkpoint=checkpoint,
-                applier=self._applier,
-                batch=self._settings.batch,
-                entries_read=self._around.entries_read,
-                sleep=self._stop.wait,
-                crash=self._around.crash,
-            )
-            self.unfinished.add(partition)
+            self._raise_unless_foreign(partition, translated(error, self._name))
+        except ForeignKey as error:
+            self._raise_unless_foreign(partition, error)
         except LeaseLost as lost:
             _log.info("%s", lost)
-            self._around.leases.drop(lease)
-        except ForeignKey as error:
-            self._stand_still(partition, lease, error)
+
+    def _begin(self, partition: int, lease: Lease, checkpoint: Acquired) -> None:
+        try:
+            self._lanes[partition] = self._lane(partition, lease, checkpoint)
+        except BaseException:
+            self._give_up(lease)
+            raise
+        self.unfinished.add(partition)
+        self._foreign.discard(partition)
+
+    def _lane(self, partition: int, lease: Lease, checkpoint: Acquired) -> Lane:
+        return Lane(
+            self._name,
+            partition,
+            redis=self._redis,
+            log=self._log,
+            leases=self._around.leases,
+            lease=lease,
+            checkpoint=checkpoint,
+            applier=self._applier,
+            batch=self._settings.batch,
+            entries_read=self._around.entries_read,
+            sleep=self._stop.wait,
+            crash=self._around.crash,
+        )
+
+    def _give_up(self, lease: Lease) -> None:
+        with contextlib.suppress(RedisError, OSError):  # without Redis it expires
+            self._around.leases.release(self._redis, [lease])
+
+    def _raise_unless_foreign(self, partition: int, error: LogError) -> None:
+        """One partition's key is somebody else's: the other lanes go on, and it is said once."""
+        if not isinstance(error, ForeignKey):
+            raise error
+        if partition not in self._foreign:
+            _log.error("provider %s, partition %d: %s", self._name, partition, error)
+        self._foreign.add(partition)
 
     def step(self, news: set[int]) -> bool:
         """Run one batch of every lane that may have something; return whether any ran.
@@ -140,15 +162,13 @@ class LaneSet:
             _log.info("%s", lost)
             self._around.leases.drop(lane.lease)
             del self._lanes[partition]
-        except ForeignKey as error:
-            del self._lanes[partition]
-            self._stand_still(partition, lane.lease, error)
+        except (ForeignKey, RedisError) as error:
+            meant = error if isinstance(error, ForeignKey) else translated(error, self._name)
+            if isinstance(meant, ForeignKey):
+                del self._lanes[partition]
+                self._give_up(lane.lease)
+            self._raise_unless_foreign(partition, meant)
         return False
-
-    def _stand_still(self, partition: int, lease: Lease, error: ForeignKey) -> None:
-        """One partition's key is somebody else's: the other lanes go on."""
-        _log.error("provider %s, partition %d: %s", self._name, partition, error)
-        self._around.leases.release(self._redis, [lease])
 
     def leave(self) -> None:
         """Give up all lanes and the connection."""

@@ -44,20 +44,24 @@ class Leases:
         self._held: dict[str, Lease] = {}
         self._lock = threading.Lock()
         self._stop = threading.Event()
-        self._redis = connect_redis(settings, timeout=settings.lease / 3, single=True)
+        self._redis = connect_redis(settings, timeout=settings.lease / 3)
         self._thread = threading.Thread(target=self._run, name="memorybus-leases", daemon=True)
 
     def start(self) -> None:
         """Start the renewing thread."""
         self._thread.start()
 
-    def acquire(self, redis: Redis, provider: str, partition: int) -> tuple[Lease, Acquired] | None:
+    def acquire(
+        self, redis: Redis, provider: str, partition: int, floor: int = 0
+    ) -> tuple[Lease, Acquired] | None:
         """Take a lane if it is free.
 
         Args:
             redis: the caller's client.
             provider: the instance's name.
             partition: the lane.
+            floor: the newest epoch that the provider's own store has seen; ours is above it, also
+                when Redis lost its count.
 
         Returns:
             The lease and the checkpoint in Redis; None if the lane has an owner.
@@ -66,7 +70,7 @@ class Leases:
             redis.RedisError: Redis is away.
         """
         asked_at = self._clock.monotonic()
-        call = scripts.acquire(self._keys, partition, provider, self._worker, self._ms)
+        call = scripts.acquire(self._keys, partition, provider, self._worker, self._ms, floor)
         acquired = scripts.acquired(scripts.run(redis, call))
         if acquired is None:
             return None

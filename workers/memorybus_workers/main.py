@@ -5,6 +5,7 @@ watches for hung calls and shows that the worker lives. Recalls run in child pro
 slow query never delays a lane.
 """
 
+import contextlib
 import logging
 import os
 import signal
@@ -15,7 +16,7 @@ from collections.abc import Sequence
 
 import msgspec
 from memorybus.clock import SYSTEM, Clock
-from memorybus.errors import LogUnavailable
+from memorybus.errors import LogUnavailable, MemoryBusError
 from memorybus.ids import new_id, new_rng
 from memorybus.keys import Keys
 from memorybus.links import connect_redis
@@ -144,7 +145,8 @@ class Worker:
         self._children.start()
         for host in self._hosts:
             host.wait_ready(_READY)
-        self._beat()
+        with contextlib.suppress(MemoryBusError, RedisError, OSError):
+            self._beat()
 
     def _tell(self, partitions: set[int]) -> None:
         for host in self._hosts:
@@ -164,7 +166,7 @@ class Worker:
                 if self._clock.monotonic() >= beat_at:
                     beat_at = self._clock.monotonic() + BEAT
                     self._beat()
-            except (RedisError, OSError) as error:
+            except (MemoryBusError, RedisError, OSError) as error:
                 _log.debug("keeper: %s", error)
 
     def _beat(self) -> None:
@@ -196,7 +198,7 @@ class Worker:
             try:
                 sent = drain_orphans(files, redis, settings, stopping=self._stop.is_set)
                 if sent:
-                    _log.info("sent %d spools that dead processes left", sent)
+                    _log.info("sent the spools of %d ended processes", sent)
             except Exception as error:
                 _log.warning("spools of dead processes wait: %s", error)
             self._stop.wait(_ADOPT_EVERY)
@@ -212,7 +214,7 @@ class Worker:
         self._leases.stop()
         try:
             self._roster().leave(self.id)
-        except (RedisError, OSError) as error:
+        except (MemoryBusError, RedisError, OSError) as error:
             _log.debug("leaving: %s", error)
         self._redis.close()
 

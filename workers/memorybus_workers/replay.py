@@ -145,6 +145,7 @@ class Replay:
         done = -1
         while not self._stop.is_set():
             try:
+                lanes.acquire()  # again, should a lease have been lost
                 lanes.step(set())
                 failures = 0
             except (Unavailable, LogUnavailable, LeaseLost) as error:

@@ -49,7 +49,7 @@ class Tail:
     def _run(self) -> None:
         failures = 0
         while not self._stop.is_set():
-            redis = connect_redis(self._settings, timeout=_BLOCK * 5, single=True)
+            redis = connect_redis(self._settings, timeout=_BLOCK * 5)
             try:
                 log = EventLog(redis, self._settings)
                 seen = {head.partition: head.entry for head in log.heads()}

@@ -5,38 +5,27 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn, TextIO, cast
 
 import msgspec
 
-from memorybus.settings import FIELDS, PREFIX, Settings
+from memorybus.settings import Settings, to_environ
 from memorybus.surfaces import signals
 
 STOP_TIMEOUT = 10.0
 """Seconds a child gets between SIGTERM and SIGKILL."""
 
 
-def environment(settings: Settings, base: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment in which `memorybus.settings.load` gives `settings` again.
-
-    ``MEMORYBUS_*`` of `base` are replaced, but for ``MEMORYBUS_CONFIG``: the provider tables
-    can only stand in that file.
-    """
-    kept = {n: v for n, v in base.items() if not n.startswith(PREFIX) or n == PREFIX + "CONFIG"}
-    told = {name: getattr(settings, name) for name in FIELDS if name != "provider"}
-    return kept | {PREFIX + name.upper(): _spelled(value) for name, value in told.items()}
-
-
-def _spelled(value: Any) -> str:
-    return ",".join(value) if isinstance(value, tuple) else str(value)
-
-
-def worker_command(providers: Sequence[str] = (), jobs: int | None = None) -> list[str]:
-    """Return the command line of a worker process."""
+def worker_command(
+    providers: Sequence[str] = (), jobs: int | None = None, *, with_parent: bool = False
+) -> list[str]:
+    """Return the command line of a worker process; `with_parent` ends it with its starter."""
     command = [sys.executable, "-m", "memorybus_workers", "worker"]
+    if with_parent:
+        command.append("--with-parent")
     if providers:
         command += ["--providers", ",".join(providers)]
     return command + (["--jobs", str(jobs)] if jobs is not None else [])
@@ -76,12 +65,11 @@ def running(
 
 
 def _started(command: Sequence[str], settings: Settings, directory: Path | None) -> "Child":
-    base = os.environ if directory is None else _bare(os.environ)
     process = subprocess.Popen(  # noqa: S603  our own interpreter and module
         command,
-        env=environment(settings, base),
+        env=to_environ(settings),
         cwd=directory,
-        stdin=subprocess.DEVNULL,
+        stdin=subprocess.PIPE,  # its end tells the child that we are gone
         stdout=subprocess.PIPE,
         start_new_session=True,
         text=True,
@@ -92,11 +80,7 @@ def _started(command: Sequence[str], settings: Settings, directory: Path | None)
 def become(command: Sequence[str], settings: Settings) -> NoReturn:
     """Let a child take this process's place: same process id, same terminal."""
     sys.stdout.flush()
-    os.execve(command[0], list(command), environment(settings, os.environ))  # noqa: S606
-
-
-def _bare(base: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in base.items() if not name.startswith(PREFIX)}
+    os.execve(command[0], list(command), to_environ(settings))  # noqa: S606
 
 
 class Child:
@@ -143,4 +127,6 @@ class Child:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
         self._stdout.close()
+        if self.process.stdin is not None:
+            self.process.stdin.close()
         return code

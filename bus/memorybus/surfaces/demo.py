@@ -114,7 +114,9 @@ def _system() -> Iterator[Settings]:
         with (
             _redis(settings),
             children.running(
-                children.worker_command(PROVIDERS, jobs=1), settings, directory=directory
+                children.worker_command(PROVIDERS, jobs=1, with_parent=True),
+                settings,
+                directory=directory,
             ) as worker,
         ):
             if worker.report() is None:

@@ -8,7 +8,7 @@ import pytest
 from helpers.waiting import wait_until
 from hypothesis import given
 from hypothesis import strategies as st
-from memorybus.settings import Settings, load
+from memorybus.settings import Settings, load, to_environ
 from memorybus.surfaces import children, signals
 
 
@@ -27,17 +27,19 @@ def test_a_child_reads_the_very_same_settings(tmp_path_factory, settings):
     """What the parent decided is what the child finds in its environment."""
     base = {"PATH": "/bin", "MEMORYBUS_URL": "redis://wrong", "MEMORYBUS_AGENT": "wrong"}
 
-    told = children.environment(settings, base)
+    told = to_environ(settings, base)
 
     assert told["PATH"] == "/bin"
     assert load(environ=told, directory=tmp_path_factory.getbasetemp()) == settings
 
 
-def test_a_child_finds_the_parents_configuration_file():
-    """Provider tables only stand in the file, so its name is passed on."""
-    told = children.environment(Settings(), {"MEMORYBUS_CONFIG": "/etc/mb.toml"})
+def test_a_child_gets_the_tables_of_the_providers(tmp_path):
+    """Provider tables are handed on too, whatever file they stood in."""
+    tables = {"notes": {"kind": "my_pkg:Notes", "depth": 3}}
+    told = to_environ(Settings(provider=tables), {"MEMORYBUS_CONFIG": "/etc/mb.toml"})
 
-    assert told["MEMORYBUS_CONFIG"] == "/etc/mb.toml"
+    assert "MEMORYBUS_CONFIG" not in told
+    assert load(environ=told, directory=tmp_path).provider == tables
 
 
 def test_the_worker_command_says_only_what_was_asked():
@@ -45,6 +47,7 @@ def test_the_worker_command_says_only_what_was_asked():
     plain = [sys.executable, "-m", "memorybus_workers", "worker"]
 
     assert children.worker_command() == plain
+    assert children.worker_command(with_parent=True) == [*plain, "--with-parent"]
     assert children.worker_command(("a", "b"), 2) == [*plain, "--providers", "a,b", "--jobs", "2"]
 
 

@@ -67,11 +67,10 @@ class Recaller:
         """Store the answer to one request; return whether a newer one waits."""
         self._await_applied(provider, want)
         try:
-            found = self._recall(provider, want)
+            result = msgspec.msgpack.encode(self._recall(provider, want))
         except Exception as error:
             self._tell_error(slot, provider, error)
             raise
-        result = msgspec.msgpack.encode(rendered(found, want, provider))
         ttl = round(self._settings.recall_ttl * 1000)
         call = scripts.warm(self._keys, slot, provider, generation, result, ttl)
         _, wanted = scripts.run(self._redis, call)
@@ -97,11 +96,12 @@ class Recaller:
             for n, wanted in zip(applied, want.positions.values(), strict=True)
         )
 
-    def _recall(self, provider: str, want: Want) -> Sequence[Recollection]:
+    def _recall(self, provider: str, want: Want) -> WarmResult:
         scope = RecallScope(want.agent, want.user, want.workspace)
         deadline = self._settings.recall_timeout / 2
         context = RecallContext(scope, want.session, want.budget, deadline)
-        return self._opened(provider).prefetch(want.query, context)
+        found = self._opened(provider).prefetch(want.query, context)
+        return rendered(found, want, provider)
 
     def _tell_error(self, slot: str, provider: str, error: Exception) -> None:
         """Let a recall that waits for its answer know why there is none."""

@@ -62,7 +62,7 @@ def run_up(*, providers: Providers = None, jobs: Jobs = None, common: Common = D
     output = common.output()
     settings = common.settings()
     names = _names(providers) or settings.providers
-    command = children.worker_command(names, jobs)
+    command = children.worker_command(names, jobs, with_parent=True)
     try:
         up.run(settings, command, lambda news: _tell(output, news))
     except KeyboardInterrupt:

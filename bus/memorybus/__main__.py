@@ -1,0 +1,8 @@
+"""``python -m memorybus``: the command line."""
+
+import sys
+
+from memorybus.surfaces.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())
