@@ -104,8 +104,8 @@ class MemoryBus:
         session = (
             Session(self, scope, known) if known else self._begun(scope, session_id, title, at)
         )
-        if warm and title:
-            session.queue_prefetch(title)
+        if warm:
+            session.warm_up(title)
         return session
 
     def _begun(self, scope: Scope, session_id: str, title: str, at: int | None) -> Session:

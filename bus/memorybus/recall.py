@@ -17,7 +17,7 @@ import msgspec
 from memorybus.errors import LogError
 from memorybus.events import Scope, SessionRef
 from memorybus.fence import build_block
-from memorybus.keys import Keys, recall_slot
+from memorybus.keys import Keys, partition_of, recall_slot, session_key, store_key
 from memorybus.settings import Settings
 
 _log = logging.getLogger("memorybus")
@@ -102,6 +102,24 @@ class CarryAsk(msgspec.Struct, frozen=True):
     slot: str
     sequence: int
     origin: str
+
+
+def wanted(scope: Scope, session: SessionRef, query: str, budget: int) -> Want:
+    """Return a session's request: within its own scope, and no wider."""
+    return Want(
+        query=query,
+        agent=scope.agent,
+        user=scope.user,
+        workspace=scope.workspace or None,
+        session=session,
+        budget=budget,
+    )
+
+
+def written_by(scope: Scope, session: SessionRef, partitions: int) -> tuple[int, ...]:
+    """Return the partitions that a session's events and its stores' go to."""
+    keys = (session_key(session.root), store_key("memory", scope), store_key("user", scope))
+    return tuple({partition_of(key, partitions) for key in keys})
 
 
 def slot_of(scope: Scope, session: SessionRef) -> str:

@@ -22,9 +22,9 @@ from memorybus.events import (
     WriteAction,
 )
 from memorybus.ids import derived_id, text_digest
-from memorybus.keys import partition_of, session_key, store_key
+from memorybus.keys import session_key, store_key
 from memorybus.publisher import Receipt
-from memorybus.recall import CarryAsk, Want, WarmAsk, is_trivial, slot_of
+from memorybus.recall import CarryAsk, WarmAsk, is_trivial, slot_of, wanted, written_by
 
 if TYPE_CHECKING:
     from memorybus.client import MemoryBus
@@ -276,17 +276,14 @@ class Session:
 
         The workers recall once they have applied what this process has published so far.
         """
-        if is_trivial(query):
-            return
-        want = Want(
-            query=clean_text(query),
-            agent=self.scope.agent,
-            user=self.scope.user,
-            workspace=self.scope.workspace or None,
-            session=self.ref,
-            budget=self._bus.settings.recall_budget,
-        )
-        self._bus.ask(WarmAsk(self.slot, self._bus.last_sequence, want, self._partitions()))
+        if not is_trivial(query):
+            self.warm_up(query)
+
+    def warm_up(self, topic: str = "") -> None:
+        """Ask for memories before anything was said; without a topic, for what matters most."""
+        want = wanted(self.scope, self.ref, clean_text(topic), self._bus.settings.recall_budget)
+        partitions = written_by(self.scope, self.ref, self._bus.settings.partitions)
+        self._bus.ask(WarmAsk(self.slot, self._bus.last_sequence, want, partitions))
 
     def prefetch(self, query: str = "") -> str:
         """Return the memory block that is warm, or "": one round trip, within its deadline (G9).
@@ -294,7 +291,3 @@ class Session:
         What is warm was asked for by `queue_prefetch`; `query` is there as in Hermes.
         """
         return self._bus.warm.block(self.slot, self._warm_from, self._bus.settings.recall_budget)
-
-    def _partitions(self) -> tuple[int, ...]:
-        keys = (self._key, store_key("memory", self.scope), store_key("user", self.scope))
-        return tuple({partition_of(key, self._bus.settings.partitions) for key in keys})

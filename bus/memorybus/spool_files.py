@@ -8,6 +8,7 @@ goes on in a new one (G1).
 import logging
 import sqlite3
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
 
@@ -137,28 +138,29 @@ def inspect(path: Path, taken: Mapping[int, int]) -> SpoolStats:
         What is unsent: read from the file, or, while its owner lives, from the owner's note, which
         is at most some seconds old.
     """
-    if _is_owned(path):
+    try:
+        lock = _locked(path)  # held while we read, so that nobody opens the file beside us
+    except OSError:
+        return SpoolStats()
+    if lock is None:
         return _note(path)
     try:
-        db = sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro", uri=True, timeout=0)
-        rows = db.execute("select seq, partition, length(body) from events order by seq")
-        unsent = [(seq, size) for seq, partition, size in rows if seq > taken.get(partition, 0)]
-        body = None
-        if unsent:
-            first = db.execute("select body from events where seq = ?", unsent[:1][0][:1])
-            body = (first.fetchone() or (None,))[0]
-        db.close()
+        return _counted(path, taken)
     except sqlite3.Error:
         return _note(path)
+    finally:
+        lock.release()
+
+
+def _counted(path: Path, taken: Mapping[int, int]) -> SpoolStats:
+    where = f"file:{quote(str(path.absolute()))}?mode=ro"
+    with closing(sqlite3.connect(where, uri=True, timeout=0)) as db:
+        rows = db.execute("select seq, partition, length(body) from events order by seq")
+        unsent = [(seq, size) for seq, partition, size in rows if seq > taken.get(partition, 0)]
+        if not unsent:
+            return SpoolStats()
+        body = db.execute("select body from events where seq = ?", (unsent[0][0],)).fetchone()[0]
     return SpoolStats(len(unsent), sum(size for _, size in unsent), body)
-
-
-def _is_owned(path: Path) -> bool:
-    lock = _locked(path)
-    if lock is None:
-        return True
-    lock.release()
-    return False
 
 
 def _note(path: Path) -> SpoolStats:
