@@ -105,11 +105,23 @@ class Flusher:
         self._asks.put(ask)
         self.wake()
 
-    def wait_sent(self, sequence: int, timeout: float) -> bool:
-        """Wait until the log has every event up to `sequence`; False after `timeout` seconds."""
+    def wait_sent(self, sequence: int, timeout: float, *, patient: bool = True) -> bool:
+        """Wait until the log has every event up to `sequence`.
+
+        Args:
+            sequence: the spool's.
+            timeout: seconds.
+            patient: wait the whole time also while Redis is away.
+
+        Returns:
+            False if it has not in time.
+        """
         self.wake()
         with self._progress:
-            return self._progress.wait_for(lambda: self._is_sent(sequence), timeout)
+            self._progress.wait_for(
+                lambda: self._is_sent(sequence) or (not patient and self.state == "down"), timeout
+            )
+            return self._is_sent(sequence)
 
     def wait_replicated(self, sequence: int, timeout: float) -> bool:
         """Wait until a replica, or the synced append-only file, has every event up to `sequence`.
@@ -261,6 +273,7 @@ class Flusher:
             level = logging.WARNING if isinstance(error, LogError) else logging.ERROR
             _log.log(level, "events wait in %s: %s", self._spool.path, error)
         self.state, self.problem = "down", str(error)
+        self._tell()
         if self._sender is not None:
             self._cursor = self._sender.cursor
             self._sender = None

@@ -225,8 +225,7 @@ class Publisher:
         """Send what can be sent within `timeout` seconds; the rest stays in the spool."""
         if self._closed or os.getpid() != self._pid:
             return
-        if self.flusher.state != "down":
-            self.flush("logged", timeout)
+        self.flusher.wait_sent(self.spool.last, timeout, patient=False)
         self._closed = True
         self.flusher.stop(timeout)
         self.spool.close()

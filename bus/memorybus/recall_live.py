@@ -62,7 +62,7 @@ def recall_now(
     redis = connect_redis(settings)
     try:
         roster = Roster(redis, Keys(settings.namespace))
-        names = _asked_providers(roster, providers)
+        names, unserved = _asked_providers(roster, providers)
         heads = EventLog(redis, settings).heads()
         want = Want(
             query=clean_text(question),
@@ -76,14 +76,17 @@ def recall_now(
         slot = text_digest(new_id())
         Asker(redis, settings).want(slot, want, names)
         results, errors = _answers(redis, settings, clock, slot, names, timeout)
-        return _recalled(names, results, errors, budget)
+        return _recalled(names, results, unserved | errors, budget)
     except (RedisError, OSError) as error:
         raise translated(error, redacted(settings.redis_url)) from error
     finally:
         redis.close()
 
 
-def _asked_providers(roster: Roster, wanted: Sequence[str] | None) -> list[str]:
+def _asked_providers(
+    roster: Roster, wanted: Sequence[str] | None
+) -> tuple[list[str], dict[str, str]]:
+    """Return whom to ask, and why not the others."""
     known = [name for name, info in roster.providers().items() if info.recall]
     for name in wanted or ():
         if name not in known:
@@ -96,7 +99,8 @@ def _asked_providers(roster: Roster, wanted: Sequence[str] | None) -> list[str]:
         raise NoWorker(
             "no live worker answers recalls; start one: memorybus up (or memorybus worker)"
         )
-    return names
+    unserved = {name: "no live worker serves it" for name in names if name not in served}
+    return [name for name in names if name in served], unserved
 
 
 def _answers(
@@ -123,5 +127,6 @@ def _recalled(
     names: Sequence[str], results: dict[str, WarmResult], errors: dict[str, str], budget: int
 ) -> Recall:
     sections = [(name, results[name].lines) for name in names if name in results]
-    missing = {n: errors.get(n, "no answer in time") for n in names if n not in results}
+    silent = {name: "no answer in time" for name in names if name not in results}
+    missing = silent | errors
     return Recall(build_block(sections, budget), items_of(results, names), missing)

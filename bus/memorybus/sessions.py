@@ -80,7 +80,9 @@ class HostSessions:
             raise SpoolError(f"sessions: {error}") from error
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file, unless it is the parent process's."""
+        if os.getpid() != self._pid:
+            return
         with self._lock:
             self._db.close()
 
