@@ -11,14 +11,16 @@ class Ballast:
         self._path = path
         self._size = size
 
-    def restore(self) -> None:
-        """Make the file again if there is room; without room, do without."""
-        if self._size and not self._path.exists():
+    def restore(self) -> bool:
+        """Make the file again if there is room; return whether it is there."""
+        if not self._path.exists():
             try:
                 with self._path.open("wb") as file:
                     file.write(b"\0" * self._size)
             except OSError:
                 self.give_up()
+                return False
+        return True
 
     def give_up(self) -> None:
         """Delete the file."""

@@ -35,7 +35,7 @@ _MANY = 64
 _BATCHES = 8
 _HOUSEKEEPING = 0.5
 _ADOPT_EVERY = 5.0
-_NOTE_EVERY = 2.0
+_NOTE_EVERY = 0.5
 _RETRY_LAGGING = 1.0
 
 
@@ -280,6 +280,7 @@ class Flusher:
         if self._redis is not None:
             self._redis.close()
         with contextlib.suppress(SpoolError, OSError):
+            self._spool.tidy()
             self._note(self._clock.monotonic(), self._cursor)
         self._stop.wait(backoff(self._failures, self._rng))
         self._failures += 1

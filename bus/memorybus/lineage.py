@@ -90,10 +90,12 @@ _STEPS: Mapping[str, Callable[[SessionRef, str], SessionRef]] = MappingProxyType
 
 
 def follow(ref: SessionRef, new_id: str, reason: Reason, known: SessionRef | None) -> SessionRef:
-    """Return the session that follows `ref`; `known` is what is known of it if it is resumed.
+    """Return the session that follows `ref`; `known` is what is known of `new_id`, if anything.
 
     Raises `InvalidEvent` for an id that the reason does not allow.
     """
+    if reason == "reset" and known is not None:
+        return reset(known, new_id)  # begun anew: above every epoch it had
     step = _STEPS.get(reason)
     return step(ref, new_id) if step else resume(known, new_id)
 

@@ -62,7 +62,7 @@ def translated(error: Exception, where: str) -> LogError:
         where: the key or the URL without credentials, for the message.
     """
     text = str(error)
-    if text.startswith("WRONGTYPE"):
+    if "WRONGTYPE" in text:  # 6.2 puts it at the end of a script's error
         return ForeignKey(
             f"{where}: holds something that memorybus did not write; rename or delete it, or set "
             f"another `namespace`"

@@ -24,6 +24,7 @@ Level = Literal["spooled", "logged", "replicated"]
 
 
 _STOP = 1.0
+_ID_BYTES = 16
 
 
 class Receipt(msgspec.Struct, frozen=True):
@@ -122,7 +123,7 @@ class Publisher:
         """
         body, mark = self._encoded(event, event_id, key, scope, session, at, trace)
         partition = partition_of(key, self._settings.partitions)
-        sequence = self._append(partition, bytes.fromhex(event_id), mark, body, durable)
+        sequence = self._append(partition, _id_bytes(event_id), mark, body, durable)
         self.flusher.wake()
         self._crash("publisher.after_spool")
         return Receipt(event_id, "spooled", sequence, self.flusher.state)
@@ -229,3 +230,13 @@ class Publisher:
         self._closed = True
         self.flusher.stop(timeout)
         self.spool.close()
+
+
+def _id_bytes(event_id: str) -> bytes:
+    try:
+        raw = bytes.fromhex(event_id)
+    except ValueError:
+        raw = b""
+    if len(raw) != _ID_BYTES:
+        raise InvalidEvent(f"event id {event_id[:40]!r} must be 32 hex digits")
+    return raw

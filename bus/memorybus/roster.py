@@ -1,12 +1,15 @@
 """Who is there: provider instances that workers registered, and workers by their heartbeats."""
 
-from typing import TypeVar, cast
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import msgspec
 from redis import Redis
+from redis.exceptions import RedisError
 
-from memorybus.errors import LogError
+from memorybus.errors import ForeignKey
 from memorybus.keys import Keys
+from memorybus.links import translated
 
 _T = TypeVar("_T")
 
@@ -52,7 +55,10 @@ class WorkerInfo(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Roster:
-    """The two hashes. Belongs to one thread; raises what redis-py raises."""
+    """The two hashes. Belongs to one thread.
+
+    Every method raises `LogUnavailable` without Redis, and `ForeignKey` if a hash is not ours.
+    """
 
     def __init__(self, redis: Redis, keys: Keys) -> None:
         """Use the log's Redis."""
@@ -61,17 +67,20 @@ class Roster:
 
     def register(self, name: str, info: ProviderInfo) -> None:
         """Make a provider instance known."""
-        self._redis.hset(self._keys.providers, name, msgspec.json.encode(info))
+        self._asked(
+            self._keys.providers,
+            lambda key: self._redis.hset(key, name, msgspec.json.encode(info)),
+        )
 
     def unregister(self, name: str) -> None:
         """Forget a provider instance (a finished replay target)."""
-        self._redis.hdel(self._keys.providers, name)
+        self._asked(self._keys.providers, lambda key: self._redis.hdel(key, name))
 
     def providers(self) -> dict[str, ProviderInfo]:
         """Return the registered instances, in the order of recall.
 
         Raises:
-            LogError: an entry is not ours.
+            ForeignKey: an entry is not ours.
         """
         found = self._entries(self._keys.providers, ProviderInfo)
         return dict(sorted(found.items(), key=lambda pair: (pair[1].order, pair[0])))
@@ -80,20 +89,21 @@ class Roster:
         """Show that a worker lives; forget those that have been silent for a minute."""
         now = self.now_ms()
         info = msgspec.structs.replace(info, heartbeat_at=now)
-        self._redis.hset(self._keys.workers, info.id, msgspec.json.encode(info))
+        body = msgspec.json.encode(info)
+        self._asked(self._keys.workers, lambda key: self._redis.hset(key, info.id, body))
         for worker in self._entries(self._keys.workers, WorkerInfo).values():
             if now - worker.heartbeat_at > _FORGOTTEN * 1000:
                 self._redis.hdel(self._keys.workers, worker.id)
 
     def leave(self, worker: str) -> None:
         """Forget a worker that ends."""
-        self._redis.hdel(self._keys.workers, worker)
+        self._asked(self._keys.workers, lambda key: self._redis.hdel(key, worker))
 
     def alive(self) -> list[WorkerInfo]:
         """Return the workers whose heartbeat is fresh.
 
         Raises:
-            LogError: an entry is not ours.
+            ForeignKey: an entry is not ours.
         """
         oldest = self.now_ms() - ALIVE * 1000
         workers = self._entries(self._keys.workers, WorkerInfo).values()
@@ -101,12 +111,21 @@ class Roster:
 
     def now_ms(self) -> int:
         """Return the server's wall time: the one clock that all workers share."""
-        seconds, micros = self._redis.time()
-        return seconds * 1000 + micros // 1000
+        seconds, micros = self._asked(self._keys.workers, lambda _: self._redis.time())
+        return int(seconds) * 1000 + int(micros) // 1000
 
     def _entries(self, key: str, kind: type[_T]) -> dict[str, _T]:
-        fields = cast("dict[bytes, bytes]", self._redis.hgetall(key))
+        fields: dict[bytes, bytes] = self._asked(key, self._redis.hgetall)
         try:
             return {n.decode(): msgspec.json.decode(body, type=kind) for n, body in fields.items()}
         except msgspec.MsgspecError as error:
-            raise LogError(f"{key}: an entry that memorybus did not write: {error}") from error
+            raise ForeignKey(
+                f"{key}: an entry that memorybus did not write ({error}); remove it, or set "
+                f"another `namespace`"
+            ) from error
+
+    def _asked(self, key: str, ask: Callable[[str], Any]) -> Any:
+        try:
+            return ask(key)
+        except (RedisError, OSError) as error:
+            raise translated(error, key) from error

@@ -20,6 +20,7 @@ from memorybus.errors import ConfigError, UnknownSetting
 
 PREFIX = "MEMORYBUS_"
 FILE_NAME = "memorybus.toml"
+_SCHEMES = ("redis://", "rediss://", "unix://")
 
 _WORD = re.compile(r"[\w.-]+")
 
@@ -101,6 +102,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
                 f"call_timeout ({self.call_timeout} s) must be shorter than lease "
                 f"({self.lease} s): a call that outlives its lease cannot be fenced"
             )
+        for name, url in (("url", self.url), ("jobs_url", self.jobs_url)):
+            if url and not url.startswith(_SCHEMES):
+                raise ConfigError(
+                    f"{name} must begin with {', '.join(_SCHEMES)}, not {url.partition(':')[0]!r}"
+                )
         if not self.namespace or not _WORD.fullmatch(self.namespace):
             raise ConfigError(f"namespace {self.namespace!r} must be a plain word")
 

@@ -42,7 +42,8 @@ _AFTER_OF_PARTITION = (
 _CHECKED_UP_TO = 64 << 20
 _PER_MS = 1_024
 _DELETED_AT_ONCE = 500
-_CHECKPOINT_EVERY = 2_000
+_CHECKPOINT_EVERY = 3 << 19
+"""Bytes of rows between checkpoints: what a checkpoint writes must fit the ballast's room."""
 
 
 class SpoolStats(msgspec.Struct, frozen=True):
@@ -79,6 +80,7 @@ class Spool:
         self._ballast = Ballast(path.with_suffix(".ballast"), ballast)
         self._writing = threading.Lock()
         self._since_checkpoint = 0
+        self._disk_full = False
         self._noted = SpoolStats()
         with named(path):
             self._in = connect(path)
@@ -123,14 +125,14 @@ class Spool:
         """
         size = len(body) + ROW_OVERHEAD
         with self._writing:
-            if self._bytes + size > self._max_bytes:
+            if self._bytes + size > self._max_bytes or self._disk_full:
                 raise SpoolFull(self._full())
             sequence = self.last + 1
             self._insert((sequence, partition, event_id, digest, body), durable)
             self.last = sequence
             self._rows += 1
             self._bytes += size
-            self._since_checkpoint += 1
+            self._since_checkpoint += size
         return sequence
 
     def _insert(self, row: Row, durable: bool) -> None:
@@ -139,13 +141,17 @@ class Spool:
                 self._in.execute("pragma synchronous = full")
             self._in.execute("insert into events values (?, ?, ?, ?, ?)", row)
         except sqlite3.Error as error:
-            self._ballast.give_up()
-            raise translated(self.path, error) from error
+            meant = translated(self.path, error)
+            if isinstance(meant, SpoolFull):
+                self._give_up_ballast()
+            raise meant from error
         finally:
             if durable:
                 self._in.execute("pragma synchronous = normal")
 
     def _full(self) -> str:
+        if self._disk_full:
+            return f"{self.path}: the disk is full; the event was not accepted: make room on it"
         return (
             f"{self.path}: {self._rows} events, {self._bytes} bytes wait for Redis, the bound "
             f"`spool_max_bytes` is {self._max_bytes}; the event was not accepted. Bring Redis "
@@ -190,7 +196,7 @@ class Spool:
                 self._forget(upto)
                 self._rows -= count
                 self._bytes -= size + count * ROW_OVERHEAD
-                self._since_checkpoint += count
+                self._since_checkpoint += size
         return int(count)
 
     def _forget(self, upto: int) -> None:
@@ -203,12 +209,31 @@ class Spool:
             self._in.execute("delete from events where seq <= ?", (upto,))
 
     def tidy(self) -> None:
-        """Move the write-ahead log into the file when it has grown, beside running appends."""
-        if self._since_checkpoint >= _CHECKPOINT_EVERY:
-            self._since_checkpoint = 0
+        """Move the write-ahead log into the file when it has grown, beside running appends.
+
+        On a full disk the ballast makes room for that. No event is accepted then, until there is
+        room for a ballast again or the spool is empty.
+
+        Raises:
+            SpoolCorrupt: the file is damaged.
+        """
+        if self._since_checkpoint >= _CHECKPOINT_EVERY or self._disk_full:
+            self._checkpoint()
+        if self._ballast.restore() or not self._rows:
+            self._disk_full = False
+
+    def _checkpoint(self) -> None:
+        try:
             with named(self.path):
                 self._out.execute("pragma wal_checkpoint(passive)").fetchall()
-        self._ballast.restore()
+            self._since_checkpoint = 0
+        except SpoolFull:
+            self._give_up_ballast()
+
+    def _give_up_ballast(self) -> None:
+        """Take no more events: the room that this makes is for sending those that are here."""
+        self._disk_full = True
+        self._ballast.give_up()
 
     # -- what is in it --------------------------------------------------------------------------
 

@@ -20,13 +20,26 @@ def connect(path: Path) -> sqlite3.Connection:
     SQLite's ``unix-excl`` locks the file for this process once, not at every insert, which saves a
     third of an insert's time; connections of this process still share it, others cannot read it.
     """
-    where = f"file:{quote(str(path.absolute()))}?vfs=unix-excl"
-    db = sqlite3.connect(where, uri=True, isolation_level=None, check_same_thread=False, timeout=5)
+    db = _opened(path)
     db.execute(f"pragma page_size = {_PAGE}")
     db.execute("pragma journal_mode = wal")
     db.execute("pragma synchronous = normal")
     db.execute("pragma wal_autocheckpoint = 0")
     return db
+
+
+def salvaging(path: Path) -> sqlite3.Connection:
+    """Open a damaged file to read what can be read: also one cut short, as far as it goes."""
+    db = _opened(path)
+    db.execute("pragma writable_schema = on")
+    return db
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    where = f"file:{quote(str(path.absolute()))}?vfs=unix-excl"
+    return sqlite3.connect(
+        where, uri=True, isolation_level=None, check_same_thread=False, timeout=5
+    )
 
 
 @contextmanager

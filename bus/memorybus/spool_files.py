@@ -19,9 +19,15 @@ from memorybus.clock import SYSTEM, Clock
 from memorybus.errors import SpoolCorrupt, SpoolError
 from memorybus.ids import NewId
 from memorybus.spool import NOTE, Row, Spool, SpoolStats
-from memorybus.spool_db import connect
+from memorybus.spool_db import salvaging
 
 _log = logging.getLogger("memorybus")
+
+
+_WHOLE_ROWS = (
+    "select seq, partition, id, digest, body from events where typeof(partition) = 'integer' "
+    "and typeof(id) = 'blob' and typeof(digest) = 'blob' and typeof(body) = 'blob'"
+)
 
 
 class SpoolFiles:
@@ -174,10 +180,9 @@ def _readable(path: Path) -> list[Row]:
     """Return what can still be read: from the front up to the damage, then from the back."""
     rows: dict[int, Row] = {}
     for order in ("asc", "desc"):
-        sql = f"select seq, partition, id, digest, body from events order by seq {order}"  # noqa: S608
+        sql = f"{_WHOLE_ROWS} order by seq {order}"
         try:
-            db = connect(path)
-            db.execute("pragma writable_schema = on")  # reads a file cut short as far as it goes
+            db = salvaging(path)
             for row in db.execute(sql):
                 if row[0] in rows:
                     break

@@ -251,15 +251,18 @@ class PlainApplier(Applier):
                 lane.parked.put_aside([event], BEHIND)
             else:
                 self._try(lane, event, self._once)
+                if self._apply.handles(type(event.envelope.event)):
+                    self._in_doubt.discard(lane.partition)
 
     def _once(self, event: LoggedEvent) -> None:
         """Call the hook, unless an earlier try or owner may have and the backend has the event."""
         partition = event.position.partition
+        if not self._apply.handles(type(event.envelope.event)):
+            return
         if self._asks_first and partition in self._in_doubt and self._knows(event):
             return
-        self._in_doubt.add(partition)
+        self._in_doubt.add(partition)  # until it returns: another try asks first
         self._call(event)
-        self._in_doubt.discard(partition)
 
     def _knows(self, event: LoggedEvent) -> bool:
         self._calls.begin(event.envelope.id)

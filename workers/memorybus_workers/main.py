@@ -69,6 +69,7 @@ class Worker:
         self._leases = Leases(settings, clock, self.id)
         self._children = JobProcesses(settings, self._providers, jobs, clock)
         self._jobs = jobs
+        self._complaint = ""
         self._hosts: list[ProviderHost] = []
 
     def stop(self) -> None:
@@ -166,8 +167,15 @@ class Worker:
                 if self._clock.monotonic() >= beat_at:
                     beat_at = self._clock.monotonic() + BEAT
                     self._beat()
+                self._complaint = ""
             except (MemoryBusError, RedisError, OSError) as error:
-                _log.debug("keeper: %s", error)
+                self._complain(str(error))
+
+    def _complain(self, text: str) -> None:
+        """Say what keeps this worker from being seen, once."""
+        if text != self._complaint:
+            _log.warning("this worker does not show in `memorybus status`: %s", text)
+        self._complaint = text
 
     def _beat(self) -> None:
         info = WorkerInfo(
