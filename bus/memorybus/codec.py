@@ -4,6 +4,7 @@ A stored body is either a msgpack map (the envelope) or a zstd frame of one; the
 them apart (a msgpack map never begins with 0x28, every zstd frame does: RFC 8878, 3.1.1).
 """
 
+import re
 from collections.abc import Mapping
 from typing import cast
 
@@ -11,11 +12,21 @@ import msgspec
 import zstandard
 
 from memorybus.errors import CorruptEnvelope
-from memorybus.events import EVENT_TYPES, AnyEvent, Envelope, Event, Scope, SessionRef, UnknownEvent
+from memorybus.events import (
+    EVENT_TYPES,
+    LATEST,
+    AnyEvent,
+    Envelope,
+    Event,
+    Scope,
+    SessionRef,
+    UnknownEvent,
+)
 from memorybus.upcasts import UPCASTS, Upcasts, upcast
 
 _ZSTD_FIRST_BYTE = 0x28
 _WORTH_IT = 0.9
+_ID = re.compile("[0-9a-f]{32}")
 _LEVEL = 1
 """Level 3 saves one more byte of a hundred on turns and takes a third longer."""
 
@@ -94,11 +105,11 @@ class Decoder:
             envelope = self._typed.decode(raw)
         except msgspec.ValidationError:
             return self._decode_slowly(raw)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise CorruptEnvelope(f"not an envelope: {error}") from error
-        if envelope.v == envelope.event.version:
-            return envelope
-        return self._decode_slowly(raw)
+        if envelope.v != envelope.event.version:
+            return self._decode_slowly(raw)
+        return _plausible(envelope)
 
     def _unpacked(self, body: bytes) -> bytes:
         if not body or body[0] != _ZSTD_FIRST_BYTE:
@@ -112,17 +123,19 @@ class Decoder:
         try:
             head = self._head.decode(raw)
             event = self._event(head)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise CorruptEnvelope(f"not an envelope: {error}") from error
-        return Envelope(
-            id=head.id,
-            key=head.key,
-            scope=head.scope,
-            session=head.session,
-            at=head.at,
-            v=head.v,
-            trace=head.trace,
-            event=event,
+        return _plausible(
+            Envelope(
+                id=head.id,
+                key=head.key,
+                scope=head.scope,
+                session=head.session,
+                at=head.at,
+                v=head.v,
+                trace=head.trace,
+                event=event,
+            )
         )
 
     def _event(self, head: _Head) -> AnyEvent:
@@ -133,3 +146,16 @@ class Decoder:
             return UnknownEvent(name=name, wire_version=head.v, raw=bytes(head.event))
         current = upcast(fields, name, head.v, kind.version, self._upcasts)
         return cast("AnyEvent", msgspec.convert(current, kind))
+
+
+def _plausible(envelope: Envelope) -> Envelope:
+    """Refuse ids and times that no publisher of ours writes: stores are built on them.
+
+    Raises:
+        CorruptEnvelope: an id that is not 32 lower-case hex digits, or a time out of bounds.
+    """
+    if not _ID.fullmatch(envelope.id):
+        raise CorruptEnvelope(f"event id {envelope.id[:40]!r} is not 32 hex digits")
+    if not 0 <= envelope.at <= LATEST:
+        raise CorruptEnvelope(f"time {envelope.at} is out of bounds")
+    return envelope

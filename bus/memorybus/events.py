@@ -17,6 +17,10 @@ WriteAction = Literal["add", "replace", "remove"]
 Reason = Literal["start", "branch", "compression", "resume", "reset", "rewind", "delegation"]
 
 
+LATEST = 253_402_300_799_999
+"""The last millisecond of the year 9999; no event is later."""
+
+
 class Scope(msgspec.Struct, frozen=True, omit_defaults=True):
     """Who an event belongs to.
 

@@ -27,6 +27,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from html.entities import html5
 
 TAG = "memory-context"
@@ -213,11 +214,7 @@ def build_block(sections: Sequence[tuple[str, Sequence[str]]], budget: int) -> s
     """
     shelves = [_Shelf(name, lines) for name, lines in sections if lines]
     room = min(budget, MAX_BLOCK) - _FRAME
-    if sum(shelf.wanted for shelf in shelves) <= room:
-        for shelf in shelves:
-            shelf.take_all()
-    else:
-        _share(shelves, room)
+    _share(shelves, room)
     parts = [part for shelf in shelves for part in shelf.parts()]
     return "\n".join((OPEN, HEADER, *parts, CLOSE)) if parts else ""
 
@@ -226,30 +223,35 @@ class _Shelf:
     """One provider's part of a block: which of its lines are in. A line costs its line break."""
 
     def __init__(self, name: str, lines: Sequence[str]) -> None:
-        self.label = f"From {escape_inline(name)}:"
+        self.label = _label(name)
         self.lines = lines
-        self.costs = [len(text) + 1 for text in lines]
-        self.wanted = sum(self.costs) + len(self.label) + 1
-        self.taken: set[int] = set()
-
-    def take_all(self) -> None:
-        self.taken.update(range(len(self.lines)))
+        self.price = len(self.label) + 1
+        self.wanted = sum(map(len, lines)) + len(lines) + self.price
+        self.taken: Sequence[str] = ()
 
     def fill(self, room: int) -> int:
-        """Take what still fits into `room`, best first; return the room left."""
-        for number, cost in enumerate(self.costs):
-            if number in self.taken:
-                continue
-            price = cost if self.taken else cost + len(self.label) + 1
-            if price <= room:
-                self.taken.add(number)
-                room -= price
-        return room
+        """Take as many as fit into `room`, best first; return the room left."""
+        if self.wanted <= room:
+            self.taken = self.lines
+            return room - self.wanted
+        left = room - self.price
+        self.taken = fitting = []
+        for text in self.lines:
+            if len(text) < left:
+                fitting.append(text)
+                left -= len(text) + 1
+        return left if fitting else room
+
+    def cost(self) -> int:
+        return sum(map(len, self.taken)) + len(self.taken) + self.price if self.taken else 0
 
     def parts(self) -> list[str]:
-        if not self.taken:
-            return []
-        return [self.label, *(self.lines[number] for number in sorted(self.taken))]
+        return [self.label, *self.taken] if self.taken else []
+
+
+@lru_cache(maxsize=64)
+def _label(name: str) -> str:
+    return f"From {escape_inline(name)}:"
 
 
 def _share(shelves: Sequence[_Shelf], room: int) -> None:
@@ -259,5 +261,6 @@ def _share(shelves: Sequence[_Shelf], room: int) -> None:
     ):
         share = room // (others + 1)
         room -= share - shelf.fill(share)
-    for shelf in shelves:
-        room = shelf.fill(room)
+    for shelf in shelves:  # what a share left over may hold another line of somebody's
+        if shelf.taken is not shelf.lines:
+            room = shelf.fill(room + shelf.cost())

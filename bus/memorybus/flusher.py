@@ -80,6 +80,8 @@ class Flusher:
         self._adopt_at = 0.0
         self._lag_at = 0.0
         self._note_at = 0.0
+        self._ask_at = 0.0
+        self._ask_failures = 0
         self._replicate_until = 0.0
         self._replicated = 0
         self._cursor = 0
@@ -135,8 +137,10 @@ class Flusher:
             return self._progress.wait_for(lambda: self._replicated >= sequence, timeout)
 
     def _is_sent(self, sequence: int) -> bool:
-        sender = self._sender
-        return sender is not None and sender.cursor >= sequence and not sender.lagging
+        if self._sender is None:
+            return False
+        progress = self._sender.progress
+        return bool(progress.cursor >= sequence and not progress.lagging)
 
     @property
     def unsent(self) -> int:
@@ -226,14 +230,20 @@ class Flusher:
             self._progress.notify_all()
 
     def _send_asks(self) -> None:
+        """Ask for recalls; their Redis may be another one, and its absence stops nothing else."""
+        if self._clock.monotonic() < self._ask_at:
+            return
         due = self._asks.take(self._sender.cursor)
-        while due:
-            try:
+        try:
+            while due:
                 self._asker.ask(due[0])
-            except LogError:
-                self._asks.put_back(due)
-                raise
-            due.pop(0)
+                due.pop(0)
+            self._ask_failures = 0
+        except LogError as error:
+            self._asks.put_back(due)
+            _log.log(logging.DEBUG if self._ask_failures else logging.WARNING, "recall: %s", error)
+            self._ask_at = self._clock.monotonic() + backoff(self._ask_failures, self._rng)
+            self._ask_failures += 1
 
     def _housekeep(self) -> None:
         now = self._clock.monotonic()
@@ -265,7 +275,7 @@ class Flusher:
     def _adopt(self) -> None:
         self._adopt_at = self._clock.monotonic() + _ADOPT_EVERY
         self._drain_orphans(
-            self._files, self._redis, self._settings, self._crash, self._stop.is_set
+            self._files, self._redis, self._settings, self._clock, self._crash, self._stop.is_set
         )
 
     def _back_off(self, error: Exception) -> None:

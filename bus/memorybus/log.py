@@ -20,6 +20,9 @@ from memorybus.links import redacted, translated
 from memorybus.settings import Settings
 
 START = "0-0"
+FOREIGN = ""
+"""In place of an entry's id: the partition's key holds something that is not ours."""
+
 _FORMAT = "1"
 _DIGITS = 15
 _SAFE_POLICY = "noeviction"
@@ -33,7 +36,7 @@ class LoggedEvent(msgspec.Struct, frozen=True):
 
 
 class Head(msgspec.Struct, frozen=True):
-    """A partition's end: its last dense number and the last entry's id."""
+    """A partition's end: its last dense number and the last entry's id, or `FOREIGN`."""
 
     partition: int
     n: int
@@ -190,6 +193,25 @@ class EventLog:
         last = self._asked(lambda: self._redis.xrevrange(key, count=1), key)
         return str(last[0][0].decode()) if last else START
 
+    def has(self, partition: int, entry: str, n: int) -> bool:
+        """Say whether an entry stands in the log under this dense number.
+
+        Raises:
+            LogUnavailable: no answer.
+            ForeignKey: the key holds something else.
+        """
+        key = self.keys.log(partition)
+        found = self._asked(lambda: self._redis.xrange(key, entry, entry, 1), key)
+        return bool(found) and _number(found[0][1], 0) == n
+
+    def foreign(self) -> list[str]:
+        """Return the log's keys that hold something else: those partitions stand still.
+
+        Raises:
+            LogUnavailable: no answer.
+        """
+        return [self.keys.log(h.partition) for h in self.heads() if h.entry == FOREIGN]
+
     def heads(self) -> list[Head]:
         """Return the end of every partition in one round trip.
 
@@ -238,8 +260,10 @@ class EventLog:
 
 def _head(partition: int, n: Any, last: Any) -> Head:
     if isinstance(n, Exception) or isinstance(last, Exception):
-        return Head(partition, 0, START)  # a foreign key: `read` of that partition says so
-    return Head(partition, int(n or 0), last[0][0].decode() if last else START)
+        return Head(partition, 0, FOREIGN)
+    return Head(
+        partition, int(n) if n and n.isdigit() else 0, last[0][0].decode() if last else START
+    )
 
 
 def _number(fields: Mapping[bytes, bytes], otherwise: int) -> int:

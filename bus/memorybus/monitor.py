@@ -7,8 +7,7 @@ import msgspec
 from redis import Redis
 from redis.exceptions import RedisError
 
-from memorybus.codec import Decoder
-from memorybus.errors import CorruptEnvelope
+from memorybus.events import LATEST
 from memorybus.keys import Keys
 from memorybus.links import connect_jobs, connect_redis, redacted, translated
 from memorybus.log import START, EventLog
@@ -17,9 +16,6 @@ from memorybus.roster import Roster
 from memorybus.settings import Settings
 from memorybus.spool import SpoolStats
 from memorybus.spool_files import inspect
-
-_LATEST = 253_402_300_799_999
-"""The last millisecond of the year 9999."""
 
 
 class RedisStatus(msgspec.Struct, frozen=True):
@@ -97,7 +93,7 @@ def iso(ms: int | None) -> str | None:
     """Return a time in milliseconds as ISO 8601 in UTC; None stays None."""
     if ms is None:
         return None
-    if not 0 <= ms <= _LATEST:
+    if not 0 <= ms <= LATEST:
         return None  # times are told by producers: one that no calendar has must not stop us
     moment = datetime.fromtimestamp(ms / 1000, UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -134,7 +130,7 @@ class Monitor:
         """Read everything once."""
         server = self._log.server()
         self._log.check_partitions()
-        names = list(self._roster.providers()) or list(self._settings.providers)
+        names = self._names()
         lanes = self.lanes(names)
         return Status(
             redis=RedisStatus(
@@ -149,6 +145,11 @@ class Monitor:
             ],
             jobs=self._jobs(names),
         )
+
+    def _names(self) -> list[str]:
+        """Return the providers that workers registered, then those that are only configured."""
+        registered = list(self._roster.providers())
+        return registered + [name for name in self._settings.providers if name not in registered]
 
     def spool(self) -> SpoolStatus:
         """Count what the spools of this host hold that Redis has not taken."""
@@ -224,7 +225,7 @@ def spool_status(settings: Settings) -> SpoolStatus:
 
 
 def _summed(spools: list[SpoolStats]) -> SpoolStatus:
-    times = [at for at in (_time_of(spool.oldest) for spool in spools) if at is not None]
+    times = [spool.oldest_at for spool in spools if spool.oldest_at is not None]
     return SpoolStatus(
         sum(spool.events for spool in spools),
         sum(spool.size for spool in spools),
@@ -248,12 +249,3 @@ def _lane(head: int, checkpoint: Any, owned: Any, parked_keys: Any, dead: Any) -
 def _int(reply: Any) -> int:
     """Read a number; a foreign key (an error in the reply) counts as nothing."""
     return 0 if reply is None or isinstance(reply, Exception) else int(reply)
-
-
-def _time_of(body: bytes | None) -> int | None:
-    if body is None:
-        return None
-    try:
-        return Decoder().decode(body).at
-    except CorruptEnvelope:
-        return None

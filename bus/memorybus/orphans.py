@@ -4,10 +4,11 @@ from collections.abc import Callable
 
 from redis import Redis
 
+from memorybus.clock import Clock
 from memorybus.errors import SpoolCorrupt
 from memorybus.sender import Sender
 from memorybus.settings import Settings
-from memorybus.spool import Spool
+from memorybus.spool import SENT, Spool
 from memorybus.spool_files import SpoolFiles
 from memorybus.testing import CrashPoint, no_crash
 
@@ -16,38 +17,52 @@ def drain_orphans(
     files: SpoolFiles,
     redis: Redis,
     settings: Settings,
+    clock: Clock,
     crash: CrashPoint = no_crash,
     stopping: Callable[[], bool] = bool,
 ) -> int:
-    """Send the spools that dead processes of this host left; return how many were emptied.
+    """Send the spools that dead processes of this host left; return how many events were sent.
+
+    A spool is deleted by a later visit, that finds everything in Redis for `spool_keep` seconds:
+    Redis may lose its last second in a power cut.
 
     Raises:
         LogUnavailable: Redis is away; the spools stay, and are free for the next.
     """
-    emptied = 0
-    while not stopping() and (spool := files.adopt_one()) is not None:
+    sent = 0
+    for spool in files.adopted():
         try:
-            sender = _drained(spool, redis, settings, crash)
+            sent += _visit(spool, redis, settings, clock, crash)
         except SpoolCorrupt as error:
             files.replace(spool, str(error)).close()
-            continue
         except BaseException:
             spool.close()
             raise
-        if sender.lagging:
-            spool.close()
+        if stopping():
             break
-        spool.discard()  # first: a crash before the next line only leaves a field in Redis
-        sender.forget_producer()
-        emptied += 1
-    return emptied
+    return sent
 
 
-def _drained(spool: Spool, redis: Redis, settings: Settings, crash: CrashPoint) -> Sender:
+def _visit(spool: Spool, redis: Redis, settings: Settings, clock: Clock, crash: CrashPoint) -> int:
     sender = Sender(spool, redis, settings, crash)
     sender.resync()
     while sender.send():
         pass
-    if sender.lagging:
-        sender.catch_up()
-    return sender
+    sender.catch_up()
+    sent = sender.counts.sent
+    rested = _rested(spool, sent > 0, clock)
+    if sender.lagging or (spool.size and rested < settings.spool_keep):
+        spool.close()
+    else:
+        spool.discard()  # first: a crash before the next line only leaves a field in Redis
+        sender.forget_producer()
+    return sent
+
+
+def _rested(spool: Spool, sent: bool, clock: Clock) -> float:
+    """Return for how many seconds no visit had anything to send; a file beside the spool knows."""
+    mark = spool.path.with_suffix(SENT)
+    if sent or not mark.exists():
+        mark.write_text(str(clock.now_ms()))
+    text = mark.read_text()
+    return (clock.now_ms() - int(text)) / 1000 if text.isdigit() else 0.0

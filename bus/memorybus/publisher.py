@@ -10,7 +10,7 @@ from memorybus.asks import Ask
 from memorybus.clock import Clock
 from memorybus.codec import Encoder
 from memorybus.errors import EventTooLarge, InvalidEvent, SpoolCorrupt, SpoolError
-from memorybus.events import AnyEvent, Envelope, Scope, SessionRef
+from memorybus.events import LATEST, AnyEvent, Envelope, Scope, SessionRef
 from memorybus.flusher import Flusher, LogState
 from memorybus.ids import NewId, checksum
 from memorybus.keys import partition_of
@@ -117,10 +117,13 @@ class Publisher:
             durable: also survive a power cut (fsync).
 
         Raises:
-            InvalidEvent: a text that is not Unicode (a lone surrogate).
+            InvalidEvent: a text that is not Unicode (a lone surrogate), an id or a time that is
+                none.
             EventTooLarge: more than ``event_max_bytes``.
             SpoolFull: the spool's bound or the disk is full.
         """
+        if not 0 <= at <= LATEST:
+            raise InvalidEvent(f"`at` is {at}: milliseconds since 1970, up to the year 9999")
         body, mark = self._encoded(event, event_id, key, scope, session, at, trace)
         partition = partition_of(key, self._settings.partitions)
         sequence = self._append(partition, _id_bytes(event_id), mark, body, durable)
@@ -152,7 +155,7 @@ class Publisher:
                     event=event,
                 )
             )
-        except (UnicodeEncodeError, TypeError, OverflowError) as error:
+        except (UnicodeEncodeError, TypeError, OverflowError, RecursionError) as error:
             raise InvalidEvent(f"{type(event).__name__}: cannot be encoded: {error}") from error
         if len(body) > self._settings.event_max_bytes:
             raise EventTooLarge(

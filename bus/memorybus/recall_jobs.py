@@ -29,6 +29,8 @@ JOB = "memorybus_workers.jobs.prefetch.warm"
 
 _FAILURE_TTL = 60
 _QUEUED_TTL = 120
+_LONGEST = 1_000
+"""Requests that may wait in a provider's queue; at the bound a new one is not made (G10)."""
 
 
 def queue_name(namespace: str, provider: str) -> str:
@@ -91,13 +93,18 @@ class Asker:
         return generation
 
     def recalling(self) -> list[str]:
-        """Return the providers that answer recalls: as workers registered them, else as set."""
-        registered = Roster(self._redis, self._keys).providers()
-        if not registered:
-            return list(self._settings.providers)
-        return [name for name, info in registered.items() if info.recall]
+        """Return the providers to ask: those that live workers serve, else those configured.
+
+        While no worker lives, requests wait for one, up to a bound.
+        """
+        return Roster(self._redis, self._keys).recalling() or list(self._settings.providers)
 
     def _enqueue(self, slot: str, provider: str) -> None:
+        if (
+            self._jobs.llen(f"rq:queue:{queue_name(self._settings.namespace, provider)}")
+            >= _LONGEST
+        ):
+            return  # nobody answers (G10); what waits is newer than any answer could be of use
         name = text_digest(f"{self._settings.namespace}\x00{slot}\x00{provider}")
         if not self._enqueued(f"{name}-a", slot, provider):
             # It runs already and may have read the request before: one more behind it.

@@ -94,8 +94,8 @@ def _asked_providers(
                 f"no provider {name!r} answers recalls; known: {', '.join(known) or 'none'}"
             )
     names = list(wanted or known)
-    served = {name for worker in roster.alive() if worker.jobs for name in worker.providers}
-    if not served.intersection(names):
+    served = roster.recalling()
+    if not set(served).intersection(names):
         raise NoWorker(
             "no live worker answers recalls; start one: memorybus up (or memorybus worker)"
         )

@@ -1,6 +1,6 @@
 """Who is there: provider instances that workers registered, and workers by their heartbeats."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -20,16 +20,27 @@ BEAT = 3.0
 """Seconds between heartbeats."""
 
 _FORGOTTEN = 60.0
+_UNSERVED = 86_400.0
 
 
 class ProviderInfo(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a worker registers of a provider instance."""
+    """What a worker registers of a provider instance.
+
+    Attributes:
+        kind: the provider behind it.
+        delivery: its class (G4).
+        placement: "local" or "shared".
+        order: its place in a memory block.
+        recall: whether it answers recalls.
+        seen_at: when a worker last served it (server's wall time, milliseconds).
+    """
 
     kind: str
     delivery: str
     placement: str
     order: int = 0
     recall: bool = True
+    seen_at: int = 0
 
 
 class WorkerInfo(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -65,16 +76,17 @@ class Roster:
         self._redis = redis
         self._keys = keys
 
-    def register(self, name: str, info: ProviderInfo) -> None:
-        """Make a provider instance known."""
-        self._asked(
-            self._keys.providers,
-            lambda key: self._redis.hset(key, name, msgspec.json.encode(info)),
-        )
-
-    def unregister(self, name: str) -> None:
-        """Forget a provider instance (a finished replay target)."""
-        self._asked(self._keys.providers, lambda key: self._redis.hdel(key, name))
+    def register(self, providers: Mapping[str, ProviderInfo]) -> None:
+        """Make instances known, and forget those that no worker has served for a day."""
+        now = self.now_ms()
+        bodies = {
+            name: msgspec.json.encode(msgspec.structs.replace(info, seen_at=now))
+            for name, info in providers.items()
+        }
+        self._asked(self._keys.providers, lambda key: self._redis.hset(key, mapping=dict(bodies)))
+        for name, info in self.providers().items():
+            if now - info.seen_at > _UNSERVED * 1000:
+                self._asked(self._keys.providers, lambda key, n=name: self._redis.hdel(key, n))
 
     def providers(self) -> dict[str, ProviderInfo]:
         """Return the registered instances, in the order of recall.
@@ -98,6 +110,11 @@ class Roster:
     def leave(self, worker: str) -> None:
         """Forget a worker that ends."""
         self._asked(self._keys.workers, lambda key: self._redis.hdel(key, worker))
+
+    def recalling(self) -> list[str]:
+        """Return the providers whose recalls a live worker answers, in the order of a block."""
+        served = {name for w in self.alive() if w.jobs for name in w.providers}
+        return [name for name, info in self.providers().items() if info.recall and name in served]
 
     def alive(self) -> list[WorkerInfo]:
         """Return the workers whose heartbeat is fresh.

@@ -8,7 +8,7 @@ partition that cannot take its rows (a foreign key at its name) lags alone; the 
 import logging
 from collections import defaultdict
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from redis import Redis
@@ -33,6 +33,17 @@ BATCH_BYTES = 4 << 20
 """Bytes of rows sent at once."""
 
 
+Outcome = Literal["sent", "behind", "refused", "failed"]
+"""Of a partition's rows: taken; Redis lost its tail; its key is not ours; the server cannot."""
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """How far a spool is sent: up to `cursor`, unless a partition lags behind it."""
+
+    cursor: int
+    lagging: bool
+
+
 class Counts(msgspec.Struct):
     """What this sender has seen: events sent, resends, conflicts, sequences known to be lost."""
 
@@ -46,7 +57,7 @@ class Sender:
     """Sends one spool into the log. Belongs to one thread.
 
     Attributes:
-        cursor: every row up to this sequence is in the log, but for lagging partitions.
+        progress: see `Progress`; one value, for other threads to read.
         counts: see `Counts`.
     """
 
@@ -55,7 +66,7 @@ class Sender:
     ) -> None:
         """Send nothing yet; `resync` comes first."""
         self.spool = spool
-        self.cursor = 0
+        self.progress = Progress(0, lagging=False)
         self.counts = Counts()
         self._redis = redis
         self._settings = settings
@@ -64,11 +75,20 @@ class Sender:
         self._taken: dict[int, int] = {}
         self._lagging: dict[int, int] = {}
         self._crash = crash
+        self._failure = ""
+
+    @property
+    def cursor(self) -> int:
+        """Every row up to this sequence is in the log, but for lagging partitions."""
+        return self.progress.cursor
 
     @property
     def lagging(self) -> bool:
         """Whether a partition is behind `cursor`."""
-        return bool(self._lagging)
+        return self.progress.lagging
+
+    def _moved(self, cursor: int) -> None:
+        self.progress = Progress(cursor, lagging=bool(self._lagging))
 
     def resync(self) -> None:
         """Ask Redis what it has of this producer, and start over from there.
@@ -78,7 +98,7 @@ class Sender:
         """
         self._taken = self._ask_taken()
         self._lagging = {}
-        self.cursor = 0
+        self._moved(0)
         self._report_loss(self._taken)
 
     def confirm(self) -> None:
@@ -90,6 +110,7 @@ class Sender:
         for partition, last in self._ask_taken().items():
             if last < self._taken.get(partition, 0):
                 self._rewind(partition, last)
+        self._moved(self.cursor)
 
     def replicated(self, timeout: float) -> bool:
         """Say whether a replica, or the synced append-only file, has what this connection wrote.
@@ -133,11 +154,10 @@ class Sender:
         last = self.spool.last
         rows = self.spool.after(self.cursor, BATCH, BATCH_BYTES)
         if not rows:
-            self.cursor = max(self.cursor, last)  # sequences of another opening have no rows
+            self._moved(max(self.cursor, last))  # sequences of another opening have no rows
         else:
-            mine = [row for row in rows if row[1] not in self._lagging]
-            self._send_rows(mine)
-            self.cursor = rows[-1][0]
+            self._send_rows([row for row in rows if row[1] not in self._lagging])
+            self._moved(rows[-1][0])
         return len(rows)
 
     def catch_up(self) -> int:
@@ -147,30 +167,33 @@ class Sender:
             LogUnavailable: Redis is away or cannot serve.
         """
         for partition in list(self._lagging):
-            while partition in self._lagging and self._catch_up_some(partition):
+            while self._catch_up_some(partition):
                 pass
+        self._moved(self.cursor)
         return len(self._lagging)
 
     def _catch_up_some(self, partition: int) -> bool:
-        start = self._lagging[partition]
-        rows = self.spool.after(start, BATCH, BATCH_BYTES, partition)
+        rows = self.spool.after(self._lagging[partition], BATCH, BATCH_BYTES, partition)
         rows = [row for row in rows if row[0] <= self.cursor]
         if not rows:
             del self._lagging[partition]
             return False
-        del self._lagging[partition]  # `_send_rows` puts it back if it fails again
-        self._send_rows(rows)
-        if partition in self._lagging:
-            return self._lagging[partition] != start
-        self._lagging[partition] = rows[-1][0]
-        return True
+        outcome = self._send_rows(rows).get(partition, "sent")
+        if outcome == "sent":
+            self._lagging[partition] = rows[-1][0]
+        return outcome != "refused"
 
     # -- one round trip -------------------------------------------------------------------------
 
-    def _send_rows(self, rows: list[Row]) -> None:
+    def _send_rows(self, rows: list[Row]) -> dict[int, Outcome]:
+        """Send rows in one round trip; return what became of each partition's.
+
+        Raises:
+            LogUnavailable: Redis is away or cannot serve.
+        """
         by_partition = self._grouped(rows)
         if not by_partition:
-            return
+            return {}
         calls = [self._call(partition, events) for partition, events in by_partition.items()]
         self._crash("sender.before_append")
         try:
@@ -178,13 +201,13 @@ class Sender:
         except (RedisError, OSError) as error:
             raise translated(error, "append") from error
         self._crash("sender.after_append")
-        failures = [
-            self._settle(partition, events, reply)
+        outcomes = {
+            partition: self._settle(partition, events, reply)
             for (partition, events), reply in zip(by_partition.items(), replies, strict=True)
-        ]
-        for failure in failures:
-            if failure is not None:
-                raise failure
+        }
+        if "failed" in outcomes.values():
+            raise LogUnavailable(self._failure)
+        return outcomes
 
     def _grouped(self, rows: list[Row]) -> Mapping[int, list[Outgoing]]:
         grouped: dict[int, list[Outgoing]] = defaultdict(list)
@@ -205,27 +228,26 @@ class Sender:
             max_ids=self._settings.dedupe_max_ids,
         )
 
-    def _settle(self, partition: int, events: list[Outgoing], reply: Any) -> LogUnavailable | None:
+    def _settle(self, partition: int, events: list[Outgoing], reply: Any) -> Outcome:
         if isinstance(reply, Exception):
             return self._failed(partition, events, reply)
         outcome = scripts.appended(reply)
         if isinstance(outcome, Behind):
             self._rewind(partition, outcome.last)
-            return None
+            return "behind"
         self._taken[partition] = events[-1].sequence
         self._note(events, outcome)
-        return None
+        return "sent"
 
-    def _failed(
-        self, partition: int, events: list[Outgoing], error: Exception
-    ) -> LogUnavailable | None:
+    def _failed(self, partition: int, events: list[Outgoing], error: Exception) -> Outcome:
         """Let one partition lag behind its foreign key; anything else concerns the server."""
         meant = translated(error, self._keys.log(partition))
         if isinstance(meant, ForeignKey):
             self._lagging[partition] = events[0].sequence - 1
             _log.error("%s; %d events wait in %s", meant, len(events), self.spool.path)
-            return None
-        return LogUnavailable(str(meant))
+            return "refused"
+        self._failure = str(meant)
+        return "failed"
 
     def _note(self, events: list[Outgoing], outcome: Appended) -> None:
         self.counts.sent += len(events)

@@ -11,12 +11,13 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import msgspec
 import platformdirs
 
 from memorybus.errors import ConfigError, UnknownSetting
+from memorybus.ids import text_digest
 
 PREFIX = "MEMORYBUS_"
 FILE_NAME = "memorybus.toml"
@@ -102,11 +103,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
                 f"call_timeout ({self.call_timeout} s) must be shorter than lease "
                 f"({self.lease} s): a call that outlives its lease cannot be fenced"
             )
-        for name, url in (("url", self.url), ("jobs_url", self.jobs_url)):
-            if url and not url.startswith(_SCHEMES):
-                raise ConfigError(
-                    f"{name} must begin with {', '.join(_SCHEMES)}, not {url.partition(':')[0]!r}"
-                )
+        _check_url("url", self.url)
+        _check_url("jobs_url", self.jobs_url)
         if not self.namespace or not _WORD.fullmatch(self.namespace):
             raise ConfigError(f"namespace {self.namespace!r} must be a plain word")
 
@@ -127,8 +125,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def spool_dir(self) -> Path:
-        """Where this host's spools lie."""
-        return self.data_dir / "spool"
+        """Where this host's spools for this log lie: a log never gets another one's events."""
+        return self.data_dir / "spool" / f"{self.namespace}-{text_digest(_place(self.redis_url))}"
 
     def provider_home(self, name: str) -> Path:
         """The directory of one provider instance's local state."""
@@ -141,6 +139,24 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def provider_options(self, name: str) -> dict[str, Any]:
         """The options of one instance, without its kind."""
         return {k: v for k, v in self.provider.get(name, {}).items() if k != "kind"}
+
+
+def _check_url(name: str, url: str) -> None:
+    """Refuse a URL that the Redis client could not read; its text may hold a password."""
+    if url and not url.startswith(_SCHEMES):
+        raise ConfigError(f"{name} must begin with {', '.join(_SCHEMES)}")
+    try:
+        _ = urlsplit(url).port
+    except ValueError:
+        raise ConfigError(
+            f"{name}: the port must be a number, and a password must be percent-encoded"
+        ) from None
+
+
+def _place(url: str) -> str:
+    """Return where a URL leads to, without credentials and options, which may change."""
+    parts = urlsplit(url)
+    return f"{(parts.hostname or '').lower()}:{parts.port or ''}{parts.path}"
 
 
 _MAY_BE_ZERO = frozenset(
@@ -206,7 +222,7 @@ def _from_file(path: Path | None) -> dict[str, Any]:
         return {}
     try:
         values = tomllib.loads(path.read_text())
-    except (OSError, tomllib.TOMLDecodeError) as error:
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"{path}: {error}") from error
     _check_names(values, str(path))
     return values
@@ -262,7 +278,14 @@ def _convert(values: Mapping[str, Any]) -> Settings:
     try:
         return msgspec.convert(dict(values), Settings, strict=False, dec_hook=_decode)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"settings: {error}") from error
+        raise ConfigError(_named(str(error))) from error
+
+
+def _named(said: str) -> str:
+    """Return msgspec's message with the setting's names in the file and in the environment."""
+    what, _, path = said.partition(" - at `$.")
+    name = path.rstrip("`").split(".")[0].split("[")[0]
+    return f"{name} ({PREFIX}{name.upper()}): {what}" if name else f"settings: {what}"
 
 
 def _decode(kind: type, value: Any) -> Any:

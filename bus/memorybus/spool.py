@@ -16,6 +16,7 @@ import msgspec
 from filelock import FileLock
 
 from memorybus.ballast import Ballast
+from memorybus.clock import Clock
 from memorybus.errors import SpoolFull
 from memorybus.spool_db import connect, named, transaction, translated
 
@@ -24,6 +25,9 @@ Row: TypeAlias = tuple[int, int, bytes, bytes, bytes]
 
 NOTE = ".unsent"
 """Suffix of the file that says what is unsent."""
+
+SENT = ".sent"
+"""Suffix of the file that says since when nothing had to be sent, for a spool without an owner."""
 
 ROW_OVERHEAD = 64
 """Bytes a row takes beside its body, for the spool's bound."""
@@ -47,11 +51,16 @@ _CHECKPOINT_EVERY = 3 << 19
 
 
 class SpoolStats(msgspec.Struct, frozen=True):
-    """What is unsent: rows, bytes of their bodies, and the oldest one's body."""
+    """What is unsent: rows, bytes of their bodies, and when the oldest was spooled (ms)."""
 
     events: int = 0
     size: int = 0
-    oldest: bytes | None = None
+    oldest_at: int | None = None
+
+
+def spooled_at(sequence: int) -> int:
+    """Return the wall time (ms) that a sequence was given at."""
+    return sequence // _PER_MS
 
 
 class Spool:
@@ -61,13 +70,13 @@ class Spool:
     """
 
     def __init__(
-        self, path: Path, lock: FileLock, *, max_bytes: int, ballast: int, now_ms: int
+        self, path: Path, lock: FileLock, *, max_bytes: int, ballast: int, clock: Clock
     ) -> None:
         """Open the file, which `lock` says is ours.
 
-        Sequences of this opening begin at the wall time (`now_ms` times 1,024), so that none is
-        used twice even if the file lost its last rows in a power cut: Redis would take the new
-        event for a resend of the lost one.
+        A sequence is the wall time in 1/1024 milliseconds, or the last one's successor if that is
+        larger. So none is used twice even if the file lost its last rows in a power cut: Redis
+        would take the new event for a resend of the lost one.
 
         Raises:
             SpoolCorrupt: the file is no spool, or damaged.
@@ -77,6 +86,7 @@ class Spool:
         self.producer = path.stem
         self._file_lock = lock
         self._max_bytes = max_bytes
+        self._clock = clock
         self._ballast = Ballast(path.with_suffix(".ballast"), ballast)
         self._writing = threading.Lock()
         self._since_checkpoint = 0
@@ -87,7 +97,7 @@ class Spool:
             self._out = connect(path)
             self._check()
             self._in.executescript(_SCHEMA)
-            self._load_counters(now_ms)
+            self._load_counters()
         self._ballast.restore()
 
     def _check(self) -> None:
@@ -97,10 +107,10 @@ class Spool:
         if verdict != "ok":
             raise sqlite3.DatabaseError(verdict)
 
-    def _load_counters(self, now_ms: int) -> None:
+    def _load_counters(self) -> None:
         last = self._in.execute("select max(seq) from events").fetchone()[0] or 0
         gone = self._in.execute("select max(seq) from deleted").fetchone()[0] or 0
-        self.last: int = max(last, gone, now_ms * _PER_MS)
+        self.last: int = max(last, gone, self._clock.now_ms() * _PER_MS)
         count, size = self._in.execute("select count(*), sum(length(body)) from events").fetchone()
         self._rows: int = count
         self._bytes: int = (size or 0) + count * ROW_OVERHEAD
@@ -127,7 +137,7 @@ class Spool:
         with self._writing:
             if self._bytes + size > self._max_bytes or self._disk_full:
                 raise SpoolFull(self._full())
-            sequence = self.last + 1
+            sequence = max(self.last + 1, self._clock.now_ms() * _PER_MS)
             self._insert((sequence, partition, event_id, digest, body), durable)
             self.last = sequence
             self._rows += 1
@@ -244,7 +254,7 @@ class Spool:
                 "select count(*), sum(length(body)) from events where seq > ?", (cursor,)
             ).fetchone()
             oldest = self._out.execute(_AFTER, (cursor, 1)).fetchone()
-        stats = SpoolStats(count, size or 0, oldest[4] if oldest else None)
+        stats = SpoolStats(count, size or 0, spooled_at(oldest[0]) if oldest else None)
         if stats != self._noted:
             self._noted = stats
             self.path.with_suffix(NOTE).write_bytes(msgspec.msgpack.encode(stats))
@@ -271,7 +281,7 @@ class Spool:
     def discard(self) -> None:
         """Delete an empty spool's files (an adopted one, sent whole)."""
         self._ballast.give_up()
-        for suffix in (".db", ".db-wal", ".db-shm", NOTE):
+        for suffix in (".db", ".db-wal", ".db-shm", NOTE, SENT):
             self.path.with_suffix(suffix).unlink(missing_ok=True)
         self.close()
         Path(self._file_lock.lock_file).unlink(missing_ok=True)

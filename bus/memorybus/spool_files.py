@@ -7,7 +7,7 @@ goes on in a new one (G1).
 
 import logging
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
@@ -18,7 +18,7 @@ from filelock import FileLock, Timeout
 from memorybus.clock import SYSTEM, Clock
 from memorybus.errors import SpoolCorrupt, SpoolError
 from memorybus.ids import NewId
-from memorybus.spool import NOTE, Row, Spool, SpoolStats
+from memorybus.spool import NOTE, SENT, Row, Spool, SpoolStats, spooled_at
 from memorybus.spool_db import salvaging
 
 _log = logging.getLogger("memorybus")
@@ -63,12 +63,16 @@ class SpoolFiles:
         Raises:
             SpoolError: the directory cannot be written.
         """
-        return self.adopt_one() or self._create()
+        spool = next(self.adopted(), None) or self._create()
+        spool.path.with_suffix(SENT).unlink(missing_ok=True)
+        return spool
 
-    def adopt_one(self) -> Spool | None:
-        """Take over the oldest spool whose owner is dead; None if all live."""
-        spools = (self._adopt(path) for path in sorted(self.directory.glob("*.db")))
-        return next((spool for spool in spools if spool is not None), None)
+    def adopted(self) -> Iterator[Spool]:
+        """Take over the spools whose owner is dead, one after another, oldest first."""
+        for path in sorted(self.directory.glob("*.db")):
+            spool = self._adopt(path)
+            if spool is not None:
+                yield spool
 
     def _adopt(self, path: Path) -> Spool | None:
         try:
@@ -103,7 +107,7 @@ class SpoolFiles:
             lock,
             max_bytes=self._max_bytes,
             ballast=self._ballast,
-            now_ms=self._clock.now_ms(),
+            clock=self._clock,
         )
 
     def _create(self) -> Spool:
@@ -165,8 +169,7 @@ def _counted(path: Path, taken: Mapping[int, int]) -> SpoolStats:
         unsent = [(seq, size) for seq, partition, size in rows if seq > taken.get(partition, 0)]
         if not unsent:
             return SpoolStats()
-        body = db.execute("select body from events where seq = ?", (unsent[0][0],)).fetchone()[0]
-    return SpoolStats(len(unsent), sum(size for _, size in unsent), body)
+    return SpoolStats(len(unsent), sum(size for _, size in unsent), spooled_at(unsent[0][0]))
 
 
 def _note(path: Path) -> SpoolStats:

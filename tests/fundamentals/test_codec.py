@@ -11,6 +11,7 @@ from memorybus.codec import Decoder, Encoder
 from memorybus.errors import CorruptEnvelope
 from memorybus.events import (
     EVENT_TYPES,
+    LATEST,
     Envelope,
     Event,
     Scope,
@@ -44,7 +45,7 @@ def test_golden_bytes_of_every_version_are_read(path: Path) -> None:
     assert Decoder().decode(path.read_bytes()) == envelope(sample)
 
 
-@given(user=texts, assistant=texts, session=texts, at=st.integers(0, 2**53))
+@given(user=texts, assistant=texts, session=texts, at=st.integers(0, LATEST))
 def test_round_trip(user: str, assistant: str, session: str, at: int) -> None:
     """Any event comes out as it went in, compressed or not."""
     one = Envelope(

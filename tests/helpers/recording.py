@@ -32,8 +32,10 @@ _SCHEMA = """
 create table if not exists effects(
     id integer primary key, event_id text, key_ text, agent text, user text, session text,
     n integer, epoch integer, text text);
-create table if not exists calls(id integer primary key, pid integer, what text);
 """
+
+
+CALLS = "calls.jsonl"
 
 
 class Effect(msgspec.Struct, frozen=True):
@@ -121,7 +123,9 @@ class Recording(MemoryProvider):
             raise Transient("the answer was lost after the backend had stored the event")
 
     def _note(self, what: str) -> None:
-        self.db.execute("insert into calls(pid, what) values (?, ?)", (os.getpid(), what))
+        line = msgspec.json.encode((os.getpid(), what)) + b"\n"
+        with (self.config.home / CALLS).open("ab") as file:  # outside of any transaction
+            file.write(line)
 
     def _keep(self, text: str, ctx: HookContext) -> None:
         self.db.execute(
@@ -191,6 +195,7 @@ class Transactional(Recording, TransactionalProvider):
         """Open the file with its ledger."""
         super().open()
         ledger.migrate(self.db)
+        self._ledger = ledger.Ledger(self.db)
 
     def progress(self, lane: str) -> Progress | None:
         """Return a lane's progress."""
@@ -200,7 +205,7 @@ class Transactional(Recording, TransactionalProvider):
     def transaction(self, fence: Fence) -> Iterator[Any]:
         """Open a transaction."""
         misbehave(str(self.config.options.get("begin", "")))
-        with ledger.transaction(self.db, fence) as transaction:
+        with self._ledger.transaction(fence) as transaction:
             yield transaction
             self._commit_misdeed()
 
@@ -208,6 +213,14 @@ class Transactional(Recording, TransactionalProvider):
         bad = self.config.options.get("refuse_at_commit")
         if bad and self.db.execute("select 1 from effects where text = ?", (bad,)).fetchone():
             raise Permanent(f"the store refuses {bad!r}")
+
+
+class Sick(Recording):
+    """Does the misdeed of its options at every event."""
+
+    def _note(self, what: str) -> None:
+        super()._note(what)
+        misbehave(str(self.config.options["misdeed"]))
 
 
 class Garbage(Recording):
@@ -257,7 +270,9 @@ def texts(home: Path) -> list[str]:
 
 def calls(home: Path, pid: int | None = None) -> list[str]:
     """Return what the hooks were called with, by one process or by all."""
-    rows = _rows(home, "select pid, what from calls order by id")
+    path = home / CALLS
+    lines = path.read_bytes().splitlines() if path.exists() else []
+    rows = [msgspec.json.decode(line, type=tuple[int, str]) for line in lines]
     return [what for caller, what in rows if pid in {None, caller}]
 
 

@@ -7,7 +7,7 @@ returned for it, and nothing for one that was not accepted.
 import argparse
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -43,18 +43,16 @@ def agent(spawn: Spawn, settings: Settings, *words: str | int) -> Child:
 
 def worker(spawn: Spawn, settings: Settings, *, jobs: int = 0, wait: bool = True) -> Child:
     """Start a worker process, and wait until it owns what it can get."""
-    child = spawn(
-        "-m", "memorybus_workers", "worker", "--jobs", str(jobs), env=environ(settings)
-    )
+    child = spawn("-m", "memorybus_workers", "worker", "--jobs", str(jobs), env=environ(settings))
     if wait:
         child.wait_output('"ready":true')
     return child
 
 
 @contextmanager
-def thread_worker(settings: Settings) -> Iterator[Worker]:
+def thread_worker(settings: Settings, providers: Sequence[str] = ()) -> Iterator[Worker]:
     """Run a worker on a thread of this process: quick, and without recall processes."""
-    running = Worker(settings, settings.providers, 0)
+    running = Worker(settings, providers or settings.providers, 0)
     ready = threading.Event()
     failed: list[BaseException] = []
 
@@ -141,6 +139,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--flush", type=float, default=0)
+    parser.add_argument("--flush-every", type=int, default=0, help="turns")
     parser.add_argument("--hold", action="store_true", help="stay until killed")
     parser.add_argument("--padding", type=int, default=0)
     options = parser.parse_args()
@@ -151,6 +150,8 @@ def main() -> None:
         session.turn_completed(text, "ok", ordinal=number)
         sys.stdout.write(f"{number}\n")
         sys.stdout.flush()
+        if options.flush_every and number % options.flush_every == 0:
+            bus.flush("logged", 10)
     if options.flush:
         print("flushed" if bus.flush("logged", options.flush) else "not flushed", flush=True)
     if options.hold:

@@ -1,6 +1,9 @@
 """``python -m memorybus_workers``: the processes behind `memorybus worker` and `memorybus replay`.
 
-Settings come from the environment and ``memorybus.toml``. Exit codes: 0 ended as told, 1 failed.
+Settings come from the environment and ``memorybus.toml``. Exit codes: 0 ended as told, 1 failed,
+2 configured wrongly. The reason goes to stderr; a command that reads our standard output
+(``--with-parent``, ``--json-lines``) gets it there instead, as the JSON line
+``{"error": <kind>, "message": <text>}``, and tells it in its own way.
 """
 
 import argparse
@@ -11,29 +14,50 @@ import sys
 import threading
 from collections.abc import Sequence
 
+import msgspec
 from memorybus import logs
-from memorybus.errors import MemoryBusError
+from memorybus.errors import ConfigError, MemoryBusError, MissingProvider
 from memorybus.settings import Settings, load
 
 _log = logging.getLogger("memorybus")
+
+FAILED, MISCONFIGURED = 1, 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse the command line and run one process; return its exit code."""
     options = _parser().parse_args(arguments)
-    logs.set_up("text" if sys.stderr.isatty() else "json")
+    logs.set_up(options.log)
     try:
         return _run(options, load())
     except MemoryBusError as error:
-        _log.error("%s", error)
-        return 1
+        _explain(options, error)
+        return MISCONFIGURED if isinstance(error, ConfigError | MissingProvider) else FAILED
+
+
+def _explain(options: argparse.Namespace, error: MemoryBusError) -> None:
+    """Say why this process ends: to the command that reads our output, or to people."""
+    text = str(error)
+    if options.reports:
+        line = msgspec.json.encode({"error": type(error).__name__, "message": text})
+        sys.stdout.buffer.write(line + b"\n")
+        sys.stdout.flush()
+    elif options.log == "json":
+        _log.error("%s", text)
+    else:
+        sys.stderr.write(f"error: {_printable(text)}\n")
+
+
+def _printable(text: str) -> str:
+    """Return `text` without what could steer a terminal: it may quote what others wrote."""
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 
 
 def _run(options: argparse.Namespace, settings: Settings) -> int:
     if options.command == "worker":
         from memorybus_workers.main import run_worker
 
-        if options.with_parent:
+        if options.reports:
             threading.Thread(target=_end_with_parent, daemon=True).start()
         return run_worker(settings, _names(options.providers, settings), options.jobs)
     if options.command == "jobs":
@@ -61,17 +85,29 @@ def _end_with_parent() -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="memorybus_workers", description=__doc__)
+    parser.set_defaults(reports=False)
     commands = parser.add_subparsers(dest="command", required=True)
     worker = commands.add_parser("worker", help="apply events and answer recalls")
     worker.add_argument("--providers", default="", help="names, separated by commas")
     worker.add_argument("--jobs", type=int, default=1, help="recall processes")
-    worker.add_argument("--with-parent", action="store_true", help="end when standard input closes")
+    worker.add_argument(
+        "--with-parent",
+        dest="reports",
+        action="store_true",
+        help="end when standard input closes; tell a failure as JSON",
+    )
     jobs = commands.add_parser("jobs", help="answer recalls (a worker starts this)")
     jobs.add_argument("--providers", default="")
     replay = commands.add_parser("replay", help="apply the log to a fresh instance")
     replay.add_argument("--provider", required=True)
     replay.add_argument("--into", required=True)
-    replay.add_argument("--json-lines", action="store_true", help="progress as JSON lines")
+    replay.add_argument(
+        "--json-lines", dest="reports", action="store_true", help="tell a failure as JSON too"
+    )
+    for command in (worker, jobs, replay):
+        command.add_argument(
+            "--log", choices=("text", "json"), default="text", help="form of the log on stderr"
+        )
     return parser
 
 

@@ -9,7 +9,7 @@ checkpoint passes them, and find the culprit of a failed batch by going one by o
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from memorybus.errors import LeaseLost, Permanent, StaleEpoch, Unavailable
+from memorybus.errors import LeaseLost, StaleEpoch, Transient, Unavailable
 from memorybus.events import Event, Position
 from memorybus.keys import lane_name
 from memorybus.log import LoggedEvent
@@ -126,19 +126,21 @@ class Applier:
                 return False
             try:
                 once(event)
+            except LeaseLost:
+                raise
             except StaleEpoch as error:
                 raise LeaseLost(str(error)) from error
-            except Exception as error:
+            except BaseException as error:  # a provider that calls sys.exit() is only refusing
                 if not self._goes_on(lane, event, error, attempt):
                     return False
             else:
                 return True
 
-    def _goes_on(self, lane: Place, event: LoggedEvent, error: Exception, attempt: int) -> bool:
+    def _goes_on(self, lane: Place, event: LoggedEvent, error: BaseException, attempt: int) -> bool:
         """After a failure: True to try again (after a wait), False if the key was parked."""
         in_hook = self._calls.interrupted()
-        if not in_hook and not isinstance(error, Permanent):  # opening or committing failed
-            raise Unavailable(str(error)) from error
+        if not in_hook and isinstance(error, Transient | OSError):
+            raise Unavailable(str(error)) from error  # opening or committing: not this event
         decision = decide(error, attempt, self._settings.attempts, self._calls.rng)
         if decision.action == "pause":
             raise error
@@ -189,10 +191,10 @@ class TransactionalApplier(Applier):
                 )
         except StaleEpoch as error:
             raise LeaseLost(str(error)) from error
-        except Unavailable:
+        except (LeaseLost, Unavailable):
             self._calls.interrupted()
             raise
-        except Exception:
+        except BaseException:
             self._calls.interrupted()
             self._one_by_one(lane, fence, events)
 

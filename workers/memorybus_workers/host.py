@@ -77,13 +77,19 @@ class Runner:
         while not self._stop.is_set():
             try:
                 self._serve()
-            except Exception as error:  # the thread must outlive any mistake
+            except BaseException as error:  # the thread must outlive any mistake
                 self._pause(error)
 
     def _serve(self) -> None:
         """Open an instance, run its lanes until something breaks, leave nothing behind."""
         provider = self._opened()
-        lanes = LaneSet(self._name, provider, self._around, self.calls, self._stop)
+        try:
+            self._run_lanes(LaneSet(self._name, provider, self._around, self.calls, self._stop))
+        finally:
+            if not self._abandoned:
+                provider.shutdown()
+
+    def _run_lanes(self, lanes: LaneSet) -> None:
         self._lanes = lanes
         try:
             while not self._stop.is_set():
@@ -95,7 +101,6 @@ class Runner:
         finally:
             if not self._abandoned:
                 lanes.leave()
-                provider.shutdown()
 
     def _opened(self) -> MemoryProvider:
         provider = self._make()
@@ -118,7 +123,7 @@ class Runner:
                 if not self._dirty:
                     lanes.look_at_all()  # a lost word must not stop a lane
 
-    def _pause(self, error: Exception) -> None:
+    def _pause(self, error: BaseException) -> None:
         self.calls.end()
         if self._abandoned:
             return

@@ -70,22 +70,25 @@ class Lane:
         self._crash = crash
         self._keys = Keys(log.keys.namespace)
         self.parked = Parked(redis, self._keys, partition, provider, lease.epoch)
-        begin = self._within_log(applier.begin(self, checkpoint))
+        begin = self._within_log(applier.begin(self, checkpoint), checkpoint)
         self.entry, self.n = begin.entry, begin.n
 
-    def _within_log(self, progress: Progress) -> Progress:
-        """Step back to the log's end if it lost its tail; the ledger knows what comes again."""
-        entry = self._log.end(self.partition)
-        if _order(progress.entry) <= _order(entry):
+    def _within_log(self, progress: Progress, checkpoint: Acquired) -> Progress:
+        """Step back to the checkpoint in Redis if the log no longer has the provider's.
+
+        The log lost its tail then, and the checkpoint beside it was lost with it, so that one is
+        still true; the provider's ledger knows what comes again (G4).
+        """
+        if progress.n <= checkpoint.n or self._log.has(self.partition, progress.entry, progress.n):
             return progress
         _log.warning(
-            "%s, partition %d: the log ends at %s, before the checkpoint %s: it lost its tail",
+            "%s, partition %d: the log lost its tail: going back from %d to %d",
             self.provider,
             self.partition,
-            entry,
-            progress.entry,
+            progress.n,
+            checkpoint.n,
         )
-        return Progress(progress.epoch, entry, progress.n)
+        return Progress(progress.epoch, checkpoint.entry, checkpoint.n)
 
     def step(self, upto: int | None = None) -> bool:
         """Apply one batch; return whether there may be more.
@@ -142,11 +145,6 @@ class Lane:
         if self._sleep(seconds):
             raise LeaseLost("the worker stops")
         self.check()
-
-
-def _order(entry: str) -> tuple[int, int]:
-    ms, _, sequence = entry.partition("-")
-    return int(ms), int(sequence)
 
 
 def _chunks(events: Sequence[LoggedEvent], size: int) -> Iterator[Sequence[LoggedEvent]]:

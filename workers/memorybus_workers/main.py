@@ -28,7 +28,6 @@ from memorybus.settings import Settings
 from memorybus.spool_files import SpoolFiles
 from memorybus.testing import crash_points
 from memorybus_providers.base import MemoryProvider
-from memorybus_providers.registry import load
 from redis.exceptions import RedisError
 
 from memorybus_workers.children import JobProcesses
@@ -43,6 +42,8 @@ _log = logging.getLogger("memorybus")
 _READY = 30.0
 _KEEP = 0.5
 _ADOPT_EVERY = 5.0
+_REMIND = 30.0
+_START_REDIS = "start it with `memorybus up`, or name another with --url or MEMORYBUS_URL"
 
 
 class Worker:
@@ -69,6 +70,7 @@ class Worker:
         self._leases = Leases(settings, clock, self.id)
         self._children = JobProcesses(settings, self._providers, jobs, clock)
         self._jobs = jobs
+        self._served: dict[str, ProviderInfo] = {}
         self._complaint = ""
         self._hosts: list[ProviderHost] = []
 
@@ -86,12 +88,12 @@ class Worker:
             WrongPartitionCount, UnsafeRedis: the log cannot be used as it is.
             MissingProvider, ConfigError: a provider cannot be made.
         """
-        classes = {name: load(self._settings.provider_kind(name)) for name in self._providers}
+        kinds = {name: type(make(self._settings, name, self._clock)) for name in self._providers}
         server = self._opened_log()
         if server is None:
             return
-        self._register(classes)
-        tail = Tail(self._settings, self._rng, self._tell)
+        self._register(kinds)
+        tail = Tail(self._settings, self._clock, self._rng, self._tell)
         self._hosts = [self._host(name, server) for name in self._providers]
         try:
             self._start(tail)
@@ -104,27 +106,30 @@ class Worker:
     def _opened_log(self) -> Server | None:
         """Wait for Redis, however long; None if the worker is told to end before."""
         failures = 0
+        told_at = -_REMIND
         while not self._stop.is_set():
             try:
                 return EventLog(self._redis, self._settings).open()
             except LogUnavailable as error:
-                if failures == 0:
-                    _log.warning("waiting for Redis: %s", error)
+                if self._clock.monotonic() - told_at >= _REMIND:
+                    told_at = self._clock.monotonic()
+                    _log.warning("waiting for Redis: %s; %s", error, _START_REDIS)
                 self._stop.wait(backoff(failures, self._rng))
                 failures += 1
         return None
 
-    def _register(self, classes: dict[str, type[MemoryProvider]]) -> None:
-        roster = self._roster()
-        for order, (name, provider) in enumerate(classes.items()):
-            info = ProviderInfo(
+    def _register(self, kinds: dict[str, type[MemoryProvider]]) -> None:
+        self._served = {
+            name: ProviderInfo(
                 kind=self._settings.provider_kind(name),
                 delivery=provider.delivery,
                 placement=provider.placement,
                 order=order,
                 recall=provider.capabilities.recall,
             )
-            roster.register(name, info)
+            for order, (name, provider) in enumerate(kinds.items())
+        }
+        self._roster().register(self._served)
 
     def _host(self, name: str, server: Server) -> ProviderHost:
         crash = crash_points(self._settings.crash_at)
@@ -188,6 +193,7 @@ class Worker:
             heartbeat_at=0,
         )
         self._roster().beat(info)
+        self._roster().register(self._served)
 
     def _roster(self) -> Roster:
         return Roster(self._redis, Keys(self._settings.namespace))
@@ -204,9 +210,11 @@ class Worker:
         redis = connect_redis(settings)
         while not self._stop.is_set():
             try:
-                sent = drain_orphans(files, redis, settings, stopping=self._stop.is_set)
+                sent = drain_orphans(
+                    files, redis, settings, self._clock, stopping=self._stop.is_set
+                )
                 if sent:
-                    _log.info("sent the spools of %d ended processes", sent)
+                    _log.info("sent %d events that ended processes had left", sent)
             except Exception as error:
                 _log.warning("spools of dead processes wait: %s", error)
             self._stop.wait(_ADOPT_EVERY)

@@ -5,15 +5,17 @@ import random
 import threading
 from collections.abc import Callable
 
+from memorybus.clock import Clock
 from memorybus.errors import LogError
 from memorybus.links import connect_redis
-from memorybus.log import EventLog
+from memorybus.log import FOREIGN, EventLog
 from memorybus.retrying import backoff
 from memorybus.settings import Settings
 
 _log = logging.getLogger("memorybus")
 
 _BLOCK = 1.0
+_AGAIN = 60.0
 _BREATHE = 0.001
 """Seconds between two looks while events pour in: lanes read in batches anyway."""
 
@@ -23,15 +25,21 @@ class Tail:
 
     Args:
         settings: see `Settings`.
+        clock: time.
         rng: jitter.
         tell: called with the partitions that have news.
     """
 
     def __init__(
-        self, settings: Settings, rng: random.Random, tell: Callable[[set[int]], None]
+        self,
+        settings: Settings,
+        clock: Clock,
+        rng: random.Random,
+        tell: Callable[[set[int]], None],
     ) -> None:
         """Prepare; `start` begins."""
         self._settings = settings
+        self._clock = clock
         self._rng = rng
         self._tell = tell
         self._stop = threading.Event()
@@ -52,20 +60,23 @@ class Tail:
             redis = connect_redis(self._settings, timeout=_BLOCK * 5)
             try:
                 log = EventLog(redis, self._settings)
-                seen = {head.partition: head.entry for head in log.heads()}
+                seen = {h.partition: h.entry for h in log.heads() if h.entry != FOREIGN}
                 self._tell(set(seen))  # what came while nobody looked
-                failures = 0
                 self._follow(log, seen)
-            except LogError as error:
+                failures = 0
+            except Exception as error:  # without a tail, lanes still look by themselves
                 if failures == 0:
-                    _log.warning("tail: %s; lanes look by themselves until it is back", error)
+                    known = None if isinstance(error, LogError) else error
+                    _log.warning("tail: %s; lanes look every half second", error, exc_info=known)
                 self._stop.wait(backoff(failures, self._rng))
                 failures += 1
             finally:
                 redis.close()
 
     def _follow(self, log: EventLog, seen: dict[int, str]) -> None:
-        while not self._stop.is_set():
+        """Watch for a minute: then look again for partitions whose key was not ours."""
+        until = self._clock.monotonic() + _AGAIN
+        while not self._stop.is_set() and self._clock.monotonic() < until:
             news = log.wait(seen, _BLOCK)
             if not news:
                 continue

@@ -8,26 +8,43 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NoReturn, TextIO, cast
+from typing import Any, Literal, NoReturn, TextIO, cast
 
 import msgspec
 
+from memorybus import errors
+from memorybus.errors import MemoryBusError
 from memorybus.settings import Settings, to_environ
 from memorybus.surfaces import signals
 
 STOP_TIMEOUT = 10.0
 """Seconds a child gets between SIGTERM and SIGKILL."""
 
+LogForm = Literal["text", "json"]
+
 
 def worker_command(
-    providers: Sequence[str] = (), jobs: int | None = None, *, with_parent: bool = False
+    providers: Sequence[str] = (),
+    jobs: int | None = None,
+    *,
+    log: LogForm = "text",
+    with_parent: bool = False,
 ) -> list[str]:
-    """Return the command line of a worker process; `with_parent` ends it with its starter."""
+    """Return the command line of a worker process.
+
+    Args:
+        providers: whom it serves; those of the settings if none.
+        jobs: its recall processes; its own default if None.
+        log: the form of its log on stderr.
+        with_parent: it ends with its starter, and tells it as a report why it fails.
+    """
     command = [sys.executable, "-m", "memorybus_workers", "worker"]
     if with_parent:
         command.append("--with-parent")
     if providers:
         command += ["--providers", ",".join(providers)]
+    if log != "text":
+        command += ["--log", log]
     return command + (["--jobs", str(jobs)] if jobs is not None else [])
 
 
@@ -106,10 +123,14 @@ class Child:
         return bool(select.select([self._stdout], [], [], timeout)[0])
 
     def report(self) -> dict[str, Any] | None:
-        """Wait for the next JSON line and return it; None when there will be no more."""
+        """Wait for the next JSON line and return it; None when there will be no more.
+
+        Raises:
+            MemoryBusError: the child tells with this line why it ends; the kind is its own.
+        """
         for line in self._stdout:
             if line.startswith("{"):
-                return dict(msgspec.json.decode(line))
+                return _checked(dict(msgspec.json.decode(line)))
         return None
 
     def stop(self, timeout: float = STOP_TIMEOUT) -> int:
@@ -130,3 +151,11 @@ class Child:
         if self.process.stdin is not None:
             self.process.stdin.close()
         return code
+
+
+def _checked(report: dict[str, Any]) -> dict[str, Any]:
+    if "error" not in report:
+        return report
+    kind = getattr(errors, str(report["error"]), None)
+    known = isinstance(kind, type) and issubclass(kind, MemoryBusError)
+    raise (kind if known else MemoryBusError)(str(report.get("message", "")))

@@ -11,7 +11,14 @@ from filelock import FileLock, Timeout
 
 from memorybus.clock import SYSTEM, Clock
 from memorybus.embedded import EmbeddedRedis, Started
-from memorybus.errors import MemoryBusError
+from memorybus.errors import (
+    ConfigError,
+    ForeignKey,
+    MemoryBusError,
+    MissingProvider,
+    UnsafeRedis,
+    WrongPartitionCount,
+)
 from memorybus.links import redacted
 from memorybus.settings import Settings
 from memorybus.surfaces import children, signals
@@ -22,6 +29,9 @@ HEALTHY = 60.0
 """A worker that ran so many seconds starts over with the first delay after its next death."""
 
 LOOK_EVERY = 1.0
+
+HOPELESS = (ConfigError, ForeignKey, MissingProvider, UnsafeRedis, WrongPartitionCount)
+"""What a worker fails of that another worker would fail of too: a person has to act."""
 
 
 class AlreadyUp(MemoryBusError):
@@ -51,10 +61,17 @@ class Ready(msgspec.Struct, frozen=True):
 
 
 class WorkerDied(msgspec.Struct, frozen=True):
-    """A worker ended by itself; another is started after `delay` seconds."""
+    """A worker ended by itself; another is started after `delay` seconds.
+
+    Attributes:
+        exit_code: its own.
+        delay: seconds until the next one is started.
+        reason: why, if it could say so.
+    """
 
     exit_code: int
     delay: float
+    reason: str = ""
 
 
 class ServerRestarted(msgspec.Struct, frozen=True):
@@ -91,15 +108,16 @@ def run(settings: Settings, command: Sequence[str], tell: Tell, clock: Clock = S
     Raises:
         AlreadyUp: another one serves this data directory.
         EmbeddedError: the server cannot be started.
+        MemoryBusError: a worker cannot run with these settings or on this Redis (`HOPELESS`).
     """
     with only_one(settings.data_dir), _server(settings) as server:
         delay = 0.0
         while True:
             _revived(server, tell)
             born = clock.monotonic()
-            code = _worker_life(settings, command, server, tell)
+            code, reason = _worker_life(settings, command, server, tell)
             delay = next_delay(clock.monotonic() - born, delay)
-            tell(WorkerDied(code, delay))
+            tell(WorkerDied(code, delay, reason))
             clock.sleep(delay)
 
 
@@ -174,19 +192,40 @@ def _server(settings: Settings) -> Iterator[_Server]:
         server.stop()
 
 
-def _worker_life(settings: Settings, command: Sequence[str], server: _Server, tell: Tell) -> int:
-    """Run one worker to its end and return its exit code, keeping the server alive meanwhile."""
+def _worker_life(
+    settings: Settings, command: Sequence[str], server: _Server, tell: Tell
+) -> tuple[int, str]:
+    """Run one worker to its end, keeping the server alive; return its exit code and its reason.
+
+    Raises:
+        MemoryBusError: one of `HOPELESS`, as the worker told it.
+    """
     with children.running(command, settings) as worker:
-        while not worker.speaks(LOOK_EVERY):
+        try:
+            _until_ready(settings, worker, server, tell)
+            code = _until_ended(worker, server, tell)
+            worker.report()
+        except HOPELESS:
+            raise
+        except MemoryBusError as error:
+            return worker.stop(), str(error)
+        return code, ""
+
+
+def _until_ready(settings: Settings, worker: children.Child, server: _Server, tell: Tell) -> None:
+    while not worker.speaks(LOOK_EVERY):
+        _revived(server, tell)
+    report = worker.report()
+    if report is not None:
+        tell(_ready(settings, server, str(report.get("worker", "")), worker.pid))
+
+
+def _until_ended(worker: children.Child, server: _Server, tell: Tell) -> int:
+    while True:
+        try:
+            return worker.process.wait(LOOK_EVERY)
+        except subprocess.TimeoutExpired:
             _revived(server, tell)
-        report = worker.report()
-        if report is not None:
-            tell(_ready(settings, server, str(report.get("worker", "")), worker.pid))
-        while True:
-            try:
-                return worker.process.wait(LOOK_EVERY)
-            except subprocess.TimeoutExpired:
-                _revived(server, tell)
 
 
 def _revived(server: _Server, tell: Tell) -> None:

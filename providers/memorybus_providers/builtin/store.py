@@ -91,6 +91,7 @@ class Store:
         with reported(self._home):
             self._home.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._connection = connect(self.path)
+            self._ledger = ledger.Ledger(self._connection)
             self._repair_unless_busy()
 
     def close(self) -> None:
@@ -114,7 +115,7 @@ class Store:
         self.settle()
         self._collected = {}
         try:
-            with ledger.transaction(self._db, fence) as transaction:
+            with self._ledger.transaction(fence) as transaction:
                 yield transaction
                 with reported(self._home):
                     self._stage(self._collected)

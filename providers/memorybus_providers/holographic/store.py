@@ -28,6 +28,7 @@ class Store:
         """
         self.path = path
         self.db = database.connect(path, clock)
+        self._ledger = ledger.Ledger(self.db)
         self._places = Places(self.db)
         self.utterances = Utterances(self.db, self._places)
         self.kept = Kept(self.db, self._places)
@@ -40,11 +41,11 @@ class Store:
 
     @contextmanager
     def lane(self, fence: Fence) -> Iterator[Transaction]:
-        """Open the transaction of a lane's owner (see `ledger.transaction`)."""
+        """Open the transaction of a lane's owner (see `ledger.Ledger.transaction`)."""
         with (
             self.translated(),
             self._undone_on_failure(),
-            ledger.transaction(self.db, fence) as opened,
+            self._ledger.transaction(fence) as opened,
         ):
             yield opened
             self.utterances.flush()
