@@ -1,7 +1,15 @@
 """Recalls to ask for, until the events before them are in the log. Thread-safe and bounded."""
 
+import logging
+import random
 import threading
 from typing import Protocol
+
+from memorybus.clock import Clock
+from memorybus.errors import LogError
+from memorybus.retrying import backoff
+
+_log = logging.getLogger("memorybus")
 
 MAX_ASKS = 1_024
 """Sessions whose request may wait; at the bound the oldest is dropped and counted (G10)."""
@@ -21,6 +29,18 @@ class Ask(Protocol):
         ...
 
 
+class Asker(Protocol):
+    """Sends a request (see `recall_jobs`)."""
+
+    def ask(self, ask: Ask) -> None:
+        """Send it.
+
+        Raises:
+            LogError: not now.
+        """
+        ...
+
+
 class Asks:
     """The newest request of each session, in the order they came.
 
@@ -28,9 +48,13 @@ class Asks:
         dropped: how many were given up at the bound.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock, rng: random.Random) -> None:
         """Hold nothing."""
         self.dropped = 0
+        self._clock = clock
+        self._rng = rng
+        self._again_at = 0.0
+        self._failures = 0
         self._asks: dict[str, Ask] = {}
         self._lock = threading.Lock()
 
@@ -43,16 +67,34 @@ class Asks:
                 self.dropped += 1
             self._asks[ask.slot] = ask
 
-    def take(self, sequence: int) -> list[Ask]:
-        """Take out the requests whose events are in the log up to `sequence`."""
+    def send(self, asker: Asker, sequence: int) -> None:
+        """Ask for what follows events that are in the log up to `sequence`.
+
+        The recalls' Redis may be another one; its absence stops nothing else: the requests are
+        kept, unless newer ones come, and asked again after a while.
+        """
+        if self._clock.monotonic() < self._again_at:
+            return
+        due = self._taken(sequence)
+        try:
+            while due:
+                asker.ask(due[0])
+                due.pop(0)
+            self._failures = 0
+        except LogError as error:
+            self._keep(due)
+            _log.log(logging.DEBUG if self._failures else logging.WARNING, "recall: %s", error)
+            self._again_at = self._clock.monotonic() + backoff(self._failures, self._rng)
+            self._failures += 1
+
+    def _taken(self, sequence: int) -> list[Ask]:
         with self._lock:
             due = [ask for ask in self._asks.values() if ask.sequence <= sequence]
             for ask in due:
                 del self._asks[ask.slot]
         return due
 
-    def put_back(self, asks: list[Ask]) -> None:
-        """Keep requests that could not be asked, unless a newer one came meanwhile."""
+    def _keep(self, asks: list[Ask]) -> None:
         with self._lock:
             for ask in asks:
                 self._asks.setdefault(ask.slot, ask)

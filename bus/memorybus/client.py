@@ -50,11 +50,16 @@ class MemoryBus:
         self.settings = settings
         self.new_id = new_id
         self._clock = clock
-        self._publisher = Publisher(
-            settings, clock, new_id, rng or new_rng(), crash_points(settings.crash_at)
-        )
         self.sessions = HostSessions(settings.data_dir / "sessions.db")
         self.warm = WarmCache(settings)
+        self._publisher = Publisher(
+            settings,
+            clock,
+            new_id,
+            rng or new_rng(),
+            self._connect_warm,
+            crash_points(settings.crash_at),
+        )
         atexit.register(self.close)
 
     @classmethod
@@ -70,6 +75,10 @@ class MemoryBus:
             SpoolError: nothing can be written under `data_dir`.
         """
         return cls(target if isinstance(target, Settings) else load(url=target))
+
+    def _connect_warm(self) -> None:
+        if self.warm.wants_connection:
+            self.warm.connect()
 
     def session(
         self,

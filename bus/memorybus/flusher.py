@@ -10,6 +10,7 @@ import logging
 import random
 import threading
 from collections import deque
+from collections.abc import Callable
 from typing import Any, Literal
 
 from memorybus.asks import Ask, Asks
@@ -48,6 +49,7 @@ class Flusher:
         settings: see `Settings`.
         clock: time.
         rng: jitter.
+        on_up: called now and then while Redis answers.
         crash: crash points of fault tests.
     """
 
@@ -58,9 +60,11 @@ class Flusher:
         settings: Settings,
         clock: Clock,
         rng: random.Random,
+        on_up: Callable[[], None],
         crash: CrashPoint = no_crash,
     ) -> None:
         """Prepare; nothing runs yet."""
+        self._on_up = on_up
         self.state: LogState = "unknown"
         self.problem = ""
         self.corrupt = False
@@ -74,14 +78,12 @@ class Flusher:
         self._wake = threading.Event()
         self._stop = threading.Event()
         self._progress = threading.Condition()
-        self._asks = Asks()
+        self._asks = Asks(clock, rng)
         self._marks: deque[tuple[float, int]] = deque()
         self._failures = 0
         self._adopt_at = 0.0
         self._lag_at = 0.0
         self._note_at = 0.0
-        self._ask_at = 0.0
-        self._ask_failures = 0
         self._replicate_until = 0.0
         self._replicated = 0
         self._cursor = 0
@@ -180,7 +182,7 @@ class Flusher:
         self._stop.wait(COALESCE)
         self._send_all()
         self._replicate()
-        self._send_asks()
+        self._asks.send(self._asker, self._sender.cursor)
         self._housekeep()
 
     def _connect(self) -> None:
@@ -199,6 +201,7 @@ class Flusher:
         self._asker = Asker(self._redis, self._settings)
         self._sender = sender
         self.state, self.problem = "up", ""
+        self._on_up()
         self._wake.set()
 
     def _send_all(self) -> None:
@@ -229,23 +232,8 @@ class Flusher:
         with self._progress:
             self._progress.notify_all()
 
-    def _send_asks(self) -> None:
-        """Ask for recalls; their Redis may be another one, and its absence stops nothing else."""
-        if self._clock.monotonic() < self._ask_at:
-            return
-        due = self._asks.take(self._sender.cursor)
-        try:
-            while due:
-                self._asker.ask(due[0])
-                due.pop(0)
-            self._ask_failures = 0
-        except LogError as error:
-            self._asks.put_back(due)
-            _log.log(logging.DEBUG if self._ask_failures else logging.WARNING, "recall: %s", error)
-            self._ask_at = self._clock.monotonic() + backoff(self._ask_failures, self._rng)
-            self._ask_failures += 1
-
     def _housekeep(self) -> None:
+        self._on_up()
         now = self._clock.monotonic()
         if now >= self._adopt_at:
             self._adopt()

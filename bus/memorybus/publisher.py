@@ -2,6 +2,8 @@
 
 import os
 import random
+import threading
+from collections.abc import Callable
 from typing import Literal
 
 import msgspec
@@ -52,6 +54,7 @@ class Publisher:
         clock: time.
         new_id: ids of spools.
         rng: jitter of the back-off.
+        on_up: called now and then on the flusher's thread while Redis answers.
         crash: crash points of fault tests.
     """
 
@@ -61,6 +64,7 @@ class Publisher:
         clock: Clock,
         new_id: NewId,
         rng: random.Random,
+        on_up: Callable[[], None],
         crash: CrashPoint = no_crash,
     ) -> None:
         """Claim a spool and start the flusher.
@@ -71,6 +75,7 @@ class Publisher:
         self._settings = settings
         self._clock = clock
         self._rng = rng
+        self._on_up = on_up
         self._crash = crash
         self._encoder = Encoder(settings.compress_min_bytes)
         self._files = SpoolFiles(
@@ -81,6 +86,7 @@ class Publisher:
             clock=clock,
         )
         self._left: list[tuple[Spool, Flusher]] = []
+        self._swapping = threading.Lock()
         self._run(self._files.claim())
 
     def _run(self, spool: Spool) -> None:
@@ -88,7 +94,13 @@ class Publisher:
         self._closed = False
         self.spool = spool
         self.flusher = Flusher(
-            self.spool, self._files, self._settings, self._clock, self._rng, self._crash
+            self.spool,
+            self._files,
+            self._settings,
+            self._clock,
+            self._rng,
+            self._on_up,
+            self._crash,
         )
         self.flusher.start()
 
@@ -167,37 +179,49 @@ class Publisher:
     def _append(
         self, partition: int, event_id: bytes, mark: bytes, body: bytes, durable: bool
     ) -> int:
-        self._check_process()
+        spool = self._usable()
+        try:
+            return spool.append(partition, event_id, mark, body, durable=durable)
+        except SpoolCorrupt as error:
+            spool = self._replaced(spool, str(error))
+            return spool.append(partition, event_id, mark, body, durable=durable)
+
+    def _usable(self) -> Spool:
+        if os.getpid() != self._pid:
+            self._after_fork()
+        if self.flusher.corrupt:
+            return self._replaced(self.spool, "damage found while it was read")
         if self._closed:
             raise SpoolError("the bus is closed; connect again to publish")
-        if self.flusher.corrupt:
-            self._set_aside("damage found while it was read")
-        try:
-            return self.spool.append(partition, event_id, mark, body, durable=durable)
-        except SpoolCorrupt as error:
-            self._set_aside(str(error))
-            return self.spool.append(partition, event_id, mark, body, durable=durable)
+        return self.spool
 
-    def _check_process(self) -> None:
-        """After a fork: the spool belongs to the parent, the child opens its own.
+    def _after_fork(self) -> None:
+        """The spool belongs to the parent: the child opens its own.
 
         The inherited objects are kept: closing a SQLite file that another process has open would
-        disturb it.
+        disturb it. The inherited lock may be held by a thread that is not here.
         """
-        if os.getpid() != self._pid:
-            self._left.append((self.spool, self.flusher))
-            self._run(self._files.claim())
+        self._swapping = threading.Lock()
+        self._left.append((self.spool, self.flusher))
+        self._run(self._files.claim())
 
-    def _set_aside(self, why: str) -> None:
-        """Give the damaged spool up, save what can be read of it, and go on with another."""
-        self.flusher.stop(_STOP)
-        self._run(self._files.replace(self.spool, why))
+    def _replaced(self, failed: Spool, why: str) -> Spool:
+        """Set a damaged spool aside, save what can be read of it, and go on with another.
+
+        Several threads may meet the damage; the first one does it.
+        """
+        with self._swapping:
+            if self._closed:
+                raise SpoolError("the bus is closed; connect again to publish")
+            if self.spool is failed:
+                self.flusher.stop(_STOP)
+                self._run(self._files.replace(failed, why))
+            return self.spool
 
     @property
     def last_sequence(self) -> int:
         """The sequence of the last event that this process published."""
-        self._check_process()
-        return self.spool.last
+        return self._usable().last
 
     @property
     def unsent(self) -> int:
@@ -206,7 +230,7 @@ class Publisher:
 
     def ask(self, ask: Ask) -> None:
         """Ask for a recall once every event published so far is in the log."""
-        self._check_process()
+        self._usable()
         self.flusher.ask(ask)
 
     def flush(self, level: Level, timeout: float) -> bool:
@@ -230,9 +254,10 @@ class Publisher:
         if self._closed or os.getpid() != self._pid:
             return
         self.flusher.wait_sent(self.spool.last, timeout, patient=False)
-        self._closed = True
-        self.flusher.stop(timeout)
-        self.spool.close()
+        with self._swapping:
+            self._closed = True
+            self.flusher.stop(timeout)
+            self.spool.close()
 
 
 def _id_bytes(event_id: str) -> bytes:

@@ -135,7 +135,8 @@ class WarmCache:
     """
 
     def __init__(self, settings: Settings) -> None:
-        """Connect at the first read."""
+        """Read nothing until `connect`."""
+        self.wants_connection = True
         self._settings = settings
         self._keys = Keys(settings.namespace)
         self._lock = threading.Lock()
@@ -160,7 +161,8 @@ class WarmCache:
 
         Empty if there are none, or none in time (counted in `failures`).
         """
-        if not self._lock.acquire(timeout=self._settings.prefetch_deadline):
+        self._check_process()
+        if not self._lock.acquire(timeout=self._settings.prefetch_deadline / 2):
             self.failures += 1
             return {}
         try:
@@ -179,8 +181,11 @@ class WarmCache:
 
         from memorybus.links import translated
 
+        redis = self._redis
+        if redis is None:
+            self.wants_connection = True  # the flusher makes it: a name may take long to resolve
+            return []
         try:
-            redis = self._connected()
             if len(keys) == 1:
                 return [redis.hgetall(keys[0])]
             with redis.pipeline(transaction=False) as pipe:
@@ -189,18 +194,29 @@ class WarmCache:
                 return list(pipe.execute())
         except (RedisError, OSError) as error:
             self._drop_connection()
+            self.wants_connection = True
             raise translated(error, keys[0]) from error
 
-    def _connected(self) -> Any:
+    def connect(self) -> None:
+        """Connect, on the flusher's thread; the agent's only reads.
+
+        Raises:
+            LogUnavailable: no connection.
+        """
         from memorybus.links import connect_redis
 
-        if self._pid != os.getpid():  # the connection is the parent's: replies would cross
-            self._redis, self._pid = None, os.getpid()
-        if self._redis is None:
-            # Connecting and reading get half each, so that both stay within the deadline.
-            half = self._settings.prefetch_deadline / 2
-            self._redis = connect_redis(self._settings, timeout=half, single=True)
-        return self._redis
+        self._check_process()
+        # Waiting for the lock and reading get half each, so that both stay within the deadline.
+        half = self._settings.prefetch_deadline / 2
+        redis = connect_redis(self._settings, timeout=half, single=True)
+        with self._lock:
+            self._redis, self.wants_connection = redis, False
+
+    def _check_process(self) -> None:
+        """After a fork: connection and lock are the parent's; its replies would cross ours."""
+        if self._pid != os.getpid():
+            self._pid = os.getpid()
+            self._redis, self._lock, self.wants_connection = None, threading.Lock(), True
 
     def _drop_connection(self) -> None:
         """A reply that came too late must not be read as the next one's."""
@@ -214,6 +230,7 @@ class WarmCache:
 
     def close(self) -> None:
         """Close the connection."""
+        self._check_process()
         with self._lock:
             self._drop_connection()
 

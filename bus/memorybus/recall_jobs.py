@@ -100,11 +100,9 @@ class Asker:
         return Roster(self._redis, self._keys).recalling() or list(self._settings.providers)
 
     def _enqueue(self, slot: str, provider: str) -> None:
-        if (
-            self._jobs.llen(f"rq:queue:{queue_name(self._settings.namespace, provider)}")
-            >= _LONGEST
-        ):
-            return  # nobody answers (G10); what waits is newer than any answer could be of use
+        queue = queue_name(self._settings.namespace, provider)
+        if int(self._jobs.llen(f"rq:queue:{queue}")) >= _LONGEST:
+            return  # nobody answers (G10)
         name = text_digest(f"{self._settings.namespace}\x00{slot}\x00{provider}")
         if not self._enqueued(f"{name}-a", slot, provider):
             # It runs already and may have read the request before: one more behind it.

@@ -1,5 +1,6 @@
 """Who is there: provider instances that workers registered, and workers by their heartbeats."""
 
+import logging
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -7,9 +8,11 @@ import msgspec
 from redis import Redis
 from redis.exceptions import RedisError
 
-from memorybus.errors import ForeignKey
+from memorybus import scripts
 from memorybus.keys import Keys
 from memorybus.links import translated
+
+_log = logging.getLogger("memorybus")
 
 _T = TypeVar("_T")
 
@@ -83,16 +86,18 @@ class Roster:
             name: msgspec.json.encode(msgspec.structs.replace(info, seen_at=now))
             for name, info in providers.items()
         }
-        self._asked(self._keys.providers, lambda key: self._redis.hset(key, mapping=dict(bodies)))
-        for name, info in self.providers().items():
-            if now - info.seen_at > _UNSERVED * 1000:
-                self._asked(self._keys.providers, lambda key, n=name: self._redis.hdel(key, n))
+        self._put(self._keys.providers, bodies)
+        known = self.providers().items()
+        self._drop(
+            self._keys.providers,
+            [name for name, info in known if now - info.seen_at > _UNSERVED * 1000],
+        )
 
     def providers(self) -> dict[str, ProviderInfo]:
         """Return the registered instances, in the order of recall.
 
         Raises:
-            ForeignKey: an entry is not ours.
+            ForeignKey: the hash is not ours.
         """
         found = self._entries(self._keys.providers, ProviderInfo)
         return dict(sorted(found.items(), key=lambda pair: (pair[1].order, pair[0])))
@@ -101,15 +106,16 @@ class Roster:
         """Show that a worker lives; forget those that have been silent for a minute."""
         now = self.now_ms()
         info = msgspec.structs.replace(info, heartbeat_at=now)
-        body = msgspec.json.encode(info)
-        self._asked(self._keys.workers, lambda key: self._redis.hset(key, info.id, body))
-        for worker in self._entries(self._keys.workers, WorkerInfo).values():
-            if now - worker.heartbeat_at > _FORGOTTEN * 1000:
-                self._redis.hdel(self._keys.workers, worker.id)
+        self._put(self._keys.workers, {info.id: msgspec.json.encode(info)})
+        workers = self._entries(self._keys.workers, WorkerInfo).values()
+        self._drop(
+            self._keys.workers,
+            [w.id for w in workers if now - w.heartbeat_at > _FORGOTTEN * 1000],
+        )
 
     def leave(self, worker: str) -> None:
         """Forget a worker that ends."""
-        self._asked(self._keys.workers, lambda key: self._redis.hdel(key, worker))
+        self._drop(self._keys.workers, [worker])
 
     def recalling(self) -> list[str]:
         """Return the providers whose recalls a live worker answers, in the order of a block."""
@@ -120,7 +126,7 @@ class Roster:
         """Return the workers whose heartbeat is fresh.
 
         Raises:
-            ForeignKey: an entry is not ours.
+            ForeignKey: the hash is not ours.
         """
         oldest = self.now_ms() - ALIVE * 1000
         workers = self._entries(self._keys.workers, WorkerInfo).values()
@@ -132,14 +138,22 @@ class Roster:
         return int(seconds) * 1000 + int(micros) // 1000
 
     def _entries(self, key: str, kind: type[_T]) -> dict[str, _T]:
+        """Return what can be read: an entry of another release must not blind this one."""
         fields: dict[bytes, bytes] = self._asked(key, self._redis.hgetall)
-        try:
-            return {n.decode(): msgspec.json.decode(body, type=kind) for n, body in fields.items()}
-        except msgspec.MsgspecError as error:
-            raise ForeignKey(
-                f"{key}: an entry that memorybus did not write ({error}); remove it, or set "
-                f"another `namespace`"
-            ) from error
+        found: dict[str, _T] = {}
+        for name, body in fields.items():
+            try:
+                found[name.decode()] = msgspec.json.decode(body, type=kind)
+            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+                _log.debug("%s: an entry that cannot be read: %s", key, error)
+        return found
+
+    def _put(self, key: str, fields: Mapping[str, bytes]) -> None:
+        self._asked(key, lambda key: scripts.run(self._redis, scripts.note(key, fields)))
+
+    def _drop(self, key: str, names: list[str]) -> None:
+        if names:
+            self._asked(key, lambda key: self._redis.hdel(key, *names))
 
     def _asked(self, key: str, ask: Callable[[str], Any]) -> Any:
         try:

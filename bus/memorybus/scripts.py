@@ -6,7 +6,7 @@ it did anything.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import Any, TypeAlias
 
@@ -38,6 +38,7 @@ RENEW = _load("renew")
 RELEASE = _load("release")
 COMMIT = _load("commit")
 PARK = _load("park")
+NOTE = _load("note")
 WANT = _load("want")
 WARM = _load("warm")
 
@@ -186,14 +187,19 @@ def park(
     partition: int,
     provider: str,
     epoch: int,
-    records: Sequence[tuple[int, str, bytes]],
+    records: Sequence[tuple[str, str, bytes]],
 ) -> Call:
-    """Put events (n, order key, JSON record) aside; the reply is -1 if `epoch` is stale (G6)."""
+    """Put events (entry, key, JSON record) aside; the reply is -1 if `epoch` is stale (G6)."""
     args: list[Arg] = [epoch]
-    for n, key, record in records:
-        args += (n, key, record)
+    for entry, key, record in records:
+        args += (entry, key, record)
     lane, parked = keys.lane(partition, provider), keys.parked(partition, provider)
     return Call(PARK, (lane, parked, keys.dead(partition, provider)), args)
+
+
+def note(key: str, fields: Mapping[str, bytes]) -> Call:
+    """Write fields of a hash, also when the server is out of memory."""
+    return Call(NOTE, (key,), [part for field in fields.items() for part in field])
 
 
 def want(keys: Keys, slot: str, request: bytes, ttl_ms: int) -> Call:

@@ -90,7 +90,7 @@ def test_where_a_session_goes(after: SessionRef, expected: SessionRef) -> None:
         ("compression", compress(B, "c")),
         ("delegation", delegate(B, "c")),
         ("resume", SessionRef("c", "x", "x", 7)),
-        ("reset", reset(B, "c")),
+        ("reset", SessionRef("c", "c", "", 8)),
         ("rewind", rewind(B)),
     ],
 )

@@ -58,7 +58,7 @@ class Parked:
         if not events:
             return
         records = [
-            (event.position.n, event.envelope.key, _record(event, reason, attempts))
+            (event.position.entry, event.envelope.key, _record(event, reason, attempts))
             for event in events
         ]
         keys, partition, provider, epoch = self._place

@@ -27,18 +27,23 @@ MakeProvider = Callable[[], MemoryProvider]
 
 _STOP = 5.0
 
+MOST_HUNG = 8
+"""Threads of one provider that may hang at once (G10)."""
+
 
 class Runner:
     """One instance of a provider on one thread. It ends by itself after `stop` or `abandon`."""
 
-    def __init__(self, name: str, make: MakeProvider, around: Surroundings, calls: Calls) -> None:
+    def __init__(
+        self, name: str, make: MakeProvider, around: Surroundings, calls: Calls, breaker: Breaker
+    ) -> None:
         """Prepare; `start` begins."""
         self.calls = calls
         self.ready = threading.Event()
         self._name = name
         self._make = make
         self._around = around
-        self._breaker = Breaker(around.rng)
+        self._breaker = breaker
         self._lanes: LaneSet | None = None
         self._dirty: set[int] = set()
         self._news = threading.Condition()
@@ -65,6 +70,11 @@ class Runner:
         """Wait for the thread, not for ever."""
         self._thread.join(_STOP)
 
+    @property
+    def alive(self) -> bool:
+        """Whether the thread still runs."""
+        return self._thread.is_alive()
+
     def abandon(self) -> list[Lease]:
         """Give the thread up; return the leases it held, for the caller to release."""
         self._abandoned = True
@@ -74,6 +84,7 @@ class Runner:
     # -- the thread -------------------------------------------------------------------------------
 
     def _run(self) -> None:
+        self._stop.wait(max(0.0, self._breaker.until - self._around.clock.monotonic()))
         while not self._stop.is_set():
             try:
                 self._serve()
@@ -155,8 +166,10 @@ class ProviderHost:
         self._make = make
         self._around = around
         settings = around.settings
+        self._breaker = Breaker(around.rng)
+        self._hung: list[Runner] = []
         calls = Calls(around.clock, around.rng, settings.attempts)
-        self._runner = Runner(name, make, around, calls)
+        self._runner = Runner(name, make, around, calls, self._breaker)
 
     def start(self) -> None:
         """Start the thread."""
@@ -171,11 +184,17 @@ class ProviderHost:
         return self._runner.ready.wait(timeout)
 
     def watch(self, redis: Redis) -> None:
-        """Replace the runner if its call has outlived `call_timeout`."""
+        """Replace the runner if its call has outlived `call_timeout`, each time after a pause.
+
+        At most `MOST_HUNG` threads may hang; then the provider stands still until one returns.
+        """
         timeout = self._around.settings.call_timeout
         event_id = self._runner.calls.hanging(timeout)
-        if not event_id:
+        self._hung = [runner for runner in self._hung if runner.alive]
+        if not event_id or len(self._hung) >= MOST_HUNG:
             return
+        self._breaker.failed(self._around.clock.monotonic())
+        self._hung.append(self._runner)
         _log.error(
             "provider %s: a call for event %s hangs since over %.1f s; the instance is abandoned, "
             "a new one goes on",
@@ -186,7 +205,7 @@ class ProviderHost:
         self._runner.calls.hung(event_id)
         calls = self._runner.calls.successor()
         leases = self._runner.abandon()
-        self._runner = Runner(self.name, self._make, self._around, calls)
+        self._runner = Runner(self.name, self._make, self._around, calls, self._breaker)
         self._runner.start()
         with contextlib.suppress(RedisError, OSError):  # without Redis they expire
             self._around.leases.release(redis, leases)

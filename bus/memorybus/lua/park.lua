@@ -1,24 +1,31 @@
 -- Put events aside: a dead letter and the later events of its key (G6).
 --
 -- KEYS[1] lane    hash: `epoch` is checked; `parked` counts the events put aside.
--- KEYS[2] parked  hash: order key -> last n put aside; the key waits while its field exists.
+-- KEYS[2] parked  hash: order key -> last entry put aside; the key waits while its field exists.
 -- KEYS[3] dead    stream: field `r`, a JSON record with the reason and the place in the log; the
 --                 event itself stays in the log.
 --
--- ARGV: epoch, then for each event: n, order key, record.
+-- ARGV: epoch, then for each event: entry, order key, record.
 -- Returns how many were put aside, or -1 if the epoch is not the lane's. An event at or below the
--- key's last n was put aside before (by an owner that died before its commit): skipped.
+-- key's last entry was put aside before (by an owner that died before its commit): skipped.
+local function later(a, b)
+  local ams, aseq = string.match(a, '(%d+)-(%d+)')
+  local bms, bseq = string.match(b, '(%d+)-(%d+)')
+  ams, bms = tonumber(ams), tonumber(bms)
+  return ams > bms or (ams == bms and tonumber(aseq) > tonumber(bseq))
+end
+
 if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then
   return -1
 end
 redis.call('HDEL', KEYS[1], '')
 local count = 0
 for i = 2, #ARGV, 3 do
-  local n, key = tonumber(ARGV[i]), ARGV[i + 1]
+  local entry, key = ARGV[i], ARGV[i + 1]
   local last = redis.call('HGET', KEYS[2], key)
-  if not last or n > tonumber(last) then
+  if not last or later(entry, last) then
     redis.call('XADD', KEYS[3], '*', 'r', ARGV[i + 2])
-    redis.call('HSET', KEYS[2], key, ARGV[i])
+    redis.call('HSET', KEYS[2], key, entry)
     count = count + 1
   end
 end

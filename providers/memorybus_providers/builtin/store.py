@@ -27,7 +27,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
-from memorybus.errors import Transient, Unavailable
+from memorybus.errors import Permanent, Transient, Unavailable
 from memorybus.ids import text_digest
 from memorybus.testing import CrashPoint
 
@@ -39,6 +39,10 @@ from memorybus_providers.builtin.entries import Entries, Outcome, Write, fold, p
 from memorybus_providers.builtin.places import Place
 
 _log = logging.getLogger(__name__)
+
+LOCAL_ERRORS = (IsADirectoryError, NotADirectoryError, PermissionError)
+"""They concern one person's file: that one waits."""
+
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(tuple[Write, ...]).decode
 
@@ -138,22 +142,38 @@ class Store:
                 return
             with write_lock(self._db):
                 rows = self._pending()
-                for row in rows:
-                    self._write_file(row)
                 for place in {row.place for row in rows}:
-                    self._tidy(place)
-                self._db.execute("delete from pending")
+                    self._settle_place(place, [row for row in rows if row.place == place])
+
+    def _settle_place(self, place: Place, rows: list[Pending]) -> None:
+        """Write one file. One that cannot be written waits; other people's go on."""
+        try:
+            for row in rows:
+                self._write_file(row)
+            self._tidy(place)
+        except LOCAL_ERRORS as error:
+            _log.warning("%s: %s; its writes wait", place.file(self._home), error.strerror)
+            return
+        self._db.executemany("delete from pending where seq = ?", [(row.seq,) for row in rows])
 
     def _stage(self, collected: dict[Place, list[Write]]) -> None:
         for place, writes in collected.items():
-            _, outcomes = fold(self.entries(place), writes)
-            self._count(place, writes, outcomes)
-            self._remember_origins(place, writes)
-            row = self._db.execute(
-                "insert into pending(store, folder, writes) values (?, ?, ?)",
-                (place.store, place.folder, _encode(writes)),
-            )
-            files.place_token(self._home, place.file(self._home), row.lastrowid or 0)
+            try:
+                self._stage_place(place, writes)
+            except LOCAL_ERRORS as error:
+                raise Permanent(
+                    f"{place.file(self._home)}: {error.strerror}; make it writable, then retry"
+                ) from error
+
+    def _stage_place(self, place: Place, writes: list[Write]) -> None:
+        _, outcomes = fold(self.entries(place), writes)
+        self._count(place, writes, outcomes)
+        self._remember_origins(place, writes)
+        row = self._db.execute(
+            "insert into pending(store, folder, writes) values (?, ?, ?)",
+            (place.store, place.folder, _encode(writes)),
+        )
+        files.place_token(self._home, place.file(self._home), row.lastrowid or 0)
 
     def _write_file(self, row: Pending) -> None:
         file = row.place.file(self._home)

@@ -62,7 +62,7 @@ def allowed_job(allowed: AllowList) -> type[Job]:
 def run_jobs(settings: Settings, providers: tuple[str, ...]) -> None:
     """Work off the recall queues of some providers until SIGTERM or SIGINT."""
     logging.getLogger("rq").setLevel(logging.WARNING)
-    instances = Instances(settings, SYSTEM)
+    instances = Instances(settings, SYSTEM, providers)
     recaller = Recaller(connect_redis(settings), settings, SYSTEM, instances.opened)
     worker = recall_worker(settings, providers, {JOB: recaller.warm})
     try:

@@ -1,0 +1,8 @@
+-- Write fields of a hash, also when the server is out of memory: a worker that cannot say that it
+-- lives would count as dead.
+--
+-- KEYS[1] hash   workers or providers, by name.
+-- ARGV: field, value, and so on.
+-- Returns nothing.
+redis.call('HDEL', KEYS[1], '')
+redis.call('HSET', KEYS[1], unpack(ARGV))
