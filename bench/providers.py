@@ -1,0 +1,124 @@
+"""Providers that do as little as can be: what is measured is the bus around them.
+
+Named in the settings as ``bench.providers:NoopProvider`` and the like; the worker process finds
+them because the repository's root is on its path.
+"""
+
+import sqlite3
+import time
+from contextlib import AbstractContextManager
+from typing import ClassVar
+
+from memorybus.events import TurnCompleted
+from memorybus_providers import ledger
+from memorybus_providers.base import (
+    Capabilities,
+    Delivery,
+    Fence,
+    HookContext,
+    MemoryProvider,
+    Progress,
+    ProviderConfig,
+    Transaction,
+    TransactionalProvider,
+)
+
+OPENED = "opened"
+"""The file in a provider's home that holds the wall time of its opening, in milliseconds."""
+
+STAMPS = "stamps"
+"""The file in a provider's home that holds, for each applied turn, ordinal and wall time (ns)."""
+
+ROWS = """
+create table if not exists turns(
+    id blob not null, session text not null, at integer not null, user text not null,
+    assistant text not null);
+"""
+INSERT = "insert into turns values (?, ?, ?, ?, ?)"
+
+_TURNS = Capabilities(recall=False, handles=frozenset({TurnCompleted}))
+
+
+def connect(path: str) -> sqlite3.Connection:
+    """Open a database of rows, with the pragmas that provider and floor share."""
+    db = sqlite3.connect(path, isolation_level=None)
+    db.execute("pragma journal_mode = wal")
+    db.execute("pragma synchronous = normal")
+    db.executescript(ROWS)
+    return db
+
+
+def _tell_opening(config: ProviderConfig) -> None:
+    config.home.mkdir(parents=True, exist_ok=True)
+    (config.home / OPENED).write_text(str(time.time_ns() // 1_000_000))
+
+
+class NoopProvider(MemoryProvider):
+    """Takes turns and does nothing."""
+
+    kind: ClassVar[str] = "noop"
+    delivery: ClassVar[Delivery] = "keyed"
+    capabilities: ClassVar[Capabilities] = _TURNS
+
+    def open(self) -> None:
+        """Write down when."""
+        _tell_opening(self.config)
+
+    def sync_turn(self, event: TurnCompleted, ctx: HookContext) -> None:
+        """Do nothing."""
+
+
+class RowProvider(TransactionalProvider):
+    """Writes one SQLite row per turn, with the shipped ledger."""
+
+    kind: ClassVar[str] = "row"
+    capabilities: ClassVar[Capabilities] = _TURNS
+
+    def open(self) -> None:
+        """Open the database, and write down when that was done."""
+        self.config.home.mkdir(parents=True, exist_ok=True)
+        self._db = connect(str(self.config.home / "rows.db"))
+        ledger.migrate(self._db)
+        self._ledger = ledger.Ledger(self._db)
+        _tell_opening(self.config)
+
+    def progress(self, lane: str) -> Progress | None:
+        """See `ledger.progress`."""
+        return ledger.progress(self._db, lane)
+
+    def transaction(self, fence: Fence) -> AbstractContextManager[Transaction]:
+        """See `ledger.Ledger.transaction`."""
+        return self._ledger.transaction(fence)
+
+    def sync_turn(self, event: TurnCompleted, ctx: HookContext) -> None:
+        """Insert the row."""
+        self._db.execute(
+            INSERT,
+            (bytes.fromhex(ctx.event_id), ctx.session.id, ctx.at, event.user, event.assistant),
+        )
+
+    def shutdown(self) -> None:
+        """Close the database."""
+        self._db.close()
+
+
+class StampProvider(MemoryProvider):
+    """Writes down when each turn was applied."""
+
+    kind: ClassVar[str] = "stamp"
+    delivery: ClassVar[Delivery] = "keyed"
+    capabilities: ClassVar[Capabilities] = _TURNS
+
+    def open(self) -> None:
+        """Open the file, unbuffered."""
+        self.config.home.mkdir(parents=True, exist_ok=True)
+        self._file = (self.config.home / STAMPS).open("ab", buffering=0)
+
+    def sync_turn(self, event: TurnCompleted, ctx: HookContext) -> None:
+        """Append ordinal and time, 8 bytes each."""
+        now = time.time_ns()
+        self._file.write(event.ordinal.to_bytes(8, "big") + now.to_bytes(8, "big"))
+
+    def shutdown(self) -> None:
+        """Close the file."""
+        self._file.close()

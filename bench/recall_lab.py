@@ -1,0 +1,276 @@
+"""Measure recall of the holographic provider alone: no Redis, no bus, one process.
+
+``python bench/recall_lab.py [DIRECTORY]`` feeds each LoCoMo conversation of the directory into a
+fresh provider and prints the mean share of each question's evidence (categories 1 to 4) found
+within a budget of characters, as the memory block would spend it. ``--speed N`` measures writes
+and recall with N facts made of the same utterances instead.
+"""
+
+import argparse
+import json
+import re
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+
+import msgspec
+from memorybus.events import Position, Scope, SessionRef, TurnCompleted
+from memorybus.ids import derived_id
+from memorybus_providers.base import (
+    Fence,
+    HookContext,
+    Progress,
+    ProviderConfig,
+    RecallContext,
+    RecallScope,
+    Recollection,
+)
+from memorybus_providers.holographic import HolographicProvider
+
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "locomo"
+COUNTED = frozenset({1, 2, 3, 4})  # category 5 asks for what was never said
+FENCE_CHARS = 220
+"""What the memory block spends on its fence and headings."""
+
+LINE_CHARS = 32
+"""What it spends on each line beside the text: date, speaker, session."""
+
+BATCH = 500
+MS = 1_000
+
+
+class Said(msgspec.Struct, frozen=True):
+    """One utterance of a conversation."""
+
+    id: str
+    speaker: str
+    text: str
+    session: str
+    at: int
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """One question, and the ids of the utterances that answer it."""
+
+    question: str
+    evidence: tuple[str, ...]
+    category: int
+
+
+class Conversation(msgspec.Struct, frozen=True):
+    """A LoCoMo file."""
+
+    name: str
+    speakers: tuple[str, str]
+    said: tuple[Said, ...]
+    asked: tuple[Asked, ...]
+
+    def texts(self, ids: Sequence[str]) -> list[str]:
+        """Return the utterances of these ids; ids that do not exist are mistakes of the file."""
+        known = {said.id: said.text for said in self.said}
+        return [known[name] for name in ids if name in known]
+
+
+def read(path: Path) -> Conversation:
+    """Read one file."""
+    raw = json.loads(path.read_text())
+    sessions = sorted(
+        (name for name in raw if re.fullmatch(r"session_\d+", name)),
+        key=lambda name: int(name.split("_")[1]),
+    )
+    said = tuple(
+        Said(turn["dia_id"], turn["speaker"], _text(turn), session, _at(raw, session))
+        for session in sessions
+        for turn in raw[session]
+    )
+    asked = tuple(
+        Asked(qa["question"], tuple(re.findall(r"D\d+:\d+", " ".join(qa["evidence"]))), category)
+        for qa in raw["qa"]
+        if (category := qa["category"]) in COUNTED
+    )
+    return Conversation(path.stem, (raw["speaker_a"], raw["speaker_b"]), said, asked)
+
+
+def turns(conversation: Conversation) -> Iterator[tuple[TurnCompleted, str, int]]:
+    """Yield (turn, session, at): the first speaker is the user, and what answers it the agent."""
+    user, agent = conversation.speakers
+    waiting: Said | None = None
+    for said in conversation.said:
+        if waiting and (said.speaker == user or said.session != waiting.session):
+            yield _turn(waiting, None, user, agent)
+            waiting = None
+        if said.speaker == user:
+            waiting = said
+        else:
+            yield _turn(waiting, said, user, agent)
+            waiting = None
+    if waiting:
+        yield _turn(waiting, None, user, agent)
+
+
+def share_found(
+    recalled: Sequence[Recollection],
+    evidence: Sequence[str],
+    budget: int,
+    *,
+    fence: int = FENCE_CHARS,
+    line: int = LINE_CHARS,
+) -> float:
+    """Return the share of the evidence within a budget; what would overflow it ends the block."""
+    left = budget - fence
+    block = []
+    for recollection in recalled:
+        left -= len(recollection.text) + line
+        if left < 0:
+            break
+        block.append(recollection.text)
+    return sum(any(text in shown for shown in block) for text in evidence) / len(evidence)
+
+
+@contextmanager
+def opened(home: Path) -> Iterator[HolographicProvider]:
+    """Open a provider in a directory."""
+    provider = HolographicProvider(ProviderConfig(name="holographic", home=home))
+    provider.open()
+    try:
+        yield provider
+    finally:
+        provider.shutdown()
+
+
+def feed(
+    provider: HolographicProvider,
+    events: Sequence[tuple[TurnCompleted, str, int]],
+    prefix: str = "",
+) -> None:
+    """Apply turns as a lane does: in batches, each one transaction."""
+    for start in range(0, len(events), BATCH):
+        batch = events[start : start + BATCH]
+        ids = [derived_id(prefix, start + i) for i in range(len(batch))]
+        with provider.transaction(Fence("p00", 1)) as transaction:
+            for event_id, (event, session, at) in zip(ids, batch, strict=True):
+                provider.sync_turn(event, _context(event_id, session, at))
+            transaction.record(ids, Progress(1, f"{start + 1}-0", start + len(batch)))
+
+
+def mean_share(
+    provider: HolographicProvider,
+    conversation: Conversation,
+    budget: int,
+    *,
+    fence: int = FENCE_CHARS,
+    line: int = LINE_CHARS,
+) -> list[float]:
+    """Return each question's share of evidence found."""
+    ctx = RecallContext(RecallScope(), budget=budget)
+    return [
+        share_found(provider.prefetch(asked.question, ctx), texts, budget, fence=fence, line=line)
+        for asked in conversation.asked
+        if (texts := conversation.texts(asked.evidence))
+    ]
+
+
+def _text(turn: dict[str, str]) -> str:
+    caption = turn.get("blip_caption")
+    return f"{turn['text']} [photo: {caption}]" if caption else turn["text"]
+
+
+def _at(raw: dict[str, str], session: str) -> int:
+    said = datetime.strptime(raw[f"{session}_date_time"] + " +0000", "%I:%M %p on %d %B, %Y %z")
+    return int(said.timestamp()) * MS
+
+
+def _turn(
+    asked: Said | None, answered: Said | None, user: str, agent: str
+) -> tuple[TurnCompleted, str, int]:
+    first = asked or answered
+    if first is None:
+        raise ValueError("a turn needs a side")
+    event = TurnCompleted(
+        user=asked.text if asked else "",
+        assistant=answered.text if answered else "",
+        user_name=user,
+        assistant_name=agent,
+    )
+    return event, first.session, first.at
+
+
+def _context(event_id: str, session: str, at: int) -> HookContext:
+    return HookContext(
+        Scope(), SessionRef(session, session), event_id, Position(0, "1-0", 1), at, 5.0
+    )
+
+
+def report_recall(directory: Path) -> None:
+    """Print the table of shares."""
+    print("conversation  questions   1,000   2,000   4,000   2,000 of text alone   p50 ms")
+    total: dict[str, list[float]] = {}
+    for path in sorted(directory.glob("*.json")):
+        conversation = read(path)
+        with tempfile.TemporaryDirectory() as home, opened(Path(home)) as provider:
+            feed(provider, list(turns(conversation)))
+            columns = {
+                str(budget): mean_share(provider, conversation, budget)
+                for budget in (1_000, 2_000, 4_000)
+            }
+            columns["text"] = mean_share(provider, conversation, 2_000, fence=0, line=0)
+            spent = _p50_ms(provider, [asked.question for asked in conversation.asked])
+        for name, shares in columns.items():
+            total.setdefault(name, []).extend(shares)
+        print(_row(conversation.name, columns), f"{spent:21.2f}")
+    print(_row("all", total))
+
+
+def report_speed(directory: Path, facts: int) -> None:
+    """Print how fast turns are applied and questions answered with a long history."""
+    conversations = [read(path) for path in sorted(directory.glob("*.json"))]
+    events = [turn for conversation in conversations for turn in turns(conversation)]
+    questions = [a.question for conversation in conversations for a in conversation.asked][::8]
+    with tempfile.TemporaryDirectory() as home, opened(Path(home)) as provider:
+        written, spent, copy = 0, 0.0, 0
+        while written * 2 < facts:
+            copied = [(event, f"{session}-{copy}", at) for event, session, at in events]
+            began = time.perf_counter()
+            feed(provider, copied, str(copy))
+            spent += time.perf_counter() - began
+            written, copy = written + len(copied), copy + 1
+        print(f"{written} turns: {written / spent:,.0f} turns/s")
+        print(f"recall p50 {_p50_ms(provider, questions):.2f} ms")
+
+
+def _p50_ms(provider: HolographicProvider, questions: Sequence[str]) -> float:
+    spent = []
+    for question in questions:
+        began = time.perf_counter()
+        provider.prefetch(question, RecallContext(RecallScope()))
+        spent.append(time.perf_counter() - began)
+    return statistics.median(spent) * MS
+
+
+def _row(name: str, columns: dict[str, list[float]]) -> str:
+    means = {column: statistics.fmean(shares) for column, shares in columns.items()}
+    count = len(columns["2000"])
+    return (
+        f"{name:12} {count:10} {means['1000']:7.3f} {means['2000']:7.3f} {means['4000']:7.3f} "
+        f"{means['text']:14.3f}"
+    )
+
+
+def main() -> None:
+    """Read the arguments and print one report."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("directory", nargs="?", type=Path, default=DATA)
+    parser.add_argument("--speed", type=int, metavar="N", help="measure speed with N facts")
+    arguments = parser.parse_args()
+    if arguments.speed:
+        report_speed(arguments.directory, arguments.speed)
+    else:
+        report_recall(arguments.directory)
+
+
+if __name__ == "__main__":
+    main()

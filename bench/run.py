@@ -1,0 +1,112 @@
+"""The benchmark suite: a table, and ``bench/out/bench.json``.
+
+``python bench/run.py [--quick] [--only NAME …] [--strict]``. What each part measures is said in
+its module and in bench/README.md. Exit codes: 0 measured, 1 a part failed (or, with ``--strict``,
+a bound was missed).
+"""
+
+import argparse
+import importlib
+import json
+import logging
+import os
+import platform
+import sys
+import time
+from pathlib import Path
+
+from gauge import BOUNDS, FULL, QUICK, Figures, Size
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+OUT = Path(__file__).with_name("out") / "bench.json"
+
+PARTS = ("publish", "prefetch", "applied", "drain", "memory", "extras", "peers")
+
+
+def run(names: list[str], size: Size, console: Console) -> tuple[Figures, dict[str, str]]:
+    """Run parts one after another; return their figures, and errors by part."""
+    figures: Figures = {}
+    errors: dict[str, str] = {}
+    for name in names:
+        began = time.perf_counter()
+        with console.status(f"measuring {name}"):
+            try:
+                figures |= importlib.import_module(name).measure(size)
+            except Exception as error:
+                notes = "\n".join(getattr(error, "__notes__", ()))
+                errors[name] = f"{type(error).__name__}: {error}\n{notes}".strip()
+        console.print(f"[dim]{name}: {time.perf_counter() - began:.1f} s[/dim]")
+    return figures, errors
+
+
+def table(figures: Figures) -> Table:
+    """Return what is printed: bounded figures first, then the rest."""
+    shown = Table(title="memorybus benchmarks")
+    shown.add_column("figure", no_wrap=True)
+    shown.add_column("value", justify="right", no_wrap=True)
+    shown.add_column("bound", no_wrap=True)
+    shown.add_column("", no_wrap=True)
+    for key, bound in BOUNDS.items():
+        if key in figures:
+            kept = bound.kept(figures[key])
+            verdict = "[green]pass[/green]" if kept else "[red]MISS[/red]"
+            shown.add_row(key, spelled(figures[key]), str(bound), verdict)
+    shown.add_section()
+    for key, value in figures.items():
+        if key not in BOUNDS:
+            shown.add_row(key, spelled(value), "", "")
+    return shown
+
+
+def spelled(value: float) -> str:
+    """Return a number for people."""
+    return f"{value:,.0f}" if value >= 1_000 else f"{value:.3g}"
+
+
+def write(figures: Figures, errors: dict[str, str], load: float, seconds: float) -> None:
+    """Write one flat object of numbers."""
+    everything = figures | {
+        "bounds_missed": float(len(missed(figures))),
+        "parts_failed": float(len(errors)),
+        "cores": float(os.cpu_count() or 0),
+        "load_1m_before": load,
+        "load_1m_after": os.getloadavg()[0],
+        "seconds": seconds,
+    }
+    OUT.parent.mkdir(exist_ok=True)
+    OUT.write_text(json.dumps(everything, indent=1) + "\n")
+
+
+def missed(figures: Figures) -> list[str]:
+    """Return the figures that miss their bound."""
+    return [k for k, bound in BOUNDS.items() if k in figures and not bound.kept(figures[k])]
+
+
+def main() -> int:
+    """Parse the arguments, run, report."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="under two minutes")
+    parser.add_argument("--only", action="append", choices=PARTS, metavar="NAME", help=str(PARTS))
+    parser.add_argument("--strict", action="store_true", help="exit 1 when a bound is missed")
+    options = parser.parse_args()
+    logging.basicConfig(level=logging.CRITICAL)  # a bus whose Redis is away says so; that is meant
+    console = Console()
+    load, began = os.getloadavg()[0], time.perf_counter()
+    console.print(
+        f"Python {platform.python_version()}, {os.cpu_count()} cores, load {load:.2f}; embedded "
+        "Redis over its unix socket; every ratio is of one run on one server"
+    )
+    size = QUICK if options.quick else FULL
+    figures, errors = run(options.only or list(PARTS), size, console)
+    console.print(table(figures))
+    for name, error in errors.items():
+        console.print(f"[red]ERROR[/red] {name}: {escape(error)}")
+    write(figures, errors, load, time.perf_counter() - began)
+    console.print(f"written: {OUT}")
+    return int(bool(errors) or (options.strict and bool(missed(figures))))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

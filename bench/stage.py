@@ -1,0 +1,233 @@
+"""The stage of a measurement: an embedded Redis in a temporary directory, buses and workers on it.
+
+Every part of the suite has a server of its own, started as `memorybus up` starts it (append-only
+file, noeviction, ``stream-node-max-bytes`` as the embedded server sets it), and reaches it over
+its unix socket. What is compared in a ratio always runs against the same server.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+import msgspec
+from memorybus.client import MemoryBus
+from memorybus.codec import Encoder
+from memorybus.embedded import EmbeddedRedis
+from memorybus.events import Envelope, TurnCompleted
+from memorybus.keys import Keys, session_key
+from memorybus.links import connect_redis
+from memorybus.log import EventLog
+from memorybus.session import Session
+from memorybus.settings import Settings, to_environ
+from redis import Redis
+from texts import SESSIONS, Turn
+
+ROOT = Path(__file__).resolve().parents[1]
+
+PATIENCE = 120.0
+"""Seconds that anything waited for may take."""
+
+_LOOK = 0.005
+
+
+class Stage:
+    """A server and a data directory, gone when the context ends.
+
+    Attributes:
+        settings: point at the server.
+        redis: a client with redis-py's own defaults, as a hand-written program would have it.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        """Start nothing yet."""
+        self._directory = tempfile.TemporaryDirectory(prefix="mb-bench-")
+        self.data_dir = Path(self._directory.name)
+        self.settings = Settings(data_dir=self.data_dir, **settings)
+        self.keys = Keys(self.settings.namespace)
+        self._server = EmbeddedRedis(self.settings)
+        self.redis = Redis(unix_socket_path=str(self.settings.socket_path))
+
+    def __enter__(self) -> Self:
+        """Start the server."""
+        self._pid = self._server.start().pid
+        return self
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """Keep the server stopped until the context ends."""
+        self._server.stop()
+        try:
+            yield
+        finally:
+            self._pid = self._server.start().pid
+
+    @contextmanager
+    def pinned(self, *, same_core: bool) -> Iterator[None]:
+        """Keep server and client on one core, or on two, until the context ends (Linux)."""
+        cores = sorted(os.sched_getaffinity(0))
+        tasks = [int(task.name) for task in Path(f"/proc/{self._pid}/task").iterdir()]
+        try:
+            os.sched_setaffinity(0, {cores[0]})
+            for task in tasks:
+                os.sched_setaffinity(task, {cores[0] if same_core else cores[-1]})
+            yield
+        finally:
+            for task in (0, *tasks):
+                os.sched_setaffinity(task, set(cores))
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """Stop the server and delete its files; an error takes the server's last words along."""
+        if error is not None:
+            error.add_note(self._server.log_path.read_text()[-500:])
+        self.redis.close()
+        self._server.stop()
+        self._directory.cleanup()
+
+    def with_providers(self, kinds: dict[str, str]) -> Settings:
+        """Return settings under which the named instances are of these kinds."""
+        return msgspec.structs.replace(
+            self.settings,
+            providers=tuple(kinds),
+            provider={name: {"kind": kind} for name, kind in kinds.items()},
+        )
+
+    @contextmanager
+    def worker(self, settings: Settings, jobs: int = 0) -> Iterator[None]:
+        """Run a real worker process until the context ends."""
+        paths = (str(ROOT), os.environ.get("PYTHONPATH", ""))
+        base = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
+        log = self.data_dir / "worker.log"
+        with log.open("ab") as errors:
+            child = subprocess.Popen(
+                [sys.executable, "-m", "memorybus_workers", "worker", "--jobs", str(jobs)],
+                env=to_environ(settings, base),
+                cwd=ROOT,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+            )
+        try:
+            _await_ready(child)
+            yield
+        except BaseException as error:
+            error.add_note(f"the worker's log: {log.read_text()[-500:]}")
+            raise
+        finally:
+            child.terminate()
+            child.wait(PATIENCE)
+            if child.stdout is not None:
+                child.stdout.close()
+
+    def heads(self) -> dict[int, int]:
+        """Return how many events each partition holds."""
+        redis = connect_redis(self.settings)
+        try:
+            return {head.partition: head.n for head in EventLog(redis, self.settings).heads()}
+        finally:
+            redis.close()
+
+    def applied(self, provider: str) -> dict[int, tuple[int, int]]:
+        """Return each lane's checkpoint: (n, wall time in ms when it last moved)."""
+        partitions = range(self.settings.partitions)
+        with self.redis.pipeline(transaction=False) as pipe:
+            for partition in partitions:
+                pipe.hmget(self.keys.lane(partition, provider), "n", "at")
+            replies = pipe.execute()
+        return {
+            p: (int(n or 0), int(at or 0)) for p, (n, at) in zip(partitions, replies, strict=True)
+        }
+
+    def await_applied(self, provider: str, look: float = _LOOK) -> int:
+        """Wait until every lane has reached its partition's end; return the last move (ms)."""
+        heads = self.heads()
+        lanes: dict[int, tuple[int, int]] = {}
+
+        def done() -> bool:
+            lanes.update(self.applied(provider))
+            return all(lanes[partition][0] >= n for partition, n in heads.items())
+
+        wait_for(f"{provider} to apply {sum(heads.values())} events", done, look)
+        return max(at for _, at in lanes.values())
+
+
+def can_pin() -> bool:
+    """Say whether processes can be held on chosen cores here, and there are two."""
+    return hasattr(os, "sched_setaffinity") and len(os.sched_getaffinity(0)) > 1
+
+
+def _await_ready(worker: subprocess.Popen[bytes]) -> None:
+    if worker.stdout is None or not worker.stdout.readline():
+        raise RuntimeError("the worker ended before it was ready")
+
+
+def wait_for(what: str, done: Callable[[], bool], look: float = _LOOK) -> None:
+    """Wait until something is so.
+
+    Raises:
+        TimeoutError: it is not after `PATIENCE` seconds.
+    """
+    deadline = time.monotonic() + PATIENCE
+    while not done():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"waited {PATIENCE:g} s for {what}")
+        time.sleep(look)
+
+
+class Agent:
+    """Publishes turns through the sessions of one bus, as an agent does."""
+
+    def __init__(self, bus: MemoryBus, prefix: str = "session") -> None:
+        """Begin the sessions."""
+        self.bus = bus
+        self.sessions: Sequence[Session] = [
+            bus.session(f"{prefix}-{number:04d}", user=f"user-{number % 31}", warm=False)
+            for number in range(SESSIONS)
+        ]
+        self._encoder = Encoder(bus.settings.compress_min_bytes)
+
+    def publish(self, turn: Turn) -> None:
+        """Publish one turn, with the ordinal that makes its id derivable."""
+        self.sessions[turn.session].turn_completed(
+            turn.user,
+            turn.assistant,
+            ordinal=turn.ordinal,
+            model=turn.model,
+            tokens_in=turn.tokens_in,
+            tokens_out=turn.tokens_out,
+        )
+
+    def flush(self) -> None:
+        """Wait until the log has everything.
+
+        Raises:
+            TimeoutError: it has not.
+        """
+        if not self.bus.flush("logged", PATIENCE):
+            raise TimeoutError(f"the log took no events: {self.bus.problem}")
+
+    def encoded(self, turn: Turn) -> bytes:
+        """Return the msgpack bytes of the envelope that `publish` makes of a turn."""
+        session = self.sessions[turn.session]
+        event = TurnCompleted(
+            user=turn.user,
+            assistant=turn.assistant,
+            ordinal=turn.ordinal,
+            model=turn.model,
+            tokens_in=turn.tokens_in,
+            tokens_out=turn.tokens_out,
+        )
+        return self._encoder.envelope(
+            Envelope(
+                id=self.bus.new_id(),
+                key=session_key(session.ref.root),
+                scope=session.scope,
+                session=session.ref,
+                at=1_700_000_000_000,
+                event=event,
+            )
+        )
