@@ -12,6 +12,7 @@ from memorybus import lineage
 from memorybus.asks import Ask
 from memorybus.cleaning import clean_text
 from memorybus.clock import SYSTEM, Clock
+from memorybus.counts import Counters
 from memorybus.errors import InvalidEvent
 from memorybus.events import AnyEvent, Scope, SessionRef, SessionStarted
 from memorybus.ids import NewId, new_id, new_rng
@@ -50,14 +51,14 @@ class MemoryBus:
         self.settings = settings
         self.new_id = new_id
         self._clock = clock
-        self.sessions = HostSessions(settings.data_dir / "sessions.db")
-        self.warm = WarmCache(settings)
+        self.sessions = HostSessions(settings.sessions_path)
+        self.warm = WarmCache(settings, clock, lambda: self._publisher.flusher.state)
         self._publisher = Publisher(
             settings,
             clock,
             new_id,
             rng or new_rng(),
-            self._connect_warm,
+            self.warm.connect,
             crash_points(settings.crash_at),
         )
         atexit.register(self.close)
@@ -76,10 +77,6 @@ class MemoryBus:
         """
         return cls(target if isinstance(target, Settings) else load(url=target))
 
-    def _connect_warm(self) -> None:
-        if self.warm.wants_connection:
-            self.warm.connect()
-
     def session(
         self,
         session_id: str | None = None,
@@ -89,6 +86,7 @@ class MemoryBus:
         workspace: str | None = None,
         platform: str | None = None,
         title: str = "",
+        agent_context: str = "primary",
         warm: bool = True,
         at: int | None = None,
     ) -> Session:
@@ -101,25 +99,34 @@ class MemoryBus:
             workspace: the project or team.
             platform: where the conversation happens.
             title: what it is about, if known; also the first thing to recall for it.
+            agent_context: which of the agent's runs this is (Hermes: primary, cron, subagent, …).
             warm: ask for memories at once, so that the first turn has some.
             at: when it began, milliseconds; now if None.
 
         Raises:
             InvalidEvent: an id that is empty, too long or not Unicode.
+            SpoolFull: the spool's bound or the disk is full.
         """
         scope = self._scope(agent, user, workspace, platform)
         session_id = _checked("session_id", self.new_id() if session_id is None else session_id)
         known = self.sessions.get(scope, session_id)
-        session = (
-            Session(self, scope, known) if known else self._begun(scope, session_id, title, at)
-        )
+        if known is not None:
+            session = Session(self, scope, known)
+        else:
+            event = SessionStarted(
+                platform=scope.platform,
+                agent_context=clean_text(agent_context),
+                title=clean_text(title),
+            )
+            session = self._begun(scope, session_id, event, at)
         if warm:
             session.warm_up(title)
         return session
 
-    def _begun(self, scope: Scope, session_id: str, title: str, at: int | None) -> Session:
+    def _begun(
+        self, scope: Scope, session_id: str, event: SessionStarted, at: int | None
+    ) -> Session:
         session = Session(self, scope, lineage.start(session_id))
-        event = SessionStarted(platform=scope.platform, title=clean_text(title))
         session.publish(event, session.event_id("start"), at)
         self.sessions.put(scope, session.ref)
         return session
@@ -182,6 +189,11 @@ class MemoryBus:
     def unsent(self) -> int:
         """How many events this process published that are not known to be in the log."""
         return self._publisher.unsent
+
+    @property
+    def counters(self) -> Counters:
+        """What this process has counted since it connected."""
+        return self._publisher.counters(self.warm.failures)
 
     @property
     def problem(self) -> str:

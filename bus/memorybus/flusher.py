@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from memorybus.asks import Ask, Asks
 from memorybus.clock import Clock
+from memorybus.counts import SendCounts
 from memorybus.errors import LogError, MemoryBusError, SpoolCorrupt, SpoolError
 from memorybus.retrying import backoff
 from memorybus.settings import Settings
@@ -69,7 +70,6 @@ class Flusher:
         self.problem = ""
         self.corrupt = False
         self._spool = spool
-        self._first = spool.last
         self._files = files
         self._settings = settings
         self._clock = clock
@@ -87,6 +87,7 @@ class Flusher:
         self._replicate_until = 0.0
         self._replicated = 0
         self._cursor = 0
+        self.counts = SendCounts()
         self._sender: Any = None
         self._asker: Any = None
         self._redis: Any = None
@@ -139,17 +140,22 @@ class Flusher:
             return self._progress.wait_for(lambda: self._replicated >= sequence, timeout)
 
     def _is_sent(self, sequence: int) -> bool:
-        if self._sender is None:
+        sender = self._sender  # once: the flusher's thread may take it away
+        if sender is None:
             return False
-        progress = self._sender.progress
+        progress = sender.progress
         return bool(progress.cursor >= sequence and not progress.lagging)
 
     @property
+    def dropped_asks(self) -> int:
+        """How many requests for recalls were given up at their bound."""
+        return self._asks.dropped
+
+    @property
     def unsent(self) -> int:
-        """How many events of this opening of the spool are not known to be in the log."""
+        """How many events in the spool are not known to be in the log."""
         sender = self._sender
-        cursor = max(self._first, sender.cursor if sender is not None else self._cursor)
-        return max(0, self._spool.last - cursor)
+        return self._spool.count_after(sender.cursor if sender is not None else self._cursor)
 
     def stop(self, timeout: float) -> None:
         """End the thread; what is unsent stays in the spool."""
@@ -196,12 +202,12 @@ class Flusher:
         EventLog(self._redis, self._settings).open()
         self._drain_orphans = drain_orphans
         self._adopt()
-        sender = Sender(self._spool, self._redis, self._settings, self._crash)
+        sender = Sender(self._spool, self._redis, self._settings, self._crash, self.counts)
         sender.resync()
         self._asker = Asker(self._redis, self._settings)
         self._sender = sender
         self.state, self.problem = "up", ""
-        self._on_up()
+        self._tell_up()
         self._wake.set()
 
     def _send_all(self) -> None:
@@ -220,6 +226,13 @@ class Flusher:
             self._sender.catch_up()
         self._tell()
 
+    def _tell_up(self) -> None:
+        """What others do while Redis answers must not stop the sending."""
+        try:
+            self._on_up()
+        except LogError as error:
+            _log.debug("after connecting: %s", error)
+
     def _replicate(self) -> None:
         cursor = self._sender.cursor
         if self._clock.monotonic() >= self._replicate_until or self._sender.lagging:
@@ -233,7 +246,7 @@ class Flusher:
             self._progress.notify_all()
 
     def _housekeep(self) -> None:
-        self._on_up()
+        self._tell_up()
         now = self._clock.monotonic()
         if now >= self._adopt_at:
             self._adopt()

@@ -5,17 +5,14 @@ than a blocking read breaks it (redis-py 8.1 retries ten times with a 5 s time-o
 connection says its time-out, and nothing is retried behind our back.
 """
 
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
-
 from redis import Redis
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 from redis.retry import Retry
 
 from memorybus.errors import ForeignKey, LogError, LogUnavailable
+from memorybus.redis_urls import redacted
 from memorybus.settings import Settings
-
-_SECRETS = ("password", "username")
 
 TIMEOUT = 5.0
 """Seconds a plain command may take."""
@@ -70,12 +67,3 @@ def translated(error: Exception, where: str) -> LogError:
             f"another `namespace`"
         )
     return LogUnavailable(f"{where}: {text or type(error).__name__}")
-
-
-def redacted(url: str) -> str:
-    """Return a Redis URL without its credentials, wherever they stand."""
-    parts = urlsplit(url)
-    credentials, _, host = parts.netloc.rpartition("@")
-    shown = [(k, "***" if k in _SECRETS else v) for k, v in parse_qsl(parts.query)]
-    netloc = f"***@{host}" if credentials else host
-    return urlunsplit(parts._replace(netloc=netloc, query=urlencode(shown, safe="*/:")))

@@ -16,7 +16,8 @@ from memorybus.errors import CorruptEnvelope, ForeignKey, UnsafeRedis, WrongPart
 from memorybus.events import Envelope, Position, Scope, SessionRef, UnknownEvent
 from memorybus.ids import derived_id
 from memorybus.keys import Keys
-from memorybus.links import redacted, translated
+from memorybus.links import translated
+from memorybus.redis_urls import redacted
 from memorybus.settings import Settings
 
 START = "0-0"

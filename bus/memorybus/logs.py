@@ -6,11 +6,22 @@ logging is the agent's.
 
 import logging
 import sys
-from typing import Literal
+from collections.abc import MutableMapping
+from typing import Any, Literal
 
 import structlog
 
+from memorybus.plain import visible
+
 Form = Literal["text", "json"]
+
+
+def _made_visible(_: Any, __: str, fields: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Let no text of a provider's error steer the terminal or begin a line of its own."""
+    for name, value in fields.items():
+        if isinstance(value, str):
+            fields[name] = visible(value).replace("\n", "\\n")
+    return fields
 
 
 def set_up(form: Form = "text", level: int = logging.INFO) -> None:
@@ -24,6 +35,7 @@ def set_up(form: Form = "text", level: int = logging.INFO) -> None:
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.stdlib.ExtraAdder(),
+        _made_visible,
     ]
     renderer = (
         structlog.processors.JSONRenderer()

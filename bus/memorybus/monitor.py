@@ -9,13 +9,14 @@ from redis.exceptions import RedisError
 
 from memorybus.events import LATEST
 from memorybus.keys import Keys
-from memorybus.links import connect_jobs, connect_redis, redacted, translated
+from memorybus.links import connect_jobs, connect_redis, translated
 from memorybus.log import START, EventLog
 from memorybus.recall_jobs import queue_name
+from memorybus.redis_urls import redacted
 from memorybus.roster import Roster
 from memorybus.settings import Settings
-from memorybus.spool import SpoolStats
 from memorybus.spool_files import inspect
+from memorybus.spool_note import SpoolStats
 
 
 class RedisStatus(msgspec.Struct, frozen=True):

@@ -1,16 +1,19 @@
 """Spools that dead processes of this host left: sent by whoever lives (G1)."""
 
+import logging
 from collections.abc import Callable
 
 from redis import Redis
 
 from memorybus.clock import Clock
-from memorybus.errors import SpoolCorrupt
+from memorybus.errors import LogError, SpoolCorrupt, SpoolError
 from memorybus.sender import Sender
 from memorybus.settings import Settings
 from memorybus.spool import SENT, Spool
 from memorybus.spool_files import SpoolFiles
 from memorybus.testing import CrashPoint, no_crash
+
+_log = logging.getLogger("memorybus")
 
 
 def drain_orphans(
@@ -35,9 +38,12 @@ def drain_orphans(
             sent += _visit(spool, redis, settings, clock, crash)
         except SpoolCorrupt as error:
             files.replace(spool, str(error)).close()
-        except BaseException:
+        except LogError:
             spool.close()
             raise
+        except (SpoolError, OSError) as error:
+            _log.warning("%s waits: %s", spool.path, error)
+            spool.close()
         if stopping():
             break
     return sent
@@ -62,7 +68,10 @@ def _visit(spool: Spool, redis: Redis, settings: Settings, clock: Clock, crash: 
 def _rested(spool: Spool, sent: bool, clock: Clock) -> float:
     """Return for how many seconds no visit had anything to send; a file beside the spool knows."""
     mark = spool.path.with_suffix(SENT)
-    if sent or not mark.exists():
-        mark.write_text(str(clock.now_ms()))
-    text = mark.read_text()
+    try:
+        if sent or not mark.exists():
+            mark.write_text(str(clock.now_ms()))
+        text = mark.read_text()
+    except OSError:
+        return 0.0  # a full disk: it is kept until there is room for the mark
     return (clock.now_ms() - int(text)) / 1000 if text.isdigit() else 0.0

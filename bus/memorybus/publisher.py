@@ -11,6 +11,7 @@ import msgspec
 from memorybus.asks import Ask
 from memorybus.clock import Clock
 from memorybus.codec import Encoder
+from memorybus.counts import Counters
 from memorybus.errors import EventTooLarge, InvalidEvent, SpoolCorrupt, SpoolError
 from memorybus.events import LATEST, AnyEvent, Envelope, Scope, SessionRef
 from memorybus.flusher import Flusher, LogState
@@ -227,6 +228,15 @@ class Publisher:
     def unsent(self) -> int:
         """How many events this process published that are not known to be in the log."""
         return self.flusher.unsent
+
+    def counters(self, prefetch_failures: int) -> Counters:
+        """Return what was counted; reads are counted by whoever reads."""
+        sent = msgspec.structs.asdict(self.flusher.counts)
+        return Counters(
+            **sent,
+            prefetch_failures=prefetch_failures,
+            asks_dropped=self.flusher.dropped_asks,
+        )
 
     def ask(self, ask: Ask) -> None:
         """Ask for a recall once every event published so far is in the log."""

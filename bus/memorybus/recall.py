@@ -9,20 +9,23 @@ import logging
 import os
 import re
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from memorybus.errors import LogError
+from memorybus.clock import Clock
+from memorybus.errors import LogError, LogUnavailable
 from memorybus.events import Scope, SessionRef
 from memorybus.fence import build_block
+from memorybus.flusher import LogState
 from memorybus.keys import Keys, partition_of, recall_slot, session_key, store_key
 from memorybus.settings import Settings
 
 _log = logging.getLogger("memorybus")
 
 _GENERATION = b"g:"
+_LEAST = 0.001
 _TRIVIAL = re.compile(
     r"(?:ok(?:ay)?|k|yes|no|yep|yup|nope|sure|thanks?|thank you|thx|ty|cool|nice|great|good|"
     r"perfect|got it|go on|go ahead|continue|next|done|stop|hi|hello|hey|bye|lol|hm+|y|n)"
@@ -132,11 +135,16 @@ class WarmCache:
 
     Args:
         settings: see `Settings`; `prefetch_deadline` bounds every read.
+        clock: time.
+        log_state: what the flusher knows of Redis.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, clock: Clock, log_state: Callable[[], LogState]) -> None:
         """Read nothing until `connect`."""
         self.wants_connection = True
+        self._log_state = log_state
+        self._clock = clock
+        self._connected = threading.Event()
         self._settings = settings
         self._keys = Keys(settings.namespace)
         self._lock = threading.Lock()
@@ -162,11 +170,14 @@ class WarmCache:
         Empty if there are none, or none in time (counted in `failures`).
         """
         self._check_process()
-        if not self._lock.acquire(timeout=self._settings.prefetch_deadline / 2):
+        until = self._clock.monotonic() + self._settings.prefetch_deadline
+        if self._redis is None and self._log_state() != "down":
+            self._connected.wait(self._settings.prefetch_deadline)  # the flusher connects
+        if not self._lock.acquire(timeout=max(0.0, until - self._clock.monotonic())):
             self.failures += 1
             return {}
         try:
-            found = self._fields([self._keys.warm(slot) for slot in slots])
+            found = self._fields([self._keys.warm(slot) for slot in slots], until)
             return warm_results(next((fields for fields in found if fields), {}))
         except (LogError, msgspec.MsgspecError, UnicodeDecodeError) as error:
             self.failures += 1
@@ -175,17 +186,18 @@ class WarmCache:
         finally:
             self._lock.release()
 
-    def _fields(self, keys: Sequence[str]) -> list[Mapping[bytes, bytes]]:
-        """Read some hashes in one round trip."""
+    def _fields(self, keys: Sequence[str], until: float) -> list[Mapping[bytes, bytes]]:
+        """Read some hashes in one round trip, by `until`."""
         from redis.exceptions import RedisError
 
         from memorybus.links import translated
 
         redis = self._redis
         if redis is None:
-            self.wants_connection = True  # the flusher makes it: a name may take long to resolve
-            return []
+            raise LogUnavailable(f"{keys[0]}: not connected")
         try:
+            left = max(_LEAST, until - self._clock.monotonic())
+            redis.connection.update_current_socket_timeout(left)
             if len(keys) == 1:
                 return [redis.hgetall(keys[0])]
             with redis.pipeline(transaction=False) as pipe:
@@ -198,28 +210,31 @@ class WarmCache:
             raise translated(error, keys[0]) from error
 
     def connect(self) -> None:
-        """Connect, on the flusher's thread; the agent's only reads.
+        """Connect if need be, on the flusher's thread; the agent's only reads.
 
         Raises:
             LogUnavailable: no connection.
         """
         from memorybus.links import connect_redis
 
+        if not self.wants_connection:
+            return
         self._check_process()
-        # Waiting for the lock and reading get half each, so that both stay within the deadline.
-        half = self._settings.prefetch_deadline / 2
-        redis = connect_redis(self._settings, timeout=half, single=True)
+        redis = connect_redis(self._settings, single=True)
         with self._lock:
             self._redis, self.wants_connection = redis, False
+            self._connected.set()
 
     def _check_process(self) -> None:
         """After a fork: connection and lock are the parent's; its replies would cross ours."""
         if self._pid != os.getpid():
             self._pid = os.getpid()
             self._redis, self._lock, self.wants_connection = None, threading.Lock(), True
+            self._connected = threading.Event()
 
     def _drop_connection(self) -> None:
         """A reply that came too late must not be read as the next one's."""
+        self._connected.clear()
         if self._redis is not None:
             self._redis.close()
             self._redis = None

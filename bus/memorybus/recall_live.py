@@ -54,9 +54,10 @@ def recall_now(
     """Ask every provider and wait for the answers; see `MemoryBus.recall`."""
     from redis.exceptions import RedisError
 
-    from memorybus.links import connect_redis, redacted, translated
+    from memorybus.links import connect_redis, translated
     from memorybus.log import EventLog
     from memorybus.recall_jobs import Asker
+    from memorybus.redis_urls import redacted
     from memorybus.roster import Roster
 
     redis = connect_redis(settings)

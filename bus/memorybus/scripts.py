@@ -164,14 +164,14 @@ def acquired(reply: Any) -> Acquired | None:
     return None if reply is None else Acquired(int(reply[0]), reply[1].decode(), int(reply[2]))
 
 
-def renew(leases: Sequence[str], held: Sequence[str], lease_ms: int) -> Call:
-    """Prolong leases; the reply has a 1 for each that is still ours."""
-    return Call(RENEW, leases, (lease_ms, *held))
+def renew(lease: str, held: str, lease_ms: int) -> Call:
+    """Prolong a lease; the reply is 1 if it is still ours."""
+    return Call(RENEW, (lease,), (lease_ms, held))
 
 
-def release(leases: Sequence[str], held: Sequence[str]) -> Call:
-    """Give up leases that are ours; the reply counts them."""
-    return Call(RELEASE, leases, held)
+def release(lease: str, held: str) -> Call:
+    """Give up a lease; the reply is 1 if it was ours."""
+    return Call(RELEASE, (lease,), (held,))
 
 
 def commit(

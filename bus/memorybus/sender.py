@@ -16,6 +16,7 @@ from redis.exceptions import RedisError, ResponseError
 
 from memorybus import scripts
 from memorybus.codec import Encoder
+from memorybus.counts import SendCounts
 from memorybus.errors import ForeignKey, LogUnavailable
 from memorybus.keys import Keys
 from memorybus.links import translated
@@ -44,30 +45,26 @@ class Progress(msgspec.Struct, frozen=True):
     lagging: bool
 
 
-class Counts(msgspec.Struct):
-    """What this sender has seen: events sent, resends, conflicts, sequences known to be lost."""
-
-    sent: int = 0
-    resent: int = 0
-    conflicts: int = 0
-    lost: int = 0
-
-
 class Sender:
     """Sends one spool into the log. Belongs to one thread.
 
     Attributes:
         progress: see `Progress`; one value, for other threads to read.
-        counts: see `Counts`.
+        counts: see `SendCounts`.
     """
 
     def __init__(
-        self, spool: Spool, redis: Redis, settings: Settings, crash: CrashPoint = no_crash
+        self,
+        spool: Spool,
+        redis: Redis,
+        settings: Settings,
+        crash: CrashPoint = no_crash,
+        counts: SendCounts | None = None,
     ) -> None:
         """Send nothing yet; `resync` comes first."""
         self.spool = spool
         self.progress = Progress(0, lagging=False)
-        self.counts = Counts()
+        self.counts = counts or SendCounts()
         self._redis = redis
         self._settings = settings
         self._keys = Keys(settings.namespace)
@@ -279,7 +276,7 @@ class Sender:
         """Redis has only `last` of this partition: send what came after it again."""
         had = self._taken.get(partition, 0)
         _log.warning("partition %d lost its tail: had %d, has %d; resending", partition, had, last)
-        self.counts.resent += 1
+        self.counts.rewinds += 1
         self._taken[partition] = last
         self._lagging[partition] = last
         self._report_loss({partition: last})

@@ -227,8 +227,8 @@ class Session:
         return self._switched(lineage.follow(self.ref, new_id, reason, known), reason, at)
 
     def _switched(self, ref: SessionRef, reason: Reason, at: int | None) -> Session:
-        reset = reason == "reset"
-        session = self._bus.adopt(self.scope, ref) if reset else self._continued(ref)
+        goes_on = reason in lineage.CONTINUING
+        session = self._continued(ref) if goes_on else self._bus.adopt(self.scope, ref)
         event = lineage.switched(self.ref, ref, reason)
         session.publish(event, session.event_id("switch", self.id, self.ref.epoch, reason), at)
         return session

@@ -11,17 +11,17 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import msgspec
 import platformdirs
 
 from memorybus.errors import ConfigError, UnknownSetting
 from memorybus.ids import text_digest
+from memorybus.redis_urls import check_url, place_of
 
 PREFIX = "MEMORYBUS_"
 FILE_NAME = "memorybus.toml"
-_SCHEMES = ("redis://", "rediss://", "unix://")
 
 _WORD = re.compile(r"[\w.-]+")
 
@@ -103,8 +103,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
                 f"call_timeout ({self.call_timeout} s) must be shorter than lease "
                 f"({self.lease} s): a call that outlives its lease cannot be fenced"
             )
-        _check_url("url", self.url)
-        _check_url("jobs_url", self.jobs_url)
+        check_url("url", self.url)
+        check_url("jobs_url", self.jobs_url)
         if not self.namespace or not _WORD.fullmatch(self.namespace):
             raise ConfigError(f"namespace {self.namespace!r} must be a plain word")
 
@@ -126,7 +126,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def spool_dir(self) -> Path:
         """Where this host's spools for this log lie: a log never gets another one's events."""
-        return self.data_dir / "spool" / f"{self.namespace}-{text_digest(_place(self.redis_url))}"
+        return self.data_dir / "spool" / self._log_name
+
+    @property
+    def sessions_path(self) -> Path:
+        """Where this host notes the sessions of this log."""
+        return self.data_dir / "sessions" / f"{self._log_name}.db"
+
+    @property
+    def _log_name(self) -> str:
+        return f"{self.namespace}-{text_digest(place_of(self.redis_url))}"
 
     def provider_home(self, name: str) -> Path:
         """The directory of one provider instance's local state."""
@@ -139,24 +148,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def provider_options(self, name: str) -> dict[str, Any]:
         """The options of one instance, without its kind."""
         return {k: v for k, v in self.provider.get(name, {}).items() if k != "kind"}
-
-
-def _check_url(name: str, url: str) -> None:
-    """Refuse a URL that the Redis client could not read; its text may hold a password."""
-    if url and not url.startswith(_SCHEMES):
-        raise ConfigError(f"{name} must begin with {', '.join(_SCHEMES)}")
-    try:
-        _ = urlsplit(url).port
-    except ValueError:
-        raise ConfigError(
-            f"{name}: the port must be a number, and a password must be percent-encoded"
-        ) from None
-
-
-def _place(url: str) -> str:
-    """Return where a URL leads to, without credentials and options, which may change."""
-    parts = urlsplit(url)
-    return f"{(parts.hostname or '').lower()}:{parts.port or ''}{parts.path}"
 
 
 _MAY_BE_ZERO = frozenset(

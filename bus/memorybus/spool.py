@@ -12,19 +12,16 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TypeAlias
 
-import msgspec
 from filelock import FileLock
 
 from memorybus.ballast import Ballast
 from memorybus.clock import Clock
-from memorybus.errors import SpoolFull
+from memorybus.errors import SpoolError, SpoolFull
 from memorybus.spool_db import connect, named, transaction, translated
+from memorybus.spool_note import NOTE, PER_MS, SpoolStats, spooled_at, write_note
 
 Row: TypeAlias = tuple[int, int, bytes, bytes, bytes]
 """sequence, partition, event id (16 bytes), payload digest, body (msgpack)."""
-
-NOTE = ".unsent"
-"""Suffix of the file that says what is unsent."""
 
 SENT = ".sent"
 """Suffix of the file that says since when nothing had to be sent, for a spool without an owner."""
@@ -44,23 +41,10 @@ _AFTER_OF_PARTITION = (
     "where seq > ? and partition = ? order by seq limit ?"
 )
 _CHECKED_UP_TO = 64 << 20
-_PER_MS = 1_024
+_LARGEST = 2**53
 _DELETED_AT_ONCE = 500
 _CHECKPOINT_EVERY = 3 << 19
 """Bytes of rows between checkpoints: what a checkpoint writes must fit the ballast's room."""
-
-
-class SpoolStats(msgspec.Struct, frozen=True):
-    """What is unsent: rows, bytes of their bodies, and when the oldest was spooled (ms)."""
-
-    events: int = 0
-    size: int = 0
-    oldest_at: int | None = None
-
-
-def spooled_at(sequence: int) -> int:
-    """Return the wall time (ms) that a sequence was given at."""
-    return sequence // _PER_MS
 
 
 class Spool:
@@ -98,6 +82,7 @@ class Spool:
             self._check()
             self._in.executescript(_SCHEMA)
             self._load_counters()
+            write_note(self.path, SpoolStats())
         self._ballast.restore()
 
     def _check(self) -> None:
@@ -110,7 +95,7 @@ class Spool:
     def _load_counters(self) -> None:
         last = self._in.execute("select max(seq) from events").fetchone()[0] or 0
         gone = self._in.execute("select max(seq) from deleted").fetchone()[0] or 0
-        self.last: int = max(last, gone, self._clock.now_ms() * _PER_MS)
+        self.last: int = max(last, gone, self._clock.now_ms() * PER_MS)
         count, size = self._in.execute("select count(*), sum(length(body)) from events").fetchone()
         self._rows: int = count
         self._bytes: int = (size or 0) + count * ROW_OVERHEAD
@@ -137,12 +122,18 @@ class Spool:
         with self._writing:
             if self._bytes + size > self._max_bytes or self._disk_full:
                 raise SpoolFull(self._full())
-            sequence = max(self.last + 1, self._clock.now_ms() * _PER_MS)
+            sequence = self._next_sequence()
             self._insert((sequence, partition, event_id, digest, body), durable)
             self.last = sequence
             self._rows += 1
             self._bytes += size
             self._since_checkpoint += size
+        return sequence
+
+    def _next_sequence(self) -> int:
+        sequence = max(self.last + 1, self._clock.now_ms() * PER_MS)
+        if sequence > _LARGEST:
+            raise SpoolError(f"{self.path}: the clock is far ahead: Redis cannot count so high")
         return sequence
 
     def _insert(self, row: Row, durable: bool) -> None:
@@ -245,6 +236,12 @@ class Spool:
         self._disk_full = True
         self._ballast.give_up()
 
+    def count_after(self, sequence: int) -> int:
+        """Return how many rows come after a sequence."""
+        with self._writing, named(self.path):
+            found = self._in.execute("select count(*) from events where seq > ?", (sequence,))
+            return int(found.fetchone()[0])
+
     # -- what is in it --------------------------------------------------------------------------
 
     def note_unsent(self, cursor: int) -> None:
@@ -257,7 +254,7 @@ class Spool:
         stats = SpoolStats(count, size or 0, spooled_at(oldest[0]) if oldest else None)
         if stats != self._noted:
             self._noted = stats
-            self.path.with_suffix(NOTE).write_bytes(msgspec.msgpack.encode(stats))
+            write_note(self.path, stats)
 
     @property
     def size(self) -> int:

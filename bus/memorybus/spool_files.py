@@ -12,14 +12,14 @@ from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
 
-import msgspec
 from filelock import FileLock, Timeout
 
 from memorybus.clock import SYSTEM, Clock
 from memorybus.errors import SpoolCorrupt, SpoolError
 from memorybus.ids import NewId
-from memorybus.spool import NOTE, SENT, Row, Spool, SpoolStats, spooled_at
+from memorybus.spool import SENT, Row, Spool
 from memorybus.spool_db import salvaging
+from memorybus.spool_note import NOTE, SpoolStats, read_note, spooled_at
 
 _log = logging.getLogger("memorybus")
 
@@ -83,7 +83,7 @@ class SpoolFiles:
         if lock is None:
             return None
         if not path.is_file():  # its owner discarded it between our look and our lock
-            lock.release()
+            _let_go(path, lock)
             return None
         return self._taken_over(path, lock)
 
@@ -153,13 +153,13 @@ def inspect(path: Path, taken: Mapping[int, int]) -> SpoolStats:
     except OSError:
         return SpoolStats()
     if lock is None:
-        return _note(path)
+        return read_note(path)
     try:
         return _counted(path, taken)
     except sqlite3.Error:
-        return _note(path)
+        return read_note(path)
     finally:
-        lock.release()
+        _let_go(path, lock)
 
 
 def _counted(path: Path, taken: Mapping[int, int]) -> SpoolStats:
@@ -172,11 +172,11 @@ def _counted(path: Path, taken: Mapping[int, int]) -> SpoolStats:
     return SpoolStats(len(unsent), sum(size for _, size in unsent), spooled_at(unsent[0][0]))
 
 
-def _note(path: Path) -> SpoolStats:
-    try:
-        return msgspec.msgpack.decode(path.with_suffix(NOTE).read_bytes(), type=SpoolStats)
-    except (OSError, msgspec.MsgspecError):
-        return SpoolStats()
+def _let_go(path: Path, lock: FileLock) -> None:
+    """Release a lock; one whose spool is gone is removed, for a name never comes again."""
+    lock.release()
+    if not path.exists():
+        Path(lock.lock_file).unlink(missing_ok=True)
 
 
 def _readable(path: Path) -> list[Row]:

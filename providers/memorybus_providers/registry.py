@@ -102,7 +102,7 @@ def _name_advice(kind: str) -> str:
     near = difflib.get_close_matches(kind, names, n=3)
     hint = f"did you mean {' or '.join(map(repr, near))}?" if near else ""
     return (
-        f"no provider of kind {kind!r}; {hint or 'installed: ' + ', '.join(names)} "
+        f"no provider of kind {kind!r}; {hint or 'installed: ' + ', '.join(names) + '.'} "
         "A provider of your own is named module:Class."
     )
 

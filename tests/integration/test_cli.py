@@ -49,10 +49,13 @@ def _env(short_dir: Path) -> dict[str, str]:
 def _run(env: dict[str, str], spawn: Spawn) -> Run:
     """Run one command of the command line to its end."""
 
-    def run(*words: str | Path, timeout: float = 60.0) -> "subprocess.CompletedProcess[str]":
+    def run(
+        *words: str | Path, timeout: float = 60.0, providers: str = ""
+    ) -> "subprocess.CompletedProcess[str]":
+        more = {"MEMORYBUS_PROVIDERS": providers} if providers else {}
         return subprocess.run(
             [sys.executable, *CLI, *map(str, words)],
-            env=env | {"PATH": "/usr/bin:/bin"},
+            env=env | {"PATH": "/usr/bin:/bin"} | more,
             cwd=env["MEMORYBUS_DATA_DIR"],
             capture_output=True,
             text=True,
@@ -272,6 +275,153 @@ def test_the_doctor_hears_the_canary(up, run):
     assert left["results"] == []
 
 
+def test_the_doctors_canaries_are_out_of_sight(up, run):
+    """What a check-up leaves in the log is shown with --all, or by name, and not otherwise."""
+    result(run("doctor", "--json"))
+
+    plain = [result(run(*words, "--json")) for words in (("events", "ls"), ("sessions", "tree"))]
+    events = result(run("events", "ls", "--all", "--json"))
+    (session,) = result(run("sessions", "tree", "--all", "--json"))
+
+    assert plain == [[], []]
+    assert {event["scope"]["agent"] for event in events} == {"doctor"}
+    assert session["session"].startswith("doctor:")
+    assert run("sessions", "tree", session["session"]).returncode == 0
+
+
+def test_a_provider_that_nobody_serves_is_told(up, run):
+    """A name in the settings that the running worker does not know fails the check-up."""
+    sick = run("doctor", "--json", providers="builtin,holografic")
+
+    assert sick.returncode == 1
+    failed = [c for c in json.loads(sick.stdout)["checks"] if not c["ok"]]
+    assert [check["name"] for check in failed] == ["providers"]
+    assert "holografic" in failed[0]["found"]
+    assert "restart the worker" in failed[0]["fix"]
+
+
+@pytest.mark.parametrize(
+    ("words", "kind"), [((), "text"), (("--log", "json"), "json")], ids=["text", "json"]
+)
+def test_a_worker_without_redis_names_the_remedy(words, kind, spawn, env):
+    """A worker waits for Redis, and says in the form asked for what would start it."""
+    child = spawn(*CLI, "worker", *words, env=env)
+    child.wait_output("waiting for Redis")
+    child.wait_output("memorybus up")
+
+    assert child.terminate() == 0
+    assert child.output().startswith("{") is (kind == "json")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("worker", "--providers", "holografic"), "did you mean 'holographic'?"),
+        (("up", "--providers", "holografic"), "did you mean 'holographic'?"),
+        (("worker", "--url", "http://x"), "redis://"),
+    ],
+)
+def test_a_wrong_setting_ends_at_once(words, said, run):
+    """What another start cannot heal is one line of prose and exit code 2, not a loop."""
+    done = run(*words)
+
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: ")
+    assert said in done.stderr
+    assert done.stdout == ""
+
+
+def test_up_ends_on_a_redis_that_may_drop_events(run, make_redis):
+    """A worker that refuses its Redis ends `up` with the worker's own words (G1)."""
+    url = make_redis(maxmemory_policy="allkeys-lru").url
+
+    done = run("up", "--url", url)
+
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: ")
+    assert "noeviction" in done.stderr
+
+
+def test_a_status_is_watched_through_a_pipe(up, env, run):
+    """Without a terminal each look is a block or a line of its own; a closed pipe ends it."""
+    lines = _watched(env, 3, "--json")
+    blocks = _watched(env, 30)
+
+    assert all("providers" in json.loads(line) for line in lines)
+    assert len([line for line in blocks if line.startswith("Redis ")]) >= 2
+
+
+def _watched(env: dict[str, str], count: int, *words: str) -> list[str]:
+    """Return the first lines of a watch, whose pipe is then closed."""
+    watch = subprocess.Popen(
+        [sys.executable, *CLI, "status", "--watch", *words],
+        env=env | {"PATH": "/usr/bin:/bin"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        lines = [watch.stdout.readline() for _ in range(count)]
+        watch.stdout.close()
+        assert (watch.wait(20), watch.stderr.read()) == (141, "")
+    finally:
+        watch.kill()
+        watch.wait()
+        watch.stderr.close()
+    return lines
+
+
+def test_a_budget_too_small_is_not_nothing(up, run, tmp_path):
+    """What is remembered and does not fit is told apart from what is not remembered."""
+    result(run("ingest", write(tmp_path / "chat.jsonl", *FERRY), "--user", "ana", "--json"))
+    caught_up(run)
+
+    small = run("recall", "ferry timetable", "--user", "ana", "--budget", "5")
+    nothing = run("recall", "xylophone", "--user", "ben", "--budget", "5")
+
+    assert "too small" in small.stderr
+    assert "nothing is remembered" in nothing.stderr
+    assert (small.returncode, nothing.returncode) == (0, 0)
+
+
+def test_a_session_recalls_for_its_own_people(up, run, tmp_path):
+    """Asked as a session, only its agent's and user's memories come; nobody's is an error."""
+    result(run("ingest", write(tmp_path / "chat.jsonl", *FERRY), "--user", "ana", "--json"))
+    result(run("ingest", write(tmp_path / "seven.json", SAMPLE), "--json"))
+    caught_up(run)
+
+    own = result(run("recall", "ferry or quince?", "--session", "chat", "--json"))
+    unknown = run("recall", "ferry", "--session", "nosuch")
+
+    assert {one["session"] for one in own["results"]} == {"chat"}
+    assert unknown.returncode == 1
+    assert "no session 'nosuch'" in unknown.stderr
+
+
+def test_an_unknown_provider_is_told_the_nearest(up, run):
+    """A recall from a provider that nobody knows is wrong usage."""
+    done = run("recall", "x", "--provider", "holografic")
+
+    assert done.returncode == 2
+    assert "did you mean 'holographic'" in done.stderr
+
+
+def test_a_foreign_key_is_named(run, make_redis):
+    """What stands in a partition's place is told by status and doctor alike (G10)."""
+    server = make_redis()
+    client = server.client()
+    client.set("mb:{p03}:log", "hello")
+
+    seen = run("status", "--url", server.url)
+    sick = run("doctor", "--url", server.url, "--json")
+
+    client.close()
+    assert "mb:{p03}:log" in seen.stderr
+    failed = {c["name"]: c for c in json.loads(sick.stdout)["checks"] if not c["ok"]}
+    assert "mb:{p03}:log" in failed["log"]["found"]
+    assert "not tried" in failed["canary"]["found"]
+
+
 def test_without_redis_ingest_spools_and_the_doctor_says_why(run, tmp_path):
     """An outage costs nothing: events wait in the spool, and the doctor names the remedy (G1)."""
     done = run("ingest", write(tmp_path / "chat.jsonl", *FERRY), "--json")
@@ -282,7 +432,8 @@ def test_without_redis_ingest_spools_and_the_doctor_says_why(run, tmp_path):
     assert sick.returncode == 1
     failed = {c["name"]: c["fix"] for c in json.loads(sick.stdout)["checks"] if not c["ok"]}
     assert {"redis", "worker", "canary"} <= set(failed)
-    assert all("memorybus" in fix for fix in failed.values())
+    assert set(failed.values()) == {"run: memorybus up"}
+    assert "events wait" not in sick.stderr
 
 
 def test_spooled_events_are_sent_by_the_next_up(run, env, spawn, tmp_path):

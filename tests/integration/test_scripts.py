@@ -19,6 +19,7 @@ def _keys(namespace: str) -> Keys:
 
 
 def event(sequence: int, name: str = "", body: bytes = b"body", digest: bytes = b"d") -> Outgoing:
+    """Return an event of a producer."""
     return Outgoing(sequence, (name or f"id{sequence}").encode(), digest, body)
 
 
@@ -32,13 +33,13 @@ def append(
     window_ms: int = HOUR,
     max_ids: int = 1_000,
 ) -> Appended | Behind:
-    call = scripts.append(
-        keys, 0, producer, expected, events, window_ms=window_ms, max_ids=max_ids
-    )
+    """Append to the first partition."""
+    call = scripts.append(keys, 0, producer, expected, events, window_ms=window_ms, max_ids=max_ids)
     return scripts.appended(scripts.run(client, call))
 
 
 def numbers(client: redis.Redis, keys: Keys) -> list[int]:
+    """Return the dense numbers in the first partition."""
     entries: Any = client.xrange(keys.log(0))
     return [int(fields[b"n"]) for _, fields in entries]
 
@@ -46,20 +47,23 @@ def numbers(client: redis.Redis, keys: Keys) -> list[int]:
 def commit(
     client: redis.Redis, keys: Keys, epoch: int, n: int = 1, entry: str = "1-1", name: str = "a"
 ) -> int:
+    """Commit; return what the script says."""
     call = scripts.commit(keys, 0, name, epoch, entry, n, entries_read=False)
     return int(scripts.run(client, call))
 
 
 def acquire(client: redis.Redis, keys: Keys, worker: str, ms: int = 60_000) -> Any:
+    """Take a lane; None if it is taken."""
     return scripts.acquired(scripts.run(client, scripts.acquire(keys, 0, "a", worker, ms)))
 
 
-def park(client: redis.Redis, keys: Keys, epoch: int, *records: tuple[int, str]) -> int:
-    given = [(n, key, b"{}") for n, key in records]
+def park(client: redis.Redis, keys: Keys, epoch: int, *records: tuple[str, str]) -> int:
+    """Put events aside; return how many."""
+    given = [(entry, key, b"{}") for entry, key in records]
     return int(scripts.run(client, scripts.park(keys, 0, "a", epoch, given)))
 
 
-# -- append -----------------------------------------------------------------------------------------
+# -- append ---------------------------------------------------------------------------------------
 
 
 def test_append_numbers_densely(redis_client: redis.Redis, keys: Keys) -> None:
@@ -93,9 +97,7 @@ def test_append_takes_an_id_once_across_producers(redis_client: redis.Redis, key
 def test_append_counts_and_names_conflicts(redis_client: redis.Redis, keys: Keys) -> None:
     """G2: the same id with another payload is skipped, counted and told, never silent."""
     append(redis_client, keys, [event(1, "same", digest=b"one")])
-    told = append(
-        redis_client, keys, [event(2), event(3, "same", digest=b"two")], expected=1
-    )
+    told = append(redis_client, keys, [event(2), event(3, "same", digest=b"two")], expected=1)
     assert told == Appended([2, -2], [1])
     assert redis_client.hget(keys.state(0), "conflicts") == b"1"
 
@@ -160,8 +162,7 @@ def test_append_out_of_memory_leaves_nothing_half_written(make_redis: Any, keys:
             append(client, keys, batch, expected=sequence)
             sequence += 20
         except ResponseError as error:
-            assert "OOM" in str(error)
-            refused = True
+            refused = "OOM" in str(error)
     assert client.hget(keys.producers(0), "p") == b"%d" % sequence
     assert numbers(client, keys) == list(range(1, sequence + 1))
     assert client.hlen(keys.seen(0)[0]) == sequence
@@ -178,20 +179,20 @@ def test_commit_and_park_work_on_a_full_server(make_redis: Any, keys: Keys) -> N
     with pytest.raises(ResponseError, match="OOM"):
         append(client, keys, [event(1)])
     assert commit(client, keys, owner.epoch) == 1
-    assert park(client, keys, owner.epoch, (1, "k")) == 1
+    assert park(client, keys, owner.epoch, ("9-1", "k")) == 1
     lease = keys.lease(0, "a")
-    assert scripts.run(client, scripts.renew([lease], ["1:w"], 60_000)) == [1]
+    assert scripts.run(client, scripts.renew(lease, "1:w", 60_000)) == 1
     assert client.hget(keys.lane(0, "a"), "n") == b"1"
 
 
-# -- leases -----------------------------------------------------------------------------------------
+# -- leases ---------------------------------------------------------------------------------------
 
 
 def test_a_taken_lane_is_not_given_away(redis_client: redis.Redis, keys: Keys) -> None:
     """G5: a lane has one owner at a time, and each owner a higher epoch."""
     assert acquire(redis_client, keys, "one").epoch == 1
     assert acquire(redis_client, keys, "two") is None
-    release = scripts.release([keys.lease(0, "a")], ["1:one"])
+    release = scripts.release(keys.lease(0, "a"), "1:one")
     assert scripts.run(redis_client, release) == 1
     assert acquire(redis_client, keys, "two").epoch == 2
 
@@ -210,7 +211,7 @@ def test_the_next_owner_goes_on_at_the_checkpoint(redis_client: redis.Redis, key
     """G3: who takes a lane gets the place where the one before committed last."""
     first = acquire(redis_client, keys, "one")
     commit(redis_client, keys, first.epoch, n=5, entry="17-3")
-    scripts.run(redis_client, scripts.release([keys.lease(0, "a")], ["1:one"]))
+    scripts.run(redis_client, scripts.release(keys.lease(0, "a"), "1:one"))
     second = acquire(redis_client, keys, "two")
     assert (second.entry, second.n) == ("17-3", 5)
 
@@ -218,12 +219,12 @@ def test_the_next_owner_goes_on_at_the_checkpoint(redis_client: redis.Redis, key
 def test_renew_never_makes_a_lease_again(redis_client: redis.Redis, keys: Keys) -> None:
     """G5: a renewal of a lost lease says so and neither creates one nor touches another's."""
     lease = keys.lease(0, "a")
-    assert scripts.run(redis_client, scripts.renew([lease], ["1:one"], 60_000)) == [0]
+    assert scripts.run(redis_client, scripts.renew(lease, "1:one", 60_000)) == 0
     assert not redis_client.exists(lease)
     acquire(redis_client, keys, "two", ms=5_000)
-    assert scripts.run(redis_client, scripts.renew([lease], ["9:one"], 60_000)) == [0]
+    assert scripts.run(redis_client, scripts.renew(lease, "9:one", 60_000)) == 0
     assert redis_client.pttl(lease) <= 5_000
-    assert scripts.run(redis_client, scripts.release([lease], ["9:one"])) == 0
+    assert scripts.run(redis_client, scripts.release(lease, "9:one")) == 0
     assert redis_client.get(lease) == b"1:two"
 
 
@@ -237,24 +238,24 @@ def test_a_commit_shows_in_the_consumer_group(redis_client: redis.Redis, keys: K
     assert [(g["name"], g["last-delivered-id"]) for g in groups] == [(b"a", entries[0][0])]
 
 
-def test_park_is_fenced_and_puts_an_event_aside_once(
-    redis_client: redis.Redis, keys: Keys
-) -> None:
+def test_park_is_fenced_and_puts_an_event_aside_once(redis_client: redis.Redis, keys: Keys) -> None:
     """G6: an event put aside again, as after a crash before the commit, stands there once."""
     owner = acquire(redis_client, keys, "w")
-    assert park(redis_client, keys, owner.epoch, (3, "k"), (5, "k"), (4, "other")) == 3
-    assert park(redis_client, keys, owner.epoch, (3, "k"), (5, "k"), (6, "k")) == 1
-    assert park(redis_client, keys, owner.epoch + 1, (7, "k")) == -1
-    assert park(redis_client, keys, 0, (7, "k")) == -1
-    assert redis_client.xlen(keys.dead(0, "a")) == 4
-    assert redis_client.hgetall(keys.parked(0, "a")) == {b"k": b"6", b"other": b"4"}
-    assert redis_client.hget(keys.lane(0, "a"), "parked") == b"4"
+    assert park(redis_client, keys, owner.epoch, ("9-3", "k"), ("9-5", "k"), ("9-4", "other")) == 3
+    assert park(redis_client, keys, owner.epoch, ("9-3", "k"), ("9-5", "k"), ("9-6", "k")) == 1
+    assert park(redis_client, keys, owner.epoch, ("10-1", "k"), ("9-7", "k")) == 1, "by number"
+    assert park(redis_client, keys, owner.epoch + 1, ("9-7", "k")) == -1
+    assert park(redis_client, keys, 0, ("9-7", "k")) == -1
+    assert redis_client.xlen(keys.dead(0, "a")) == 5
+    assert redis_client.hgetall(keys.parked(0, "a")) == {b"k": b"10-1", b"other": b"9-4"}
+    assert redis_client.hget(keys.lane(0, "a"), "parked") == b"5"
 
 
-# -- recall -----------------------------------------------------------------------------------------
+# -- recall ---------------------------------------------------------------------------------------
 
 
 def warm(client: redis.Redis, keys: Keys, generation: int, result: bytes) -> list[int]:
+    """Store a result; return what the script says."""
     call = scripts.warm(keys, "slot", "p", generation, result, 60_000)
     return list(scripts.run(client, call))
 
@@ -276,7 +277,7 @@ def test_an_older_result_never_overwrites_a_newer_one(
     assert 0 < redis_client.pttl(keys.want("slot")) <= 60_000
 
 
-# -- a server that forgot ---------------------------------------------------------------------------
+# -- a server that forgot -------------------------------------------------------------------------
 
 
 def test_a_forgotten_script_is_loaded_again(redis_client: redis.Redis, keys: Keys) -> None:
@@ -285,9 +286,7 @@ def test_a_forgotten_script_is_loaded_again(redis_client: redis.Redis, keys: Key
     redis_client.script_flush()
     append(redis_client, keys, [event(2)], expected=1)
     redis_client.script_flush()
-    calls = [
-        scripts.append(keys, p, "p", 0, [event(1)], window_ms=HOUR, max_ids=9) for p in (1, 2)
-    ]
+    calls = [scripts.append(keys, p, "p", 0, [event(1)], window_ms=HOUR, max_ids=9) for p in (1, 2)]
     replies = scripts.run_many(redis_client, [*calls, scripts.want(keys, "slot", b"{}", 1_000)])
     assert [scripts.appended(r) for r in replies[:2]] == [Appended([1], [])] * 2
     assert replies[2] == 1

@@ -7,7 +7,6 @@ checkpoint passes them, and find the culprit of a failed batch by going one by o
 """
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 from memorybus.errors import LeaseLost, StaleEpoch, Transient, Unavailable
 from memorybus.events import Event, Position
@@ -26,34 +25,11 @@ from memorybus_providers.base import (
 from memorybus_providers.dispatch import bind
 
 from memorybus_workers.calls import Calls
-from memorybus_workers.deadletter import BEHIND, Parked
+from memorybus_workers.deadletter import BEHIND
+from memorybus_workers.place import Later, Place
 from memorybus_workers.retry import decide, reason
 
 HUNG = "every try outlived call_timeout"
-
-
-class Place(Protocol):
-    """What an applier needs to know of the lane it works for."""
-
-    partition: int
-    epoch: int
-    parked: Parked
-
-    def check(self) -> None:
-        """Make sure that the lane is still ours.
-
-        Raises:
-            LeaseLost: it is not, or nobody knows.
-        """
-        ...
-
-    def wait(self, seconds: float) -> None:
-        """Wait before another try.
-
-        Raises:
-            LeaseLost: the lane was lost meanwhile, or the worker stops.
-        """
-        ...
 
 
 class Applier:
@@ -116,39 +92,45 @@ class Applier:
         lane.parked.put_aside(aside, BEHIND)
         return [event for event in events if event.envelope.key not in waiting]
 
-    def _try(self, lane: Place, event: LoggedEvent, once: Callable[[LoggedEvent], None]) -> bool:
-        """Try one event until it is applied (True) or parked (False)."""
-        attempt = 0
-        while True:
-            attempt += 1
-            if self._calls.is_poison(event.envelope.id):
-                lane.parked.put_aside([event], HUNG, self._settings.attempts)
-                return False
-            try:
-                once(event)
-            except LeaseLost:
-                raise
-            except StaleEpoch as error:
-                raise LeaseLost(str(error)) from error
-            except BaseException as error:  # a provider that calls sys.exit() is only refusing
-                if not self._goes_on(lane, event, error, attempt):
-                    return False
-            else:
-                return True
+    def _try(self, lane: Place, event: LoggedEvent, once: Callable[[LoggedEvent], None]) -> None:
+        """Try one event: it is applied or its key parked when this returns.
 
-    def _goes_on(self, lane: Place, event: LoggedEvent, error: BaseException, attempt: int) -> bool:
-        """After a failure: True to try again (after a wait), False if the key was parked."""
+        Raises:
+            Later: try again after a while; other lanes go on meanwhile.
+            Unavailable: the backend is down.
+            LeaseLost: the lane has another owner.
+        """
+        event_id = event.envelope.id
+        if self._calls.is_poison(event_id):
+            self._park(lane, event, HUNG, self._settings.attempts)
+            return
+        try:
+            once(event)
+        except LeaseLost:
+            raise
+        except BaseException as error:  # a provider that calls sys.exit() is only refusing
+            self._failed(lane, event, error)
+        else:
+            self._calls.settled(event_id)
+
+    def _failed(self, lane: Place, event: LoggedEvent, error: BaseException) -> None:
         in_hook = self._calls.interrupted()
         if not in_hook and isinstance(error, Transient | OSError):
             raise Unavailable(str(error)) from error  # opening or committing: not this event
+        attempt = self._calls.tried(event.envelope.id)
         decision = decide(error, attempt, self._settings.attempts, self._calls.rng)
+        if decision.action == "stop":
+            raise LeaseLost(str(error)) from error
         if decision.action == "pause":
+            self._calls.settled(event.envelope.id)
             raise error
         if decision.action == "retry":
-            lane.wait(decision.delay)
-            return True
-        lane.parked.put_aside([event], reason(error), attempt)
-        return False
+            raise Later(decision.delay) from error
+        self._park(lane, event, reason(error), attempt)
+
+    def _park(self, lane: Place, event: LoggedEvent, why: str, attempt: int) -> None:
+        lane.parked.put_aside([event], why, attempt)
+        self._calls.settled(event.envelope.id)
 
 
 class TransactionalApplier(Applier):
@@ -183,6 +165,9 @@ class TransactionalApplier(Applier):
         """Apply a chunk in one transaction; if it fails, one by one."""
         fence = Fence(lane_name(lane.partition), lane.epoch)
         mine = self._put_aside(lane, events)
+        if self._calls.in_trouble(event.envelope.id for event in mine):
+            self._one_by_one(lane, fence, events)
+            return
         try:
             with self._store.transaction(fence) as transaction:
                 self._apply_all(transaction, mine)
@@ -235,7 +220,7 @@ class PlainApplier(Applier):
     def __init__(self, provider: MemoryProvider, settings: Settings, calls: Calls) -> None:
         """Bind the provider's hooks."""
         super().__init__(provider, settings, calls)
-        self._asks_first = provider.delivery == "lookup"
+        self._once = self._ask_first if provider.delivery == "lookup" else self._call
         self._in_doubt: set[int] = set()
         if provider.delivery != "keyed" and _handles_anything(provider):
             self.chunk = 1
@@ -248,23 +233,30 @@ class PlainApplier(Applier):
     def apply(self, lane: Place, events: Sequence[LoggedEvent]) -> None:
         """Call the hooks in order; a failing key is parked, the others go on."""
         for event in events:
-            lane.check()
+            lane.check(self._settings.call_timeout)
             if event.envelope.key in lane.parked.keys:
                 lane.parked.put_aside([event], BEHIND)
             else:
                 self._try(lane, event, self._once)
-                if self._apply.handles(type(event.envelope.event)):
-                    self._in_doubt.discard(lane.partition)
 
-    def _once(self, event: LoggedEvent) -> None:
-        """Call the hook, unless an earlier try or owner may have and the backend has the event."""
+    def _ask_first(self, event: LoggedEvent) -> None:
+        """Call the hook, unless an earlier try or owner may have and the backend has the event.
+
+        A lane is in doubt from its beginning until a call returns: all that the backend knows
+        until then was sent before, also when the log lost its tail and several come again.
+        """
         partition = event.position.partition
         if not self._apply.handles(type(event.envelope.event)):
             return
-        if self._asks_first and partition in self._in_doubt and self._knows(event):
+        if partition in self._in_doubt and self._knows(event):
             return
         self._in_doubt.add(partition)  # until it returns: another try asks first
         self._call(event)
+        self._in_doubt.discard(partition)
+
+    def _park(self, lane: Place, event: LoggedEvent, why: str, attempt: int) -> None:
+        super()._park(lane, event, why, attempt)
+        self._in_doubt.discard(lane.partition)
 
     def _knows(self, event: LoggedEvent) -> bool:
         self._calls.begin(event.envelope.id)

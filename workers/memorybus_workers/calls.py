@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from collections.abc import Iterable
 
 from memorybus.clock import Clock
 
@@ -23,6 +24,7 @@ class Calls:
         self._event_id = ""
         self._since = 0.0
         self._hangs: Counter[str] = Counter()
+        self._tries: Counter[str] = Counter()
 
     def begin(self, event_id: str) -> None:
         """A hook is about to be called for an event (or an opening, a recall: any name)."""
@@ -48,6 +50,20 @@ class Calls:
     def hung(self, event_id: str) -> None:
         """Remember that a call was abandoned."""
         self._hangs[event_id] += 1
+
+    def tried(self, event_id: str) -> int:
+        """Count a failed try of an event; return how many there were."""
+        self._tries[event_id] += 1
+        return self._tries[event_id]
+
+    def settled(self, event_id: str) -> None:
+        """An event is applied or parked: forget its tries."""
+        if self._tries:
+            self._tries.pop(event_id, None)
+
+    def in_trouble(self, event_ids: Iterable[str]) -> bool:
+        """Say whether one of these failed before, and goes alone until it is settled."""
+        return bool(self._tries) and any(event_id in self._tries for event_id in event_ids)
 
     def has_poison(self) -> bool:
         """Say whether any event has hung as often as it may."""

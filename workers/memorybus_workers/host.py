@@ -11,7 +11,7 @@ import logging
 import threading
 from collections.abc import Callable
 
-from memorybus.errors import MemoryBusError
+from memorybus.errors import MemoryBusError, ProviderHung
 from memorybus_providers.base import MemoryProvider
 from redis import Redis
 from redis.exceptions import RedisError
@@ -129,9 +129,10 @@ class Runner:
 
     def _await_news(self, lanes: LaneSet) -> None:
         with self._news:
-            if not (self._dirty or lanes.unfinished or self._stop.is_set()):
-                self._news.wait(LOOK_AROUND)
-                if not self._dirty:
+            rest = lanes.rest()
+            if rest and not (self._dirty or self._stop.is_set()):
+                self._news.wait(rest)
+                if not self._dirty and rest == LOOK_AROUND:
                     lanes.look_at_all()  # a lost word must not stop a lane
 
     def _pause(self, error: BaseException) -> None:
@@ -186,13 +187,19 @@ class ProviderHost:
     def watch(self, redis: Redis) -> None:
         """Replace the runner if its call has outlived `call_timeout`, each time after a pause.
 
-        At most `MOST_HUNG` threads may hang; then the provider stands still until one returns.
+        Raises:
+            ProviderHung: too many threads hang; a thread cannot be ended, so the process must.
         """
         timeout = self._around.settings.call_timeout
         event_id = self._runner.calls.hanging(timeout)
         self._hung = [runner for runner in self._hung if runner.alive]
-        if not event_id or len(self._hung) >= MOST_HUNG:
+        if not event_id:
             return
+        if len(self._hung) >= MOST_HUNG:
+            raise ProviderHung(
+                f"provider {self.name}: {len(self._hung)} calls hang; this worker ends, since "
+                f"threads cannot be ended alone. Another one goes on; mend the backend"
+            )
         self._breaker.failed(self._around.clock.monotonic())
         self._hung.append(self._runner)
         _log.error(

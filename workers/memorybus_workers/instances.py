@@ -69,6 +69,13 @@ class Instances:
             self._opened[name] = provider
         return self._opened[name]
 
+    def forget(self, name: str) -> None:
+        """Close an instance; the next call opens another."""
+        provider = self._opened.pop(name, None)
+        if provider is not None:
+            with contextlib.suppress(Exception):
+                provider.shutdown()
+
     def shutdown(self) -> None:
         """Close all of them."""
         for provider in self._opened.values():

@@ -4,7 +4,7 @@ Live, catch-up and replay are this loop with another starting point and another 
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from memorybus import scripts
 from memorybus.errors import LeaseLost
@@ -47,7 +47,6 @@ class Lane:
         applier: Applier,
         batch: int,
         entries_read: bool,
-        sleep: Callable[[float], bool],
         crash: CrashPoint,
     ) -> None:
         """Take over: claim the lane in the provider's store and find where to go on.
@@ -66,7 +65,6 @@ class Lane:
         self._applier = applier
         self._batch = batch
         self._entries_read = entries_read
-        self._sleep = sleep
         self._crash = crash
         self._keys = Keys(log.keys.namespace)
         self.parked = Parked(redis, self._keys, partition, provider, lease.epoch)
@@ -90,11 +88,8 @@ class Lane:
         )
         return Progress(progress.epoch, checkpoint.entry, checkpoint.n)
 
-    def step(self, upto: int | None = None) -> bool:
+    def step(self) -> bool:
         """Apply one batch; return whether there may be more.
-
-        Args:
-            upto: the dense number to stop at; None for the log's end.
 
         Raises:
             LeaseLost: the lane has another owner.
@@ -103,8 +98,8 @@ class Lane:
         """
         self.check()
         events = self._log.read(self.partition, self.entry, self._batch, after_n=self.n)
-        if upto is not None:
-            events = [event for event in events if event.position.n <= upto]
+        if events and events[0].position.n != self.n + 1:
+            self._look_back(events[0].position.n)
         for chunk in _chunks(events, self._applier.chunk):
             self._crash("lane.before_apply")
             self._applier.apply(self, chunk)
@@ -112,6 +107,22 @@ class Lane:
             self._commit(chunk[-1].position)
             self._crash("lane.after_commit")
         return len(events) == self._batch
+
+    def _look_back(self, n: int) -> None:
+        """The next entry is not the one after the checkpoint: a lost tail, or a gap.
+
+        Raises:
+            LeaseLost: the log no longer has our checkpoint: begin again.
+        """
+        if self.n and not self._log.has(self.partition, self.entry, self.n):
+            raise LeaseLost(f"{self.provider}, partition {self.partition}: the log lost its tail")
+        _log.error(
+            "%s, partition %d: after %d comes %d; events between are not in the log",
+            self.provider,
+            self.partition,
+            self.n,
+            n,
+        )
 
     def _commit(self, position: Position) -> None:
         call = scripts.commit(
@@ -128,23 +139,13 @@ class Lane:
             raise LeaseLost(f"{self.provider}, partition {self.partition}: epoch {self.epoch}")
         self.entry, self.n = position.entry, position.n
 
-    def check(self) -> None:
-        """Make sure that the lane is still ours.
+    def check(self, room: float = 0.0) -> None:
+        """Make sure that the lane is still ours, for `room` seconds at least.
 
         Raises:
             LeaseLost: it is not, or nobody knows.
         """
-        self._leases.check(self.lease)
-
-    def wait(self, seconds: float) -> None:
-        """Wait before another try.
-
-        Raises:
-            LeaseLost: the lane was lost meanwhile, or the worker stops.
-        """
-        if self._sleep(seconds):
-            raise LeaseLost("the worker stops")
-        self.check()
+        self._leases.check(self.lease, room)
 
 
 def _chunks(events: Sequence[LoggedEvent], size: int) -> Iterator[Sequence[LoggedEvent]]:

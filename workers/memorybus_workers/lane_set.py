@@ -20,6 +20,7 @@ from memorybus_workers.applier import applier_of
 from memorybus_workers.calls import Calls
 from memorybus_workers.lane import Lane
 from memorybus_workers.leases import Lease, Leases
+from memorybus_workers.place import Later
 
 _log = logging.getLogger("memorybus")
 
@@ -61,6 +62,7 @@ class LaneSet:
         self._stop = stop
         self._lanes: dict[int, Lane] = {}
         self._foreign: set[int] = set()
+        self._later: dict[int, float] = {}
         self._redis = connect_redis(around.settings, single=True)
         self._log = EventLog(self._redis, around.settings)
         self._applier = applier_of(provider, around.settings, calls)
@@ -124,7 +126,6 @@ class LaneSet:
             applier=self._applier,
             batch=self._settings.batch,
             entries_read=self._around.entries_read,
-            sleep=self._stop.wait,
             crash=self._around.crash,
         )
 
@@ -147,17 +148,32 @@ class LaneSet:
             Unavailable: the backend is down.
             LogUnavailable: Redis is away.
         """
-        due = sorted((news | self.unfinished) & self._lanes.keys())
+        now = self._around.clock.monotonic()
+        self.unfinished |= {p for p, at in self._later.items() if at <= now}
+        due = sorted((news | self.unfinished) & self._lanes.keys() - self._waiting(now))
         self.unfinished.clear()
         for partition in due:
             if not self._stop.is_set() and self._step_one(partition):
                 self.unfinished.add(partition)
         return bool(due)
 
+    def _waiting(self, now: float) -> set[int]:
+        return {partition for partition, at in self._later.items() if at > now}
+
+    def rest(self) -> float:
+        """Return for how long there is nothing to do without news, in seconds."""
+        if self.unfinished:
+            return 0.0
+        now = self._around.clock.monotonic()
+        return min([LOOK_AROUND, *(max(0.0, at - now) for at in self._later.values())])
+
     def _step_one(self, partition: int) -> bool:
         lane = self._lanes[partition]
+        self._later.pop(partition, None)
         try:
             return lane.step()
+        except Later as later:
+            self._later[partition] = self._around.clock.monotonic() + later.delay
         except LeaseLost as lost:
             _log.info("%s", lost)
             self._around.leases.drop(lane.lease)

@@ -84,13 +84,13 @@ class Leases:
             self._held[lease.key] = lease
         return lease, acquired
 
-    def check(self, lease: Lease) -> None:
-        """Make sure that a lease is still ours.
+    def check(self, lease: Lease, room: float = 0.0) -> None:
+        """Make sure that a lease is still ours, and for `room` seconds more.
 
         Raises:
             LeaseLost: it is not, or nobody knows.
         """
-        if lease.lost or self._clock.monotonic() >= lease.until:
+        if lease.lost or self._clock.monotonic() + room >= lease.until:
             self.drop(lease)
             raise LeaseLost(lease.key)
 
@@ -106,9 +106,7 @@ class Leases:
         for lease in leases:
             self.drop(lease)
         if leases:
-            scripts.run(
-                redis, scripts.release([one.key for one in leases], [one.held for one in leases])
-            )
+            scripts.run_many(redis, [scripts.release(one.key, one.held) for one in leases])
 
     def count(self) -> int:
         """Return how many lanes this worker owns."""
@@ -122,7 +120,9 @@ class Leases:
         self._redis.close()
 
     def _run(self) -> None:
-        while not self._stop.wait(self._settings.lease / 3):
+        # So often that a call always has its time left on the lease (see `check`).
+        spare = self._settings.lease - self._settings.call_timeout
+        while not self._stop.wait(min(self._settings.lease / 3, spare / 2)):
             try:
                 self.renew()
             except (RedisError, OSError) as error:
@@ -135,9 +135,11 @@ class Leases:
         if not leases:
             return
         asked_at = self._clock.monotonic()
-        call = scripts.renew([one.key for one in leases], [one.held for one in leases], self._ms)
-        for lease, kept in zip(leases, scripts.run(self._redis, call), strict=True):
-            if kept:
+        calls = [scripts.renew(one.key, one.held, self._ms) for one in leases]
+        for lease, kept in zip(leases, scripts.run_many(self._redis, calls), strict=True):
+            if isinstance(kept, Exception):
+                _log.warning("%s cannot be renewed: %s", lease.key, kept)
+            elif kept:
                 lease.until = asked_at + self._settings.lease
             else:
                 self.drop(lease)

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 import msgspec
 from memorybus.clock import SYSTEM, Clock
-from memorybus.errors import LogUnavailable, MemoryBusError
+from memorybus.errors import LogUnavailable, MemoryBusError, ProviderHung
 from memorybus.ids import new_id, new_rng
 from memorybus.keys import Keys
 from memorybus.links import connect_redis
@@ -60,6 +60,7 @@ class Worker:
         self, settings: Settings, providers: Sequence[str], jobs: int, clock: Clock = SYSTEM
     ) -> None:
         """Prepare; `run` works."""
+        self.failed = False
         self.id = f"{socket.gethostname()}-{os.getpid()}-{new_id()[-6:]}"
         self._settings = settings
         self._providers = tuple(providers)
@@ -166,8 +167,7 @@ class Worker:
         beat_at = self._clock.monotonic() + BEAT
         while not self._stop.wait(_KEEP):
             try:
-                for host in self._hosts:
-                    host.watch(self._redis)
+                self._watch()
                 self._children.watch()
                 if self._clock.monotonic() >= beat_at:
                     beat_at = self._clock.monotonic() + BEAT
@@ -175,6 +175,15 @@ class Worker:
                 self._complaint = ""
             except (MemoryBusError, RedisError, OSError) as error:
                 self._complain(str(error))
+
+    def _watch(self) -> None:
+        try:
+            for host in self._hosts:
+                host.watch(self._redis)
+        except ProviderHung as error:
+            _log.error("%s", error)
+            self.failed = True
+            self.stop()
 
     def _complain(self, text: str) -> None:
         """Say what keeps this worker from being seen, once."""
@@ -245,9 +254,9 @@ class ReadyCallback:
 
 
 def run_worker(settings: Settings, providers: Sequence[str], jobs: int) -> int:
-    """Run a worker until SIGTERM or SIGINT; return the exit code."""
+    """Run a worker until SIGTERM or SIGINT; return the exit code, 1 if it had to give up."""
     worker = Worker(settings, providers, jobs)
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, lambda *_: worker.stop())
     worker.run(ReadyCallback())
-    return 0
+    return 1 if worker.failed else 0

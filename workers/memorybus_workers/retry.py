@@ -81,7 +81,3 @@ class Breaker:
         """Close."""
         self.failures = 0
         self.until = 0.0
-
-    def is_open(self, now: float) -> bool:
-        """Say whether to wait."""
-        return now < self.until

@@ -9,10 +9,10 @@
 -- Returns how many were put aside, or -1 if the epoch is not the lane's. An event at or below the
 -- key's last entry was put aside before (by an owner that died before its commit): skipped.
 local function later(a, b)
-  local ams, aseq = string.match(a, '(%d+)-(%d+)')
-  local bms, bseq = string.match(b, '(%d+)-(%d+)')
-  ams, bms = tonumber(ams), tonumber(bms)
-  return ams > bms or (ams == bms and tonumber(aseq) > tonumber(bseq))
+  local ams, aseq = string.match(a, '(%d+)%-(%d+)')
+  local bms, bseq = string.match(b, '(%d+)%-(%d+)')
+  ams, bms = tonumber(ams), tonumber(bms or '-1')
+  return ams > bms or (ams == bms and tonumber(aseq) > tonumber(bseq or '-1'))
 end
 
 if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then

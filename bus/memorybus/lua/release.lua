@@ -1,12 +1,9 @@
--- Give up leases that are still ours.
+-- Give up a lease that is still ours.
 --
--- KEYS    leases  strings `epoch:worker`; deleted only where they hold our value.
--- ARGV: for each key the value it must hold.
--- Returns how many were given up.
-local given = 0
-for i, lease in ipairs(KEYS) do
-  if redis.call('GET', lease) == ARGV[i] then
-    given = given + redis.call('DEL', lease)
-  end
+-- KEYS[1] lease  string `epoch:worker`; deleted only if it holds our value.
+-- ARGV: the value it must hold.
+-- Returns 1 if it was given up.
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then
+  return 0
 end
-return given
+return redis.call('DEL', KEYS[1])

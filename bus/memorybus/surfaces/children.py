@@ -157,5 +157,6 @@ def _checked(report: dict[str, Any]) -> dict[str, Any]:
     if "error" not in report:
         return report
     kind = getattr(errors, str(report["error"]), None)
-    known = isinstance(kind, type) and issubclass(kind, MemoryBusError)
-    raise (kind if known else MemoryBusError)(str(report.get("message", "")))
+    if not (isinstance(kind, type) and issubclass(kind, MemoryBusError)):
+        kind = MemoryBusError
+    raise kind(str(report.get("message", "")))

@@ -6,33 +6,35 @@ Every check is independent: one that fails does not hide the others.
 import platform
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
-from memorybus.client import MemoryBus
 from memorybus.clock import SYSTEM, Clock
 from memorybus.errors import MemoryBusError
 from memorybus.ids import NewId, new_id
-from memorybus.links import connect_redis, redacted
+from memorybus.links import connect_redis
 from memorybus.log import EventLog, Server
-from memorybus.monitor import read_status
+from memorybus.monitor import ProviderStatus, Status, read_status
+from memorybus.redis_urls import redacted
 from memorybus.server_binary import OLDEST, dotted, find_server_binary, parse_version
 from memorybus.settings import Settings
+from memorybus.spool_files import inspect
+from memorybus.surfaces import canary
 
-SCOPE = "doctor"
-"""Agent and user of the canary; its memory is removed again."""
+MOVES_WITHIN = 3.0
+"""Seconds in which a backlog has to become smaller to count as being worked on."""
 
-CANARY_TIMEOUT = 10.0
-LOG_TIMEOUT = 3.0
-RECALL_TIMEOUT = 3.0
-LOOK_EVERY = 0.05
+LOOK_EVERY = 0.1
 OLDEST_PYTHON = (3, 11)
 HEADROOM = 256 << 20
 """Free bytes below which a disk is called nearly full."""
 
 UP = "run: memorybus up"
+NEEDED = ("redis", "eviction policy", "log")
+"""Checks without which nothing can be published or applied."""
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,17 +57,38 @@ def examine(settings: Settings, clock: Clock = SYSTEM, make_id: NewId = new_id) 
     """Run every check, in order, giving each result as it is known."""
     yield python(sys.version_info[:3])
     yield _guarded("server binary", UP, lambda: binary(settings))
-    yield spool(settings)
-    log = EventLog(connect_redis(settings), settings)
-    yield from _redis(log, redacted(settings.redis_url))
-    yield _guarded("worker", UP, lambda: worker(settings))
-    yield _guarded("canary", UP, lambda: canary(settings, clock, make_id()))
+    own = spool(settings)
+    yield own
+    yield _guarded("other spools", own.fix or UP, lambda: other_spools(settings))
+    obstacle: Check | None = None
+    for check in _redis(settings, start_advice(settings, own)):
+        yield check
+        if not check.ok and check.name in NEEDED:
+            obstacle = obstacle or check
+    if obstacle is not None:
+        yield _not_tried("worker", obstacle)
+        yield _not_tried("canary", obstacle)
+        return
+    yield from _serving(settings, clock)
+    yield _guarded("canary", own.fix or UP, lambda: sung(canary.fly(settings, clock, make_id())))
+
+
+def start_advice(settings: Settings, own: Check) -> str:
+    """Return what to do if Redis does not answer: an unwritable disk stops the embedded one too."""
+    if settings.url:
+        return f"start the Redis at {redacted(settings.url)}, or tell memorybus another url"
+    return own.fix or UP
+
+
+def _not_tried(name: str, obstacle: Check) -> Check:
+    found = f"not tried: see {obstacle.name}"
+    return Check(name=name, ok=False, found=found, fix=obstacle.fix)
 
 
 def _guarded(name: str, fix: str, check: Callable[[], Check]) -> Check:
     try:
         return check()
-    except MemoryBusError as error:
+    except (MemoryBusError, OSError) as error:
         return Check(name=name, ok=False, found=str(error), fix=fix)
 
 
@@ -109,18 +132,45 @@ def _try_write(place: Path) -> None:
     probe.unlink()
 
 
-def _redis(log: EventLog, where: str) -> Iterator[Check]:
+def other_spools(settings: Settings) -> Check:
+    """Check that no event waits here for another Redis or namespace than the configured one."""
+    places = sorted({path.parent for path in settings.spool_dir.parent.glob("*/*.db")})
+    counts = {place: _waiting(settings, place) for place in places if place != settings.spool_dir}
+    found = [f"{count} in {place}" for place, count in counts.items() if count]
+    if not found:
+        return Check(name="other spools", ok=True, found="nothing waits for another Redis")
+    return Check(
+        name="other spools",
+        ok=False,
+        found=f"events not known to have reached their own Redis and namespace, and waiting for "
+        f"it: {', '.join(found)}",
+        fix="run memorybus up once with that --url and --namespace: it sends them",
+    )
+
+
+def _waiting(settings: Settings, place: Path) -> int:
+    """Count a directory's unsent events; only our own Redis can be asked which it has."""
+    namespace, _, where = place.name.rpartition("-")
+    if settings.spool_dir.name.endswith(f"-{where}"):
+        with suppress(MemoryBusError):
+            other = msgspec.structs.replace(settings, namespace=namespace)
+            return read_status(other).spool.events
+    return sum(inspect(path, {}).events for path in place.glob("*.db"))
+
+
+def _redis(settings: Settings, start: str) -> Iterator[Check]:
+    log = EventLog(connect_redis(settings), settings)
     try:
         server = log.server()
     except MemoryBusError as error:
-        yield Check(name="redis", ok=False, found=str(error), fix=UP)
+        yield Check(name="redis", ok=False, found=str(error), fix=start)
         return
-    yield Check(name="redis", ok=True, found=f"answers at {where}")
+    yield Check(name="redis", ok=True, found=f"answers at {redacted(settings.redis_url)}")
     yield version(server)
     yield eviction(server)
     yield durability(server)
     if eviction(server).ok:
-        yield _guarded("log", "set `partitions` as the message says", lambda: _birth(log))
+        yield _guarded("log", "do as the message says", lambda: _birth(log))
 
 
 def version(server: Server) -> Check:
@@ -149,56 +199,95 @@ def _birth(log: EventLog) -> Check:
     log.open()
     heads = log.heads()
     total = sum(head.n for head in heads)
+    foreign = log.foreign()
+    if foreign:
+        found = f"not ours: {', '.join(foreign)}; these partitions stand still"
+        fix = "rename or delete these keys, or set another `namespace`"
+        return Check(name="log", ok=False, found=found, fix=fix)
     return Check(name="log", ok=True, found=f"{len(heads)} partitions, {total} events")
 
 
-def worker(settings: Settings) -> Check:
-    """Check that a live worker owns every lane."""
-    status = read_status(settings)
-    orphans = [one.name for one in status.providers if one.lanes_owned < one.lanes]
-    if not status.workers:
+def _serving(settings: Settings, clock: Clock) -> Iterator[Check]:
+    try:
+        status = read_status(settings)
+    except MemoryBusError as error:
+        yield Check(name="worker", ok=False, found=str(error), fix=UP)
+        return
+    yield worker(status)
+    if status.workers:
+        yield providers(status, settings.providers)
+        yield _guarded("backlog", UP, lambda: backlog(settings, status, clock))
+
+
+def worker(status: Status) -> Check:
+    """Check that a worker is alive."""
+    count = len(status.workers)
+    if not count:
         return Check(name="worker", ok=False, found="none is alive", fix=UP)
-    if orphans:
-        found = f"lanes without an owner: {', '.join(orphans)}"
-        return Check(name="worker", ok=False, found=found, fix="run: memorybus worker")
-    return Check(name="worker", ok=True, found=f"{len(status.workers)} alive, every lane is owned")
+    return Check(name="worker", ok=True, found=f"{count} alive")
 
 
-def canary(settings: Settings, clock: Clock, word: str) -> Check:
-    """Write a unique word to the `SCOPE` stores, recall it, remove it again."""
-    begun = clock.monotonic()
-    with MemoryBus.connect(settings) as bus:
-        session = bus.session(f"doctor:{word}", agent=SCOPE, user=SCOPE, warm=False)
-        text = f"The canary of the doctor sings {word}."
-        session.memory_written("add", text, store="user")
-        try:
-            logged = bus.flush("logged", timeout=LOG_TIMEOUT)
-            found = logged and _sings(bus, word, clock)
-        finally:
-            session.memory_written("remove", store="user", old_text=word)
-            session.ended("canary")
-            bus.flush("logged", timeout=LOG_TIMEOUT if logged else 0)
-    if not logged:
-        return _silent("published, but Redis did not take it in time: it waits in the spool")
-    if not found:
-        return _silent(f"published and logged, not recalled within {CANARY_TIMEOUT:g} s")
-    ms = (clock.monotonic() - begun) * 1000
-    return Check(name="canary", ok=True, found=f"published, applied and recalled in {ms:.0f} ms")
+def providers(status: Status, configured: Sequence[str]) -> Check:
+    """Check that every provider is served, all its lanes."""
+    lacking = [one for one in status.providers if one.lanes_owned < one.lanes]
+    unserved = [one.name for one in lacking if one.name in configured and not one.lanes_owned]
+    if unserved:
+        listed = ", ".join(unserved)
+        return Check(
+            name="providers",
+            ok=False,
+            found=f"configured, but no worker serves: {listed}",
+            fix=f"see that `providers` names what you mean, and restart the worker, or run: "
+            f"memorybus worker --providers {','.join(unserved)}",
+        )
+    if lacking:
+        found = f"lanes without an owner: {', '.join(one.name for one in lacking)}"
+        return Check(name="providers", ok=False, found=found, fix="run: memorybus worker")
+    found = f"every lane of {', '.join(one.name for one in status.providers)} is owned"
+    return Check(name="providers", ok=True, found=found)
 
 
-def _sings(bus: MemoryBus, word: str, clock: Clock) -> bool:
-    deadline = clock.monotonic() + CANARY_TIMEOUT
-    while clock.monotonic() < deadline:
-        if word in bus.recall(word, agent=SCOPE, user=SCOPE, timeout=RECALL_TIMEOUT).text:
-            return True
+def backlog(settings: Settings, status: Status, clock: Clock) -> Check:
+    """Check that whoever is behind catches up; waits a little only if somebody is."""
+    behind = [one for one in status.providers if one.backlog and one.lanes_owned]
+    stuck = behind
+    deadline = clock.monotonic() + MOVES_WITHIN
+    while stuck and clock.monotonic() < deadline:
         clock.sleep(LOOK_EVERY)
-    return False
+        stuck = unmoved(stuck, read_status(settings).providers)
+    if stuck:
+        listed = ", ".join(f"{one.name} ({one.backlog} events)" for one in stuck)
+        fix = "read the worker's log: it says what its provider waits for"
+        return Check(name="backlog", ok=False, found=f"does not move: {listed}", fix=fix)
+    return Check(name="backlog", ok=True, found="being worked on" if behind else "none")
 
 
-def _silent(found: str) -> Check:
+def unmoved(
+    before: Iterable[ProviderStatus], after: Iterable[ProviderStatus]
+) -> list[ProviderStatus]:
+    """Return those of `before` that have applied nothing since and are as far behind."""
+    now = {one.name: one for one in after}
+    return [
+        one
+        for one in before
+        if one.name in now
+        and now[one.name].applied <= one.applied
+        and now[one.name].backlog >= one.backlog
+    ]
+
+
+def sung(flight: canary.Flight) -> Check:
+    """Check how far the canary came."""
+    name = "canary"
+    if flight.recalled:
+        found = f"published, applied and recalled in {flight.seconds * 1000:.0f} ms"
+        return Check(name=name, ok=True, found=found)
+    if not flight.logged:
+        found = "published, but Redis did not take it in time: it waits in the spool"
+        return Check(name=name, ok=False, found=found, fix="run: memorybus status")
     return Check(
-        name="canary",
+        name=name,
         ok=False,
-        found=found,
+        found=f"published and logged, not recalled within {canary.SINGS_WITHIN:g} s",
         fix="see `memorybus status` for backlog, parked keys and dead letters",
     )

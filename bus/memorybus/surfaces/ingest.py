@@ -160,14 +160,15 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         turns: turns published, whether the log knew them or not.
         skipped: messages without content, left out.
         new_events: how much the log grew meanwhile; None if Redis did not answer.
-        level: ``logged`` if Redis has everything, else ``spooled``.
+        level: ``logged`` if Redis has everything, else ``spooled``; None if no file could be read
+            and hence nothing was published.
         refused: files and turns that were not published, and why.
     """
 
-    files: int
-    sessions: int
-    turns: int
-    skipped: int
-    new_events: int | None
-    level: Literal["logged", "spooled"]
+    files: int = 0
+    sessions: int = 0
+    turns: int = 0
+    skipped: int = 0
+    new_events: int | None = None
+    level: Literal["logged", "spooled"] | None = None
     refused: tuple[Refused, ...] = ()

@@ -6,7 +6,10 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from memorybus.events import Envelope, UnknownEvent
+from memorybus.links import connect_redis
 from memorybus.log import START, EventLog, LoggedEvent
+from memorybus.settings import Settings
 from memorybus.surfaces.render import event_name
 
 PAGE = 500
@@ -14,24 +17,57 @@ FOLLOW_WAIT = 1.0
 """Seconds a follower blocks before it looks again; bounds how long Ctrl-C takes."""
 
 
+CANARY_SCOPE = "doctor"
+"""Agent and user of the canaries that `memorybus doctor` publishes."""
+
+CANARY_PREFIX = "doctor:"
+"""How their sessions' ids begin."""
+
+
 class Filter(msgspec.Struct, frozen=True):
     """Which events are wanted; None means any.
 
     Attributes:
         session: the session, or the root of its lineage.
-        type: the event's type tag, in any case.
+        type: the event's type tag, in any case; UnknownEvent for all that we do not know.
+        canaries: with those of `memorybus doctor`; a session asked for by name is shown anyway.
     """
 
     session: str | None = None
     type: str | None = None
+    canaries: bool = False
 
     def wants(self, event: LoggedEvent) -> bool:
         """Say whether an event passes."""
-        session = event.envelope.session
-        if self.session is not None and self.session not in (session.id, session.root):
-            return False
-        name = event_name(event.envelope.event)
-        return self.type is None or name.lower() == self.type.lower()
+        envelope = event.envelope
+        if self.session is None:
+            here = self.canaries or not is_canary(envelope)
+        else:
+            here = self.session in (envelope.session.id, envelope.session.root)
+        return here and (self.type is None or self.type.lower() in _names(envelope))
+
+
+def _names(envelope: Envelope) -> tuple[str, ...]:
+    name = event_name(envelope.event).lower()
+    return (name, "unknownevent") if isinstance(envelope.event, UnknownEvent) else (name,)
+
+
+def is_canary(envelope: Envelope) -> bool:
+    """Say whether `memorybus doctor` published an event to see it arrive."""
+    scope = envelope.scope
+    ours = scope.agent == scope.user == CANARY_SCOPE
+    return ours and envelope.session.id.startswith(CANARY_PREFIX)
+
+
+def checked_log(settings: Settings) -> EventLog:
+    """Return the log to look at: another partition count would show half of it. Writes nothing.
+
+    Raises:
+        LogError: Redis is away, or the log cannot be used as it is.
+    """
+    log = EventLog(connect_redis(settings), settings)
+    log.check_partitions()
+    return log
 
 
 def everything(log: EventLog, partitions: int) -> Iterator[LoggedEvent]:

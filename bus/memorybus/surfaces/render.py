@@ -101,12 +101,12 @@ def status_tables(status: Mapping[str, Any]) -> list[Table | Text]:
 
 def _head(status: Mapping[str, Any]) -> Text:
     redis, spool = status["redis"], status["spool"]
-    oldest = f", oldest {spool['oldest_at']}" if spool["oldest_at"] else ""
+    oldest = f", the oldest since {spool['oldest_at']}" if spool["oldest_at"] else ""
     return Text(
         visible(
             f"Redis {redis['version']} at {redis['url']} ({redis['durability']}), "
             f"{status['partitions']} partitions\n"
-            f"Spool: {spool['events']} events, {spool['bytes']} bytes{oldest}"
+            f"Spool: {spool['events']} events to send, {spool['bytes']} bytes{oldest}"
         )
     )
 
@@ -123,7 +123,10 @@ def _providers(providers: Sequence[Mapping[str, Any]]) -> Table:
             str(one["oldest_unapplied_at"] or "-"),
             Text(str(one["parked_keys"]), style="red" if one["parked_keys"] else ""),
             Text(str(one["dead_letters"]), style="red" if one["dead_letters"] else ""),
-            f"{one['lanes_owned']}/{one['lanes']}",
+            Text(
+                f"{one['lanes_owned']}/{one['lanes']}",
+                style="" if one["lanes_owned"] else "yellow",
+            ),
         )
     return table
 

@@ -19,13 +19,13 @@ from memorybus.errors import (
     UnsafeRedis,
     WrongPartitionCount,
 )
-from memorybus.links import redacted
+from memorybus.redis_urls import redacted
 from memorybus.settings import Settings
 from memorybus.surfaces import children, signals
 
 FIRST_DELAY = 0.5
 LONGEST_DELAY = 30.0
-HEALTHY = 60.0
+HEALTHY = 10.0
 """A worker that ran so many seconds starts over with the first delay after its next death."""
 
 LOOK_EVERY = 1.0

@@ -12,6 +12,9 @@ from memorybus_providers import ledger
 LOCK_WAIT_MS = 5_000
 """How long a write waits for another process's transaction before it is `Transient` (G10)."""
 
+LOCAL_ERRORS = (IsADirectoryError, NotADirectoryError, PermissionError)
+"""A memory file, or its folder, that cannot be used: its owner waits, the others go on."""
+
 _SCHEMA = """
 create table if not exists pending(
     seq integer primary key autoincrement, store text not null, folder text not null,
@@ -74,11 +77,14 @@ def reported(home: Path) -> Iterator[None]:
 
     Raises:
         Transient: another process holds the database.
-        Unavailable: disk full, file not readable or writable, database damaged.
+        Unavailable: disk full, input or output error, database damaged.
+        OSError: one of `LOCAL_ERRORS`, which concern one person's file.
     """
     try:
         yield
     except sqlite3.OperationalError as error:
         raise ledger.translated(error) from error
+    except LOCAL_ERRORS:
+        raise
     except (sqlite3.DatabaseError, OSError) as error:
         raise Unavailable(f"{home}: {error}") from error

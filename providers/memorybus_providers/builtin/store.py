@@ -34,14 +34,17 @@ from memorybus.testing import CrashPoint
 from memorybus_providers import ledger
 from memorybus_providers.base import Fence, Progress, Transaction
 from memorybus_providers.builtin import files
-from memorybus_providers.builtin.database import LOCK_WAIT_MS, connect, reported, write_lock
+from memorybus_providers.builtin.database import (
+    LOCAL_ERRORS,
+    LOCK_WAIT_MS,
+    connect,
+    reported,
+    write_lock,
+)
 from memorybus_providers.builtin.entries import Entries, Outcome, Write, fold, parse, render
 from memorybus_providers.builtin.places import Place
 
 _log = logging.getLogger(__name__)
-
-LOCAL_ERRORS = (IsADirectoryError, NotADirectoryError, PermissionError)
-"""They concern one person's file: that one waits."""
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(tuple[Write, ...]).decode

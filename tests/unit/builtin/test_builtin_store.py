@@ -22,7 +22,7 @@ from builtin_feeding import (
     user_file,
 )
 from memorybus.clock import SYSTEM
-from memorybus.errors import ConfigError, Transient, Unavailable
+from memorybus.errors import ConfigError, Permanent, Transient, Unavailable
 from memorybus.events import Position, Scope, SessionRef
 from memorybus_providers.base import Fence, HookContext, RecallContext, RecallScope
 from memorybus_providers.builtin import BuiltinProvider, files
@@ -301,10 +301,12 @@ def test_a_locked_store_is_transient(provider: BuiltinProvider, home: Path) -> N
     holder.close()
 
 
-def test_a_file_that_cannot_be_read_is_unavailable(provider: BuiltinProvider, home: Path) -> None:
-    """A folder in a file's place is named; the write is done once it is gone (G6)."""
+def test_a_file_that_cannot_be_read_stops_only_its_owner(
+    provider: BuiltinProvider, home: Path
+) -> None:
+    """A folder in a file's place is named, and refused for good; once it is gone, all is well (G6)."""
     memory_file(home).mkdir(parents=True)
-    with pytest.raises(Unavailable, match=r"MEMORY\.md"):
+    with pytest.raises(Permanent, match=r"MEMORY\.md"):
         feed(provider, add("one"))
     memory_file(home).rmdir()
     feed(provider, add("one"))

@@ -8,6 +8,7 @@ import pytest
 from helpers.waiting import wait_until
 from hypothesis import given
 from hypothesis import strategies as st
+from memorybus.errors import MemoryBusError, WrongPartitionCount
 from memorybus.settings import Settings, load, to_environ
 from memorybus.surfaces import children, signals
 
@@ -48,6 +49,7 @@ def test_the_worker_command_says_only_what_was_asked():
 
     assert children.worker_command() == plain
     assert children.worker_command(with_parent=True) == [*plain, "--with-parent"]
+    assert children.worker_command(log="json") == [*plain, "--log", "json"]
     assert children.worker_command(("a", "b"), 2) == [*plain, "--providers", "a,b", "--jobs", "2"]
 
 
@@ -63,6 +65,28 @@ def test_reports_are_json_lines_and_nothing_else(tmp_path):
     with children.running(words, Settings(data_dir=tmp_path)) as child:
         assert child.report() == {"ready": True}
         assert child.report() is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "raised"),
+    [
+        ("WrongPartitionCount", WrongPartitionCount),
+        ("NeverHeardOf", MemoryBusError),
+        ("LeaseLost", MemoryBusError),
+        ("annotations", MemoryBusError),
+    ],
+)
+def test_a_childs_error_is_its_parents(kind, raised, tmp_path):
+    """A child's reason is raised as the error it was; an unknown kind as the base of all."""
+    line = f'{{"error": "{kind}", "message": "born with 4"}}'
+
+    with (
+        children.running(script(f"print({line!r})"), Settings(data_dir=tmp_path)) as child,
+        pytest.raises(MemoryBusError, match="born with 4") as caught,
+    ):
+        child.report()
+
+    assert type(caught.value) is raised
 
 
 def test_a_child_is_stopped_with_its_block(tmp_path):

@@ -1,11 +1,12 @@
 """The command line's manners: help, usage errors, clear failures, exit codes."""
 
+import json
 import os
 import subprocess
 import sys
 
 import pytest
-from memorybus.errors import LogUnavailable, MemoryBusError
+from memorybus.errors import ConfigError, LogUnavailable, MemoryBusError, MissingProvider
 from memorybus.surfaces.cli import app
 from memorybus.surfaces.cli.app import FAILED, OK, PIPE_CLOSED, USAGE, main
 
@@ -49,6 +50,32 @@ def test_every_command_explains_itself(command, capsys):
     assert "Usage" in capsys.readouterr().out
 
 
+COMPLETE = (
+    *(["demo"], ["up"], ["worker"], ["ingest"], ["recall"], ["status"], ["replay"], ["doctor"]),
+    *(["events", "ls"], ["events", "tail"], ["sessions", "tree"]),
+)
+
+
+@pytest.mark.parametrize("words", COMPLETE, ids=" ".join)
+def test_every_command_gives_an_example(words, capsys):
+    """The help of a command shows it in use."""
+    assert main([*words, "--help"]) == OK
+
+    shown = capsys.readouterr().out
+    assert "For example" in shown
+    assert f"memorybus {' '.join(words)}" in shown.partition("For example")[2]
+
+
+@pytest.mark.parametrize("command", ["up", "worker"])
+def test_a_command_without_a_result_says_what_json_prints(command, capsys):
+    """What goes on until it is stopped prints readiness, not a result."""
+    assert main([command, "--help"]) == OK
+
+    shown = capsys.readouterr().out
+    assert "one JSON line" in " ".join(shown.replace("│", "").split())
+    assert "Print the result" not in shown
+
+
 def test_the_version_is_told(capsys):
     """--version prints the installed version."""
     assert main(["--version"]) == OK
@@ -64,7 +91,24 @@ def test_the_version_is_told(capsys):
         ["recall"],
         ["replay", "--provider", "builtin"],
         ["events", "ls", "--limit", "many"],
+        ["events", "ls", "--limit", "0"],
+        ["events", "ls", "--limit", "-3"],
+        ["events", "ls", "--type", "Foo"],
+        ["events", "tail", "--limit", "-1"],
         ["ingest"],
+        ["recall", ""],
+        ["recall", " \t"],
+        ["recall", "x", "--budget", "0"],
+        ["recall", "x", "--budget", "-5"],
+        ["recall", "x", "--timeout", "-1"],
+        ["recall", "x", "--timeout", "nan"],
+        ["recall", "x", "--provider", ","],
+        ["status", "--url", "foo"],
+        ["status", "--url", "http://x"],
+        ["status", "--namespace", "{a}"],
+        ["up", "--jobs", "-1"],
+        ["up", "--providers", ","],
+        ["replay", "--provider", "builtin", "--into", "../x"],
     ],
 )
 def test_wrong_usage_is_2(words, capsys):
@@ -101,8 +145,66 @@ def test_an_unknown_setting_is_named(monkeypatch, capsys):
     """A misspelt variable is an error that names the nearest known one."""
     monkeypatch.setenv("MEMORYBUS_URI", "x")
 
-    assert main(["status"]) == FAILED
+    assert main(["status"]) == USAGE
     assert "did you mean 'url'" in capsys.readouterr().err
+
+
+def test_a_misspelt_event_type_is_told_the_nearest(capsys):
+    """An event type is checked before the log is read."""
+    assert main(["events", "ls", "--type", "memorywriten"]) == USAGE
+
+    assert "MemoryWritten" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["recall", "x"], ["status"], ["events", "ls"]])
+def test_who_only_reads_opens_no_spool(words, short_dir, capsys):
+    """A command that publishes nothing neither makes a spool nor speaks of waiting events."""
+    assert main(words) == FAILED
+
+    assert "events wait" not in capsys.readouterr().err
+    assert list(short_dir.rglob("*.db")) == []
+
+
+def test_nothing_is_claimed_of_events_that_were_not_published(short_dir, capsys):
+    """An ingest without a readable file names the file, and no spool."""
+    assert main(["ingest", "nothing.jsonl", "--json"]) == FAILED
+
+    shown = capsys.readouterr()
+    assert "nothing.jsonl: No such file" in shown.err
+    assert "spooled" not in shown.err
+    assert json.loads(shown.out)["level"] is None
+    assert list(short_dir.rglob("*.db")) == []
+
+
+def test_a_replay_without_redis_names_the_remedy(capfd):
+    """What stopped the child is told as its parent's own error, in prose."""
+    assert main(["replay", "--provider", "builtin", "--into", "again"]) == FAILED
+
+    shown = capfd.readouterr()
+    assert shown.err.startswith("error: ")
+    assert "memorybus up" in shown.err
+    assert shown.out == ""
+
+
+def test_a_file_that_is_no_text_is_named(short_dir, capsys):
+    """Settings that cannot be read are a matter of usage, with the file's name."""
+    (short_dir / "memorybus.toml").write_bytes(b"\xff\xfe")
+
+    assert main(["status"]) == USAGE
+    assert "memorybus.toml" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", [ConfigError, MissingProvider])
+def test_wrong_settings_are_wrong_usage(kind, monkeypatch, capsys):
+    """What a person has to write differently ends with 2, wherever it was found."""
+
+    def refuses(words):
+        raise kind("no such thing")
+
+    monkeypatch.setattr(app, "build", lambda: refuses)
+
+    assert main(["status"]) == USAGE
+    assert capsys.readouterr().err == "error: no such thing\n"
 
 
 def test_hostile_errors_are_made_harmless(capsys):
@@ -128,6 +230,57 @@ def test_an_interrupt_is_130(monkeypatch):
     monkeypatch.setattr(app, "build", lambda: lambda words: interrupted())
 
     assert main(["status"]) == 130
+
+
+def shell(line, short_dir):
+    """Run the command line by a shell, for its redirections."""
+    program = f"{sys.executable} -m memorybus.surfaces.cli"
+    return subprocess.run(
+        ["/bin/sh", "-c", line.format(program)],
+        cwd=short_dir,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
+@pytest.mark.parametrize("words", ["--help", "ingest nothing.jsonl --json"])
+def test_a_full_disk_is_told(words, short_dir):
+    """Output that cannot be written is one error line and a failure."""
+    done = shell("{} " + words + " > /dev/full", short_dir)
+
+    assert done.returncode == FAILED
+    assert done.stderr.endswith("error: standard output: No space left on device\n")
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("closed", "said"), [(">&-", "error: standard output is closed\n"), (">&- 2>&-", "")]
+)
+def test_a_closed_output_is_told(closed, said, short_dir):
+    """Without standard output there is nothing to do, and no traceback."""
+    done = shell("{} --version " + closed, short_dir)
+
+    assert (done.returncode, done.stderr) == (FAILED, said)
+
+
+def test_the_start_is_light():
+    """The command line loads Redis and the rest only for the command that needs them."""
+    program = (
+        "import json, sys; from memorybus.surfaces.cli import build; build(); "
+        "print(json.dumps([*sys.modules]))"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=True
+    )
+
+    loaded = set(json.loads(told.stdout))
+    assert "cyclopts" in loaded
+    assert loaded.isdisjoint(
+        {"redis", "rq", "structlog", "sqlite3", "asyncio", "memorybus.client", "rich.markdown"}
+    )
 
 
 @pytest.mark.parametrize("words", [["--help"], ["--version"]])

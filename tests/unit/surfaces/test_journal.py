@@ -3,7 +3,15 @@
 from itertools import islice
 
 import pytest
-from memorybus.events import Envelope, Position, Scope, SessionEnded, SessionRef, TurnCompleted
+from memorybus.events import (
+    Envelope,
+    Position,
+    Scope,
+    SessionEnded,
+    SessionRef,
+    TurnCompleted,
+    UnknownEvent,
+)
 from memorybus.log import START, LoggedEvent
 from memorybus.surfaces import journal
 
@@ -29,12 +37,12 @@ def _key(entry):
     return tuple(int(part) for part in entry.split("-"))
 
 
-def event(partition, entry, session="s", what=None):
+def event(partition, entry, session="s", what=None, owner="default"):
     """Return a logged event."""
     envelope = Envelope(
         id="0" * 32,
         key="session:s",
-        scope=Scope(),
+        scope=Scope(agent=owner, user=owner),
         session=SessionRef(session, "root"),
         at=1,
         event=what or TurnCompleted(user="x"),
@@ -92,6 +100,33 @@ def test_the_newest_stand_last():
 def test_events_are_chosen_by_session_and_type(wanted, expected):
     """A session means its lineage too; both conditions must hold."""
     assert wanted.wants(event(0, "1-0", what=SessionEnded())) is expected
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        (journal.Filter(), (False, True, True)),
+        (journal.Filter(canaries=True), (True, True, True)),
+        (journal.Filter(session="doctor:x"), (True, True, False)),
+        (journal.Filter(session="root"), (True, True, True)),
+    ],
+)
+def test_canaries_are_shown_when_asked_for(wanted, expected):
+    """What the doctor published is hidden; a person's session of such a name or scope is not."""
+    canary = event(0, "1-0", session="doctor:x", owner="doctor")
+    namesake = event(0, "1-0", session="doctor:x")
+    colleague = event(0, "1-0", session="rounds", owner="doctor")
+
+    assert tuple(map(wanted.wants, (canary, namesake, colleague))) == expected
+
+
+def test_events_of_no_known_type_are_chosen_by_either_name():
+    """An unknown event goes by its own name and by that of its kind."""
+    dreamt = event(0, "1-0", what=UnknownEvent(name="Dreamt", wire_version=9, raw=b""))
+
+    assert journal.Filter(type="UnknownEvent").wants(dreamt)
+    assert journal.Filter(type="dreamt").wants(dreamt)
+    assert not journal.Filter(type="TurnCompleted").wants(dreamt)
 
 
 def test_following_begins_where_listing_ended():

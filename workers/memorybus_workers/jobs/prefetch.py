@@ -18,6 +18,9 @@ _log = logging.getLogger("memorybus")
 _FIRST_LOOK = 0.002
 _LAST_LOOK = 0.05
 _ROUNDS = 5
+_STALLED = 0.25
+"""Share of `recall_wait` after which a provider that applies nothing is not waited for."""
+
 _ERROR_LENGTH = 300
 
 
@@ -29,6 +32,7 @@ class Recaller:
         settings: see `Settings`.
         clock: time.
         opened: returns the open instance of a provider's name.
+        forget: closes it, after an error.
     """
 
     def __init__(
@@ -37,12 +41,14 @@ class Recaller:
         settings: Settings,
         clock: Clock,
         opened: Callable[[str], MemoryProvider],
+        forget: Callable[[str], None],
     ) -> None:
         """Keep what every job needs."""
         self._redis = redis
         self._settings = settings
         self._clock = clock
         self._opened = opened
+        self._forget = forget
         self._keys = Keys(settings.namespace)
 
     def warm(self, slot: str, provider: str) -> None:
@@ -69,6 +75,7 @@ class Recaller:
         try:
             result = msgspec.msgpack.encode(self._recall(provider, want))
         except Exception as error:
+            self._forget(provider)  # interrupted anywhere: the next job opens another
             self._tell_error(slot, provider, error)
             raise
         ttl = round(self._settings.recall_ttl * 1000)
@@ -80,21 +87,24 @@ class Recaller:
         """Wait, bounded, until the provider has what the session published (read your writes)."""
         if not want.positions:
             return
-        deadline = self._clock.monotonic() + self._settings.recall_wait
-        pause = _FIRST_LOOK
-        while not self._is_applied(provider, want) and self._clock.monotonic() < deadline:
+        now = self._clock.monotonic()
+        deadline, pause, before = now + self._settings.recall_wait, _FIRST_LOOK, 0
+        stalled = now + self._settings.recall_wait * _STALLED
+        while (missing := self._missing(provider, want)) and now < min(deadline, stalled):
+            if missing != before:  # it moves: worth the whole wait, else other sessions' turn
+                before, stalled = missing, now + self._settings.recall_wait * _STALLED
             self._clock.sleep(pause)
             pause = min(_LAST_LOOK, pause * 1.5)
+            now = self._clock.monotonic()
 
-    def _is_applied(self, provider: str, want: Want) -> bool:
+    def _missing(self, provider: str, want: Want) -> int:
+        """Return how many of the wanted events are not applied yet."""
         with self._redis.pipeline(transaction=False) as pipe:
             for partition in want.positions:
                 pipe.hget(self._keys.lane(partition, provider), "n")
-            applied = pipe.execute()
-        return all(
-            int(n or 0) >= wanted
-            for n, wanted in zip(applied, want.positions.values(), strict=True)
-        )
+            applied = [int(n or 0) for n in pipe.execute()]
+        wanted = want.positions.values()
+        return sum(max(0, w - n) for n, w in zip(applied, wanted, strict=True))
 
     def _recall(self, provider: str, want: Want) -> WarmResult:
         scope = RecallScope(want.agent, want.user, want.workspace)

@@ -17,6 +17,7 @@ from memorybus_providers.base import MemoryProvider
 from rq import Queue, SimpleWorker
 from rq.job import Job
 from rq.serializers import JSONSerializer
+from rq.worker import DequeueStrategy
 
 from memorybus_workers.instances import Instances
 from memorybus_workers.jobs.prefetch import Recaller
@@ -63,10 +64,16 @@ def run_jobs(settings: Settings, providers: tuple[str, ...]) -> None:
     """Work off the recall queues of some providers until SIGTERM or SIGINT."""
     logging.getLogger("rq").setLevel(logging.WARNING)
     instances = Instances(settings, SYSTEM, providers)
-    recaller = Recaller(connect_redis(settings), settings, SYSTEM, instances.opened)
+    recaller = Recaller(
+        connect_redis(settings), settings, SYSTEM, instances.opened, instances.forget
+    )
     worker = recall_worker(settings, providers, {JOB: recaller.warm})
     try:
-        worker.work(with_scheduler=False, logging_level="WARNING")
+        worker.work(
+            with_scheduler=False,
+            logging_level="WARNING",
+            dequeue_strategy=DequeueStrategy.ROUND_ROBIN,  # no provider's queue before another's
+        )
     finally:
         instances.shutdown()
 

@@ -1,9 +1,10 @@
 """The root command, errors and exit codes.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted (Ctrl-C), 141 the reader of a pipe
-went away, 143 ended by SIGTERM.
+Exit codes: 0 done, 1 failed, 2 wrong usage or settings, 130 interrupted (Ctrl-C), 141 the reader
+of a pipe went away, 143 ended by SIGTERM.
 """
 
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -12,9 +13,16 @@ from importlib.metadata import version
 from cyclopts import App, CycloptsError
 from rich.text import Text
 
-from memorybus.errors import LogUnavailable, MemoryBusError, NoServerBinary, SpoolFull
+from memorybus.errors import (
+    ConfigError,
+    LogUnavailable,
+    MemoryBusError,
+    MissingProvider,
+    NoServerBinary,
+    SpoolFull,
+)
 from memorybus.surfaces import signals
-from memorybus.surfaces.cli import care, inspect, memories, running
+from memorybus.surfaces.cli import care, events, memories, running, sessions, status
 from memorybus.surfaces.output import QuietPipeConsole
 from memorybus.surfaces.safe import visible
 
@@ -40,13 +48,14 @@ def build() -> App:
         help=_HELP,
         version=f"memorybus {version('memorybus')}",
         help_format="markdown",
+        version_format="plaintext",
         suppress_keyboard_interrupt=False,
         exit_on_error=False,
         result_action="return_value",
         console=QuietPipeConsole(),
         error_console=QuietPipeConsole(stderr=True),
     )
-    for group in (running, memories, inspect, care):
+    for group in (running, memories, status, events, sessions, care):
         group.register(app)
     return app
 
@@ -58,29 +67,53 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: the arguments without the program's name; the process's own if None.
     """
     signals.unwind_on_stop()
+    if not _streams_are_open():
+        return FAILED
     try:
         code = build()(sys.argv[1:] if argv is None else list(argv))
         sys.stdout.flush()
-    except CycloptsError:
-        return USAGE
-    except MemoryBusError as error:
-        complain(error)
-        return FAILED
     except KeyboardInterrupt:
         return signals.INTERRUPTED
-    except BrokenPipeError:
-        _forget_stdout()
-        return PIPE_CLOSED
+    except (CycloptsError, MemoryBusError, OSError) as error:
+        return _failed(error)
     return code if isinstance(code, int) else OK
 
 
-def complain(error: MemoryBusError) -> None:
+def _failed(error: Exception) -> int:
+    """Tell people of an error, unless that is done or nobody listens; return the exit code."""
+    if isinstance(error, CycloptsError):
+        return USAGE
+    if isinstance(error, OSError):
+        _forget_stdout()
+    if isinstance(error, BrokenPipeError):
+        return PIPE_CLOSED
+    complain(error)
+    return USAGE if isinstance(error, ConfigError | MissingProvider) else FAILED
+
+
+def _streams_are_open() -> bool:
+    """Say whether there is anywhere to print to; a closed stderr is only a silent one."""
+    out: object = sys.stdout
+    if sys.stderr is None:
+        sys.stderr = io.StringIO()
+    if out is None:
+        sys.stderr.write("error: standard output is closed\n")
+    return out is not None
+
+
+def complain(error: Exception) -> None:
     """Print an error as one message that ends with what to do next, where we know it."""
-    text = Text.assemble(("error: ", "bold red"), visible(str(error)))
+    text = Text.assemble(("error: ", "bold red"), visible(_said(error)))
     for kind, advice in _NEXT:
         if isinstance(error, kind):
             text.append(f"\n{advice}", style="dim")
     QuietPipeConsole(stderr=True, highlight=False).print(text, soft_wrap=True)
+
+
+def _said(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return f"{error.filename or 'standard output'}: {error.strerror or error}"
+    return str(error)
 
 
 def _forget_stdout() -> None:

@@ -1,16 +1,19 @@
 """Commands that care for the system: replay and doctor."""
 
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 from rich.text import Text
 
 from memorybus.errors import MemoryBusError
-from memorybus.surfaces import children, doctor
+from memorybus.surfaces import children
 from memorybus.surfaces.cli.options import CARE, DEFAULT, Common
 from memorybus.surfaces.output import Output
 from memorybus.surfaces.safe import visible
+
+if TYPE_CHECKING:
+    from memorybus.surfaces import doctor
 
 
 class ReplayFailed(MemoryBusError):
@@ -43,7 +46,7 @@ def run_replay(
     if finished is None or code != 0:
         raise ReplayFailed(
             f"the replay of {provider} into {into} ended (exit code {code}) before it was "
-            f"finished; its reason stands above"
+            f"finished; the same command goes on from there"
         )
     if output.json:
         output.result(finished)
@@ -72,7 +75,14 @@ def run_doctor(*, common: Common = DEFAULT) -> int:
     """Check everything, to the point of publishing a canary and recalling it.
 
     Exit code 1 if a check fails; each says what to do.
+
+    For example:
+
+    - `memorybus doctor`
+    - `memorybus doctor --json | jq '.checks[] | select(.ok | not)'`
     """
+    from memorybus.surfaces import doctor
+
     output = common.output()
     checks = []
     for check in doctor.examine(common.settings()):
@@ -85,7 +95,7 @@ def run_doctor(*, common: Common = DEFAULT) -> int:
     return 0 if ok else 1
 
 
-def checked(check: doctor.Check) -> Text:
+def checked(check: "doctor.Check") -> Text:
     """Return a check as a line, with its remedy below if it failed."""
     mark = ("✓", "green") if check.ok else ("✗", "bold red")
     line = Text.assemble(mark, f" {check.name:<16} {visible(check.found)}")

@@ -32,6 +32,8 @@ def ingest_all(
         SpoolFull: the spool's bound is reached; what was published stays published.
     """
     sources, refused = ingest.load(files)
+    if not sources:
+        return Report(refused=tuple(refused))
     before = events_in_log(settings)
     turns = 0
     with output.progress("turns") as bar, MemoryBus.connect(settings) as bus:

@@ -1,19 +1,38 @@
 """Commands about memories: ingest and recall."""
 
+from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 from cyclopts import App, Parameter
 from rich.text import Text
 
-from memorybus.client import MemoryBus
-from memorybus.surfaces import ingest
-from memorybus.surfaces.cli.ingesting import ingest_all
-from memorybus.surfaces.cli.options import DEFAULT, MEMORIES, Common
+from memorybus.clock import SYSTEM
+from memorybus.errors import MemoryBusError, MissingProvider
+from memorybus.events import Scope
+from memorybus.settings import Settings
+from memorybus.surfaces.cli.options import DEFAULT, MEMORIES, Common, names, positive, some_names
 from memorybus.surfaces.output import Output
 from memorybus.surfaces.render import grid
 from memorybus.surfaces.safe import visible
 from memorybus.surfaces.transcripts.times import iso
+
+if TYPE_CHECKING:
+    from memorybus.recall_live import Recall
+    from memorybus.surfaces import ingest
+
+
+AMPLE = 2_000
+"""Characters in which any provider can show something."""
+
+
+def asked(_: Any, question: str) -> None:
+    """Validate a question: one without a word would be answered with everything."""
+    if not question.strip():
+        raise ValueError("Ask something: the question is empty.")
+
 
 User = Annotated[str | None, Parameter(help="The person.")]
 Agent = Annotated[str | None, Parameter(help="The agent's identity.")]
@@ -38,6 +57,8 @@ def run_ingest(
     - `memorybus ingest chat.jsonl --user ana`
     - `memorybus ingest conversations/*.json`
     """
+    from memorybus.surfaces.cli.ingesting import ingest_all
+
     output = common.output()
     if not files:
         output.note("ingest: name at least one FILE; see: memorybus ingest --help", "red")
@@ -47,13 +68,13 @@ def run_ingest(
     return 1 if report.refused else 0
 
 
-def _show_report(output: Output, report: ingest.Report) -> None:
+def _show_report(output: Output, report: "ingest.Report") -> None:
     for refusal in report.refused:
         output.note(_refusal(refusal), "red")
     if report.level == "spooled":
         output.note(
-            "Redis is down: the events are spooled on this disk and will be sent by the next "
-            "`memorybus up` or agent",
+            "Redis has not taken the events: they are spooled on this disk and will be sent by "
+            "the next `memorybus up` or agent",
             "yellow",
         )
     if output.json:
@@ -67,20 +88,32 @@ def _show_report(output: Output, report: ingest.Report) -> None:
         output.show(f"{report.skipped} messages without content were left out")
 
 
-def _refusal(refusal: ingest.Refused) -> str:
+def _refusal(refusal: "ingest.Refused") -> str:
     said = refusal.why
     return said if said.startswith(refusal.what) else f"{refusal.what}: {said}"
 
 
 def run_recall(
-    question: str,
+    question: Annotated[str, Parameter(validator=asked)],
     *,
     user: User = None,
     agent: Agent = None,
-    session: Annotated[str | None, Parameter(help="Only as this session would ask.")] = None,
-    provider: Annotated[str | None, Parameter(help="Only this provider; several by comma.")] = None,
-    budget: Annotated[int | None, Parameter(help="Characters of text at most.")] = None,
-    timeout: Annotated[float, Parameter(help="Seconds to wait for the answer.")] = 10.0,
+    session: Annotated[
+        str | None, Parameter(help="As this session would ask: for its agent and user.")
+    ] = None,
+    provider: Annotated[
+        str | None, Parameter(help="Only this provider; several by comma.", validator=some_names)
+    ] = None,
+    budget: Annotated[
+        int | None,
+        Parameter(
+            help="Characters of the block (`text`) at most; single results are shown whole.",
+            validator=positive,
+        ),
+    ] = None,
+    timeout: Annotated[
+        float, Parameter(help="Seconds to wait for the answer.", validator=positive)
+    ] = 10.0,
     common: Common = DEFAULT,
 ) -> int:
     """Ask what is remembered. Without --user: everyone's memories, for the operator.
@@ -90,18 +123,13 @@ def run_recall(
     - `memorybus recall "When does the inspector come?" --user ana`
     - `memorybus recall grease --provider holographic --budget 500 --json`
     """
-    output = common.output()
-    chosen = tuple(p.strip() for p in provider.split(",") if p.strip()) if provider else None
-    with MemoryBus.connect(common.settings()) as bus:
-        found = bus.recall(
-            question,
-            agent=agent,
-            user=user,
-            session=session,
-            providers=chosen,
-            budget=budget,
-            timeout=timeout,
-        )
+    output, settings = common.output(), common.settings()
+    if session is not None:
+        scope = _scope_of(session, settings)
+        agent, user = agent or scope.agent, user or scope.user
+    ask = _Question(question, agent, user, session, names(provider) or None, timeout)
+    given = settings.recall_budget if budget is None else budget
+    found = _recalled(settings, ask, given)
     for name, reason in found.missing.items():
         output.note(f"{name} did not answer: {reason}", "yellow")
     results = [
@@ -110,15 +138,69 @@ def run_recall(
     ]
     if output.json:
         output.result({"text": found.text, "results": results})
-    else:
+    elif results:
         _show_results(output, results)
+    if not found.text and not found.missing:
+        output.note(_nothing(settings, ask, found, given))
     return 1 if found.missing and not found.results else 0
 
 
+class UnknownSession(MemoryBusError):
+    """A session that no event in the log belongs to."""
+
+
+def _scope_of(session: str, settings: Settings) -> Scope:
+    from memorybus.surfaces import journal
+
+    log = journal.checked_log(settings)
+    events = journal.everything(log, settings.partitions)
+    scopes = (e.envelope.scope for e in events if e.envelope.session.id == session)
+    found = next(scopes, None)
+    if found is None:
+        raise UnknownSession(f"no session {session!r} in the log; see: memorybus sessions tree")
+    return found
+
+
+class _Question(msgspec.Struct, frozen=True):
+    """What is asked, whatever the budget."""
+
+    question: str
+    agent: str | None
+    user: str | None
+    session: str | None
+    providers: tuple[str, ...] | None
+    timeout: float
+
+
+def _recalled(settings: Settings, ask: _Question, budget: int) -> "Recall":
+    """Ask the workers without publishing anything, hence without opening a spool."""
+    from memorybus.recall_live import recall_now
+
+    try:
+        return recall_now(settings, SYSTEM, **msgspec.structs.asdict(ask), budget=budget)
+    except MissingProvider as error:
+        raise MissingProvider(f"{error}{_nearest(ask.providers or (), settings)}") from error
+
+
+def _nearest(wanted: Sequence[str], settings: Settings) -> str:
+    unknown = (name for name in wanted if name not in settings.providers)
+    near = [n for name in unknown for n in get_close_matches(name, settings.providers, n=1)]
+    return f"; did you mean {' and '.join(map(repr, near))}?" if near else ""
+
+
+def _nothing(settings: Settings, ask: _Question, found: "Recall", budget: int) -> str:
+    """Say why there is no text: nothing is remembered, or the budget is too small to show it."""
+    if not found.results and budget < AMPLE:
+        found = _recalled(settings, ask, AMPLE)
+    if not found.results:
+        return "nothing is remembered about that"
+    return (
+        f"something is remembered about that, but a budget of {budget} characters is too small "
+        f"for a block; give a larger --budget"
+    )
+
+
 def _show_results(output: Output, results: list[dict[str, str | None]]) -> None:
-    if not results:
-        output.note("nothing is remembered about that")
-        return
     table = grid("provider", "when", "session", "text")
     for one in results:
         cells = (one["provider"], one["at"], one["session"], one["text"])

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Group, Parameter
 
@@ -22,7 +22,10 @@ class Common:
 
     json: Annotated[bool, Parameter(negative="", help="Print the result as JSON.")] = False
     url: Annotated[
-        str | None, Parameter(help="Redis of the log; the embedded server if none is configured.")
+        str | None,
+        Parameter(
+            help="Redis of the log; if none is configured, the embedded one of `memorybus up`."
+        ),
     ] = None
     data_dir: Annotated[
         Path | None, Parameter(help="Where spools, the embedded server and memories live.")
@@ -42,4 +45,38 @@ class Common:
         return Output(json=self.json)
 
 
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Serving(Common):
+    """The same for a command that goes on until it is stopped and has no result."""
+
+    json: Annotated[
+        bool, Parameter(negative="", help="Print one JSON line each time a worker is ready.")
+    ] = False
+
+
 DEFAULT = Common()
+SERVING = Serving()
+
+
+def positive(_: Any, value: float | None) -> None:
+    """Validate a number that must be more than nothing, if one is given."""
+    if value is not None and not value > 0:
+        raise ValueError("It must be more than 0.")
+
+
+def not_negative(_: Any, value: float | None) -> None:
+    """Validate a number that may be nothing, if one is given."""
+    if value is not None and value < 0:
+        raise ValueError("It must not be negative.")
+
+
+def some_names(_: Any, text: str | None) -> None:
+    """Validate a list of names parted by commas, if one is given."""
+    if text is not None and not names(text):
+        raise ValueError("It names nothing.")
+
+
+def names(text: str | None) -> tuple[str, ...]:
+    """Return the names in a list parted by commas."""
+    return tuple(name.strip() for name in (text or "").split(",") if name.strip())

@@ -1,22 +1,32 @@
 """Commands that run something: demo, up, worker."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from memorybus.surfaces import children, demo, up
-from memorybus.surfaces.cli.demo_view import DemoView
-from memorybus.surfaces.cli.options import DEFAULT, RUN, Common
+from memorybus.surfaces import children
+from memorybus.surfaces.children import LogForm
+from memorybus.surfaces.cli.options import RUN, SERVING, Serving, names, not_negative, some_names
 from memorybus.surfaces.output import Output
 from memorybus.surfaces.signals import TERMINATED
+
+if TYPE_CHECKING:
+    from memorybus.surfaces import up
 
 PAUSE = 0.06
 """Seconds between the demo's steps where a person looks on."""
 
 Providers = Annotated[
-    str | None, Parameter(help="Provider instances, by comma; those of the settings if none.")
+    str | None,
+    Parameter(
+        help="Provider instances, by comma; those of the settings if none.", validator=some_names
+    ),
 ]
-Jobs = Annotated[int | None, Parameter(help="Processes that answer recalls.")]
+Jobs = Annotated[
+    int | None,
+    Parameter(help="Processes that answer recalls; 0 for none.", validator=not_negative),
+]
+Log = Annotated[LogForm, Parameter(help="Form of the worker's log on stderr.")]
 
 
 def register(app: App) -> None:
@@ -32,11 +42,19 @@ def run_demo(*, json: Annotated[bool, Parameter(negative="")] = False) -> int:
     An agent plays a conversation over two sessions; a worker feeds two providers; a third session
     asks a question and gets its memories from the warm cache. Nothing is left behind.
 
+    For example:
+
+    - `memorybus demo`
+    - `memorybus demo --json | jq .applied`
+
     Parameters
     ----------
     json
         Print one JSON object: published, applied, recalled, seconds.
     """
+    from memorybus.surfaces import demo
+    from memorybus.surfaces.cli.demo_view import DemoView
+
     output = Output(json=json)
     if json:
         result = demo.run(lambda _: None)
@@ -49,20 +67,29 @@ def run_demo(*, json: Annotated[bool, Parameter(negative="")] = False) -> int:
     return 0
 
 
-def run_up(*, providers: Providers = None, jobs: Jobs = None, common: Common = DEFAULT) -> int:
+def run_up(
+    *,
+    providers: Providers = None,
+    jobs: Jobs = None,
+    log: Log = "text",
+    common: Serving = SERVING,
+) -> int:
     """Run the embedded Redis and a worker in one process tree; Ctrl-C stops it whole.
 
-    With a configured url no Redis is started. A worker that dies is started again.
+    With a configured url no Redis is started. A worker that dies is started again; one that
+    cannot run with these settings ends everything.
 
     For example:
 
     - `memorybus up`
     - `memorybus up --url redis://10.0.0.5:6379 --providers holographic`
     """
+    from memorybus.surfaces import up
+
     output = common.output()
     settings = common.settings()
-    names = _names(providers) or settings.providers
-    command = children.worker_command(names, jobs, with_parent=True)
+    served = names(providers) or settings.providers
+    command = children.worker_command(served, jobs, log=log, with_parent=True)
     try:
         up.run(settings, command, lambda news: _tell(output, news))
     except KeyboardInterrupt:
@@ -73,34 +100,43 @@ def run_up(*, providers: Providers = None, jobs: Jobs = None, common: Common = D
     return 0
 
 
-def run_worker(*, providers: Providers = None, jobs: Jobs = None, common: Common = DEFAULT) -> int:
-    """Run one worker against a Redis that is already up.
+def run_worker(
+    *,
+    providers: Providers = None,
+    jobs: Jobs = None,
+    log: Log = "text",
+    common: Serving = SERVING,
+) -> int:
+    """Run one worker against a Redis that is already up, and wait for it if it is not.
+
+    When it is ready it prints one JSON line, with --json or without.
 
     For example:
 
     - `memorybus worker --providers holographic --jobs 2`
+    - `memorybus worker --url redis://10.0.0.5:6379 --log json`
     """
-    command = children.worker_command(_names(providers), jobs)
+    command = children.worker_command(names(providers), jobs, log=log)
     children.become(command, common.settings())
 
 
-def _names(providers: str | None) -> tuple[str, ...]:
-    return tuple(name.strip() for name in (providers or "").split(",") if name.strip())
+def _tell(output: Output, news: "up.News") -> None:
+    from memorybus.surfaces import up
 
-
-def _tell(output: Output, news: up.News) -> None:
     if isinstance(news, up.Ready):
         _tell_ready(output, news)
     elif isinstance(news, up.WorkerDied):
+        why = f": {news.reason}" if news.reason else ""
         output.note(
-            f"the worker ended (exit code {news.exit_code}); another starts in {news.delay:g} s",
+            f"the worker ended (exit code {news.exit_code}){why}; another starts in "
+            f"{news.delay:g} s",
             "yellow",
         )
     else:
         output.note(f"the Redis server had gone and was started again (pid {news.pid})", "yellow")
 
 
-def _tell_ready(output: Output, ready: up.Ready) -> None:
+def _tell_ready(output: Output, ready: "up.Ready") -> None:
     if output.json:
         output.json_line(ready)
         return

@@ -1,0 +1,35 @@
+"""What a producer counts: every failure is counted and can be seen (G9)."""
+
+import msgspec
+
+
+class SendCounts(msgspec.Struct):
+    """Counted while a spool is sent.
+
+    Attributes:
+        sent: events that Redis took.
+        rewinds: how often Redis had lost its tail, and rows were sent again.
+        conflicts: events that came again with another payload; the first one stands.
+        lost: how often Redis had lost events that were deleted here.
+    """
+
+    sent: int = 0
+    rewinds: int = 0
+    conflicts: int = 0
+    lost: int = 0
+
+
+class Counters(msgspec.Struct, frozen=True):
+    """A process's counters since it connected; the first four as in `SendCounts`.
+
+    Attributes:
+        prefetch_failures: reads of warm results that failed or came too late.
+        asks_dropped: requests for recalls given up at their bound.
+    """
+
+    sent: int
+    rewinds: int
+    conflicts: int
+    lost: int
+    prefetch_failures: int
+    asks_dropped: int

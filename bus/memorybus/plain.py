@@ -1,0 +1,34 @@
+"""What may go to a terminal or a log: text of users and memories is hostile to both.
+
+Control characters, escape sequences, direction overrides and lone surrogates are shown as escapes.
+"""
+
+import unicodedata
+
+_KEPT = frozenset("\n\t")
+_DANGEROUS = frozenset(("Cc", "Cs", "Zl", "Zp"))
+_DIRECTIONS = frozenset("\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+def visible(text: str) -> str:
+    """Return `text` with every character that could steer a terminal made visible."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_shown(char) if is_dangerous(char) else char for char in text)
+
+
+def is_dangerous(char: str) -> bool:
+    """Say whether a character could steer a terminal; line breaks and tabs may not."""
+    if char in _KEPT or (char.isascii() and char.isprintable()):
+        return False
+    return char in _DIRECTIONS or unicodedata.category(char) in _DANGEROUS
+
+
+def escaped(char: str) -> str:
+    """Return a character as JSON escapes it."""
+    return f"\\u{ord(char):04x}"
+
+
+def _shown(char: str) -> str:
+    code = ord(char)
+    return f"\\x{code:02x}" if code < 0x100 else escaped(char)

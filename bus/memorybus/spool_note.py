@@ -1,0 +1,41 @@
+"""What is unsent in a spool, noted beside it: other processes cannot open a living owner's file."""
+
+from pathlib import Path
+
+import msgspec
+
+NOTE = ".unsent"
+"""Suffix of the file that says what is unsent."""
+
+PER_MS = 1_024
+"""Sequences to a millisecond: a sequence carries the time it was given at."""
+
+_NOTE_BYTES = 128
+
+
+class SpoolStats(msgspec.Struct, frozen=True):
+    """What is unsent: rows, bytes of their bodies, and when the oldest was spooled (ms)."""
+
+    events: int = 0
+    size: int = 0
+    oldest_at: int | None = None
+
+
+def spooled_at(sequence: int) -> int:
+    """Return the wall time (ms) that a sequence was given at."""
+    return sequence // PER_MS
+
+
+def write_note(spool: Path, stats: SpoolStats) -> None:
+    """Write in place, always as long: on a full disk there is no room for another file."""
+    note = spool.with_suffix(NOTE)
+    with note.open("r+b" if note.exists() else "wb") as file:
+        file.write(msgspec.json.encode(stats).ljust(_NOTE_BYTES))
+
+
+def read_note(spool: Path) -> SpoolStats:
+    """Return what the owner noted, some seconds ago at most; nothing if there is no note."""
+    try:
+        return msgspec.json.decode(spool.with_suffix(NOTE).read_bytes(), type=SpoolStats)
+    except (OSError, msgspec.MsgspecError):
+        return SpoolStats()

@@ -1,0 +1,137 @@
+"""``memorybus events``: the log, listed or followed."""
+
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+from cyclopts import App, Parameter
+
+from memorybus.events import EVENT_TYPES, UnknownEvent
+from memorybus.surfaces.cli.options import DEFAULT, LOOK, Common, not_negative, positive
+from memorybus.surfaces.render import event_line, event_name
+from memorybus.surfaces.transcripts.times import iso
+
+if TYPE_CHECKING:
+    from memorybus.log import EventLog, LoggedEvent
+    from memorybus.surfaces import journal
+
+TYPE_NAMES = (*(kind.__name__ for kind in EVENT_TYPES), UnknownEvent.__name__)
+
+
+def known_type(_: Any, given: str | None) -> None:
+    """Validate the name of an event type, in any case, if one is given."""
+    names = {name.lower(): name for name in TYPE_NAMES}
+    if given is None or given.lower() in names:
+        return
+    near = get_close_matches(given.lower(), names, n=2)
+    if near:
+        raise ValueError(f"Did you mean {' or '.join(names[name] for name in near)}?")
+    raise ValueError(f"Event types: {', '.join(TYPE_NAMES)}.")
+
+
+Session = Annotated[str | None, Parameter(help="Only this session, or this lineage's root.")]
+Type = Annotated[
+    str | None,
+    Parameter(help="Only events of this type, e.g. TurnCompleted.", validator=known_type),
+]
+All = Annotated[
+    bool, Parameter(name="--all", negative="", help="Show what `doctor` published, too.")
+]
+
+
+def register(app: App) -> None:
+    """Add this group's commands."""
+    events = App(name="events", help="The log: what was published, in order.", group=LOOK)
+    events.command(run_events_ls, name="ls")
+    events.command(run_events_tail, name="tail")
+    app.command(events)
+
+
+def run_events_ls(
+    *,
+    session: Session = None,
+    type: Type = None,  # noqa: A002  the option's name
+    limit: Annotated[int, Parameter(help="The newest so many.", validator=positive)] = 50,
+    show_all: All = False,
+    common: Common = DEFAULT,
+) -> int:
+    """List the newest events, newest last.
+
+    For example:
+
+    - `memorybus events ls --type MemoryWritten --limit 10`
+    - `memorybus events ls --session chat-17 --json`
+    """
+    from memorybus.surfaces import journal
+
+    output, settings = common.output(), common.settings()
+    wanted = journal.Filter(session, type, canaries=show_all)
+    events = journal.everything(journal.checked_log(settings), settings.partitions)
+    found = journal.last((event for event in events if wanted.wants(event)), limit)
+    if output.json:
+        output.result([as_json(event) for event in found])
+    else:
+        for event in found:
+            output.show(event_line(event.envelope))
+    return 0
+
+
+def run_events_tail(
+    *,
+    session: Session = None,
+    type: Type = None,  # noqa: A002  the option's name
+    limit: Annotated[
+        int, Parameter(help="Begin with the newest so many; 0 for none.", validator=not_negative)
+    ] = 10,
+    show_all: All = False,
+    common: Common = DEFAULT,
+) -> int:
+    """Show the newest events and follow the log until Ctrl-C; --json prints one line each.
+
+    For example:
+
+    - `memorybus events tail --type TurnCompleted`
+    - `memorybus events tail --limit 0 --json | jq .event`
+    """
+    from memorybus.surfaces import journal
+
+    output, settings = common.output(), common.settings()
+    wanted = journal.Filter(session, type, canaries=show_all)
+    log, places = journal.checked_log(settings), journal.Places(settings.partitions)
+    seen = places.noted(journal.everything(log, settings.partitions))
+    found = journal.last((event for event in seen if wanted.wants(event)), limit)
+    for event in _chained(found, log, places, wanted):
+        if output.json:
+            output.json_line(as_json(event))
+        else:
+            output.show(event_line(event.envelope))
+    return 0
+
+
+def _chained(
+    found: "Iterable[LoggedEvent]",
+    log: "EventLog",
+    places: "journal.Places",
+    wanted: "journal.Filter",
+) -> "Iterator[LoggedEvent]":
+    from memorybus.surfaces import journal
+
+    yield from found
+    yield from (event for event in journal.follow(log, places) if wanted.wants(event))
+
+
+def as_json(event: "LoggedEvent") -> dict[str, Any]:
+    """Return an event as ``--json`` shows it; bytes of unknown events as hex."""
+    envelope = msgspec.to_builtins(event.envelope, builtin_types=(bytes,))
+    body = {n: v.hex() if isinstance(v, bytes) else v for n, v in envelope["event"].items()}
+    return {
+        "position": msgspec.to_builtins(event.position),
+        "id": event.envelope.id,
+        "key": event.envelope.key,
+        "type": event_name(event.envelope.event),
+        "at": iso(event.envelope.at),
+        "session": envelope["session"],
+        "scope": envelope.get("scope", {}),
+        "event": body,
+    }

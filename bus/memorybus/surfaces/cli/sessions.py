@@ -1,0 +1,52 @@
+"""``memorybus sessions``: which session came from which, and why."""
+
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from memorybus.surfaces.cli.options import DEFAULT, LOOK, Common
+from memorybus.surfaces.output import Output
+
+
+def register(app: App) -> None:
+    """Add this group's commands."""
+    sessions = App(name="sessions", help="Sessions and how they came from each other.", group=LOOK)
+    sessions.command(run_sessions_tree, name="tree")
+    app.command(sessions)
+
+
+def run_sessions_tree(
+    session: Annotated[str | None, Parameter(help="Only the tree of this session.")] = None,
+    /,
+    *,
+    show_all: Annotated[
+        bool, Parameter(name="--all", negative="", help="Show the sessions of `doctor`, too.")
+    ] = False,
+    common: Common = DEFAULT,
+) -> int:
+    """Show sessions as a tree: which came from which, and why.
+
+    For example:
+
+    - `memorybus sessions tree`
+    - `memorybus sessions tree chat-17 --json`
+    """
+    from memorybus.lineage import fold
+    from memorybus.surfaces import journal, tree
+
+    output, settings = common.output(), common.settings()
+    wanted = journal.Filter(canaries=show_all or session is not None)
+    events = journal.everything(journal.checked_log(settings), settings.partitions)
+    lineage = fold(event.envelope for event in events if wanted.wants(event))
+    found = tree.rows(lineage, session)
+    if output.json:
+        output.result([tree.as_json(row) for row in found])
+    else:
+        for row in found:
+            output.show(tree.drawn(row))
+    return 0 if found or session is None else _no_such_session(output, session)
+
+
+def _no_such_session(output: Output, session: str) -> int:
+    output.note(f"no session {session!r} in the log; see: memorybus sessions tree", "red")
+    return 1

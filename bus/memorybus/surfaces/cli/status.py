@@ -1,0 +1,104 @@
+"""``memorybus status``: one look, or a look every second."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import msgspec
+from cyclopts import App, Parameter
+from rich.console import Group
+
+from memorybus.clock import SYSTEM
+from memorybus.errors import LogUnavailable
+from memorybus.settings import Settings
+from memorybus.surfaces.cli.options import DEFAULT, LOOK, Common
+from memorybus.surfaces.output import Output
+from memorybus.surfaces.render import status_tables
+
+WATCH_EVERY = 1.0
+
+
+def register(app: App) -> None:
+    """Add this command."""
+    app.command(run_status, name="status", group=LOOK)
+
+
+def run_status(
+    *,
+    watch: Annotated[
+        bool,
+        Parameter(negative="", help="Show it anew every second; --json prints one line each."),
+    ] = False,
+    common: Common = DEFAULT,
+) -> int:
+    """Show Redis, the spool, the providers' backlog, the workers and the jobs.
+
+    For example:
+
+    - `memorybus status --watch`
+    - `memorybus status --json | jq .providers`
+    """
+    from memorybus.monitor import spool_status
+
+    output, settings = common.output(), common.settings()
+    try:
+        if watch:
+            _watch(output, _every_second(settings))
+        else:
+            _show(output, _status(settings))
+            _warn(output, settings)
+    except LogUnavailable:
+        spool = spool_status(settings)
+        output.note(f"{spool.events} events ({spool.bytes} bytes) are spooled on this host")
+        raise
+    return 0
+
+
+def _status(settings: Settings) -> dict[str, Any]:
+    from memorybus.monitor import read_status
+
+    return dict(msgspec.to_builtins(read_status(settings)))
+
+
+def _warn(output: Output, settings: Settings) -> None:
+    """Name what stands in our place: its partitions look idle, and stand still."""
+    from memorybus.links import connect_redis
+    from memorybus.log import EventLog
+
+    for key in EventLog(connect_redis(settings), settings).foreign():
+        output.note(
+            f"{key} holds something that memorybus did not write: rename or delete it", "red"
+        )
+
+
+def _every_second(settings: Settings) -> Iterator[dict[str, Any]]:
+    while True:
+        yield _status(settings)
+        SYSTEM.sleep(WATCH_EVERY)
+
+
+def _show(output: Output, status: dict[str, Any]) -> None:
+    if output.json:
+        output.result(status)
+    else:
+        for part in status_tables(status):
+            output.show(part)
+
+
+def _watch(output: Output, looks: Iterator[dict[str, Any]]) -> None:
+    """Show each look in the place of the last on a terminal, else below it."""
+    if output.is_live:
+        _watch_live(output, looks)
+    for status in looks:
+        if output.json:
+            output.json_line(status)
+        else:
+            _show(output, status)
+            output.show("")
+
+
+def _watch_live(output: Output, looks: Iterator[dict[str, Any]]) -> None:
+    from rich.live import Live
+
+    with Live(console=output.out, auto_refresh=False) as live:
+        for status in looks:
+            live.update(Group(*status_tables(status)), refresh=True)

@@ -1,0 +1,131 @@
+"""SIGKILL and SIGSTOP for Redis under load (G1, G3, G9)."""
+
+import pytest
+from conftest import MakeSettings
+from helpers.processes import Child, Spawn
+from helpers.recording import texts
+from helpers.scenario import (
+    agent,
+    home,
+    log_length,
+    numbers,
+    recorded,
+    thread_worker,
+    wait_applied,
+    worker,
+)
+from helpers.servers import RedisServer
+from helpers.waiting import wait_until
+from memorybus.client import MemoryBus
+from memorybus.clock import SYSTEM
+from memorybus.session import Session
+from memorybus.settings import Settings
+
+
+def busy_agents(spawn: Spawn, settings: Settings, count: int, turns: int) -> list[Child]:
+    """Start agents that publish without a pause, then wait for the log."""
+    return [
+        agent(spawn, settings, "--session", f"s{n}", "--count", turns, "--flush", 40)
+        for n in range(count)
+    ]
+
+
+def assert_all_applied_once(settings: Settings, children: list[Child], turns: int) -> None:
+    """Fail unless each agent's turns are all applied, once, in order."""
+    for child in children:
+        assert child.wait(60) == 0, child.output()
+        assert "\nflushed" in child.output(), child.output()[-300:]
+        assert numbers(child.output()) == list(range(turns))
+    found = texts(home(settings))
+    assert len(found) == len(children) * turns
+    for number in range(turns):
+        assert found.count(f"turn {number:05d}") == len(children)
+
+
+def test_redis_is_killed_under_load(
+    private_redis: RedisServer, make_settings: MakeSettings, spawn: Spawn
+) -> None:
+    """G1, G3: Redis is killed while events flow: nothing is lost, nothing applied twice."""
+    settings = make_settings(url=private_redis.url, spool_keep=60.0, **recorded("Transactional"))
+    with thread_worker(settings):
+        children = busy_agents(spawn, settings, 2, 1_500)
+        for _ in range(2):
+            seen = len(texts(home(settings)))
+            wait_until(lambda seen=seen: len(texts(home(settings))) > seen, "events flow", 20)
+            private_redis.restart()
+        wait_until(lambda: len(texts(home(settings))) >= 3_000, "all are applied", 40)
+        assert_all_applied_once(settings, children, 1_500)
+
+
+def test_redis_is_frozen_for_a_while(
+    private_redis: RedisServer, make_settings: MakeSettings
+) -> None:
+    """G9: while Redis hangs over a lease's time, publishing is quick; then all is applied once."""
+    settings = make_settings(
+        url=private_redis.url, lease=1.0, call_timeout=0.5, **recorded("Transactional")
+    )
+    with thread_worker(settings), MemoryBus.connect(settings) as bus:
+        session = bus.session("s", warm=False)
+        _publish(session, 0, 50)
+        wait_until(lambda: len(texts(home(settings))) == 50, "applied before")
+        private_redis.freeze()
+        until = SYSTEM.monotonic() + 3.0
+        begin = SYSTEM.monotonic()
+        _publish(session, 50, 50)
+        assert SYSTEM.monotonic() - begin < 0.5
+        wait_until(lambda: SYSTEM.monotonic() > until, "it has hung for three seconds")
+        private_redis.thaw()
+        assert bus.flush("logged", 20), bus.problem
+        wait_until(lambda: len(texts(home(settings))) == 100, "applied after", 20)
+    assert texts(home(settings)) == [f"turn {number}" for number in range(100)]
+
+
+def test_redis_is_killed_while_a_worker_commits(
+    private_redis: RedisServer, make_settings: MakeSettings
+) -> None:
+    """G4: after a restart of Redis a lane without a store goes on at the checkpoint."""
+    settings = make_settings(url=private_redis.url, batch=5, **recorded("Keyed"))
+    with thread_worker(settings), MemoryBus.connect(settings) as bus:
+        session = bus.session("s", warm=False)
+        for first in range(0, 150, 50):
+            _publish(session, first, 50)
+            private_redis.restart()
+        assert bus.flush("logged", 20), bus.problem
+        wait_until(lambda: len(texts(home(settings))) == 150, "all are applied", 20)
+    assert texts(home(settings)) == [f"turn {number}" for number in range(150)]
+
+
+def _publish(session: Session, first: int, count: int) -> None:
+    for number in range(first, first + count):
+        session.turn_completed(f"turn {number}", "ok", ordinal=number)
+
+
+@pytest.mark.fault
+@pytest.mark.timeout(400)
+def test_everything_dies_in_turn(
+    private_redis: RedisServer, make_settings: MakeSettings, spawn: Spawn
+) -> None:
+    """G1 to G5: Redis and workers die again and again under load, and the books balance."""
+    settings = make_settings(
+        url=private_redis.url,
+        lease=1.0,
+        call_timeout=0.5,
+        spool_keep=120.0,
+        **recorded("Transactional"),
+    )
+    children = busy_agents(spawn, settings, 3, 20_000)
+    present = worker(spawn, settings, wait=False)
+    for number in range(10):
+        seen = len(texts(home(settings)))
+        wait_until(lambda seen=seen: len(texts(home(settings))) > seen, "events flow", 60)
+        if number % 2:
+            present.kill()
+            present = worker(spawn, settings, wait=False)
+        else:
+            private_redis.restart()
+    for child in children:
+        child.wait(120)
+    wait_until(lambda: len(texts(home(settings))) >= 60_000, "all are applied", 120)
+    wait_applied(private_redis.client(), settings, timeout=60)
+    assert_all_applied_once(settings, children, 20_000)
+    assert log_length(private_redis.client(), settings) == 60_003

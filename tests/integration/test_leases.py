@@ -1,0 +1,95 @@
+"""Leases of a worker process: renewal, loss, and what stands in Redis."""
+
+from collections.abc import Iterator
+
+import pytest
+import redis
+from helpers.waiting import wait_until
+from memorybus.clock import SYSTEM
+from memorybus.errors import LeaseLost
+from memorybus.keys import Keys
+from memorybus.settings import Settings
+from memorybus.testing import FakeClock
+from memorybus_workers.leases import Lease, Leases
+
+
+@pytest.fixture(name="leases")
+def _leases(settings: Settings) -> Iterator[Leases]:
+    leases = Leases(settings, SYSTEM, "w1")
+    leases.start()
+    yield leases
+    leases.stop()
+
+
+def take(leases: Leases, client: redis.Redis, partition: int = 0) -> Lease:
+    """Take a lane that is free."""
+    taken = leases.acquire(client, "p", partition, 0)
+    assert taken is not None
+    return taken[0]
+
+
+def test_a_lease_outlives_its_time_while_its_owner_lives(
+    leases: Leases, redis_client: redis.Redis, settings: Settings
+) -> None:
+    """G5: leases are renewed in time, whatever the lanes do meanwhile."""
+    lease = take(leases, redis_client)
+    first = lease.until
+    wait_until(lambda: lease.until > first + settings.lease, "renewed over its first end")
+    leases.check(lease)
+    assert redis_client.get(lease.key) == lease.held.encode()
+    assert leases.count() == 1
+
+
+def test_a_lost_lease_is_noticed_and_not_taken_back(
+    leases: Leases, redis_client: redis.Redis
+) -> None:
+    """G5: when another owns the lane, the next renewal marks the lease as lost for good."""
+    lease = take(leases, redis_client)
+    redis_client.set(lease.key, "2:w2", px=60_000)
+    wait_until(lambda: lease.lost, "the loss is noticed")
+    with pytest.raises(LeaseLost):
+        leases.check(lease)
+    assert redis_client.get(lease.key) == b"2:w2"
+    assert leases.count() == 0
+
+
+def test_a_vanished_lease_is_lost(leases: Leases, redis_client: redis.Redis) -> None:
+    """G5: a lease that expired is not made again by a renewal."""
+    lease = take(leases, redis_client)
+    redis_client.delete(lease.key)
+    wait_until(lambda: lease.lost, "the loss is noticed")
+    assert not redis_client.exists(lease.key)
+
+
+def test_an_owner_that_cannot_renew_stops_in_time(
+    settings: Settings, redis_client: redis.Redis
+) -> None:
+    """G5: past its time by the owner's own clock a lease counts as lost, without asking Redis."""
+    clock = FakeClock()
+    leases = Leases(settings, clock, "w1")
+    lease = take(leases, redis_client)
+    clock.advance(settings.lease - 0.01)
+    leases.check(lease)
+    clock.advance(0.01)
+    with pytest.raises(LeaseLost):
+        leases.check(lease)
+    redis_client.delete(lease.key)
+
+
+def test_released_leases_are_free_at_once(leases: Leases, redis_client: redis.Redis) -> None:
+    """G5: who gives lanes up leaves them to the next at once; a stale release does nothing."""
+    ours = [take(leases, redis_client, partition) for partition in range(3)]
+    redis_client.set(ours[2].key, "9:w2", px=60_000)
+    leases.release(redis_client, ours)
+    assert [redis_client.exists(lease.key) for lease in ours] == [0, 0, 1]
+    assert leases.count() == 0
+
+
+def test_the_epoch_starts_above_what_the_store_has_seen(
+    leases: Leases, redis_client: redis.Redis, settings: Settings
+) -> None:
+    """G5: after Redis lost its count, a new owner's epoch is above the provider's own record."""
+    taken = leases.acquire(redis_client, "p", 0, 41)
+    assert taken is not None
+    assert taken[0].epoch == taken[1].epoch == 42
+    assert redis_client.hget(Keys(settings.namespace).lane(0, "p"), "epoch") == b"42"

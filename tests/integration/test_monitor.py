@@ -1,0 +1,146 @@
+"""The status: its stable shape, and its numbers against what is known."""
+
+import re
+from typing import Any
+
+import msgspec
+import redis
+from conftest import MakeSettings
+from helpers.leaks import leaked_keys
+from helpers.processes import Spawn
+from helpers.recording import texts
+from helpers.scenario import home, recorded, thread_worker, wait_applied, worker
+from helpers.servers import RedisServer
+from helpers.waiting import wait_until
+from memorybus.client import MemoryBus
+from memorybus.keys import Keys
+from memorybus.monitor import read_status, spool_status
+from memorybus.settings import Settings
+
+SHAPE = {
+    "redis": ["url", "version", "durability"],
+    "spool": ["events", "bytes", "oldest_at"],
+    "partitions": int,
+    "providers": [
+        "name",
+        "applied",
+        "backlog",
+        "oldest_unapplied_at",
+        "parked_keys",
+        "dead_letters",
+        "lanes",
+        "lanes_owned",
+    ],
+    "workers": ["id", "host", "pid", "lanes", "heartbeat_at"],
+    "jobs": ["queue", "queued", "started", "failed"],
+}
+ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+
+
+def status_of(settings: Settings) -> dict[str, Any]:
+    """Return the status as it is printed."""
+    found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(read_status(settings)))
+    return found
+
+
+def test_the_shape_is_stable(redis_server: RedisServer, make_settings: MakeSettings) -> None:
+    """G10: the status has exactly the documented fields, in order, with and without workers."""
+    settings = make_settings(**recorded("Transactional"))
+    with MemoryBus.connect(settings) as bus, thread_worker(settings):
+        bus.session("s", warm=False)
+        assert bus.flush()
+        status = status_of(settings)
+    assert list(status) == list(SHAPE)
+    for part in ("redis", "spool"):
+        assert list(status[part]) == SHAPE[part]
+    for part in ("providers", "workers", "jobs"):
+        assert [list(one) for one in status[part]] == [SHAPE[part]]
+    assert status["partitions"] == 16
+    assert ISO.fullmatch(status["workers"][0]["heartbeat_at"])
+    assert status["redis"]["durability"] == "memory"
+    assert list(status_of(make_settings(namespace="fresh", **recorded("Blind")))) == list(SHAPE)
+
+
+def test_counts_are_right(redis_client: redis.Redis, make_settings: MakeSettings) -> None:
+    """G10: backlog, applied, parked and times follow what happens, by our own numbers."""
+    settings = make_settings(**recorded("Transactional"))
+    with MemoryBus.connect(settings) as bus:
+        for name in ("a", "b", "c"):
+            session = bus.session(name, warm=False)
+            for number in range(5):
+                session.turn_completed(f"{number}", "")
+        bus.session("a", warm=False).turn_completed("!permanent", "")
+        assert bus.flush()
+        (before,) = status_of(settings)["providers"]
+        assert (before["applied"], before["backlog"], before["lanes_owned"]) == (0, 19, 0)
+        assert ISO.fullmatch(before["oldest_unapplied_at"])
+        with thread_worker(settings):
+            wait_applied(redis_client, settings)
+            (after,) = status_of(settings)["providers"]
+    assert (after["applied"], after["backlog"], after["lanes_owned"]) == (18, 0, 16)
+    assert (after["parked_keys"], after["dead_letters"]) == (1, 1)
+    assert after["oldest_unapplied_at"] is None
+    assert status_of(settings)["workers"] == []
+
+
+def test_trimming_does_not_move_the_backlog(
+    redis_client: redis.Redis, make_settings: MakeSettings
+) -> None:
+    """G10: the backlog is counted by dense numbers, never by the length of a stream."""
+    settings = make_settings(partitions=1, **recorded("Transactional"))
+    with MemoryBus.connect(settings) as bus:
+        for number in range(9):
+            bus.session("s", warm=False).turn_completed(f"{number}", "")
+        assert bus.flush()
+    redis_client.xtrim(Keys(settings.namespace).log(0), maxlen=2)
+    assert status_of(settings)["providers"][0]["backlog"] == 10
+
+
+def test_the_spool_is_shown_while_redis_is_away(make_settings: MakeSettings) -> None:
+    """G9: what waits for Redis is counted from outside, with the time since when."""
+    settings = make_settings(url="redis://127.0.0.1:1/0")
+    with MemoryBus.connect(settings) as bus:
+        session = bus.session("s", warm=False)
+        session.turn_completed("x", "y")
+        wait_until(lambda: spool_status(settings).events == 2, "both are counted")
+        assert ISO.fullmatch(spool_status(settings).oldest_at or "")
+        assert spool_status(settings).bytes > 100
+
+
+def test_a_foreign_worker_entry_stops_no_worker(
+    redis_client: redis.Redis, make_settings: MakeSettings
+) -> None:
+    """G9: garbage among the heartbeats is somebody's mistake, and no worker ends by it."""
+    settings = make_settings(**recorded("Transactional"))
+    keys = Keys(settings.namespace)
+    with MemoryBus.connect(settings) as bus, thread_worker(settings) as running:
+        before: Any = redis_client.hget(keys.workers, running.id)
+        redis_client.hset(keys.workers, "foo", "bar")
+        wait_until(
+            lambda: redis_client.hget(keys.workers, running.id) != before, "it beats again", 15
+        )
+        bus.session("s", warm=False).turn_completed("hello", "")
+        wait_until(lambda: texts(home(settings)) == ["hello"], "events are applied")
+
+
+def test_no_key_lives_for_ever_unknown(
+    redis_server: RedisServer, make_settings: MakeSettings, spawn: Spawn
+) -> None:
+    """G10: after a whole run every key without a time to live is in the table of keys."""
+    settings = make_settings(**recorded("Transactional"))
+    child = worker(spawn, settings, jobs=1)
+    with MemoryBus.connect(settings) as bus:
+        session = bus.session("{p00}:*", user="a:b", title="a walnut tree")
+        session.turn_completed("a walnut", "!")
+        session.turn_completed("!permanent", "!")
+        session.queue_prefetch("walnut")
+        wait_until(lambda: "walnut" in session.prefetch(), "recalled")
+        session.branch("b").queue_prefetch("walnut again")
+        assert bus.recall("walnut", timeout=5).missing == {}
+    assert child.terminate() == 0
+    client = redis_server.client()
+    ours = [
+        raw.decode() for raw in client.scan_iter() if raw.startswith(settings.namespace.encode())
+    ]
+    assert len(ours) > 10
+    assert leaked_keys(client) == []

@@ -1,0 +1,260 @@
+"""The publisher inside an agent's process: receipts, threads, forks, refusals."""
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from conftest import MakeSettings
+from helpers.processes import Spawn
+from helpers.scenario import agent, log_length, numbers, partition
+from helpers.waiting import wait_until
+from memorybus.client import MemoryBus
+from memorybus.clock import SYSTEM
+from memorybus.errors import InvalidEvent, SpoolError
+from memorybus.events import Scope, SessionRef, TurnCompleted
+from memorybus.keys import Keys
+from memorybus.links import connect_redis
+from memorybus.log import EventLog, LoggedEvent
+from memorybus.session import Session
+from memorybus.settings import Settings
+
+
+def logged(settings: Settings, session: str) -> list[LoggedEvent]:
+    """Return what stands in the partition of a session."""
+    client = connect_redis(settings)
+    try:
+        return EventLog(client, settings).read(partition(settings, session), count=100_000)
+    finally:
+        client.close()
+
+
+@pytest.fixture(name="bus")
+def _bus(settings: Settings) -> Iterator[MemoryBus]:
+    with MemoryBus.connect(settings) as bus:
+        yield bus
+
+
+@pytest.fixture(name="session")
+def _session(bus: MemoryBus) -> Session:
+    return bus.session("s", warm=False)
+
+
+def test_a_receipt_tells_what_is_promised(bus: MemoryBus, session: Session) -> None:
+    """G1: a receipt names level, id and sequence; `flush` waits for the next level."""
+    first, second = session.turn_completed("a", "b"), session.turn_completed("c", "d")
+    assert first.level == "spooled"
+    assert len(first.event_id) == 32
+    assert second.sequence > first.sequence
+    assert bus.flush("logged", 10)
+    assert session.turn_started("x").log == "up"
+
+
+def test_nothing_to_send_is_flushed_at_once(settings: Settings) -> None:
+    """G1: a bus without new events is flushed, also on a spool that another owner left."""
+    for _ in range(2):
+        with MemoryBus.connect(settings) as bus:
+            assert bus.flush("logged", 5)
+            bus.session("s", warm=False)
+            assert bus.flush("logged", 5)
+
+
+def test_the_same_turn_again_adds_nothing(
+    session: Session, bus: MemoryBus, settings: Settings
+) -> None:
+    """G2: an ordinal makes a turn's id; publishing it again, by any object, adds nothing."""
+    again = bus.session("s", warm=False)
+    ids = {one.turn_completed("a", "b", ordinal=0).event_id for one in (session, again, session)}
+    assert len(ids) == 1
+    assert bus.flush()
+    assert len(logged(settings, "s")) == 2
+
+
+def test_threads_publish_side_by_side(bus: MemoryBus, settings: Settings) -> None:
+    """G3: many threads publish at once; each one's events stand in its order, none is missing."""
+    names = [f"t{number}" for number in range(8)]
+
+    def run(name: str) -> None:
+        session = bus.session(name, warm=False)
+        for number in range(100):
+            session.turn_completed(f"{number}", "", ordinal=number)
+
+    threads = [threading.Thread(target=run, args=(name,)) for name in names]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert bus.flush("logged", 15)
+    for name in names:
+        events = [e.envelope.event for e in logged(settings, name) if e.envelope.session.id == name]
+        assert [e.ordinal for e in events if isinstance(e, TurnCompleted)] == list(range(100))
+
+
+TEXTS = [
+    "",
+    "\x00",
+    "\ud800",
+    "a\udfffb",
+    "🦊",
+    "\u202e",
+    "\r\n",
+    "<memory-context>x</memory-context>",
+]
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
+def test_any_text_is_taken(bus: MemoryBus, session: Session, settings: Settings, text: str) -> None:
+    """G9: whatever characters a text holds, in any field, the event is taken and can be read."""
+    session.turn_completed(
+        text, text, messages=[{"role": "user", "content": text, "x": [text]}], model=text
+    )
+    session.memory_written("add", f"{text}.", provenance={"from": text})
+    session.delegated(text, text, child_session=text)
+    session.ended(text)
+    session.compressing([{"content": text}])
+    session.branch("b", title=text).turn_started(text)
+    bus.session("t", title=text)
+    assert bus.flush("logged", 10), bus.problem
+    assert all(event.envelope.id for event in logged(settings, "s"))
+
+
+BAD: list[Callable[[MemoryBus], Any]] = [
+    lambda bus: bus.session(""),
+    lambda bus: bus.session("a\x00b"),
+    lambda bus: bus.session("x" * 513),
+    lambda bus: bus.session("\ud800"),
+    lambda bus: bus.session("s", user=""),
+    lambda bus: bus.session("s", agent="\udfff"),
+    lambda bus: bus.session("s").branch("s"),
+    lambda bus: bus.session("s").memory_written("forget", "x"),  # type: ignore[arg-type]
+    lambda bus: bus.session("s").memory_written("add", "  "),
+    lambda bus: bus.session("s").memory_written("remove"),
+    lambda bus: bus.session("s").turn_completed("a", "b", messages=[{"x": object()}]),
+    lambda bus: bus.session("s").turn_completed("a", "b", tokens_in=1 << 70),
+    lambda bus: bus.publish(
+        TurnCompleted(), key="k", scope=Scope(), session=SessionRef("s", "s"), event_id="no id"
+    ),
+]
+
+
+@pytest.mark.parametrize("call", BAD, ids=range(len(BAD)))
+def test_nonsense_is_refused_clearly(bus: MemoryBus, call: Callable[[MemoryBus], Any]) -> None:
+    """G10: what makes no sense raises `InvalidEvent`, and the bus goes on."""
+    with pytest.raises(InvalidEvent):
+        call(bus)
+    bus.session("well", warm=False)
+    assert bus.flush()
+
+
+def test_a_closed_bus_says_so(settings: Settings) -> None:
+    """G1: publishing after `close` is refused; closing twice is nothing."""
+    bus = MemoryBus.connect(settings)
+    session = bus.session("s", warm=False)
+    bus.close()
+    bus.close()
+    with pytest.raises(SpoolError, match="closed"):
+        session.turn_completed("a", "b")
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path, make_settings: Any) -> None:
+    """G10: without a place for the spool, connecting says which and what to set."""
+    blocked = tmp_path / "file"
+    blocked.touch()
+    with pytest.raises(SpoolError, match="data_dir"):
+        MemoryBus.connect(make_settings(url="redis://127.0.0.1:1", data_dir=blocked / "x"))
+
+
+def in_child(work: Callable[[], None]) -> None:
+    """Run something in a forked child; fail if it does."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            work()
+        except BaseException as error:  # the child must not go on as a second test run
+            os.write(2, f"{type(error).__name__}: {error}\n".encode())
+            os._exit(1)
+        os._exit(0)
+    _, status = os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_publishes(bus: MemoryBus, session: Session, settings: Settings) -> None:
+    """G2: after a fork both processes publish, each through a spool of its own."""
+    session.turn_completed("parent before", "", ordinal=0)
+    assert bus.flush()
+
+    def child() -> None:
+        session.turn_completed("child", "", ordinal=1)
+        assert bus.flush("logged", 10)
+        assert len(list(settings.spool_dir.glob("*.db"))) == 2
+        bus.close()
+
+    in_child(child)
+    session.turn_completed("parent after", "", ordinal=2)
+    assert bus.flush("logged", 10)
+    events = [e.envelope.event for e in logged(settings, "s")]
+    turns = [e.user for e in events if isinstance(e, TurnCompleted)]
+    assert turns == ["parent before", "child", "parent after"]
+    assert bus._publisher.spool._file_lock.is_locked
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_asks_and_reads_alone(
+    bus: MemoryBus, session: Session, settings: Settings, redis_client: redis.Redis
+) -> None:
+    """G9: a child's requests do not wait for its parent's events, nor use its connection."""
+    for number in range(30):
+        session.turn_completed(f"{number}", "")
+    assert bus.flush()
+    assert session.prefetch() == ""
+    want = Keys(settings.namespace).want(session.slot)
+    addresses = _connections(redis_client)
+
+    def child() -> None:
+        session.queue_prefetch("what was said")
+        wait_until(lambda: redis_client_of(settings).exists(want), "the child's request", 5)
+        assert session.prefetch() == ""
+        here = _connections(redis_client_of(settings))
+        assert len(here) > len(addresses), "a connection of its own"
+        os._exit(0)
+
+    in_child(child)
+    assert session.prefetch() == ""
+    assert bus.warm.failures == 0
+
+
+def redis_client_of(settings: Settings) -> redis.Redis:
+    """Return a new client."""
+    return connect_redis(settings)
+
+
+def _connections(client: redis.Redis) -> set[str]:
+    found: Any = client.client_list()
+    return {one["id"] for one in found}
+
+
+def test_an_ended_agent_leaves_nothing_unsent(
+    settings: Settings, spawn: Spawn, redis_client: redis.Redis
+) -> None:
+    """G1: an agent that ends in an orderly way has sent what it could."""
+    child = agent(spawn, settings, "--count", 50)
+    assert child.wait() == 0
+    assert numbers(child.output()) == list(range(50))
+    assert log_length(redis_client, settings) == 51
+
+
+def test_connecting_is_quick_without_redis(make_settings: MakeSettings) -> None:
+    """G9: connecting, publishing and closing do not wait for a Redis that does not answer."""
+    settings = make_settings(url="redis://10.255.255.1:6379/0")
+    begin = SYSTEM.monotonic()
+    bus = MemoryBus.connect(settings)
+    session = bus.session("s", warm=False)
+    for number in range(100):
+        session.turn_completed(f"{number}", "")
+    assert SYSTEM.monotonic() - begin < 1.0
+    bus.close(0.1)
+    assert SYSTEM.monotonic() - begin < 2.5

@@ -1,0 +1,468 @@
+"""Recall through real workers and RQ: asked after the events it should see, read warm."""
+
+import base64
+import os
+import threading
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import redis
+from conftest import MakeSettings
+from helpers.processes import Spawn
+from helpers.scenario import recorded, thread_worker, worker
+from helpers.servers import RedisServer
+from helpers.waiting import wait_until
+from memorybus.client import MemoryBus
+from memorybus.clock import SYSTEM
+from memorybus.errors import MissingProvider, NoWorker
+from memorybus.keys import Keys
+from memorybus.recall import Want, WarmResult
+from memorybus.recall_jobs import JOB, queue_name
+from memorybus.session import Session
+from memorybus.settings import Settings
+from rq import Callback, Queue
+from rq.serializers import JSONSerializer
+
+pytestmark = pytest.mark.xdist_group("recall")
+
+
+class World:
+    """A server and a worker with recall processes, shared by the tests of this module."""
+
+    def __init__(self, settings: Settings, client: redis.Redis) -> None:
+        """Keep both."""
+        self.settings = settings
+        self.client = client
+        self.keys = Keys(settings.namespace)
+
+    def queue(self, provider: str) -> Queue:
+        """Return a provider's RQ queue."""
+        return Queue(
+            queue_name(self.settings.namespace, provider),
+            connection=self.client,
+            serializer=JSONSerializer,
+        )
+
+
+@pytest.fixture(scope="module", name="world")
+def _world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    directory = tmp_path_factory.mktemp("recall")
+    server = RedisServer()
+    server.start()
+    kinds = {"rec": "Transactional", "other": "Keyed", "trash": "Garbage", "loud": "RaisingRecall"}
+    tables = {name: {"kind": f"helpers.recording:{kind}"} for name, kind in kinds.items()}
+    settings = Settings(
+        url=server.url,
+        namespace="recalled",
+        data_dir=directory,
+        providers=tuple(kinds),
+        provider=tables,
+        recall_wait=5.0,
+        recall_budget=600,
+        prefetch_deadline=0.5,
+    )
+    spawner = Spawn(directory, f"recall-{os.getpid()}", directory)
+    try:
+        child = worker(spawner, settings, jobs=1)
+        yield World(settings, server.client())
+        assert child.alive, child.output()
+    finally:
+        spawner.end_all()
+        server.remove()
+
+
+@pytest.fixture(name="bus")
+def _bus(world: World) -> Iterator[MemoryBus]:
+    with MemoryBus.connect(world.settings) as bus:
+        yield bus
+
+
+@pytest.fixture(name="user")
+def _user(request: pytest.FixtureRequest) -> str:
+    """Return a user of this test's own."""
+    return str(request.node.name)
+
+
+def warm(session: Session, wanted: str) -> str:
+    """Wait until a session's block holds a text, and return the block."""
+
+    def block() -> str:
+        text = session.prefetch()
+        return text if wanted in text else ""
+
+    return wait_until(block, f"{wanted!r} is warm")
+
+
+# -- what is recalled -----------------------------------------------------------------------------
+
+
+def test_a_session_reads_its_own_writes(bus: MemoryBus, user: str) -> None:
+    """G9: what was published before `queue_prefetch` is in the block, each time."""
+    session = bus.session("s", user=user, warm=False)
+    for number in range(5):
+        session.turn_completed(f"harbour fact{number}", "ok")
+        session.queue_prefetch(f"fact{number}")
+        assert f"harbour fact{number}" in warm(session, f"fact{number}")
+
+
+def test_own_writes_are_read_after_a_reconnect(
+    make_settings: MakeSettings, redis_server: RedisServer
+) -> None:
+    """G9: a request names the positions to wait for also when the connection is a new one."""
+    settings = make_settings(**recorded("Transactional"))
+    client = redis_server.client()
+    with MemoryBus.connect(settings) as bus:
+        session = bus.session("s", warm=False)
+        session.turn_completed("before", "ok")
+        assert bus.flush("logged", 10)
+        client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+        session.turn_completed("after", "ok")
+        assert bus.flush("logged", 10)
+    with MemoryBus.connect(settings) as bus:
+        session = bus.session("s", warm=False)
+        session.queue_prefetch("what did I say")
+        key = Keys(settings.namespace).want(session.slot)
+        body: Any = wait_until(lambda: client.hget(key, "r"), "the request is there")
+    assert max(msgspec.json.decode(body, type=Want).positions.values()) == 3
+
+
+def test_the_block_is_labelled_and_within_its_budget(bus: MemoryBus, user: str) -> None:
+    """G10: the block names each provider in the order of the settings and keeps to the budget."""
+    session = bus.session("s", user=user, warm=False)
+    for number in range(40):
+        session.turn_completed(f"lighthouse number {number} " + "y" * 30, "ok")
+    session.queue_prefetch("lighthouse")
+    block = warm(session, "other")
+    assert 0 < block.index("rec") < block.index("other")
+    assert len(block) <= bus.settings.recall_budget
+    assert "trash" not in block
+    assert "loud" not in block
+
+
+def test_the_newest_query_wins(bus: MemoryBus, user: str) -> None:
+    """G9: of many queries in a row the last one's answer stands in the end."""
+    session = bus.session("s", user=user, warm=False)
+    for number in range(20):
+        session.turn_completed(f"word{number}", "ok")
+    for number in range(20):
+        session.queue_prefetch(f"word{number}")
+    warm(session, "word19")
+    session.queue_prefetch("word7")
+    warm(session, "word7")
+    wait_until(lambda: "word19" not in session.prefetch(), "no older answer is left")
+
+
+def test_warm_results_survive_the_agents_object(world: World, user: str) -> None:
+    """G9: another process that names the same session finds what is warm."""
+    with MemoryBus.connect(world.settings) as bus:
+        session = bus.session("s", user=user, warm=False)
+        session.turn_completed("pomegranate", "ok")
+        session.queue_prefetch("pomegranate")
+        warm(session, "pomegranate")
+        ttl = world.client.pttl(world.keys.warm(session.slot))
+        assert 0 < ttl <= world.settings.recall_ttl * 1000
+    with MemoryBus.connect(world.settings) as bus:
+        warm(bus.session("s", user=user, warm=False), "pomegranate")
+
+
+def test_a_resumed_session_asks_at_once(world: World, user: str) -> None:
+    """G9: a session that is gone on with asks for memories before it publishes anything."""
+    with MemoryBus.connect(world.settings) as bus:
+        session = bus.session("s", user=user, warm=False)
+        session.turn_completed("persimmon", "ok")
+        assert bus.flush("logged", 10)
+    with MemoryBus.connect(world.settings) as bus:
+        session = bus.session("s", user=user, warm=False)
+        session.queue_prefetch("persimmon")
+        warm(session, "persimmon")
+
+
+@pytest.mark.parametrize("how", ["branch", "compressed", "in place", "resume", "rewind"])
+def test_what_continues_carries_over(world: World, bus: MemoryBus, user: str, how: str) -> None:
+    """G9: a session that continues another begins with its warm results, in any process."""
+    first = bus.session("first", user=user, warm=False)
+    first.turn_completed("tangerine", "ok")
+    first.queue_prefetch("tangerine")
+    warm(first, "tangerine")
+    ways: dict[str, Callable[[], Session]] = {
+        "branch": lambda: first.branch("second"),
+        "compressed": lambda: first.compressed("second"),
+        "in place": first.compressed,
+        "resume": lambda: first.switched_to("second"),
+        "rewind": lambda: first.switched_to("first", reason="rewind", rewound=True),
+    }
+    second = ways[how]()
+    assert "tangerine" in second.prefetch()
+    wait_until(lambda: world.client.exists(world.keys.warm(second.slot)), "carried over in Redis")
+    with MemoryBus.connect(world.settings) as another:
+        again = another.session(second.id, user=user, warm=False)
+        assert again.ref == second.ref
+        warm(again, "tangerine")
+
+
+def test_a_reset_is_empty(bus: MemoryBus, user: str) -> None:
+    """G9: after a reset nothing is warm, under a new id and under an old one."""
+    first = bus.session("first", user=user, warm=False)
+    first.turn_completed("tangerine", "ok")
+    first.queue_prefetch("tangerine")
+    warm(first, "tangerine")
+    second = first.switched_to("second", reset=True)
+    assert second.prefetch() == ""
+    assert second.switched_to("second", reset=True).prefetch() == ""
+    assert second.switched_to("first", reset=True).prefetch() == ""
+
+
+def test_two_users_never_meet(bus: MemoryBus, user: str) -> None:
+    """G9: equal session ids of two users, agents or workspaces share nothing."""
+    whose: list[dict[str, str]] = [
+        {"user": f"{user}-a"},
+        {"user": f"{user}-b"},
+        {"user": f"{user}-a", "agent": "second"},
+    ]
+    sessions = [bus.session("same", warm=False, **scope) for scope in whose]
+    for number, session in enumerate(sessions):
+        session.turn_completed(f"secret number{number}", "ok")
+        session.queue_prefetch("secret")
+    for number, session in enumerate(sessions):
+        block = warm(session, "secret")
+        assert f"number{number}" in block
+        assert sum(f"number{other}" in block for other in range(3)) == 1
+
+
+ODD_IDS = [
+    "a:b",
+    "{p00}",
+    "*",
+    "a\r\nb",
+    "🦊" * 3,
+    "x" * 512,
+    " ",
+    "../../etc",
+    "%s%n",
+    "mb:{p00}:log",
+]
+
+
+@pytest.mark.parametrize("odd", ODD_IDS, ids=range(len(ODD_IDS)))
+def test_any_id_goes_the_whole_way(bus: MemoryBus, user: str, odd: str) -> None:
+    """G3: ids with any characters, as session, user and agent, are published, applied, recalled."""
+    session = bus.session(odd, user=f"{odd[:400]}{user}", agent=odd, warm=False)
+    session.turn_completed("kingfisher \x00 \ud800 end", "")
+    session.queue_prefetch("kingfisher \udfff")
+    assert "kingfisher \ufffd \ufffd end" in warm(session, "kingfisher")
+    assert bus.session(odd, user=f"{odd[:400]}{user}", agent=odd, warm=False).ref == session.ref
+
+
+# -- what is not asked ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("query", ["ok", "Thanks!", "/help", "  ", "", "go on", "y"])
+def test_a_trivial_prompt_asks_nothing(world: World, bus: MemoryBus, user: str, query: str) -> None:
+    """G9: a prompt that memory cannot answer makes no request and no job."""
+    session = bus.session(f"s{query}", user=user, warm=False)
+    session.queue_prefetch(query)
+    session.turn_completed("x", "ok")
+    assert bus.flush("logged", 10)
+    assert not world.client.exists(world.keys.want(session.slot))
+
+
+def asked(client: redis.Redis, want: str) -> str:
+    """Return the newest query of a request's key, or ""."""
+    body: Any = client.hget(want, "r")
+    return msgspec.json.decode(body, type=Want).query if body else ""
+
+
+def test_one_job_waits_per_provider_and_session(
+    redis_client: redis.Redis, make_settings: MakeSettings
+) -> None:
+    """G10: without workers, any number of requests leaves one job per provider and session."""
+    settings = make_settings(providers=("one", "two"))
+    with MemoryBus.connect(settings) as bus:
+        sessions = [bus.session(name, warm=False) for name in ("a", "b")]
+        wants = [Keys(settings.namespace).want(session.slot) for session in sessions]
+        for number in range(10):
+            for session in sessions:
+                session.queue_prefetch(f"question {number}")
+            wait_until(
+                lambda query=f"question {number}": all(
+                    asked(redis_client, key) == query for key in wants
+                ),
+                "the requests are there",
+            )
+    for name in settings.providers:
+        assert redis_client.llen(f"rq:queue:{queue_name(settings.namespace, name)}") == 2
+
+
+# -- failures -------------------------------------------------------------------------------------
+
+
+def test_garbage_fails_visibly_and_alone(world: World, bus: MemoryBus, user: str) -> None:
+    """G9: a provider that answers nonsense or raises is named with a reason; others answer."""
+    bus.session("s", user=user, warm=False).turn_completed("walnut", "ok")
+    assert bus.flush("logged", 10)
+    found = bus.recall("walnut", user=user, timeout=8)
+    assert [item.text for item in found.results] == ["walnut", "walnut"]
+    assert set(found.missing) == {"trash", "loud"}
+    assert "no recall today" in found.missing["loud"]
+    assert "no answer in time" not in found.missing["trash"]
+    wait_until(
+        lambda: world.client.zcard(f"rq:failed:{world.queue('loud').name}") > 0, "the job failed"
+    )
+
+
+def test_an_error_is_not_cached_as_empty(world: World, bus: MemoryBus, user: str) -> None:
+    """G9: a failing provider leaves no result, and what was warm before stays."""
+    session = bus.session("s", user=user, warm=False)
+    session.turn_completed("walnut !value", "ok")
+    session.queue_prefetch("walnut")
+    warm(session, "From rec")
+    session.queue_prefetch("!value walnut")
+    want = world.keys.want(session.slot)
+    wait_until(lambda: world.client.hexists(want, "e:rec"), "the recall has failed")
+    assert "From rec:\n- walnut" in session.prefetch()
+
+
+def test_a_job_naming_another_callable_is_refused(
+    world: World, bus: MemoryBus, user: str, tmp_path: Path
+) -> None:
+    """G10: a job that names `os.system` fails without effect, its callbacks too; recalls go on."""
+    victim = tmp_path / "victim"
+    queue = world.queue("rec")
+    bad = queue.enqueue("os.system", f"touch {victim}")
+    worse = queue.enqueue("subprocess.run", ["touch", str(victim)])
+    called = queue.enqueue(
+        JOB,
+        "slot",
+        "rec",
+        on_success=Callback(os.mkdir),
+        on_failure=Callback(os.mkdir),
+    )
+    wait_until(
+        lambda: (
+            world.client.zscore(f"rq:failed:{queue.name}", bad.id) is not None
+            and world.client.zscore(f"rq:failed:{queue.name}", worse.id) is not None
+        ),
+        "both jobs failed",
+    )
+    wait_until(lambda: called.get_status() in {"finished", "failed", None}, "the third has run")
+    assert not victim.exists()
+    assert b"not on the list" in _reasons(world, bad.id)
+    session = bus.session("s", user=user, warm=False)
+    session.turn_completed("walnut", "ok")
+    session.queue_prefetch("walnut")
+    warm(session, "walnut")
+
+
+def _reasons(world: World, job: str) -> bytes:
+    results: Any = world.client.xrevrange(f"rq:results:{job}", count=1)
+    packed = results[0][1].get(b"exc_string", b"") if results else b""
+    return zlib.decompress(base64.b64decode(packed)) if packed else b""
+
+
+def test_no_worker_is_said(redis_server: RedisServer, make_settings: MakeSettings) -> None:
+    """G9: a recall that nobody would answer is refused at once, with the command that helps."""
+    settings = make_settings(**recorded("Transactional"))
+    with MemoryBus.connect(settings) as bus:
+        with pytest.raises(MissingProvider, match="known: none"):
+            bus.recall("anything", providers=["rec"])
+        with pytest.raises(NoWorker, match="memorybus up"):
+            bus.recall("anything")
+        with thread_worker(settings):  # it runs no recall processes
+            with pytest.raises(NoWorker):
+                bus.recall("anything")
+            with pytest.raises(MissingProvider, match="'wrong'"):
+                bus.recall("anything", providers=["wrong"])
+
+
+def test_a_question_of_any_text_is_taken(bus: MemoryBus) -> None:
+    """G9: a question with lone surrogates, NUL or nothing at all is answered, not refused."""
+    for question in ("\ud800", "\x00", "", "x" * 100_000):
+        assert bus.recall(question, providers=["rec"], timeout=8).missing == {}
+
+
+# -- deadlines ------------------------------------------------------------------------------------
+
+
+def elapsed(call: Callable[[], object]) -> float:
+    """Return the seconds a call takes."""
+    begin = SYSTEM.monotonic()
+    call()
+    return SYSTEM.monotonic() - begin
+
+
+def test_prefetch_keeps_its_deadline(
+    private_redis: RedisServer, make_settings: MakeSettings
+) -> None:
+    """G9: with Redis frozen or gone, `prefetch` answers "" within its deadline."""
+    settings = make_settings(url=private_redis.url, prefetch_deadline=0.3)
+    with MemoryBus.connect(settings) as bus:
+        first = bus.session("s", warm=False)
+        assert bus.flush("logged", 10)
+        wait_until(lambda: not bus.warm.wants_connection, "the cache is connected")
+        assert first.prefetch() == ""
+        second = first.branch("b")
+        private_redis.freeze()
+        for session in (first, second, second):
+            assert elapsed(session.prefetch) < 0.45
+        assert bus.warm.failures >= 1
+        private_redis.kill()
+        assert elapsed(second.prefetch) < 0.45
+        private_redis.start()
+        wait_until(lambda: _reads(bus, second), "it reads again")
+
+
+def _reads(bus: MemoryBus, session: Session) -> bool:
+    before = bus.warm.failures
+    session.prefetch()
+    return not bus.warm.wants_connection and bus.warm.failures == before
+
+
+def test_prefetch_from_many_threads(bus: MemoryBus, user: str) -> None:
+    """G9: threads that read at once each get their own session's block."""
+    names = [f"t{number}" for number in range(6)]
+    sessions = [bus.session(name, user=f"{user}{name}", warm=False) for name in names]
+    for name, session in zip(names, sessions, strict=True):
+        session.turn_completed(f"mine {name}", "ok")
+        session.queue_prefetch("mine")
+    for name, session in zip(names, sessions, strict=True):
+        warm(session, name)
+    wrong: list[str] = []
+
+    def read(name: str, session: Session) -> None:
+        wrong.extend(
+            block for _ in range(50) if f"mine {name}" not in (block := session.prefetch())
+        )
+
+    threads = [
+        threading.Thread(target=read, args=pair) for pair in zip(names, sessions, strict=True)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+@pytest.mark.parametrize("how", ["type", "field", "body"])
+def test_foreign_warm_results_never_reach_the_agent(
+    redis_client: redis.Redis, make_settings: MakeSettings, how: str
+) -> None:
+    """G9: whatever stands at the warm key, `prefetch` answers, and counts a failure."""
+    settings = make_settings()
+    with MemoryBus.connect(settings) as bus:
+        session = bus.session("s", warm=False)
+        key = Keys(settings.namespace).warm(session.slot)
+        if how == "type":
+            redis_client.set(key, "theirs", ex=60)
+        elif how == "field":
+            redis_client.hset(key, b"\xff\xfe", msgspec.msgpack.encode(WarmResult(("x",))))
+        else:
+            redis_client.hset(key, "rec", b"\xc1")
+        redis_client.expire(key, 60)
+        wait_until(lambda: not bus.warm.wants_connection, "the cache is connected")
+        assert isinstance(session.prefetch(), str)
+        assert how == "field" or bus.warm.failures == 1

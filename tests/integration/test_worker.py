@@ -1,0 +1,174 @@
+"""The worker process: start, refusals, end."""
+
+import signal
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import redis
+from conftest import MakeServer, MakeSettings
+from helpers.processes import Spawn
+from helpers.recording import texts
+from helpers.scenario import agent, environ, home, recorded, worker
+from helpers.servers import RedisServer
+from helpers.waiting import wait_until
+from memorybus.client import MemoryBus
+from memorybus.keys import Keys
+from memorybus.monitor import read_status
+from memorybus.settings import Settings, load
+
+
+def refused(spawn: Spawn, settings: Settings, code: int = 1) -> str:
+    """Return what a worker says that cannot start; it must end by itself, with an exit code."""
+    child = spawn("-m", "memorybus_workers", "worker", env=environ(settings))
+    assert child.wait(20) == code, child.output()
+    assert "Traceback" not in child.output()
+    return child.output()
+
+
+def test_a_wrong_partition_count_is_refused(
+    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
+) -> None:
+    """G3: a worker with another partition count ends with the remedy."""
+    settings = make_settings(**recorded("Blind"))
+    redis_client.hset(Keys(settings.namespace).meta, "partitions", "4")
+    assert "partitions = 4" in refused(spawn, settings)
+
+
+def test_an_evicting_server_is_refused(
+    make_redis: MakeServer, make_settings: MakeSettings, spawn: Spawn
+) -> None:
+    """G1: a worker on a server that may drop keys ends with the remedy."""
+    url = make_redis(maxmemory_policy="volatile-lru").url
+    assert "noeviction" in refused(spawn, make_settings(url=url, **recorded("Blind")))
+
+
+@pytest.mark.parametrize("which", ["meta", "providers"])
+def test_a_foreign_key_is_named(
+    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn, which: str
+) -> None:
+    """G10: somebody else's value at a key of the whole log is named by key."""
+    settings = make_settings(**recorded("Blind"))
+    key = str(getattr(Keys(settings.namespace), which))
+    redis_client.set(key, "theirs", ex=60)
+    assert key in refused(spawn, settings)
+
+
+def test_a_foreign_heartbeat_key_is_named(
+    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
+) -> None:
+    """G9: a worker that cannot show that it lives says why, and applies events all the same."""
+    settings = make_settings(**recorded("Transactional"))
+    key = Keys(settings.namespace).workers
+    redis_client.set(key, "theirs", ex=60)
+    child = worker(spawn, settings, wait=False)
+    child.wait_output(key)
+    with MemoryBus.connect(settings) as bus:
+        bus.session("s", warm=False).turn_completed("hello", "")
+        wait_until(lambda: texts(home(settings)) == ["hello"], "applied")
+
+
+def test_an_unknown_provider_is_refused(
+    redis_server: RedisServer, make_settings: MakeSettings, spawn: Spawn
+) -> None:
+    """G10: a provider nobody knows ends the worker with the nearest name."""
+    assert "builtin" in refused(spawn, make_settings(providers=("builtim",)), code=2)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_worker_ends_as_told(
+    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn, number: signal.Signals
+) -> None:
+    """G5: told to end, a worker gives its lanes up, ends its recall processes, exits with 0."""
+    settings = make_settings(**recorded("Transactional"))
+    child = worker(spawn, settings, jobs=1)
+    (jobs,) = psutil.Process(child.pid).children()
+    child.send(number)
+    assert child.wait(15) == 0, child.output()
+    wait_until(lambda: not jobs.is_running(), "the recall process has ended")
+    assert not list(redis_client.scan_iter("*lease*"))
+    assert read_status(settings).workers == []
+
+
+def test_recall_processes_end_with_a_killed_worker(
+    redis_server: RedisServer, make_settings: MakeSettings, spawn: Spawn
+) -> None:
+    """G9: a recall process never outlives its worker, and a dead one is started again."""
+    settings = make_settings(**recorded("Transactional"))
+    child = worker(spawn, settings, jobs=1)
+    (jobs,) = psutil.Process(child.pid).children()
+    jobs.kill()
+    again = wait_until(
+        lambda: [p for p in psutil.Process(child.pid).children() if p.pid != jobs.pid],
+        "another is started",
+    )[0]
+    child.kill()
+    wait_until(lambda: not again.is_running() or again.status() == "zombie", "it has ended", 20)
+
+
+def test_a_worker_waits_for_redis(
+    make_redis: MakeServer, make_settings: MakeSettings, spawn: Spawn
+) -> None:
+    """G9: a worker started before Redis waits, says so, and works when Redis comes."""
+    server = make_redis(appendonly="yes")
+    server.kill()
+    settings = make_settings(url=server.url, **recorded("Transactional"))
+    child = worker(spawn, settings, wait=False)
+    child.wait_output("waiting for Redis")
+    server.start()
+    child.wait_output('"ready":true')
+    assert "Traceback" not in child.output()
+    with MemoryBus.connect(settings) as bus:
+        bus.session("s", warm=False).turn_completed("hello", "")
+        wait_until(lambda: texts(home(settings)) == ["hello"], "applied")
+
+
+def test_a_worker_sends_what_dead_agents_left(
+    make_redis: MakeServer, make_settings: MakeSettings, spawn: Spawn
+) -> None:
+    """G1: spools of dead processes are sent and removed by the worker, in order."""
+    server = make_redis(appendonly="yes")
+    server.kill()
+    settings = make_settings(url=server.url, **recorded("Transactional"))
+    agents = [agent(spawn, settings, "--session", name, "--hold") for name in ("a", "b")]
+    for child in agents:
+        child.wait_output("holding")
+        child.kill()
+    server.start()
+    worker(spawn, settings)
+    wait_until(lambda: len(texts(home(settings))) == 40, "all are applied", 20)
+    wait_until(lambda: not list(settings.spool_dir.glob("*.db")), "the spools are gone")
+    left = [path.name for path in settings.spool_dir.iterdir()]
+    assert left == []
+    client = server.client()
+    assert not list(client.scan_iter(f"{settings.namespace}:*:producers")), (
+        "producers are forgotten"
+    )
+
+
+def test_a_provider_that_cannot_open_is_tried_again(
+    redis_server: RedisServer, make_settings: MakeSettings, spawn: Spawn
+) -> None:
+    """G6: a home that cannot be written pauses its provider; when it can, events are applied."""
+    settings = make_settings(**recorded("Transactional"))
+    blocked: Path = home(settings)
+    blocked.parent.mkdir(parents=True)
+    blocked.write_text("a file where a directory should be")
+    child = worker(spawn, settings)
+    child.wait_output("nothing is parked")
+    with MemoryBus.connect(settings) as bus:
+        bus.session("s", warm=False).turn_completed("hello", "")
+        assert bus.flush()
+        blocked.unlink()
+        wait_until(lambda: texts(home(settings)) == ["hello"], "applied", 20)
+
+
+def test_settings_reach_the_recall_process(make_settings: MakeSettings, tmp_path: Path) -> None:
+    """G9: what a worker was told, its children find: the environment carries every setting."""
+    settings = make_settings(
+        url="unix:///tmp/a b", provider={"x": {"kind": "k", "n": 1, "s": 'ä"\n'}}, providers=("x",)
+    )
+    given: Any = environ(settings)
+    given = {name: value for name, value in given.items() if name != "PYTHONPATH"}
+    assert load(environ=given, directory=tmp_path) == settings

@@ -1,0 +1,233 @@
+"""The doctor's checks: each says what is wrong and what to do, and hides no other."""
+
+import msgspec
+import pytest
+from memorybus.errors import LogUnavailable
+from memorybus.ids import new_id
+from memorybus.monitor import ProviderStatus, RedisStatus, SpoolStatus, Status, WorkerStatus
+from memorybus.settings import Settings
+from memorybus.spool_files import SpoolFiles
+from memorybus.surfaces import canary, doctor
+from memorybus.testing import FakeClock
+
+ALIVE = [WorkerStatus("w", "h", 1, 32, "2026-01-01T00:00:00.000Z")]
+
+
+def provider(name, *, owned=16, applied=5, backlog=0):
+    """Return a provider as the monitor sees it."""
+    return ProviderStatus(name, applied, backlog, None, 0, 0, 16, owned)
+
+
+def status(*providers, workers=ALIVE):
+    """Return a status of some providers."""
+    return Status(
+        redis=RedisStatus("unix:///x", "7.2.4", "aof:everysec"),
+        spool=SpoolStatus(0, 0, None),
+        partitions=16,
+        providers=list(providers),
+        workers=workers,
+        jobs=[],
+    )
+
+
+def found(checks):
+    """Return checks by name."""
+    return {check.name: check for check in checks}
+
+
+def test_without_redis_every_remedy_starts_it(short_dir):
+    """What needs Redis is not tried without it, and says what to run; no canary is left behind."""
+    checks = found(doctor.examine(Settings(data_dir=short_dir), FakeClock()))
+
+    failed = {name: check.fix for name, check in checks.items() if not check.ok}
+    assert failed == dict.fromkeys(("redis", "worker", "canary"), "run: memorybus up")
+    assert list(short_dir.rglob("*.db")) == []
+
+
+def test_without_a_configured_redis_the_url_is_named(short_dir):
+    """A Redis that we do not start is not started by `memorybus up`."""
+    settings = Settings(data_dir=short_dir, url="redis://:secret@127.0.0.1:1")
+
+    checks = found(doctor.examine(settings, FakeClock()))
+
+    assert "127.0.0.1:1" in checks["redis"].fix
+    assert "memorybus up" not in checks["canary"].fix
+    assert "secret" not in str(checks)
+
+
+def test_an_unwritable_place_is_the_remedy_of_all(short_dir):
+    """A server cannot be started where nothing can be written: that comes first."""
+    (short_dir / "file").write_text("in the way")
+
+    checks = found(doctor.examine(Settings(data_dir=short_dir / "file"), FakeClock()))
+
+    fixes = {checks[name].fix for name in ("spool", "redis", "worker", "canary")}
+    assert len(fixes) == 1
+    assert "choose another data_dir" in fixes.pop()
+
+
+def test_no_live_worker_is_told():
+    """Without a worker the remedy starts one."""
+    assert doctor.worker(status(workers=[])).fix == doctor.UP
+    assert doctor.worker(status()).ok
+
+
+@pytest.mark.parametrize(
+    ("providers", "said"),
+    [
+        ((provider("builtin"),), ""),
+        ((provider("builtin"), provider("notes", owned=0)), "no worker serves: notes"),
+        ((provider("builtin", owned=3),), "lanes without an owner: builtin"),
+        ((provider("old", owned=0),), "lanes without an owner: old"),
+    ],
+)
+def test_every_configured_provider_must_be_served(providers, said):
+    """A name that no worker serves fails the check, whatever else is well."""
+    check = doctor.providers(status(*providers), ("builtin", "notes"))
+
+    assert check.ok is not bool(said)
+    assert said in check.found
+    assert bool(check.fix) is bool(said)
+
+
+@pytest.mark.parametrize(
+    ("later", "stuck"),
+    [
+        (provider("p", applied=5, backlog=3), True),
+        (provider("p", applied=5, backlog=9), True),
+        (provider("p", applied=6, backlog=3), False),
+        (provider("p", applied=5, backlog=2), False),
+        (provider("q"), False),
+    ],
+)
+def test_a_backlog_moves_if_anything_of_it_was_done(later, stuck):
+    """Applied or put aside is movement; more events alone are none."""
+    before = provider("p", applied=5, backlog=3)
+
+    assert doctor.unmoved([before], [later]) == ([before] if stuck else [])
+
+
+def test_a_backlog_that_stands_still_is_told(monkeypatch, short_dir):
+    """Whoever is behind gets some seconds; nobody behind costs none."""
+    clock = FakeClock()
+    behind = status(provider("slow", backlog=3), provider("well"))
+    monkeypatch.setattr(doctor, "read_status", lambda settings: behind)
+
+    check = doctor.backlog(Settings(data_dir=short_dir), behind, clock)
+
+    assert not check.ok
+    assert "slow (3 events)" in check.found
+    assert "well" not in check.found
+    begun = clock.monotonic()
+    assert doctor.backlog(Settings(data_dir=short_dir), status(provider("well")), clock).ok
+    assert clock.monotonic() == begun
+
+
+def spooled(settings):
+    """Leave one event in a spool, as a dead process does."""
+    files = SpoolFiles(settings.spool_dir, new_id, max_bytes=1 << 20, ballast=0)
+    spool = files.claim()
+    spool.append(0, b"i" * 16, b"d" * 8, b"body")
+    spool.close()
+
+
+def test_events_for_another_redis_are_told(short_dir):
+    """Events that wait for another destination are named by directory; our own are not."""
+    ours = Settings(data_dir=short_dir)
+    other = msgspec.structs.replace(ours, url="redis://elsewhere", namespace="zz")
+    spooled(ours)
+    assert doctor.other_spools(ours).ok
+
+    spooled(other)
+    check = doctor.other_spools(ours)
+
+    assert not check.ok
+    assert f"1 in {other.spool_dir}" in check.found
+    assert str(ours.spool_dir) not in check.found
+    assert "--namespace" in check.fix
+
+
+def test_what_our_own_redis_has_does_not_wait(monkeypatch, short_dir):
+    """A spool of another namespace on our own Redis is asked for, not guessed at."""
+    ours = Settings(data_dir=short_dir)
+    spooled(msgspec.structs.replace(ours, namespace="zz"))
+    asked = []
+
+    def read(settings):
+        asked.append(settings.namespace)
+        return status()
+
+    monkeypatch.setattr(doctor, "read_status", read)
+
+    assert doctor.other_spools(ours).ok
+    assert asked == ["zz"]
+
+
+class FakeBus:
+    """A bus whose Redis is interrupted, or away; notes what is published."""
+
+    def __init__(self, flushes):
+        self.settings = None
+        self.flushes = iter(flushes)
+        self.told = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.told.append("closed")
+
+    def session(self, *_, **__):
+        """Be the session, too."""
+        return self
+
+    def memory_written(self, action, *_, **__):
+        """Note it."""
+        self.told.append(action)
+
+    def ended(self, reason):
+        """Note it."""
+        self.told.append("ended")
+
+    def flush(self, level, timeout):
+        """Do what was planned for this call."""
+        outcome = next(self.flushes)
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
+    def recall(self, *_, **__):
+        """Find no worker."""
+        raise LogUnavailable("gone")
+
+
+@pytest.mark.parametrize(
+    ("flushes", "raised"),
+    [((KeyboardInterrupt(), False), KeyboardInterrupt), ((True, True), LogUnavailable)],
+    ids=["interrupted", "Redis lost"],
+)
+def test_an_interrupted_canary_is_removed(flushes, raised, monkeypatch, short_dir):
+    """Whatever stops the canary, its memory is taken back, and the reason goes on."""
+    bus = FakeBus(flushes)
+    monkeypatch.setattr(canary.MemoryBus, "connect", lambda settings: bus)
+
+    with pytest.raises(raised):
+        canary.fly(Settings(data_dir=short_dir), FakeClock(), "w1")
+
+    assert bus.told == ["add", "remove", "ended", "closed"]
+
+
+@pytest.mark.parametrize(
+    ("flight", "ok", "said"),
+    [
+        (canary.Flight(True, True, 0.03), True, "30 ms"),
+        (canary.Flight(True, False, 10.0), False, "not recalled"),
+        (canary.Flight(False, False, 3.0), False, "did not take it"),
+    ],
+)
+def test_the_canary_says_how_far_it_came(flight, ok, said):
+    """Each stage that was not reached has its own words."""
+    check = doctor.sung(flight)
+
+    assert check.ok is ok
+    assert said in check.found
