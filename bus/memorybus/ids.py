@@ -18,26 +18,42 @@ def new_id() -> str:
     return str(uuid_utils.uuid7().hex)
 
 
-def derived_id(*parts: str | int) -> str:
-    """Return the event id that an idempotency key stands for.
+class Derivation:
+    """The ids that idempotency keys with a common beginning stand for.
 
     The parts are length-prefixed, so that no two different keys read alike, and hashed into a
-    UUID of version 8 (RFC 9562: vendor-specific content).
+    UUID of version 8 (RFC 9562: vendor-specific content): the same for the same parts on every
+    machine and in every release.
 
     Args:
-        parts: the idempotency key, for example ``("turn", session, epoch, ordinal, digest)``.
-
-    Returns:
-        32 hex digits, the same for the same parts on every machine and in every release.
+        parts: the beginning, for example a session's scope, id and epoch.
     """
-    hasher = hashlib.blake2b(digest_size=16)
+
+    def __init__(self, *parts: str | int) -> None:
+        """Hash the beginning once."""
+        self._hasher = hashlib.blake2b(digest_size=16)
+        _feed(self._hasher, parts)
+
+    def id(self, *parts: str | int) -> str:
+        """Return the id of the key that goes on with `parts`: 32 hex digits."""
+        hasher = self._hasher.copy()
+        _feed(hasher, parts)
+        raw = bytearray(hasher.digest())
+        raw[6] = (raw[6] & 0x0F) | 0x80
+        raw[8] = (raw[8] & 0x3F) | 0x80
+        return raw.hex()
+
+
+def _feed(hasher: "hashlib.blake2b", parts: tuple[str | int, ...]) -> None:
     for part in parts:
         data = str(part).encode("utf-8", "surrogatepass")
-        hasher.update(len(data).to_bytes(4, "big") + data)
-    raw = bytearray(hasher.digest())
-    raw[6] = (raw[6] & 0x0F) | 0x80
-    raw[8] = (raw[8] & 0x3F) | 0x80
-    return raw.hex()
+        hasher.update(len(data).to_bytes(4, "big"))
+        hasher.update(data)
+
+
+def derived_id(*parts: str | int) -> str:
+    """Return the event id that an idempotency key stands for (see `Derivation`)."""
+    return Derivation(*parts).id()
 
 
 def digest(data: bytes) -> bytes:

@@ -21,7 +21,7 @@ from memorybus.events import (
     TurnStarted,
     WriteAction,
 )
-from memorybus.ids import derived_id, text_digest
+from memorybus.ids import Derivation, text_digest
 from memorybus.keys import session_key, store_key
 from memorybus.publisher import Receipt
 from memorybus.recall import CarryAsk, WarmAsk, is_trivial, slot_of, wanted, written_by
@@ -52,6 +52,7 @@ class Session:
         self.slot = slot_of(scope, ref)
         self._warm_from = warm_from
         self._key = session_key(ref.root)
+        self._derivation = Derivation(scope.agent, scope.user, scope.workspace, ref.id, ref.epoch)
 
     @property
     def id(self) -> str:
@@ -106,8 +107,7 @@ class Session:
         )
         event_id = ""
         if ordinal is not None:
-            content = text_digest(f"{len(event.user)}:{event.user}{event.assistant}")
-            event_id = self.event_id("turn", ordinal, content)
+            event_id = self.event_id("turn", ordinal, event.user, event.assistant)
         return self.publish(event, event_id, at, durable=durable)
 
     def memory_written(
@@ -244,10 +244,7 @@ class Session:
 
     def event_id(self, kind: str, *parts: str | int) -> str:
         """Return the id of an event whose idempotency key is known (design, part 4; G2)."""
-        scope = self.scope
-        return derived_id(
-            kind, scope.agent, scope.user, scope.workspace, self.id, self.ref.epoch, *parts
-        )
+        return self._derivation.id(kind, *parts)
 
     def publish(
         self,

@@ -304,7 +304,7 @@ def test_a_locked_store_is_transient(provider: BuiltinProvider, home: Path) -> N
 def test_a_file_that_cannot_be_read_stops_only_its_owner(
     provider: BuiltinProvider, home: Path
 ) -> None:
-    """A folder in a file's place is named, and refused for good; once it is gone, all is well (G6)."""
+    """A folder in a file's place is named and refused; once it is gone, all is well (G6)."""
     memory_file(home).mkdir(parents=True)
     with pytest.raises(Permanent, match=r"MEMORY\.md"):
         feed(provider, add("one"))
