@@ -27,6 +27,7 @@ check: $(VENV)/.installed-dev ## format, lint, types, boundaries, spelling
 	$(PY) -m mypy
 	$(VENV)/bin/lint-imports
 	$(PY) docs/redis_keys.py --check
+	$(PY) docs/guarantee_tests.py --check
 	$(PY) -m codespell_lib $(SOURCES) docs README.md CONTRIBUTING.md CHANGELOG.md Makefile \
 	  --skip 'bench/out,tests/golden,*.jsonl' --ignore-words-list curren
 
@@ -36,6 +37,7 @@ format: $(VENV)/.installed-dev ## write the code as `make check` wants it
 
 docs: $(VENV)/.installed-dev ## write the pages that are made from the code
 	$(PY) docs/redis_keys.py
+	$(PY) docs/guarantee_tests.py
 
 test: $(VENV)/.installed-dev ## all tests but the long fault runs
 	$(PY) -m pytest -n $(WORKERS) -m 'not fault'
