@@ -40,7 +40,12 @@ def clean_text(text: str) -> str:
     """Return a text as it is remembered: without fenced recall, fit to be encoded as UTF-8.
 
     A clean text is returned as it is. Cleaning twice changes nothing.
+
+    Raises:
+        InvalidEvent: it is no text.
     """
+    if not isinstance(text, str):
+        raise InvalidEvent(f"a text was expected, not {type(text).__name__}")
     if "\x00" in text or not (text.isascii() or _encodes(text)):
         text = _UNWRITABLE.sub("\ufffd", text)
     return scrub(text) if "<" in text else text

@@ -12,11 +12,10 @@ from redis import Redis
 from redis.exceptions import RedisError, ResponseError
 
 from memorybus.codec import Decoder
-from memorybus.errors import CorruptEnvelope, ForeignKey, UnsafeRedis, WrongPartitionCount
-from memorybus.events import Envelope, Position, Scope, SessionRef, UnknownEvent
-from memorybus.ids import derived_id
+from memorybus.errors import ForeignKey, UnsafeRedis, WrongPartitionCount
 from memorybus.keys import Keys
 from memorybus.links import translated
+from memorybus.logged import LoggedEvent, logged, number_of
 from memorybus.redis_urls import redacted
 from memorybus.settings import Settings
 
@@ -25,15 +24,7 @@ FOREIGN = ""
 """In place of an entry's id: the partition's key holds something that is not ours."""
 
 _FORMAT = "1"
-_DIGITS = 15
 _SAFE_POLICY = "noeviction"
-
-
-class LoggedEvent(msgspec.Struct, frozen=True):
-    """An envelope and its place in the log."""
-
-    position: Position
-    envelope: Envelope
 
 
 class Head(msgspec.Struct, frozen=True):
@@ -168,20 +159,10 @@ class EventLog:
         entries = self._asked(lambda: self._redis.xrange(key, f"({after}", "+", count), key)
         events = []
         for entry, fields in entries:
-            event = self._event(partition, entry.decode(), fields, after_n + 1)
+            event = logged(partition, entry.decode(), fields, after_n + 1, self._decoder)
             after_n = event.position.n
             events.append(event)
         return events
-
-    def _event(
-        self, partition: int, entry: str, fields: Mapping[bytes, bytes], next_n: int
-    ) -> LoggedEvent:
-        try:
-            position = Position(partition, entry, _dense(fields[b"n"]))
-            return LoggedEvent(position, self._decoder.decode(fields[b"e"]))
-        except (KeyError, TypeError, ValueError, CorruptEnvelope) as error:
-            position = Position(partition, entry, _number(fields, next_n))
-            return LoggedEvent(position, _stray(position, fields, error))
 
     def end(self, partition: int) -> str:
         """Return the id of a partition's last entry, "0-0" if it has none.
@@ -203,7 +184,7 @@ class EventLog:
         """
         key = self.keys.log(partition)
         found = self._asked(lambda: self._redis.xrange(key, entry, entry, 1), key)
-        return bool(found) and _number(found[0][1], 0) == n
+        return bool(found) and number_of(found[0][1], 0) == n
 
     def foreign(self) -> list[str]:
         """Return the log's keys that hold something else: those partitions stand still.
@@ -264,36 +245,4 @@ def _head(partition: int, n: Any, last: Any) -> Head:
         return Head(partition, 0, FOREIGN)
     return Head(
         partition, int(n) if n and n.isdigit() else 0, last[0][0].decode() if last else START
-    )
-
-
-def _number(fields: Mapping[bytes, bytes], otherwise: int) -> int:
-    try:
-        return _dense((fields or {}).get(b"n", b""))
-    except ValueError:
-        return otherwise
-
-
-def _dense(raw: bytes) -> int:
-    """Read a dense number; anything else is not ours.
-
-    Raises:
-        ValueError: not a number from 1 to 2**53, the largest that Lua counts to.
-    """
-    if not raw.isdigit() or len(raw) > _DIGITS:
-        raise ValueError(f"{raw[:_DIGITS]!r} is no dense number")
-    return int(raw)
-
-
-def _stray(position: Position, fields: Mapping[bytes, bytes], error: Exception) -> Envelope:
-    """Return an envelope for an entry that is none."""
-    name = f"{type(error).__name__}: {error}"
-    place = (str(position.partition), position.entry)
-    return Envelope(
-        id=derived_id("stray", *place),
-        key=f"stray:{position.entry}",
-        scope=Scope(),
-        session=SessionRef(id="", root=""),
-        at=int(position.entry.partition("-")[0]),
-        event=UnknownEvent(name=name, wire_version=0, raw=bytes((fields or {}).get(b"e", b""))),
     )

@@ -12,7 +12,7 @@ from memorybus.asks import Ask
 from memorybus.clock import Clock
 from memorybus.codec import Encoder
 from memorybus.counts import Counters
-from memorybus.errors import EventTooLarge, InvalidEvent, SpoolCorrupt, SpoolError
+from memorybus.errors import ConfigError, EventTooLarge, InvalidEvent, SpoolCorrupt, SpoolError
 from memorybus.events import LATEST, AnyEvent, Envelope, Scope, SessionRef
 from memorybus.flusher import Flusher, LogState
 from memorybus.ids import NewId, checksum
@@ -27,6 +27,7 @@ Level = Literal["spooled", "logged", "replicated"]
 
 
 _STOP = 1.0
+_LEAST = 0.1
 _ID_BYTES = 16
 
 
@@ -249,6 +250,8 @@ class Publisher:
         Returns:
             False if it has not after `timeout` seconds; nothing is lost then.
         """
+        if level not in ("spooled", "logged", "replicated"):
+            raise ConfigError(f"level {level!r} is none of spooled, logged, replicated")
         if level == "spooled":
             return True
         deadline = self._clock.monotonic() + timeout
@@ -263,10 +266,11 @@ class Publisher:
         """Send what can be sent within `timeout` seconds; the rest stays in the spool."""
         if self._closed or os.getpid() != self._pid:
             return
+        deadline = self._clock.monotonic() + timeout
         self.flusher.wait_sent(self.spool.last, timeout, patient=False)
         with self._swapping:
             self._closed = True
-            self.flusher.stop(timeout)
+            self.flusher.stop(max(_LEAST, deadline - self._clock.monotonic()))
             self.spool.close()
 
 

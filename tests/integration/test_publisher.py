@@ -18,7 +18,8 @@ from memorybus.errors import InvalidEvent, SpoolError
 from memorybus.events import Scope, SessionRef, TurnCompleted
 from memorybus.keys import Keys
 from memorybus.links import connect_redis
-from memorybus.log import EventLog, LoggedEvent
+from memorybus.log import EventLog
+from memorybus.logged import LoggedEvent
 from memorybus.session import Session
 from memorybus.settings import Settings
 

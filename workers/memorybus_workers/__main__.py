@@ -59,7 +59,7 @@ def _run(options: argparse.Namespace, settings: Settings) -> int:
 
         if options.reports:
             threading.Thread(target=_end_with_parent, daemon=True).start()
-        return run_worker(settings, _names(options.providers, settings), options.jobs)
+        return run_worker(settings, _names(options.providers, settings), options.jobs, options.log)
     if options.command == "jobs":
         from memorybus_workers.jobs.worker import run_jobs
 

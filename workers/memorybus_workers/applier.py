@@ -6,12 +6,13 @@ Redis follows after each chunk. Both skip what is done, put parked keys aside *b
 checkpoint passes them, and find the culprit of a failed batch by going one by one.
 """
 
+import logging
 from collections.abc import Callable, Sequence
 
 from memorybus.errors import LeaseLost, StaleEpoch, Transient, Unavailable
 from memorybus.events import Event, Position
 from memorybus.keys import lane_name
-from memorybus.log import LoggedEvent
+from memorybus.logged import LoggedEvent
 from memorybus.scripts import Acquired
 from memorybus.settings import Settings
 from memorybus_providers.base import (
@@ -28,6 +29,8 @@ from memorybus_workers.calls import Calls
 from memorybus_workers.deadletter import BEHIND
 from memorybus_workers.place import Later, Place
 from memorybus_workers.retry import decide, reason
+
+_log = logging.getLogger("memorybus")
 
 HUNG = "every try outlived call_timeout"
 
@@ -129,6 +132,14 @@ class Applier:
         self._park(lane, event, reason(error), attempt)
 
     def _park(self, lane: Place, event: LoggedEvent, why: str, attempt: int) -> None:
+        _log.error(
+            "provider %s: event %s is parked after %d tries: %s; later events of its key %r wait",
+            self._provider.config.name,
+            event.envelope.id,
+            attempt,
+            why,
+            event.envelope.key,
+        )
         lane.parked.put_aside([event], why, attempt)
         self._calls.settled(event.envelope.id)
 

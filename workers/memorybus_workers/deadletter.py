@@ -6,7 +6,7 @@ import msgspec
 from memorybus import scripts
 from memorybus.errors import LeaseLost
 from memorybus.keys import Keys
-from memorybus.log import LoggedEvent
+from memorybus.logged import LoggedEvent
 from redis import Redis
 
 BEHIND = "waits behind the key's dead letter"

@@ -25,7 +25,7 @@ _log = logging.getLogger("memorybus")
 
 MakeProvider = Callable[[], MemoryProvider]
 
-_STOP = 5.0
+_STOP = 2.0
 
 MOST_HUNG = 8
 """Threads of one provider that may hang at once (G10)."""

@@ -10,7 +10,8 @@ from memorybus import scripts
 from memorybus.errors import LeaseLost
 from memorybus.events import Position
 from memorybus.keys import Keys
-from memorybus.log import EventLog, LoggedEvent
+from memorybus.log import EventLog
+from memorybus.logged import LoggedEvent
 from memorybus.scripts import Acquired
 from memorybus.testing import CrashPoint
 from memorybus_providers.base import Progress

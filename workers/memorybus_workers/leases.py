@@ -92,7 +92,7 @@ class Leases:
         """
         if lease.lost or self._clock.monotonic() + room >= lease.until:
             self.drop(lease)
-            raise LeaseLost(lease.key)
+            raise LeaseLost(f"{lease.key} is lost, or has no time left for a call")
 
     def drop(self, lease: Lease) -> None:
         """Forget a lease that is another's now."""

@@ -15,6 +15,7 @@ import threading
 from collections.abc import Sequence
 
 import msgspec
+from memorybus import logs
 from memorybus.clock import SYSTEM, Clock
 from memorybus.errors import LogUnavailable, MemoryBusError, ProviderHung
 from memorybus.ids import new_id, new_rng
@@ -52,12 +53,18 @@ class Worker:
     Args:
         settings: see `Settings`.
         providers: the instances to serve, in the order of recall.
-        jobs: how many recall processes to run.
+        jobs: how many recall processes to run for each provider.
         clock: time.
+        log: form of their logs.
     """
 
     def __init__(
-        self, settings: Settings, providers: Sequence[str], jobs: int, clock: Clock = SYSTEM
+        self,
+        settings: Settings,
+        providers: Sequence[str],
+        jobs: int,
+        clock: Clock = SYSTEM,
+        log: logs.Form = "text",
     ) -> None:
         """Prepare; `run` works."""
         self.failed = False
@@ -69,7 +76,7 @@ class Worker:
         self._stop = threading.Event()
         self._redis = connect_redis(settings)
         self._leases = Leases(settings, clock, self.id)
-        self._children = JobProcesses(settings, self._providers, jobs, clock)
+        self._children = JobProcesses(settings, self._providers, jobs, clock, log)
         self._jobs = jobs
         self._served: dict[str, ProviderInfo] = {}
         self._complaint = ""
@@ -253,9 +260,11 @@ class ReadyCallback:
         sys.stdout.flush()
 
 
-def run_worker(settings: Settings, providers: Sequence[str], jobs: int) -> int:
+def run_worker(
+    settings: Settings, providers: Sequence[str], jobs: int, log: logs.Form = "text"
+) -> int:
     """Run a worker until SIGTERM or SIGINT; return the exit code, 1 if it had to give up."""
-    worker = Worker(settings, providers, jobs)
+    worker = Worker(settings, providers, jobs, log=log)
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, lambda *_: worker.stop())
     worker.run(ReadyCallback())

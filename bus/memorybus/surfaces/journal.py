@@ -8,7 +8,8 @@ import msgspec
 
 from memorybus.events import Envelope, UnknownEvent
 from memorybus.links import connect_redis
-from memorybus.log import START, EventLog, LoggedEvent
+from memorybus.log import START, EventLog
+from memorybus.logged import LoggedEvent
 from memorybus.settings import Settings
 from memorybus.surfaces.render import event_name
 

@@ -12,7 +12,8 @@ from memorybus.events import (
     TurnCompleted,
     UnknownEvent,
 )
-from memorybus.log import START, LoggedEvent
+from memorybus.log import START
+from memorybus.logged import LoggedEvent
 from memorybus.surfaces import journal
 
 

@@ -17,7 +17,6 @@ from memorybus_providers.base import MemoryProvider
 from rq import Queue, SimpleWorker
 from rq.job import Job
 from rq.serializers import JSONSerializer
-from rq.worker import DequeueStrategy
 
 from memorybus_workers.instances import Instances
 from memorybus_workers.jobs.prefetch import Recaller
@@ -69,11 +68,7 @@ def run_jobs(settings: Settings, providers: tuple[str, ...]) -> None:
     )
     worker = recall_worker(settings, providers, {JOB: recaller.warm})
     try:
-        worker.work(
-            with_scheduler=False,
-            logging_level="WARNING",
-            dequeue_strategy=DequeueStrategy.ROUND_ROBIN,  # no provider's queue before another's
-        )
+        worker.work(with_scheduler=False, logging_level="WARNING")
     finally:
         instances.shutdown()
 

@@ -13,7 +13,8 @@ from memorybus.surfaces.render import event_line, event_name
 from memorybus.surfaces.transcripts.times import iso
 
 if TYPE_CHECKING:
-    from memorybus.log import EventLog, LoggedEvent
+    from memorybus.log import EventLog
+    from memorybus.logged import LoggedEvent
     from memorybus.surfaces import journal
 
 TYPE_NAMES = (*(kind.__name__ for kind in EVENT_TYPES), UnknownEvent.__name__)

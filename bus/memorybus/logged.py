@@ -1,0 +1,78 @@
+"""Entries of the log as events: also those that are not ours, so that they can be parked (G6)."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from memorybus.codec import Decoder
+from memorybus.errors import CorruptEnvelope
+from memorybus.events import Envelope, Position, Scope, SessionRef, UnknownEvent
+from memorybus.ids import derived_id
+
+_DIGITS = 15
+"""No dense number is longer: Lua counts to 2**53."""
+
+
+class LoggedEvent(msgspec.Struct, frozen=True):
+    """An envelope and its place in the log."""
+
+    position: Position
+    envelope: Envelope
+
+
+def logged(
+    partition: int, entry: str, fields: Sequence[bytes], next_n: int, decoder: Decoder
+) -> LoggedEvent:
+    """Return an entry of a stream as an event; a stranger has a key of its own.
+
+    Args:
+        partition: which.
+        entry: its id.
+        fields: ``n``, a number, ``e``, a body; or whatever somebody else wrote.
+        next_n: the dense number of an entry that carries none.
+        decoder: of envelopes.
+    """
+    try:
+        _, n, _, body = fields
+        return LoggedEvent(Position(partition, entry, _dense(n)), decoder.decode(body))
+    except (TypeError, ValueError, CorruptEnvelope) as error:
+        position = Position(partition, entry, number_of(fields, next_n))
+        return LoggedEvent(position, _stray(position, fields, error))
+
+
+def number_of(fields: Sequence[bytes], otherwise: int) -> int:
+    """Return an entry's dense number, or another if it has none."""
+    try:
+        return _dense(_named(fields, b"n"))
+    except ValueError:
+        return otherwise
+
+
+def _named(fields: Sequence[bytes], name: bytes) -> bytes:
+    """Return a field of an entry that may not be ours; b"" if it has none of that name."""
+    return dict(zip(fields[::2], fields[1::2], strict=False)).get(name, b"") if fields else b""
+
+
+def _dense(raw: bytes) -> int:
+    """Read a dense number; anything else is not ours.
+
+    Raises:
+        ValueError: not a number from 1 to 2**53, the largest that Lua counts to.
+    """
+    if not raw.isdigit() or len(raw) > _DIGITS:
+        raise ValueError(f"{raw[:_DIGITS]!r} is no dense number")
+    return int(raw)
+
+
+def _stray(position: Position, fields: Sequence[bytes], error: Exception) -> Envelope:
+    """Return an envelope for an entry that is none."""
+    name = f"{type(error).__name__}: {error}"
+    place = (str(position.partition), position.entry)
+    return Envelope(
+        id=derived_id("stray", *place),
+        key=f"stray:{position.entry}",
+        scope=Scope(),
+        session=SessionRef(id="", root=""),
+        at=int(position.entry.partition("-")[0]),
+        event=UnknownEvent(name=name, wire_version=0, raw=_named(fields, b"e")),
+    )
