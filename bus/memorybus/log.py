@@ -15,7 +15,7 @@ from memorybus.codec import Decoder
 from memorybus.errors import ForeignKey, UnsafeRedis, WrongPartitionCount
 from memorybus.keys import Keys
 from memorybus.links import translated
-from memorybus.logged import LoggedEvent, logged, number_of
+from memorybus.logged import LoggedEvent, logged
 from memorybus.redis_urls import redacted
 from memorybus.settings import Settings
 
@@ -175,16 +175,15 @@ class EventLog:
         last = self._asked(lambda: self._redis.xrevrange(key, count=1), key)
         return str(last[0][0].decode()) if last else START
 
-    def has(self, partition: int, entry: str, n: int) -> bool:
-        """Say whether an entry stands in the log under this dense number.
+    def has(self, partition: int, entry: str) -> bool:
+        """Say whether an entry is in the log; ids are made of time and never come again.
 
         Raises:
             LogUnavailable: no answer.
             ForeignKey: the key holds something else.
         """
         key = self.keys.log(partition)
-        found = self._asked(lambda: self._redis.xrange(key, entry, entry, 1), key)
-        return bool(found) and number_of(found[0][1], 0) == n
+        return bool(self._asked(lambda: self._redis.xrange(key, entry, entry, 1), key))
 
     def foreign(self) -> list[str]:
         """Return the log's keys that hold something else: those partitions stand still.

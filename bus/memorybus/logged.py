@@ -36,11 +36,11 @@ def logged(
         _, n, _, body = fields
         return LoggedEvent(Position(partition, entry, _dense(n)), decoder.decode(body))
     except (TypeError, ValueError, CorruptEnvelope) as error:
-        position = Position(partition, entry, number_of(fields, next_n))
+        position = Position(partition, entry, _number(fields, next_n))
         return LoggedEvent(position, _stray(position, fields, error))
 
 
-def number_of(fields: Sequence[bytes], otherwise: int) -> int:
+def _number(fields: Sequence[bytes], otherwise: int) -> int:
     """Return an entry's dense number, or another if it has none."""
     try:
         return _dense(_named(fields, b"n"))

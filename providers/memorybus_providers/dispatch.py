@@ -85,6 +85,8 @@ def bind(provider: MemoryProvider) -> Apply:
 
 
 def _refuse(event: UnknownEvent, ctx: HookContext) -> str | None:
+    if event.wire_version == 0:
+        raise Permanent(f"an entry that memorybus did not write, or damaged ({event.name})")
     raise Permanent(
         f"event {ctx.event_id} is a {event.name} of version {event.wire_version}, which this "
         "release does not know; upgrade the workers and retry it"

@@ -199,8 +199,11 @@ def test_a_hang_inside_a_transaction_ends_with_it(
         flag.unlink()
         wait_until(lambda: len(texts(home(settings))) == 3, "all are applied", 20)
         wait_applied(redis_client, settings)
-        status = read_status(settings).providers[0]
-        assert status.lanes_owned == settings.partitions
+        wait_until(
+            lambda: read_status(settings).providers[0].lanes_owned == settings.partitions,
+            "every lane is owned",
+            15,
+        )
     assert texts(home(settings)) == ["before", f"!hang={flag} a while", "after"]
     assert dead_letters(redis_client, settings, "s") == []
 

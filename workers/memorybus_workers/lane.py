@@ -78,7 +78,7 @@ class Lane:
         The log lost its tail then, and the checkpoint beside it was lost with it, so that one is
         still true; the provider's ledger knows what comes again (G4).
         """
-        if progress.n <= checkpoint.n or self._log.has(self.partition, progress.entry, progress.n):
+        if progress.n <= checkpoint.n or self._log.has(self.partition, progress.entry):
             return progress
         _log.warning(
             "%s, partition %d: the log lost its tail: going back from %d to %d",
@@ -115,15 +115,16 @@ class Lane:
         Raises:
             LeaseLost: the log no longer has our checkpoint: begin again.
         """
-        if self.n and not self._log.has(self.partition, self.entry, self.n):
+        if self.n and not self._log.has(self.partition, self.entry):
             raise LeaseLost(f"{self.provider}, partition {self.partition}: the log lost its tail")
-        _log.error(
-            "%s, partition %d: after %d comes %d; events between are not in the log",
-            self.provider,
-            self.partition,
-            self.n,
-            n,
-        )
+        if n > self.n:
+            _log.error(
+                "%s, partition %d: after %d comes %d; events between are not in the log",
+                self.provider,
+                self.partition,
+                self.n,
+                n,
+            )
 
     def _commit(self, position: Position) -> None:
         call = scripts.commit(
