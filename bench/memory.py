@@ -13,6 +13,7 @@ from drain import NOOP
 from gauge import Figures, Size
 from memorybus.client import MemoryBus
 from memorybus.codec import Encoder
+from memorybus.links import connect_redis
 from memorybus.log import EventLog
 from memorybus.surfaces import ingest
 from stage import ROOT, Agent, Stage
@@ -82,7 +83,7 @@ def _used(stage: Stage) -> int:
 
 def _bodies(stage: Stage) -> Iterator[tuple[bytes, int]]:
     """Yield each event's plain msgpack and the length of its stored body."""
-    log = EventLog(stage.redis, stage.settings)
+    log = EventLog(connect_redis(stage.settings), stage.settings)
     encoder = Encoder(stage.settings.compress_min_bytes)
     for partition in range(stage.settings.partitions):
         after, n = "0-0", 0

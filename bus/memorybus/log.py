@@ -50,7 +50,7 @@ class Server(msgspec.Struct, frozen=True):
 
 
 class EventLog:
-    """Reads the log. Use from one thread; the Redis client decides on time-outs."""
+    """Reads the log. Use from one thread, with a client made by `links.connect_redis`."""
 
     def __init__(self, redis: Redis, settings: Settings) -> None:
         """Connect at the first command."""

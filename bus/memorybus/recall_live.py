@@ -115,7 +115,7 @@ def _answers(
             pipe.hgetall(keys.warm(slot))
             pipe.hgetall(keys.want(slot))
             warm, want = pipe.execute()
-        results = warm_results(warm)
+        results = warm_results(warm.items())
         errors = {k[2:].decode(): v.decode() for k, v in want.items() if k.startswith(_ERROR)}
         if all(n in results or n in errors for n in names) or clock.monotonic() >= deadline:
             redis.delete(keys.warm(slot), keys.want(slot))
