@@ -9,6 +9,7 @@ resend. Crash safety is SQLite's: WAL survives a killed process, ``durable=True`
 import sqlite3
 import threading
 from collections.abc import Iterable
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TypeAlias
 
@@ -76,13 +77,14 @@ class Spool:
         self._since_checkpoint = 0
         self._disk_full = False
         self._noted = SpoolStats()
-        with named(path):
-            self._in = connect(path)
-            self._out = connect(path)
+        with named(path), ExitStack() as opened:
+            self._in = opened.enter_context(closing(connect(path)))
+            self._out = opened.enter_context(closing(connect(path)))
             self._check()
             self._in.executescript(_SCHEMA)
             self._load_counters()
             write_note(self.path, SpoolStats())
+            opened.pop_all()  # all is well: they stay open
         self._ballast.restore()
 
     def _check(self) -> None:

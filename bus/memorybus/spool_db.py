@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -21,17 +21,22 @@ def connect(path: Path) -> sqlite3.Connection:
     third of an insert's time; connections of this process still share it, others cannot read it.
     """
     db = _opened(path)
-    db.execute(f"pragma page_size = {_PAGE}")
-    db.execute("pragma journal_mode = wal")
-    db.execute("pragma synchronous = normal")
-    db.execute("pragma wal_autocheckpoint = 0")
+    try:
+        db.execute(f"pragma page_size = {_PAGE}")
+        db.execute("pragma journal_mode = wal")
+        db.execute("pragma synchronous = normal")
+        db.execute("pragma wal_autocheckpoint = 0")
+    except sqlite3.Error:
+        db.close()
+        raise
     return db
 
 
 def salvaging(path: Path) -> sqlite3.Connection:
     """Open a damaged file to read what can be read: also one cut short, as far as it goes."""
     db = _opened(path)
-    db.execute("pragma writable_schema = on")
+    with suppress(sqlite3.DatabaseError):
+        db.execute("pragma writable_schema = on")
     return db
 
 

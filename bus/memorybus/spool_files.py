@@ -8,7 +8,7 @@ goes on in a new one (G1).
 import logging
 import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -184,14 +184,11 @@ def _readable(path: Path) -> list[Row]:
     rows: dict[int, Row] = {}
     for order in ("asc", "desc"):
         sql = f"{_WHOLE_ROWS} order by seq {order}"
-        try:
-            db = salvaging(path)
+        with closing(salvaging(path)) as db, suppress(sqlite3.DatabaseError):
             for row in db.execute(sql):
                 if row[0] in rows:
                     break
                 rows[row[0]] = row
-        except sqlite3.DatabaseError:
-            continue
     return [rows[sequence] for sequence in sorted(rows)]
 
 

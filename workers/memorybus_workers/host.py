@@ -97,8 +97,7 @@ class Runner:
         try:
             self._run_lanes(LaneSet(self._name, provider, self._around, self.calls, self._stop))
         finally:
-            if not self._abandoned:
-                provider.shutdown()
+            provider.shutdown()
 
     def _run_lanes(self, lanes: LaneSet) -> None:
         self._lanes = lanes
@@ -110,8 +109,7 @@ class Runner:
                     self._breaker.succeeded()
                 self._await_news(lanes)
         finally:
-            if not self._abandoned:
-                lanes.leave()
+            lanes.leave()  # an abandoned thread too, should its call ever return
 
     def _opened(self) -> MemoryProvider:
         provider = self._make()
