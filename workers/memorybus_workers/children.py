@@ -12,7 +12,7 @@ from memorybus.settings import Settings, to_environ
 
 _log = logging.getLogger("memorybus")
 
-_STOP = 5.0
+_STOP = 2.0
 _PAUSE_AFTER = 3
 _PAUSE = 5.0
 
