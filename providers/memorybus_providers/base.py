@@ -218,8 +218,11 @@ class MemoryProvider(ABC):
         """Return what is remembered for a query, best first, nothing outside ``ctx.scope``."""
         return ()
 
-    def system_prompt_block(self) -> str:
-        """Return a static text for the system prompt: the same from turn to turn."""
+    def system_prompt_block(self, scope: RecallScope) -> str:
+        """Return a text for the system prompt of one agent and person, the same from turn to turn.
+
+        Nothing outside `scope` may be in it.
+        """
         return ""
 
     def get_tool_schemas(self) -> Sequence[Mapping[str, Any]]:

@@ -25,6 +25,7 @@ from memorybus_providers.base import (
     Progress,
     ProviderConfig,
     RecallContext,
+    RecallScope,
     Recollection,
     Transaction,
     TransactionalProvider,
@@ -43,15 +44,11 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     memory_limit: int = 2_200
     user_limit: int = 1_375
-    agent: str = ""
-    user: str = ""
 
 
 _DESCRIPTIONS = {
     "memory_limit": "Characters of MEMORY.md shown in a system prompt; the newest entries stay.",
     "user_limit": "Characters of USER.md shown in a system prompt; the newest entries stay.",
-    "agent": "The agent whose MEMORY.md the system prompt block shows; empty: none.",
-    "user": "The person whose USER.md the system prompt block shows; empty: none.",
 }
 
 
@@ -148,16 +145,15 @@ class BuiltinProvider(TransactionalProvider):
             )
         ]
 
-    def system_prompt_block(self) -> str:
-        """Return the stores of the agent and the person named in the options, as Hermes does.
+    def system_prompt_block(self, scope: RecallScope) -> str:
+        """Return the stores of this agent and this person, as Hermes does.
 
-        Empty unless they are named: an instance serves everyone, and one person's profile must
-        not stand in another's prompt.
+        A scope of everyone's names nobody, so it has no block.
         """
         options = self._options
         shown: tuple[tuple[StoreName, str, int], ...] = (
-            ("memory", options.agent, options.memory_limit),
-            ("user", options.user, options.user_limit),
+            ("memory", scope.agent or "", options.memory_limit),
+            ("user", scope.user or "", options.user_limit),
         )
         blocks = (self._block(store, owner, limit) for store, owner, limit in shown if owner)
         return "\n\n".join(text for text in blocks if text)

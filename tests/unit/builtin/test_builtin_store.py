@@ -357,18 +357,15 @@ def test_agents_share_a_person_and_people_share_an_agent(provider: BuiltinProvid
     assert [r.text for r in provider.prefetch("", other_user)] == ["uses ruff"]
 
 
-def test_system_prompt_block_shows_whom_the_options_name(home: Path) -> None:
-    """Without a name it is empty, for an instance serves everyone; with one, as Hermes does."""
-    provider = provider_at(home, agent="coder", user="ann", user_limit=9)
+def test_system_prompt_block_shows_one_agent_and_person(home: Path) -> None:
+    """It holds the stores of its scope alone, as Hermes shows them; of everyone's, nothing."""
+    provider = provider_at(home, user_limit=9)
     provider.open()
     feed(provider, add("uses ruff"), add("likes tea", "user"), add("likes milk", "user"))
     feed(provider, add("not mine", "user"), first=4, scope=Scope(user="bob"))
-    shown = provider.system_prompt_block()
+    shown = provider.system_prompt_block(RecallScope(agent="coder", user="ann"))
+    empty = provider.system_prompt_block(RecallScope(agent=None, user=None))
     provider.shutdown()
-    unnamed = provider_at(home)
-    unnamed.open()
-    empty = unnamed.system_prompt_block()
-    unnamed.shutdown()
 
     rule = "═" * 46
     assert shown == (
@@ -389,7 +386,7 @@ def test_every_option_is_described() -> None:
     """The schema describes each option of the table, with its default."""
     schema = {field["key"]: field["default"] for field in BuiltinProvider.get_config_schema()}
 
-    assert schema == {"memory_limit": 2_200, "user_limit": 1_375, "agent": "", "user": ""}
+    assert schema == {"memory_limit": 2_200, "user_limit": 1_375}
 
 
 def test_a_commit_is_synced_before_the_file_changes(provider: BuiltinProvider) -> None:
