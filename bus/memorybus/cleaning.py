@@ -85,13 +85,14 @@ def _mapping(value: Mapping[Any, Any], path: _Path, depth: int) -> Message:
             raise InvalidEvent(
                 f"{_spelled(path)}: keys must be strings, not a {type(key).__name__}"
             )
-        if key[:1] == "_" or key == "api_content":
+        name = clean_text(str.__str__(key))  # first: a fence may hide what the key begins with
+        if name[:1] == "_" or name == "api_content":
             continue
         if type(inner) is str:
             inner = clean_text(inner)  # noqa: PLW2901  the common case, kept short
         elif inner is not None:
             inner = _value(inner, (path, key), depth)  # noqa: PLW2901
-        kept[clean_text(str.__str__(key))] = inner
+        kept[name] = inner
     return kept
 
 

@@ -294,6 +294,23 @@ def test_a_lookup_that_hangs_is_noticed(
             wait_until(lambda: texts(home(settings)) == ["one"], "it is applied", 15)
 
 
+def test_an_event_twice_in_one_batch_is_applied_once(
+    redis_client: redis.Redis, make_settings: MakeSettings
+) -> None:
+    """G4: an event that stands in the log twice, side by side, is applied once."""
+    settings = make_settings(partitions=1, **recorded("Transactional"))
+    keys = Keys(settings.namespace)
+    with MemoryBus.connect(settings) as bus:
+        say(bus, "s", "one")
+        assert bus.flush()
+        entries: Any = redis_client.xrange(keys.log(0))
+        redis_client.xadd(keys.log(0), {"n": 3, "e": entries[-1][1][b"e"]})
+        redis_client.hset(keys.state(0), "n", 3)
+        with thread_worker(settings):
+            wait_applied(redis_client, settings)
+    assert texts(home(settings)) == ["one"]
+
+
 def test_a_ledger_knows_what_comes_again_at_another_place(
     redis_client: redis.Redis, make_settings: MakeSettings
 ) -> None:

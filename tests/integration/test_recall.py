@@ -136,6 +136,7 @@ def test_the_block_is_labelled_and_within_its_budget(bus: MemoryBus, user: str) 
     for number in range(40):
         session.turn_completed(f"lighthouse number {number} " + "y" * 30, "ok")
     session.queue_prefetch("lighthouse")
+    wait_until(lambda: "rec" in session.prefetch(), "the first answers too")
     block = warm(session, "other")
     assert 0 < block.index("rec") < block.index("other")
     assert len(block) <= bus.settings.recall_budget

@@ -195,13 +195,14 @@ class TransactionalApplier(Applier):
             self._one_by_one(lane, fence, events)
 
     def _apply_all(self, transaction: Transaction, events: Sequence[LoggedEvent]) -> None:
-        done = transaction.applied([event.envelope.id for event in events])
+        done = set(transaction.applied([event.envelope.id for event in events]))
         poisoned = self._calls.has_poison()
         for event in events:
             if poisoned and self._calls.is_poison(event.envelope.id):
                 raise RuntimeError(HUNG)  # one by one will park it
             if event.envelope.id not in done:
                 self._call(event)
+                done.add(event.envelope.id)  # it may stand in the log twice
 
     def _one_by_one(self, lane: Place, fence: Fence, events: Sequence[LoggedEvent]) -> None:
         for event in events:
