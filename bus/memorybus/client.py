@@ -14,7 +14,7 @@ from memorybus.cleaning import clean_text
 from memorybus.clock import SYSTEM, Clock
 from memorybus.counts import Counters
 from memorybus.errors import InvalidEvent
-from memorybus.events import AnyEvent, Scope, SessionRef, SessionStarted
+from memorybus.events import AnyEvent, Envelope, Scope, SessionRef, SessionStarted
 from memorybus.ids import NewId, new_id, new_rng
 from memorybus.publisher import Level, Publisher, Receipt
 from memorybus.recall import WarmCache
@@ -165,16 +165,17 @@ class MemoryBus:
         Raises:
             InvalidEvent, EventTooLarge, SpoolFull: see `Publisher.publish`.
         """
-        return self._publisher.publish(
-            event,
-            event_id=event_id or self.new_id(),
+        envelope = Envelope(
+            id=event_id or self.new_id(),
             key=key,
             scope=scope,
             session=session,
             at=self._clock.now_ms() if at is None else at,
+            v=event.version,
             trace=trace,
-            durable=durable,
+            event=event,
         )
+        return self._publisher.publish(envelope, durable=durable)
 
     def ask(self, ask: Ask) -> None:
         """Ask for a recall after what was published so far."""

@@ -13,7 +13,7 @@ from memorybus.clock import Clock
 from memorybus.codec import Encoder
 from memorybus.counts import Counters
 from memorybus.errors import ConfigError, EventTooLarge, InvalidEvent, SpoolCorrupt, SpoolError
-from memorybus.events import LATEST, AnyEvent, Envelope, Scope, SessionRef
+from memorybus.events import LATEST, Envelope
 from memorybus.flusher import Flusher, LogState
 from memorybus.ids import NewId, checksum
 from memorybus.keys import partition_of
@@ -106,28 +106,11 @@ class Publisher:
         )
         self.flusher.start()
 
-    def publish(
-        self,
-        event: AnyEvent,
-        *,
-        event_id: str,
-        key: str,
-        scope: Scope,
-        session: SessionRef,
-        at: int,
-        trace: str = "",
-        durable: bool = False,
-    ) -> Receipt:
-        """Accept an event: when this returns, the event survives this process (G1).
+    def publish(self, envelope: Envelope, *, durable: bool = False) -> Receipt:
+        """Accept an event: when this returns, it survives this process (G1).
 
         Args:
-            event: what happened.
-            event_id: 32 hex digits; the same id enters the log once (G2).
-            key: the order key.
-            scope: who it belongs to.
-            session: where in the lineage.
-            at: wall time, milliseconds.
-            trace: W3C traceparent.
+            envelope: the event with its id (the same id enters the log once, G2), key and time.
             durable: also survive a power cut (fsync).
 
         Raises:
@@ -136,44 +119,27 @@ class Publisher:
             EventTooLarge: more than ``event_max_bytes``.
             SpoolFull: the spool's bound or the disk is full.
         """
-        if not 0 <= at <= LATEST:
-            raise InvalidEvent(f"`at` is {at}: milliseconds since 1970, up to the year 9999")
-        body, mark = self._encoded(event, event_id, key, scope, session, at, trace)
-        partition = partition_of(key, self._settings.partitions)
-        sequence = self._append(partition, _id_bytes(event_id), mark, body, durable)
+        if not 0 <= envelope.at <= LATEST:
+            raise InvalidEvent(
+                f"`at` is {envelope.at}: milliseconds since 1970, up to the year 9999"
+            )
+        body, mark = self._encoded(envelope)
+        partition = partition_of(envelope.key, self._settings.partitions)
+        sequence = self._append(partition, _id_bytes(envelope.id), mark, body, durable)
         self.flusher.wake()
         self._crash("publisher.after_spool")
-        return Receipt(event_id, "spooled", sequence, self.flusher.state)
+        return Receipt(envelope.id, "spooled", sequence, self.flusher.state)
 
-    def _encoded(
-        self,
-        event: AnyEvent,
-        event_id: str,
-        key: str,
-        scope: Scope,
-        session: SessionRef,
-        at: int,
-        trace: str,
-    ) -> tuple[bytes, bytes]:
+    def _encoded(self, envelope: Envelope) -> tuple[bytes, bytes]:
+        kind = type(envelope.event).__name__
         try:
-            payload = self._encoder.event(event)
-            body = self._encoder.envelope(
-                Envelope(
-                    id=event_id,
-                    key=key,
-                    scope=scope,
-                    session=session,
-                    at=at,
-                    v=event.version,
-                    trace=trace,
-                    event=event,
-                )
-            )
+            payload = self._encoder.event(envelope.event)
+            body = self._encoder.envelope(envelope)
         except (UnicodeEncodeError, TypeError, OverflowError, RecursionError) as error:
-            raise InvalidEvent(f"{type(event).__name__}: cannot be encoded: {error}") from error
+            raise InvalidEvent(f"{kind}: cannot be encoded: {error}") from error
         if len(body) > self._settings.event_max_bytes:
             raise EventTooLarge(
-                f"{type(event).__name__} of {len(body)} bytes; `event_max_bytes` is "
+                f"{kind} of {len(body)} bytes; `event_max_bytes` is "
                 f"{self._settings.event_max_bytes}. Publish less text per event, or raise the bound"
             )
         return body, checksum(payload)
