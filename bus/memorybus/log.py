@@ -41,7 +41,6 @@ class Server(msgspec.Struct, frozen=True):
     version: str
     policy: str
     durability: str
-    maxmemory: int
 
     @property
     def counts_entries_read(self) -> bool:
@@ -89,7 +88,6 @@ class EventLog:
             version=str(info["redis_version"]),
             policy=str(info.get("maxmemory_policy", _SAFE_POLICY)),
             durability=self._durability(info),
-            maxmemory=int(info.get("maxmemory", 0)),
         )
 
     def _durability(self, info: Mapping[str, Any]) -> str:

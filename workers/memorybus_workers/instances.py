@@ -24,7 +24,7 @@ def make(
         kind: the provider instance whose kind and options to use, if not its own (replay).
 
     Raises:
-        MissingProvider: nobody knows the kind.
+        MissingProvider: nobody knows the kind, or it is not available here.
         ConfigError: wrong options.
     """
     configured = kind or name
@@ -35,7 +35,13 @@ def make(
         clock=clock,
         crash=crash,
     )
-    return create(settings.provider_kind(configured), config)
+    provider = create(settings.provider_kind(configured), config)
+    if not provider.is_available(config):
+        raise MissingProvider(
+            f"provider {name} says that it is not available here; its options or a program it "
+            f"needs are missing (see its documentation)"
+        )
+    return provider
 
 
 class Instances:
