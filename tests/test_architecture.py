@@ -44,6 +44,7 @@ HOMES = {
         "memorybus.log",
         "memorybus.monitor",
         "memorybus.orphans",
+        "memorybus.producers",
         "memorybus.recall*",
         "memorybus.roster",
         "memorybus.scripts",

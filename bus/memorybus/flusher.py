@@ -91,7 +91,6 @@ class Flusher:
         self._sender: Any = None
         self._asker: Any = None
         self._redis: Any = None
-        self._drain_orphans: Any = None
         self._thread = threading.Thread(target=self._run, name="memorybus-flusher", daemon=True)
 
     # -- called by the agent's threads ------------------------------------------------------------
@@ -194,13 +193,11 @@ class Flusher:
     def _connect(self) -> None:
         from memorybus.links import connect_redis
         from memorybus.log import EventLog
-        from memorybus.orphans import drain_orphans
         from memorybus.recall_jobs import Asker
         from memorybus.sender import Sender
 
         self._redis = connect_redis(self._settings, single=True)
         EventLog(self._redis, self._settings).open()
-        self._drain_orphans = drain_orphans
         self._adopt()
         sender = Sender(self._spool, self._redis, self._settings, self._crash, self.counts)
         sender.resync()
@@ -274,8 +271,10 @@ class Flusher:
             self._sender.delete_upto(upto)
 
     def _adopt(self) -> None:
+        from memorybus.orphans import drain_orphans
+
         self._adopt_at = self._clock.monotonic() + _ADOPT_EVERY
-        self._drain_orphans(
+        drain_orphans(
             self._files, self._redis, self._settings, self._clock, self._crash, self._stop.is_set
         )
 

@@ -1,16 +1,16 @@
 """One read model of the bus: depth, progress, workers, jobs, spools. Reading changes nothing."""
 
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 from redis import Redis
 from redis.exceptions import RedisError
 
-from memorybus.events import LATEST
 from memorybus.keys import Keys
 from memorybus.links import connect_jobs, connect_redis, translated
 from memorybus.log import START, EventLog
+from memorybus.plain import iso
+from memorybus.producers import taken
 from memorybus.recall_jobs import queue_name
 from memorybus.redis_urls import redacted
 from memorybus.roster import Roster
@@ -90,16 +90,6 @@ class _Lane(msgspec.Struct, frozen=True):
     head: int
 
 
-def iso(ms: int | None) -> str | None:
-    """Return a time in milliseconds as ISO 8601 in UTC; None stays None."""
-    if ms is None:
-        return None
-    if not 0 <= ms <= LATEST:
-        return None  # times are told by producers: one that no calendar has must not stop us
-    moment = datetime.fromtimestamp(ms / 1000, UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
 def read_status(settings: Settings) -> Status:
     """Read the whole status.
 
@@ -158,11 +148,7 @@ class Monitor:
         return _summed([inspect(path, self._taken(path.stem)) for path in paths])
 
     def _taken(self, producer: str) -> dict[int, int]:
-        with self._redis.pipeline(transaction=False) as pipe:
-            for partition in self._partitions:
-                pipe.hget(self._keys.producers(partition), producer)
-            replies = pipe.execute(raise_on_error=False)
-        return {p: _int(reply) for p, reply in zip(self._partitions, replies, strict=True)}
+        return taken(self._redis, self._keys, self._settings.partitions, producer)
 
     def lanes(self, names: list[str]) -> dict[str, list[_Lane]]:
         """Read every lane of some providers in one round trip."""

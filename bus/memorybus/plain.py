@@ -1,9 +1,12 @@
-"""What may go to a terminal or a log: text of users and memories is hostile to both.
+"""What people read: times, and texts made fit for a terminal or a log, which they are hostile to.
 
 Control characters, escape sequences, direction overrides and lone surrogates are shown as escapes.
 """
 
 import unicodedata
+from datetime import UTC, datetime
+
+from memorybus.events import LATEST
 
 _KEPT = frozenset("\n\t")
 _DANGEROUS = frozenset(("Cc", "Cs", "Zl", "Zp"))
@@ -15,6 +18,16 @@ def visible(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return "".join(_shown(char) if is_dangerous(char) else char for char in text)
+
+
+def iso(ms: int | None) -> str | None:
+    """Return a time in milliseconds as ISO 8601 in UTC; None stays None."""
+    if ms is None:
+        return None
+    if not 0 <= ms <= LATEST:
+        return None  # times are told by producers: one that no calendar has must not stop us
+    moment = datetime.fromtimestamp(ms / 1000, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def is_dangerous(char: str) -> bool:

@@ -4,7 +4,7 @@ import os
 import random
 import threading
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
@@ -25,7 +25,7 @@ from memorybus.testing import CrashPoint, no_crash
 Level = Literal["spooled", "logged", "replicated"]
 """How safe an event is: in the spool, in Redis, confirmed by a replica or a synced file (G1)."""
 
-
+_LEVELS = get_args(Level)
 _STOP = 1.0
 _LEAST = 0.1
 _ID_BYTES = 16
@@ -80,13 +80,7 @@ class Publisher:
         self._on_up = on_up
         self._crash = crash
         self._encoder = Encoder(settings.compress_min_bytes)
-        self._files = SpoolFiles(
-            settings.spool_dir,
-            new_id,
-            max_bytes=settings.spool_max_bytes,
-            ballast=settings.spool_ballast,
-            clock=clock,
-        )
+        self._files = SpoolFiles.of(settings, new_id, clock)
         self._left: list[tuple[Spool, Flusher]] = []
         self._swapping = threading.Lock()
         self._run(self._files.claim())
@@ -216,8 +210,8 @@ class Publisher:
         Returns:
             False if it has not after `timeout` seconds; nothing is lost then.
         """
-        if level not in ("spooled", "logged", "replicated"):
-            raise ConfigError(f"level {level!r} is none of spooled, logged, replicated")
+        if level not in _LEVELS:
+            raise ConfigError(f"level {level!r} is none of {', '.join(_LEVELS)}")
         if level == "spooled":
             return True
         deadline = self._clock.monotonic() + timeout

@@ -24,7 +24,9 @@ from memorybus.settings import Settings
 
 _log = logging.getLogger("memorybus")
 
-_GENERATION = b"g:"
+GENERATION = b"g:"
+"""Before a provider's name in a warm hash: which request its result answers."""
+
 _LEAST = 0.001
 _NEARLY = 0.95
 _TRIVIAL = re.compile(
@@ -264,7 +266,7 @@ def warm_results(fields: Iterable[tuple[bytes, bytes]]) -> dict[str, WarmResult]
     return {
         name.decode(): _result_decoder.decode(body)
         for name, body in fields
-        if not name.startswith(_GENERATION)
+        if not name.startswith(GENERATION)
     }
 
 

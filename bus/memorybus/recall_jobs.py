@@ -20,7 +20,7 @@ from memorybus.asks import Ask
 from memorybus.ids import text_digest
 from memorybus.keys import Keys
 from memorybus.links import connect_jobs, translated
-from memorybus.recall import CarryAsk, Want, WarmAsk
+from memorybus.recall import GENERATION, CarryAsk, Want, WarmAsk
 from memorybus.roster import Roster
 from memorybus.settings import Settings
 
@@ -100,21 +100,20 @@ class Asker:
         return Roster(self._redis, self._keys).recalling() or list(self._settings.providers)
 
     def _enqueue(self, slot: str, provider: str) -> None:
-        queue = queue_name(self._settings.namespace, provider)
-        if int(self._jobs.llen(f"rq:queue:{queue}")) >= _LONGEST:
-            return  # nobody answers (G10)
-        name = text_digest(f"{self._settings.namespace}\x00{slot}\x00{provider}")
-        if not self._enqueued(f"{name}-a", slot, provider):
-            # It runs already and may have read the request before: one more behind it.
-            self._enqueued(f"{name}-b", slot, provider)
-
-    def _enqueued(self, job_id: str, slot: str, provider: str) -> bool:
-        """Enqueue the job, or find it waiting; False if it runs already."""
         queue = Queue(
             queue_name(self._settings.namespace, provider),
             connection=self._jobs,
             serializer=JSONSerializer,
         )
+        if int(self._jobs.llen(queue.key)) >= _LONGEST:
+            return  # nobody answers (G10)
+        name = text_digest(f"{self._settings.namespace}\x00{slot}\x00{provider}")
+        if not self._enqueued(f"{name}-a", queue, slot, provider):
+            # It runs already and may have read the request before: one more behind it.
+            self._enqueued(f"{name}-b", queue, slot, provider)
+
+    def _enqueued(self, job_id: str, queue: Queue, slot: str, provider: str) -> bool:
+        """Enqueue the job, or find it waiting; False if it runs already."""
         try:
             queue.enqueue(
                 JOB,
@@ -144,7 +143,7 @@ class Asker:
         new = self._keys.warm(ask.slot)
         fields = cast("dict[bytes, bytes]", self._redis.hgetall(self._keys.warm(ask.origin)))
         results: dict[Any, Any] = {
-            name: body for name, body in fields.items() if not name.startswith(b"g:")
+            name: body for name, body in fields.items() if not name.startswith(GENERATION)
         }
         if results and not self._redis.exists(new):
             with self._redis.pipeline(transaction=True) as pipe:

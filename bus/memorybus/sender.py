@@ -20,6 +20,7 @@ from memorybus.counts import SendCounts
 from memorybus.errors import ForeignKey, LogUnavailable
 from memorybus.keys import Keys
 from memorybus.links import translated
+from memorybus.producers import forget, taken
 from memorybus.scripts import Appended, Behind, Outgoing
 from memorybus.settings import Settings
 from memorybus.spool import Row, Spool
@@ -136,10 +137,7 @@ class Sender:
 
     def forget_producer(self) -> None:
         """Remove this producer from Redis: its spool is empty and will be discarded."""
-        with self._redis.pipeline(transaction=False) as pipe:
-            for partition in range(self._settings.partitions):
-                pipe.hdel(self._keys.producers(partition), self.spool.producer)
-            pipe.execute(raise_on_error=False)
+        forget(self._redis, self._keys, self._settings.partitions, self.spool.producer)
 
     def send(self) -> int:
         """Send the next rows; return how many were read (0: all is sent).
@@ -258,19 +256,10 @@ class Sender:
     # -- what Redis lost ------------------------------------------------------------------------
 
     def _ask_taken(self) -> dict[int, int]:
-        partitions = range(self._settings.partitions)
         try:
-            with self._redis.pipeline(transaction=False) as pipe:
-                for partition in partitions:
-                    pipe.hget(self._keys.producers(partition), self.spool.producer)
-                replies = pipe.execute(raise_on_error=False)
+            return taken(self._redis, self._keys, self._settings.partitions, self.spool.producer)
         except (RedisError, OSError) as error:
             raise translated(error, "producers") from error
-        return {
-            partition: int(reply or 0)
-            for partition, reply in zip(partitions, replies, strict=True)
-            if not isinstance(reply, Exception)
-        }
 
     def _rewind(self, partition: int, last: int) -> None:
         """Redis has only `last` of this partition: send what came after it again."""

@@ -1,7 +1,7 @@
 """The events of a session, cleaned and checked: pure functions of what the agent says."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
@@ -16,8 +16,8 @@ from memorybus.events import (
     WriteAction,
 )
 
-_ACTIONS = ("add", "replace", "remove")
-_STORES = ("memory", "user")
+_ACTIONS = get_args(WriteAction)
+_STORES = get_args(StoreName)
 _MESSAGE_ROOM = 1_024
 
 

@@ -265,10 +265,7 @@ class Spool:
 
     def close(self) -> None:
         """Close the file and give up the lock; what is unsent stays."""
-        with self._writing:
-            self._in.close()
-            self._out.close()
-        self._file_lock.release()
+        self.detach().release()
 
     def detach(self) -> FileLock:
         """Close the file but keep the lock: it will be set aside."""

@@ -10,6 +10,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import Self
 from urllib.parse import quote
 
 from filelock import FileLock, Timeout
@@ -17,6 +18,7 @@ from filelock import FileLock, Timeout
 from memorybus.clock import SYSTEM, Clock
 from memorybus.errors import SpoolCorrupt, SpoolError
 from memorybus.ids import NewId
+from memorybus.settings import Settings
 from memorybus.spool import SENT, Row, Spool
 from memorybus.spool_db import salvaging
 from memorybus.spool_note import NOTE, SpoolStats, read_note, spooled_at
@@ -31,7 +33,7 @@ _WHOLE_ROWS = (
 
 
 class SpoolFiles:
-    """The spools of one host.
+    """The spools of one host; `of` reads the settings.
 
     Args:
         directory: where they lie.
@@ -56,6 +58,17 @@ class SpoolFiles:
         self._new_id = new_id
         self._max_bytes = max_bytes
         self._ballast = ballast
+
+    @classmethod
+    def of(cls, settings: Settings, new_id: NewId, clock: Clock) -> Self:
+        """Return the spools that these settings name."""
+        return cls(
+            settings.spool_dir,
+            new_id,
+            max_bytes=settings.spool_max_bytes,
+            ballast=settings.spool_ballast,
+            clock=clock,
+        )
 
     def claim(self) -> Spool:
         """Return a spool of our own: one that a dead process left, else a new one.

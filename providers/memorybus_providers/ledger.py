@@ -37,6 +37,19 @@ def migrate(db: sqlite3.Connection) -> None:
         db.executescript(f"begin immediate;{_SCHEMA}commit;")
 
 
+@contextmanager
+def write_lock(db: sqlite3.Connection) -> Iterator[None]:
+    """Hold the database's write lock; leaving normally commits, an exception rolls back."""
+    db.execute("begin immediate")
+    try:
+        yield
+        db.execute("commit")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("rollback")
+        raise
+
+
 def progress(db: sqlite3.Connection, lane: str) -> Progress | None:
     """Return a lane's committed progress, or None if this database has never seen it."""
     row = db.execute("select epoch, entry, n from mb_lanes where lane = ?", (lane,)).fetchone()
@@ -131,19 +144,11 @@ class Ledger:
             Unavailable: the disk is full or the file cannot be written.
         """
         try:
-            self._db.execute("begin immediate")
+            with write_lock(self._db):
+                _check_epoch(self._db, fence)
+                yield SqliteTransaction(self._db, fence.lane, self._known)
         except sqlite3.OperationalError as error:
             raise translated(error) from error
-        try:
-            _check_epoch(self._db, fence)
-            yield SqliteTransaction(self._db, fence.lane, self._known)
-            self._db.execute("commit")
-        except sqlite3.OperationalError as error:
-            _roll_back(self._db)
-            raise translated(error) from error
-        except BaseException:
-            _roll_back(self._db)
-            raise
 
 
 def translated(error: sqlite3.OperationalError) -> Transient:
@@ -159,8 +164,3 @@ def _check_epoch(db: sqlite3.Connection, fence: Fence) -> None:
         raise StaleEpoch(
             f"lane {fence.lane}: epoch {fence.epoch} is stale, the store has seen {known.epoch}"
         )
-
-
-def _roll_back(db: sqlite3.Connection) -> None:
-    if db.in_transaction:
-        db.execute("rollback")

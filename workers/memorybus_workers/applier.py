@@ -10,8 +10,9 @@ import logging
 from collections.abc import Callable, Sequence
 
 from memorybus.errors import LeaseLost, StaleEpoch, Transient, Unavailable
-from memorybus.events import Event, Position
+from memorybus.events import Position
 from memorybus.keys import lane_name
+from memorybus.log import START
 from memorybus.logged import LoggedEvent
 from memorybus.scripts import Acquired
 from memorybus.settings import Settings
@@ -161,9 +162,8 @@ class TransactionalApplier(Applier):
         """The provider's own checkpoint holds; our epoch is written beside it at once (G5)."""
         name = lane_name(lane.partition)
         known = self._store.progress(name)
-        entry, n = (known.entry, known.n) if known else (checkpoint.entry, checkpoint.n)
-        if known is None and n:
-            entry, n = "0-0", 0  # a fresh store: everything is to be applied again
+        # A fresh store begins at the log's beginning, wherever Redis thinks the lane is.
+        entry, n = (known.entry, known.n) if known else (START, 0)
         claim = Progress(lane.epoch, entry, n)
         try:
             with self._store.transaction(Fence(name, lane.epoch)) as transaction:
@@ -234,7 +234,7 @@ class PlainApplier(Applier):
         super().__init__(provider, settings, calls)
         self._once = self._ask_first if provider.delivery == "lookup" else self._call
         self._in_doubt: set[int] = set()
-        if provider.delivery != "keyed" and _handles_anything(provider):
+        if provider.delivery != "keyed" and provider.capabilities.handles:
             self.chunk = 1
 
     def begin(self, lane: Place, checkpoint: Acquired) -> Progress:
@@ -286,8 +286,3 @@ def applier_of(provider: MemoryProvider, settings: Settings, calls: Calls) -> Ap
 
 def _progress(lane: Place, position: Position) -> Progress:
     return Progress(lane.epoch, position.entry, position.n)
-
-
-def _handles_anything(provider: MemoryProvider) -> bool:
-    handled: frozenset[type[Event]] = provider.capabilities.handles
-    return bool(handled)

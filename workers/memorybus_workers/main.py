@@ -208,8 +208,9 @@ class Worker:
             providers=self._providers,
             heartbeat_at=0,
         )
-        self._roster().beat(info)
-        self._roster().register(self._served)
+        roster = self._roster()
+        roster.beat(info)
+        roster.register(self._served)
 
     def _roster(self) -> Roster:
         return Roster(self._redis, Keys(self._settings.namespace))
@@ -217,12 +218,7 @@ class Worker:
     def _adopt(self) -> None:
         """Send what agents of this host left in their spools when they died."""
         settings = self._settings
-        files = SpoolFiles(
-            settings.spool_dir,
-            new_id,
-            max_bytes=settings.spool_max_bytes,
-            ballast=settings.spool_ballast,
-        )
+        files = SpoolFiles.of(settings, new_id, self._clock)
         redis = connect_redis(settings)
         while not self._stop.is_set():
             try:

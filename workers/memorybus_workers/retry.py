@@ -5,6 +5,7 @@ from typing import Literal
 
 import msgspec
 from memorybus.errors import ProviderError, StaleEpoch, Transient, Unavailable
+from memorybus.retrying import backoff
 
 _FIRST = 0.1
 _CAP = 30.0
@@ -46,8 +47,7 @@ def decide(error: BaseException, attempt: int, attempts: int, rng: random.Random
 
 def pause(failures: int, rng: random.Random) -> float:
     """Return the seconds to wait after the n-th failure in a row (from 1): doubled, jittered."""
-    ceiling: float = min(_CAP, _FIRST * 2 ** min(failures - 1, 20))
-    return ceiling * (0.5 + rng.random() / 2)
+    return backoff(failures - 1, rng, first=_FIRST, cap=_CAP)
 
 
 def reason(error: BaseException) -> str:

@@ -59,19 +59,6 @@ def _write_ahead(db: sqlite3.Connection) -> None:
 
 
 @contextmanager
-def write_lock(db: sqlite3.Connection) -> Iterator[None]:
-    """Hold the write lock; leaving normally commits, an exception rolls back."""
-    db.execute("begin immediate")
-    try:
-        yield
-        db.execute("commit")
-    except BaseException:
-        if db.in_transaction:
-            db.execute("rollback")
-        raise
-
-
-@contextmanager
 def reported(home: Path) -> Iterator[None]:
     """Raise what SQLite and the file system say as provider errors.
 

@@ -39,7 +39,6 @@ from memorybus_providers.builtin.database import (
     LOCK_WAIT_MS,
     connect,
     reported,
-    write_lock,
 )
 from memorybus_providers.builtin.entries import Entries, Outcome, Write, fold, parse, render
 from memorybus_providers.builtin.places import Place
@@ -143,7 +142,7 @@ class Store:
         with reported(self._home):
             if not self._pending():
                 return
-            with write_lock(self._db):
+            with ledger.write_lock(self._db):
                 rows = self._pending()
                 for place in {row.place for row in rows}:
                     self._settle_place(place, [row for row in rows if row.place == place])

@@ -13,15 +13,12 @@ from memorybus.clock import SYSTEM
 from memorybus.links import connect_jobs, connect_redis
 from memorybus.recall_jobs import JOB, queue_name
 from memorybus.settings import Settings
-from memorybus_providers.base import MemoryProvider
 from rq import Queue, SimpleWorker
 from rq.job import Job
 from rq.serializers import JSONSerializer
 
 from memorybus_workers.instances import Instances
 from memorybus_workers.jobs.prefetch import Recaller
-
-_log = logging.getLogger("memorybus")
 
 _WORKER_TTL = 30
 _MAINTENANCE = 30
@@ -96,13 +93,3 @@ def recall_worker(
         default_worker_ttl=_WORKER_TTL,
         maintenance_interval=_MAINTENANCE,
     )
-
-
-__all__ = [
-    "AllowList",
-    "ForbiddenJob",
-    "MemoryProvider",
-    "allowed_job",
-    "recall_worker",
-    "run_jobs",
-]

@@ -5,6 +5,9 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
+from memorybus import plain
+from memorybus.events import LATEST
+
 _SPOKEN = re.compile(
     r"\s*(\d{1,2}):(\d{2})\s*([ap])\.?m\.?\s+on\s+(\d{1,2})\s+([a-z]+),?\s+(\d{4})\s*",
     re.IGNORECASE,
@@ -17,8 +20,6 @@ _MONTHS = {
 }
 _SECONDS_END = 100_000_000_000
 """Numbers below are seconds (until the year 5138), numbers from here on milliseconds."""
-
-_LATEST_MS = 253_402_300_799_999
 
 
 def spoken_time(text: str) -> int:
@@ -62,7 +63,7 @@ def _iso(value: str) -> int:
 
 
 def _in_range(found: int, value: Any) -> int:
-    if not 0 <= found <= _LATEST_MS:
+    if not 0 <= found <= LATEST:
         raise ValueError(f"{value!r} is not a time between 1970 and 9999")
     return found
 
@@ -72,7 +73,4 @@ def iso(at: int | None) -> str | None:
 
     None if it is unknown (None or 0), or no time that a calendar knows.
     """
-    if not at or not 0 < at <= _LATEST_MS:
-        return None
-    moment = datetime.fromtimestamp(at / 1000, tz=UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return plain.iso(at or None)
