@@ -48,7 +48,14 @@ TABLE: tuple[KeyDoc, ...] = (
         "{ns}:meta",
         "hash",
         True,
-        "Written once, at the log's birth: the number of partitions and the format.",
+        "Written once, at the log's birth: the number of partitions, the format and the log's id.",
+    ),
+    KeyDoc(
+        "{ns}:losses",
+        "hash",
+        True,
+        "What workers saw the log lose and the log itself no longer shows: a wiped log, a lost "
+        "tail. An operator deletes a field once it is dealt with.",
     ),
     KeyDoc(
         "{ns}:providers",
@@ -62,13 +69,25 @@ TABLE: tuple[KeyDoc, ...] = (
         True,
         "Heartbeats of workers by id; an entry older than a minute is removed by any worker.",
     ),
-    KeyDoc("{ns}:{pNN}:log", "stream", True, "The partition: `n` (dense number), `e` (envelope)."),
+    KeyDoc(
+        "{ns}:homes",
+        "hash",
+        True,
+        "Where the state of `local` providers lies: place, host and path, by provider.",
+    ),
+    KeyDoc(
+        "{ns}:{pNN}:log",
+        "stream",
+        True,
+        "The partition: `n` (dense number), `e` (envelope), or `r` for one that came again.",
+    ),
     KeyDoc(
         "{ns}:{pNN}:state",
         "hash",
         True,
-        "The partition's last dense number, counts of duplicates and conflicts, and when its "
-        "window of event ids began.",
+        "The partition's last dense number, the number up to which it may be trimmed (`sealed`, "
+        "of the archive), counts of duplicates and conflicts, when its window of event ids began, "
+        "and who last asked a replica to confirm (`confirmed`).",
     ),
     KeyDoc(
         "{ns}:{pNN}:producers",
@@ -88,7 +107,7 @@ TABLE: tuple[KeyDoc, ...] = (
         "hash",
         True,
         "A lane: epoch (only grows), checkpoint (entry, n), when it last moved, how many events "
-        "were parked.",
+        "are parked, how many an operator discarded.",
     ),
     KeyDoc(
         "{ns}:{pNN}:lease:<provider>",
@@ -100,13 +119,27 @@ TABLE: tuple[KeyDoc, ...] = (
         "{ns}:{pNN}:parked:<provider>",
         "hash",
         True,
-        "Order keys that wait behind a dead letter, with the last position put aside.",
+        "Order keys that wait behind a dead letter, with the last position put aside and the "
+        "number of events that wait.",
     ),
     KeyDoc(
         "{ns}:{pNN}:dead:<provider>",
         "stream",
         True,
         "Dead letters and the later events of their keys, in order.",
+    ),
+    KeyDoc(
+        "{ns}:{pNN}:amended:<provider>",
+        "hash",
+        True,
+        "What became of dead letters since, by entry: later refusals, an operator's edit.",
+    ),
+    KeyDoc(
+        "{ns}:redo:<provider>",
+        "hash",
+        True,
+        "What operators asked of dead letters (at most 256 requests); the lanes' owners carry "
+        "it out and remove it.",
     ),
     KeyDoc(
         "{ns}:want:{<session>}",
@@ -120,6 +153,18 @@ TABLE: tuple[KeyDoc, ...] = (
         False,
         "Warm results by provider, each with the generation it answers.",
     ),
+    KeyDoc(
+        "{ns}:recalls:{<provider>}",
+        "hash",
+        False,
+        "How the provider's recalls went: failures in a row and in all, the last error, skipped.",
+    ),
+    KeyDoc(
+        "{ns}:paused:{<provider>}",
+        "string",
+        False,
+        "While it is there, no recall is asked of the provider: several failed in a row.",
+    ),
 )
 
 
@@ -132,6 +177,8 @@ class Keys:
         self.meta = f"{namespace}:meta"
         self.providers = f"{namespace}:providers"
         self.workers = f"{namespace}:workers"
+        self.homes = f"{namespace}:homes"
+        self.losses = f"{namespace}:losses"
 
     def _partition(self, partition: int, rest: str) -> str:
         return f"{self.namespace}:{{{lane_name(partition)}}}:{rest}"
@@ -168,6 +215,14 @@ class Keys:
         """Return a lane's dead letters."""
         return self._partition(partition, f"dead:{provider}")
 
+    def amended(self, partition: int, provider: str) -> str:
+        """Return what became of a lane's dead letters since."""
+        return self._partition(partition, f"amended:{provider}")
+
+    def redo(self, provider: str) -> str:
+        """Return what operators asked of a provider's dead letters."""
+        return f"{self.namespace}:redo:{provider}"
+
     def want(self, slot: str) -> str:
         """Return what a session's recall slot asked for last."""
         return f"{self.namespace}:want:{{{slot}}}"
@@ -175,6 +230,14 @@ class Keys:
     def warm(self, slot: str) -> str:
         """Return a session's warm results."""
         return f"{self.namespace}:warm:{{{slot}}}"
+
+    def recalls(self, provider: str) -> str:
+        """Return how a provider's recalls went of late."""
+        return f"{self.namespace}:recalls:{{{provider}}}"
+
+    def paused(self, provider: str) -> str:
+        """Return what stands while no recall is asked of a provider."""
+        return f"{self.namespace}:paused:{{{provider}}}"
 
 
 def recall_slot(scope: Scope, session: str) -> str:

@@ -19,7 +19,7 @@ _T = TypeVar("_T")
 ALIVE = 15.0
 """Seconds after its last heartbeat in which a worker counts as alive."""
 
-BEAT = 3.0
+BEAT = 1.0
 """Seconds between heartbeats."""
 
 _FORGOTTEN = 60.0
@@ -57,6 +57,8 @@ class WorkerInfo(msgspec.Struct, frozen=True, omit_defaults=True):
         jobs: how many recall processes it runs.
         providers: the instances it serves.
         heartbeat_at: wall time of the Redis server, milliseconds.
+        capacity: its weight when lanes are shared out.
+        ready: the instances that it has open and can work for now.
     """
 
     id: str
@@ -66,6 +68,8 @@ class WorkerInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     jobs: int
     providers: tuple[str, ...]
     heartbeat_at: int
+    capacity: float = 1.0
+    ready: tuple[str, ...] = ()
 
 
 class Roster:
@@ -102,16 +106,21 @@ class Roster:
         found = self._entries(self._keys.providers, ProviderInfo)
         return dict(sorted(found.items(), key=lambda pair: (pair[1].order, pair[0])))
 
-    def beat(self, info: WorkerInfo) -> None:
-        """Show that a worker lives; forget those that have been silent for a minute."""
+    def beat(self, info: WorkerInfo, silence: float = ALIVE) -> list[WorkerInfo]:
+        """Show that a worker lives; forget those that have been silent for a minute.
+
+        Returns:
+            The workers that were heard of within `silence` seconds, this one included.
+        """
         now = self.now_ms()
         info = msgspec.structs.replace(info, heartbeat_at=now)
         self._put(self._keys.workers, {info.id: msgspec.json.encode(info)})
-        workers = self._entries(self._keys.workers, WorkerInfo).values()
+        workers = list(self._entries(self._keys.workers, WorkerInfo).values())
         self._drop(
             self._keys.workers,
             [w.id for w in workers if now - w.heartbeat_at > _FORGOTTEN * 1000],
         )
+        return [w for w in workers if abs(now - w.heartbeat_at) <= silence * 1000]
 
     def leave(self, worker: str) -> None:
         """Forget a worker that ends."""
@@ -133,7 +142,7 @@ class Roster:
         return sorted((w for w in workers if w.heartbeat_at >= oldest), key=lambda w: w.id)
 
     def now_ms(self) -> int:
-        """Return the server's wall time: the one clock that all workers share."""
+        """Return the server's wall time, of a cluster the first shard's: the one all share."""
         seconds, micros = self._asked(self._keys.workers, lambda _: self._redis.time())
         return int(seconds) * 1000 + int(micros) // 1000
 

@@ -37,10 +37,15 @@ ACQUIRE = _load("acquire")
 RENEW = _load("renew")
 RELEASE = _load("release")
 COMMIT = _load("commit")
+TRY = _load("try")
 PARK = _load("park")
+SETTLE = _load("settle")
 NOTE = _load("note")
+HOME = _load("home")
 WANT = _load("want")
 WARM = _load("warm")
+LOOK = _load("look")
+AUDIT = _load("audit")
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -126,9 +131,13 @@ def append(
     *,
     window_ms: int,
     max_ids: int,
+    handed: int = 0,
 ) -> Call:
-    """Append a batch to one partition, each event once (G2); see `appended`."""
-    args: list[Arg] = [producer, expected, window_ms, max_ids]
+    """Append a batch to one partition, each event once (G2); see `appended`.
+
+    An event up to the sequence `handed` may have been in the log before, and is marked so.
+    """
+    args: list[Arg] = [producer, expected, window_ms, max_ids, handed]
     for event in events:
         args += (event.sequence, event.id, event.digest, event.body)
     new, old = keys.seen(partition)
@@ -144,11 +153,23 @@ def appended(reply: Any) -> Appended | Behind:
 
 
 class Acquired(msgspec.Struct, frozen=True):
-    """A lane is ours: its new epoch and the checkpoint in Redis."""
+    """A lane is ours: its new epoch and what Redis knows of its progress.
+
+    Attributes:
+        epoch: our fencing token.
+        entry: the checkpoint.
+        n: the checkpoint's dense number.
+        done: what is done above it (see `memorybus_workers.window`).
+        sent: the highest n that may have been handed to the provider before.
+        deaths: owners in a row that died without advancing the checkpoint.
+    """
 
     epoch: int
     entry: str
     n: int
+    done: bytes = b""
+    sent: int = 0
+    deaths: int = 0
 
 
 def acquire(
@@ -156,30 +177,48 @@ def acquire(
 ) -> Call:
     """Take a lane if it is free, with an epoch above `floor`; see `acquired`."""
     lease, lane = keys.lease(partition, provider), keys.lane(partition, provider)
-    return Call(ACQUIRE, (lease, lane, keys.log(partition)), (worker, lease_ms, provider, floor))
+    where = (lease, lane, keys.log(partition), keys.state(partition))
+    return Call(ACQUIRE, where, (worker, lease_ms, provider, floor))
 
 
 def acquired(reply: Any) -> Acquired | None:
     """Read the reply of `acquire`; None if the lane is taken."""
-    return None if reply is None else Acquired(int(reply[0]), reply[1].decode(), int(reply[2]))
+    if reply is None:
+        return None
+    epoch, entry, n, done, sent, deaths = reply
+    return Acquired(int(epoch), entry.decode(), int(n), done, int(sent), int(deaths))
 
 
-def renew(lease: str, held: str, lease_ms: int) -> Call:
+def renew(lease: str, lane: str, epoch: int, worker: str, lease_ms: int) -> Call:
     """Prolong a lease; the reply is 1 if it is still ours."""
-    return Call(RENEW, (lease,), (lease_ms, held))
+    return Call(RENEW, (lease, lane), (lease_ms, f"{epoch}:{worker}", epoch, worker))
 
 
-def release(lease: str, held: str) -> Call:
+def release(lease: str, lane: str, held: str) -> Call:
     """Give up a lease; the reply is 1 if it was ours."""
-    return Call(RELEASE, (lease,), (held,))
+    return Call(RELEASE, (lease, lane), (held,))
+
+
+class Checkpoint(msgspec.Struct, frozen=True):
+    """A lane's progress: all up to `entry` and `n`, what is done above, what was sent (or "")."""
+
+    entry: str
+    n: int
+    done: bytes = b""
+    sent: int | str = ""
 
 
 def commit(
-    keys: Keys, partition: int, provider: str, epoch: int, entry: str, n: int, *, entries_read: bool
+    keys: Keys, partition: int, provider: str, epoch: int, at: Checkpoint, *, entries_read: bool
 ) -> Call:
     """Advance a lane's checkpoint; the reply is 0 if `epoch` is not current (G5)."""
-    args = (epoch, entry, n, provider, int(entries_read))
+    args = (epoch, at.entry, at.n, provider, int(entries_read), at.done, at.sent)
     return Call(COMMIT, (keys.lane(partition, provider), keys.log(partition)), args)
+
+
+def trying(keys: Keys, partition: int, provider: str, epoch: int, n: int) -> Call:
+    """Note the next try of an event; the reply is its number, or -1 if `epoch` is stale (G5)."""
+    return Call(TRY, (keys.lane(partition, provider),), (epoch, n))
 
 
 def park(
@@ -197,9 +236,43 @@ def park(
     return Call(PARK, (lane, parked, keys.dead(partition, provider)), args)
 
 
+def settle(
+    keys: Keys,
+    partition: int,
+    provider: str,
+    epoch: int,
+    letter: tuple[str, str, str],
+    *,
+    amendment: bytes = b"",
+    event: bytes = b"",
+) -> Call:
+    """Settle a dead letter (id, entry, order key), or amend it, and append `event` to the log.
+
+    The reply is -1 if `epoch` is stale, 0 if the letter was gone, 1 if done, 2 if that freed its
+    key (G5, G6). A letter that goes with an event counts as discarded.
+    """
+    return Call(
+        SETTLE,
+        (
+            keys.lane(partition, provider),
+            keys.parked(partition, provider),
+            keys.dead(partition, provider),
+            keys.amended(partition, provider),
+            keys.log(partition),
+            keys.state(partition),
+        ),
+        (epoch, *letter, amendment, event),
+    )
+
+
 def note(key: str, fields: Mapping[str, bytes]) -> Call:
     """Write fields of a hash, also when the server is out of memory."""
     return Call(NOTE, (key,), [part for field in fields.items() for part in field])
+
+
+def home(key: str, provider: str, seen: bytes, body: bytes) -> Call:
+    """Write a provider's home if it is as `seen` (empty for none); the reply is what was there."""
+    return Call(HOME, (key,), (provider, seen, body))
 
 
 def want(keys: Keys, slot: str, request: bytes, ttl_ms: int) -> Call:

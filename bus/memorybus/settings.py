@@ -18,7 +18,7 @@ import platformdirs
 
 from memorybus.errors import ConfigError, UnknownSetting
 from memorybus.ids import text_digest
-from memorybus.redis_urls import check_url, place_of
+from memorybus.redis_urls import check_urls, place_of
 
 PREFIX = "MEMORYBUS_"
 FILE_NAME = "memorybus.toml"
@@ -34,8 +34,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that can be configured. Sizes are bytes, times are seconds.
 
     Attributes:
-        url: Redis of the log; empty means the embedded server's socket under `data_dir`.
-        jobs_url: Redis of the RQ jobs; empty means the same as `url`.
+        url: Redis of the log, in one of the forms of `redis_urls` (one server, sentinels, cluster);
+            empty means the embedded server's socket under `data_dir`.
+        jobs_url: Redis of the RQ jobs, no cluster; empty means the same as `url`.
         namespace: prefix of every Redis key.
         partitions: number of streams the log is born with.
         data_dir: where spools, the embedded server and local providers live.
@@ -55,6 +56,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         lease: how long a lane's lease lasts without renewal.
         call_timeout: how long a provider call may take; must be shorter than `lease`.
         batch: how many events a lane reads and commits at once.
+        window: how many events a lane may hold open above its checkpoint (G10).
+        concurrency: calls at once of one provider instance that allows several.
+        capacity: this worker's weight when lanes are shared out.
+        grace: how long a worker that was told to end may take before it ends at once.
         attempts: how often a transient failure of one event is tried before it is parked.
         recall_ttl: how long a warm result lives.
         recall_budget: characters of a memory block.
@@ -85,6 +90,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     lease: float = 10.0
     call_timeout: float = 8.0
     batch: int = 500
+    window: int = 1024
+    concurrency: int = 16
+    capacity: float = 1.0
+    grace: float = 25.0
     attempts: int = 5
     recall_ttl: float = 3_600.0
     recall_budget: int = 2_000
@@ -103,8 +112,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
                 f"call_timeout ({self.call_timeout} s) must be shorter than lease "
                 f"({self.lease} s): a call that outlives its lease cannot be fenced"
             )
-        check_url("url", self.url)
-        check_url("jobs_url", self.jobs_url)
+        check_urls(self.url, self.jobs_url)
         if not self.namespace or not _WORD.fullmatch(self.namespace):
             raise ConfigError(f"namespace {self.namespace!r} must be a plain word")
 

@@ -2,8 +2,8 @@
 
 A provider instance is long-lived and serves every session of its lanes. Hooks carry the names of
 the Hermes ABC; each gets the event and an explicit context. A hook that is not overridden does
-nothing. Calls come from one thread at a time for writes; recall may run in another process on
-another instance.
+nothing. Write hooks are called from one thread at a time, unless `Capabilities.concurrent` allows
+more; recall may run in another process on another instance.
 
 Errors decide what happens next (see `memorybus.errors`): `Transient` is tried again,
 `Unavailable` pauses the provider, `Permanent` and everything else parks the event's key.
@@ -52,12 +52,15 @@ class Capabilities(msgspec.Struct, frozen=True):
     Attributes:
         recall: `prefetch` can return something.
         tools: `get_tool_schemas` is not empty.
+        concurrent: write hooks may be called from several threads at once, for different keys;
+            the calls of one key come one after another, in order (G3). Not for transactional ones.
         handles: the event types whose hooks do something; others are counted as applied
             without a call.
     """
 
     recall: bool = True
     tools: bool = False
+    concurrent: bool = False
     handles: frozenset[type[Event]] = frozenset()
 
 

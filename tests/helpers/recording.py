@@ -57,7 +57,22 @@ def _fail(error: type[Exception], path: str) -> None:
         raise error(f"told to raise {error.__name__}")
 
 
+def _meet(path: str) -> None:
+    """Wait until another thread of this process, or of any, comes to meet us at the path."""
+    with Path(path).open("a") as file:
+        file.write("x")
+    for _ in iter(lambda: len(Path(path).read_text()) >= 2, True):
+        threading.Event().wait(0.01)
+
+
+def _exit(path: str) -> None:
+    if not path or Path(path).exists():
+        os._exit(9)
+
+
 MISDEEDS = {
+    "!meet": _meet,
+    "!exit": _exit,
     "!permanent": lambda path: _fail(Permanent, path),
     "!value": lambda path: _fail(ValueError, path),
     "!transient": lambda path: _fail(Transient, path),
@@ -181,6 +196,21 @@ class Lookup(Recording):
         self._note("knows")
         misbehave(str(self.config.options.get("knows", "")))
         return _holds(self.db, event_id)
+
+
+_SIDE_BY_SIDE = Capabilities(concurrent=True, handles=Recording.capabilities.handles)
+
+
+class KeyedSide(Keyed):
+    """As `Keyed`, called for several keys at once."""
+
+    capabilities = _SIDE_BY_SIDE
+
+
+class LookupSide(Lookup):
+    """As `Lookup`, called for several keys at once."""
+
+    capabilities = _SIDE_BY_SIDE
 
 
 class Transactional(Recording, TransactionalProvider):

@@ -53,9 +53,12 @@ def test_a_lost_lease_is_noticed_and_not_taken_back(
     assert leases.count() == 0
 
 
-def test_a_vanished_lease_is_lost(leases: Leases, redis_client: redis.Redis) -> None:
-    """G5: a lease that expired is not made again by a renewal."""
+def test_a_vanished_lease_that_another_had_is_lost(
+    leases: Leases, redis_client: redis.Redis
+) -> None:
+    """G5: a lease that is gone is not made again by a renewal if the lane was another's since."""
     lease = take(leases, redis_client)
+    redis_client.hset(lease.lane, "epoch", lease.epoch + 1)
     redis_client.delete(lease.key)
     wait_until(lambda: lease.lost, "the loss is noticed")
     assert not redis_client.exists(lease.key)

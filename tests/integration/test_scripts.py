@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import redis
+from conftest import MakeServer
 from helpers.waiting import wait_until
 from memorybus import scripts
 from memorybus.keys import Keys
@@ -48,13 +49,20 @@ def commit(
     client: redis.Redis, keys: Keys, epoch: int, n: int = 1, entry: str = "1-1", name: str = "a"
 ) -> int:
     """Commit; return what the script says."""
-    call = scripts.commit(keys, 0, name, epoch, entry, n, entries_read=False)
+    at = scripts.Checkpoint(entry, n)
+    call = scripts.commit(keys, 0, name, epoch, at, entries_read=False)
     return int(scripts.run(client, call))
 
 
 def acquire(client: redis.Redis, keys: Keys, worker: str, ms: int = 60_000) -> Any:
     """Take a lane; None if it is taken."""
     return scripts.acquired(scripts.run(client, scripts.acquire(keys, 0, "a", worker, ms)))
+
+
+def renew(client: redis.Redis, keys: Keys, epoch: int, worker: str) -> int:
+    """Prolong a lease by a minute; return what the script says."""
+    call = scripts.renew(keys.lease(0, "a"), keys.lane(0, "a"), epoch, worker, 60_000)
+    return int(scripts.run(client, call))
 
 
 def park(client: redis.Redis, keys: Keys, epoch: int, *records: tuple[str, str]) -> int:
@@ -180,8 +188,7 @@ def test_commit_and_park_work_on_a_full_server(make_redis: Any, keys: Keys) -> N
         append(client, keys, [event(1)])
     assert commit(client, keys, owner.epoch) == 1
     assert park(client, keys, owner.epoch, ("9-1", "k")) == 1
-    lease = keys.lease(0, "a")
-    assert scripts.run(client, scripts.renew(lease, "1:w", 60_000)) == 1
+    assert renew(client, keys, 1, "w") == 1
     assert client.hget(keys.lane(0, "a"), "n") == b"1"
 
 
@@ -192,7 +199,7 @@ def test_a_taken_lane_is_not_given_away(redis_client: redis.Redis, keys: Keys) -
     """G5: a lane has one owner at a time, and each owner a higher epoch."""
     assert acquire(redis_client, keys, "one").epoch == 1
     assert acquire(redis_client, keys, "two") is None
-    release = scripts.release(keys.lease(0, "a"), "1:one")
+    release = scripts.release(keys.lease(0, "a"), keys.lane(0, "a"), "1:one")
     assert scripts.run(redis_client, release) == 1
     assert acquire(redis_client, keys, "two").epoch == 2
 
@@ -211,21 +218,88 @@ def test_the_next_owner_goes_on_at_the_checkpoint(redis_client: redis.Redis, key
     """G3: who takes a lane gets the place where the one before committed last."""
     first = acquire(redis_client, keys, "one")
     commit(redis_client, keys, first.epoch, n=5, entry="17-3")
-    scripts.run(redis_client, scripts.release(keys.lease(0, "a"), "1:one"))
+    scripts.run(redis_client, scripts.release(keys.lease(0, "a"), keys.lane(0, "a"), "1:one"))
     second = acquire(redis_client, keys, "two")
     assert (second.entry, second.n) == ("17-3", 5)
 
 
-def test_renew_never_makes_a_lease_again(redis_client: redis.Redis, keys: Keys) -> None:
+def test_renew_never_makes_anothers_lease(redis_client: redis.Redis, keys: Keys) -> None:
     """G5: a renewal of a lost lease says so and neither creates one nor touches another's."""
-    lease = keys.lease(0, "a")
-    assert scripts.run(redis_client, scripts.renew(lease, "1:one", 60_000)) == 0
+    lease, lane = keys.lease(0, "a"), keys.lane(0, "a")
+    assert renew(redis_client, keys, 1, "one") == 0
     assert not redis_client.exists(lease)
     acquire(redis_client, keys, "two", ms=5_000)
-    assert scripts.run(redis_client, scripts.renew(lease, "9:one", 60_000)) == 0
+    assert renew(redis_client, keys, 9, "one") == 0
     assert redis_client.pttl(lease) <= 5_000
-    assert scripts.run(redis_client, scripts.release(lease, "9:one")) == 0
+    assert scripts.run(redis_client, scripts.release(lease, lane, "9:one")) == 0
     assert redis_client.get(lease) == b"1:two"
+
+
+def test_a_lease_that_another_had_since_is_not_made_again(
+    redis_client: redis.Redis, keys: Keys
+) -> None:
+    """G5: once another owned the lane, even one that gave it up, a renewal finds it lost."""
+    acquire(redis_client, keys, "one", ms=60_000)
+    redis_client.delete(keys.lease(0, "a"))
+    acquire(redis_client, keys, "two", ms=60_000)
+    release = scripts.release(keys.lease(0, "a"), keys.lane(0, "a"), "2:two")
+    assert scripts.run(redis_client, release) == 1
+    assert renew(redis_client, keys, 1, "one") == 0
+    assert renew(redis_client, keys, 2, "two") == 0
+    assert not redis_client.exists(keys.lease(0, "a"))
+
+
+def test_a_lease_that_ran_out_too_early_is_made_again(
+    redis_client: redis.Redis, keys: Keys
+) -> None:
+    """G5: if the server's clock was set forward, the owner keeps a lane that nobody took since."""
+    acquire(redis_client, keys, "one", ms=60_000)
+    redis_client.delete(keys.lease(0, "a"))
+    assert renew(redis_client, keys, 1, "one") == 1
+    assert redis_client.get(keys.lease(0, "a")) == b"1:one"
+    assert acquire(redis_client, keys, "two") is None
+
+
+def test_the_done_set_goes_with_the_checkpoint(redis_client: redis.Redis, keys: Keys) -> None:
+    """G4: the next owner learns what was done above the checkpoint, and what may have been sent."""
+    epoch = acquire(redis_client, keys, "one").epoch
+    at = scripts.Checkpoint("5-1", 5, b"\x05 bits", 9)
+    assert scripts.run(redis_client, scripts.commit(keys, 0, "a", epoch, at, entries_read=False))
+    redis_client.delete(keys.lease(0, "a"))
+    second = acquire(redis_client, keys, "two")
+    assert (second.n, second.done, second.sent, second.deaths) == (5, b"\x05 bits", 9, 1)
+    assert commit(redis_client, keys, second.epoch, n=6, entry="6-1") == 1
+    redis_client.delete(keys.lease(0, "a"))
+    third = acquire(redis_client, keys, "three")
+    assert (third.n, third.done, third.sent, third.deaths) == (6, b"", 9, 1)
+
+
+def test_after_a_restart_everything_in_the_log_counts_as_sent(
+    make_redis: MakeServer, keys: Keys
+) -> None:
+    """G4, G5: a restarted server may have lost what lanes did last: epochs leap, all is doubted."""
+    server = make_redis(appendonly="yes")
+    client = server.client()
+    append(client, keys, [event(1), event(2), event(3)])
+    first = acquire(client, keys, "one", ms=1)
+    server.restart()
+    client = server.client()
+    second = wait_until(lambda: acquire(client, keys, "two"), "the lease has expired")
+    assert second.epoch > first.epoch + 100
+    assert second.sent == 3
+
+
+def test_tries_of_an_event_are_counted_over_owners(redis_client: redis.Redis, keys: Keys) -> None:
+    """G6: how often an event was begun is known to the next owner, until the checkpoint moves."""
+    epoch = acquire(redis_client, keys, "one").epoch
+
+    def tried(n: int, epoch: int = epoch) -> int:
+        return int(scripts.run(redis_client, scripts.trying(keys, 0, "a", epoch, n)))
+
+    assert [tried(4), tried(5), tried(4)] == [1, 1, 2]
+    assert tried(4, epoch + 1) == -1
+    commit(redis_client, keys, epoch, n=1)
+    assert tried(4) == 1
 
 
 def test_a_commit_shows_in_the_consumer_group(redis_client: redis.Redis, keys: Keys) -> None:
@@ -247,7 +321,7 @@ def test_park_is_fenced_and_puts_an_event_aside_once(redis_client: redis.Redis, 
     assert park(redis_client, keys, owner.epoch + 1, ("9-7", "k")) == -1
     assert park(redis_client, keys, 0, ("9-7", "k")) == -1
     assert redis_client.xlen(keys.dead(0, "a")) == 5
-    assert redis_client.hgetall(keys.parked(0, "a")) == {b"k": b"10-1", b"other": b"9-4"}
+    assert redis_client.hgetall(keys.parked(0, "a")) == {b"k": b"10-1 4", b"other": b"9-4 1"}
     assert redis_client.hget(keys.lane(0, "a"), "parked") == b"5"
 
 

@@ -1,80 +1,145 @@
-"""Calls into a provider as others see them: which event, since when, and which ones always hang."""
+"""Calls into a provider as others see them: which one, since when, and what failed before."""
 
 import random
-from collections import Counter
 from collections.abc import Iterable
 
+import msgspec
 from memorybus.clock import Clock
 
+from memorybus_workers.retry import pause
 
-class Calls:
-    """The call that a provider instance is busy with. One writer, any reader.
 
-    Args:
-        clock: time.
-        rng: jitter of retries.
-        attempts: how often an event may hang before it is poison.
+class Slot:
+    """The call that one thread is busy with. One writer, any reader.
+
+    Attributes:
+        in_hook: whether it is about an event.
     """
 
-    def __init__(self, clock: Clock, rng: random.Random, attempts: int) -> None:
+    def __init__(self, clock: Clock) -> None:
         """Be idle."""
-        self.rng = rng
         self._clock = clock
-        self._attempts = attempts
-        self._event_id = ""
+        self._name = ""
+        self.in_hook = False
         self._since = 0.0
-        self._hangs: Counter[str] = Counter()
-        self._tries: Counter[str] = Counter()
 
     def begin(self, event_id: str) -> None:
-        """A hook is about to be called for an event (or an opening, a recall: any name)."""
+        """A hook is about to be called for an event."""
         self._since = self._clock.monotonic()
-        self._event_id = event_id
+        self.in_hook = True
+        self._name = event_id
+
+    def enter(self, what: str) -> None:
+        """Something else of the provider is about to be called: opening, a commit, its end."""
+        self._since = self._clock.monotonic()
+        self.in_hook = False
+        self._name = what
 
     def end(self) -> None:
         """It returned."""
-        self._event_id = ""
+        self._name = ""
 
     def interrupted(self) -> bool:
         """Say whether a failure came out of a hook, and be idle again."""
-        was_in_hook = self._event_id != ""
-        self._event_id = ""
-        return was_in_hook
+        in_hook = self._name != "" and self.in_hook
+        self._name = ""
+        return in_hook
 
     def hanging(self, timeout: float) -> str:
-        """Return the event whose call has taken longer than `timeout` seconds, or ""."""
-        event_id = self._event_id
-        late = bool(event_id) and self._clock.monotonic() - self._since > timeout
-        return event_id if late else ""
+        """Return the call that has taken longer than `timeout` seconds, or ""."""
+        name = self._name
+        late = bool(name) and self._clock.monotonic() - self._since > timeout
+        return name if late else ""
 
-    def hung(self, event_id: str) -> None:
-        """Remember that a call was abandoned."""
-        self._hangs[event_id] += 1
 
-    def tried(self, event_id: str) -> int:
-        """Count a failed try of an event; return how many there were."""
-        self._tries[event_id] += 1
-        return self._tries[event_id]
+class Trouble(msgspec.Struct):
+    """An event that failed: how often that counts against it, and when to try it again."""
+
+    served: int
+    tries: int = 0
+    first_at: int = 0
+    last_at: int = 0
+    until: float | None = 0.0
+    hung: bool = False
+
+
+class Troubles:
+    """What is known of failing events, by all threads of one provider instance.
+
+    After its first, a failure counts only if the provider has served another event since then, and
+    does not seem down: otherwise nothing tells a bad event from a backend that is down, and nothing
+    is parked for that.
+
+    Attributes:
+        served: calls that succeeded.
+        attempts: how often an event may fail.
+        rng: jitter of retries.
+    """
+
+    def __init__(self, clock: Clock, rng: random.Random, attempts: int) -> None:
+        """Know of none."""
+        self.served = 0
+        self.rng = rng
+        self.attempts = attempts
+        self._clock = clock
+        self._events: dict[str, Trouble] = {}
+
+    def failed(self, event_id: str, *, backend_up: bool, served: int | None = None) -> Trouble:
+        """Note a failure of an event; return what is known of it now.
+
+        Args:
+            event_id: which.
+            backend_up: whether the provider seemed to work before this.
+            served: what `served` was when the call began, if others were under way since.
+        """
+        begun = self.served if served is None else served
+        trouble = self._events.setdefault(event_id, Trouble(begun))
+        if not trouble.tries or (backend_up and self.served > trouble.served):
+            trouble.tries += 1
+        trouble.last_at = self._clock.now_ms()
+        trouble.first_at = trouble.first_at or trouble.last_at
+        return trouble
+
+    def hung(self, event_id: str, *, backend_up: bool, served: int | None = None) -> None:
+        """A call for an event was abandoned: it is tried again after a while, others first."""
+        trouble = self.failed(event_id, backend_up=backend_up, served=served)
+        trouble.hung = True
+        trouble.until = None
+
+    def until(self, event_id: str) -> float:
+        """Return when an event may be tried (monotonic); 0.0 if it may be now.
+
+        The time of one that hung begins when it is come by again, so that others go first.
+        """
+        trouble = self.of(event_id)
+        if trouble is None:
+            return 0.0
+        now = self._clock.monotonic()
+        if trouble.until is None:
+            trouble.until = now + pause(trouble.tries, self.rng)
+        return trouble.until if trouble.until > now else 0.0
 
     def settled(self, event_id: str) -> None:
-        """An event is applied or parked: forget its tries."""
-        if self._tries:
-            self._tries.pop(event_id, None)
+        """An event is applied or parked: forget it."""
+        if self._events:
+            self._events.pop(event_id, None)
 
-    def in_trouble(self, event_ids: Iterable[str]) -> bool:
+    def of(self, event_id: str) -> Trouble | None:
+        """Return what is known of an event, None if it never failed."""
+        return self._events.get(event_id) if self._events else None
+
+    def among(self, event_ids: Iterable[str]) -> bool:
         """Say whether one of these failed before, and goes alone until it is settled."""
-        return bool(self._tries) and any(event_id in self._tries for event_id in event_ids)
+        return bool(self._events) and any(event_id in self._events for event_id in event_ids)
 
-    def has_poison(self) -> bool:
-        """Say whether any event has hung as often as it may."""
-        return any(count >= self._attempts for count in self._hangs.values())
+    def spent(self, event_id: str) -> bool:
+        """Say whether an event has hung as often as it may."""
+        trouble = self.of(event_id)
+        return trouble is not None and trouble.hung and trouble.tries >= self.attempts
 
-    def is_poison(self, event_id: str) -> bool:
-        """Say whether this event has."""
-        return self._hangs[event_id] >= self._attempts if self._hangs else False
-
-    def successor(self) -> "Calls":
-        """Return the calls of the next instance, which inherits what is known of hangs."""
-        heir = Calls(self._clock, self.rng, self._attempts)
-        heir._hangs = Counter(self._hangs)
+    def inherited(self) -> "Troubles":
+        """Return the troubles of the next instance, which knows what this one knew."""
+        heir = Troubles(self._clock, self.rng, self.attempts)
+        heir.served = self.served
+        heir._events = {name: msgspec.structs.replace(one) for name, one in self._events.items()}
         return heir

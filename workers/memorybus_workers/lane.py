@@ -1,27 +1,43 @@
-"""A lane: one provider, one partition. Read from the checkpoint, apply, commit; nothing else.
+"""A lane: one provider, one partition. What it owns, where it stands, how it reads and commits.
 
-Live, catch-up and replay are this loop with another starting point and another instance.
+Live, catch-up and replay are the same lane with another starting point and another instance.
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from itertools import pairwise
 
+import msgspec
 from memorybus import scripts
 from memorybus.errors import LeaseLost
-from memorybus.events import Position
 from memorybus.keys import Keys
 from memorybus.log import EventLog
 from memorybus.logged import LoggedEvent
-from memorybus.scripts import Acquired
+from memorybus.scripts import Acquired, Call, Checkpoint
+from memorybus.settings import Settings
 from memorybus.testing import CrashPoint
-from memorybus_providers.base import Progress
 from redis import Redis
 
-from memorybus_workers.applier import Applier
 from memorybus_workers.deadletter import Parked
 from memorybus_workers.leases import Lease, Leases
+from memorybus_workers.window import Begin, Window
 
 _log = logging.getLogger("memorybus")
+
+KILLS = 3
+"""Workers that one event may end, tried alone, before it is parked (G6)."""
+
+
+class Links(msgspec.Struct, frozen=True):
+    """What the lanes of one provider instance share."""
+
+    provider: str
+    redis: Redis
+    log: EventLog
+    leases: Leases
+    settings: Settings
+    crash: CrashPoint
+    entries_read: bool
 
 
 class Lane:
@@ -30,84 +46,88 @@ class Lane:
     Attributes:
         partition: which one.
         epoch: our fencing token.
+        lease: our ownership.
         parked: its parked keys.
-        entry: the checkpoint.
-        n: the checkpoint's dense number.
+        window: what is read and not yet done.
+        doubt: the highest n that a former owner may have handed to the provider.
     """
 
-    def __init__(
-        self,
-        provider: str,
-        partition: int,
-        *,
-        redis: Redis,
-        log: EventLog,
-        leases: Leases,
-        lease: Lease,
-        checkpoint: Acquired,
-        applier: Applier,
-        batch: int,
-        entries_read: bool,
-        crash: CrashPoint,
-    ) -> None:
-        """Take over: claim the lane in the provider's store and find where to go on.
+    def __init__(self, links: Links, partition: int, lease: Lease, checkpoint: Acquired) -> None:
+        """Take over; `begin` says where it goes on.
 
         Raises:
-            LeaseLost: a newer owner was here already.
-            ProviderError: the provider's store cannot be used now.
+            redis.RedisError: Redis is away.
         """
-        self.provider = provider
         self.partition = partition
         self.epoch = lease.epoch
         self.lease = lease
-        self._redis = redis
-        self._log = log
-        self._leases = leases
-        self._applier = applier
-        self._batch = batch
-        self._entries_read = entries_read
-        self._crash = crash
-        self._keys = Keys(log.keys.namespace)
-        self.parked = Parked(redis, self._keys, partition, provider, lease.epoch)
-        begin = self._within_log(applier.begin(self, checkpoint), checkpoint)
-        self.entry, self.n = begin.entry, begin.n
+        self.checkpoint = checkpoint
+        self.crash = links.crash
+        self._links = links
+        self._keys = Keys(links.settings.namespace)
+        self._place = (self._keys, partition, links.provider, lease.epoch)
+        self.parked = Parked(links.redis, *self._place, lease.worker)
+        self._careful_upto = -1
 
-    def _within_log(self, progress: Progress, checkpoint: Acquired) -> Progress:
+    def begin(self, begin: Begin, patience: int) -> None:
+        """Go on there; after `patience` deaths of owners in a row, event by event for a while.
+
+        Raises:
+            LogUnavailable: Redis is away.
+        """
+        settings, checkpoint = self._links.settings, self.checkpoint
+        begin = self._within_log(begin)
+        self.window = Window(begin, settings.window)
+        self.doubt = max(checkpoint.sent, begin.n + begin.done.bit_length() + 1)
+        if checkpoint.deaths >= patience:
+            self._careful_upto = begin.n + max(settings.window, settings.batch)
+        self._committed = Checkpoint(checkpoint.entry, checkpoint.n, checkpoint.done)
+        self.crash("lane.after_acquire")
+
+    def _within_log(self, begin: Begin) -> Begin:
         """Step back to the checkpoint in Redis if the log no longer has the provider's.
 
         The log lost its tail then, and the checkpoint beside it was lost with it, so that one is
         still true; the provider's ledger knows what comes again (G4).
         """
-        if progress.n <= checkpoint.n or self._log.has(self.partition, progress.entry):
-            return progress
-        _log.warning(
-            "%s, partition %d: the log lost its tail: going back from %d to %d",
-            self.provider,
-            self.partition,
-            progress.n,
-            checkpoint.n,
-        )
-        return Progress(progress.epoch, checkpoint.entry, checkpoint.n)
+        checkpoint = self.checkpoint
+        if begin.n <= checkpoint.n or self._links.log.has(self.partition, begin.entry):
+            return begin
+        _log.warning("%s: the log lost its tail: back from %d to %d", self, begin.n, checkpoint.n)
+        return Begin(checkpoint.entry, checkpoint.n)
 
-    def step(self) -> bool:
-        """Apply one batch; return whether there may be more.
+    @property
+    def n(self) -> int:
+        """The checkpoint's dense number."""
+        return self.window.n
+
+    def __str__(self) -> str:
+        """Name it for people."""
+        return f"{self._links.provider}, partition {self.partition}"
+
+    # -- reading ----------------------------------------------------------------------------------
+
+    def read(self, most: int) -> Sequence[LoggedEvent]:
+        """Read on: events with consecutive numbers, none that is done; empty if the window is full.
 
         Raises:
-            LeaseLost: the lane has another owner.
-            Unavailable: the backend is down; the checkpoint stands.
+            LeaseLost: the log lost its tail.
             LogUnavailable: Redis is away.
         """
-        self.check()
-        events = self._log.read(self.partition, self.entry, self._batch, after_n=self.n)
-        if events and events[0].position.n != self.n + 1:
+        window = self.window
+        count = min(most, window.room())
+        if not count:
+            return ()
+        log = self._links.log
+        events: Sequence[LoggedEvent]
+        events = log.read(self.partition, window.read_entry, count, after_n=window.read_n)
+        if events and events[0].position.n != window.read_n + 1:
+            if not window.idle:
+                return ()  # first what is open
             self._look_back(events[0].position.n)
-        for chunk in _chunks(events, self._applier.chunk):
-            self._crash("lane.before_apply")
-            self._applier.apply(self, chunk)
-            self._crash("lane.after_apply")
-            self._commit(chunk[-1].position)
-            self._crash("lane.after_commit")
-        return len(events) == self._batch
+            window.jump(events[0].position.n - 1)
+        self.crash("lane.after_read")
+        return consecutive(events)
 
     def _look_back(self, n: int) -> None:
         """The next entry is not the one after the checkpoint: a lost tail, or a gap.
@@ -115,31 +135,48 @@ class Lane:
         Raises:
             LeaseLost: the log no longer has our checkpoint: begin again.
         """
-        if self.n and not self._log.has(self.partition, self.entry):
-            raise LeaseLost(f"{self.provider}, partition {self.partition}: the log lost its tail")
-        if n > self.n:
-            _log.error(
-                "%s, partition %d: after %d comes %d; events between are not in the log",
-                self.provider,
-                self.partition,
-                self.n,
-                n,
-            )
+        window = self.window
+        if window.n and not self._links.log.has(self.partition, window.entry):
+            raise LeaseLost(f"{self}: the log lost its tail")
+        if n > window.n:
+            _log.error("%s: after %d comes %d; events between are lost", self, window.n, n)
 
-    def _commit(self, position: Position) -> None:
-        call = scripts.commit(
-            self._keys,
-            self.partition,
-            self.provider,
-            self.epoch,
-            position.entry,
-            position.n,
-            entries_read=self._entries_read,
-        )
-        if not scripts.run(self._redis, call):
-            self._leases.drop(self.lease)
-            raise LeaseLost(f"{self.provider}, partition {self.partition}: epoch {self.epoch}")
-        self.entry, self.n = position.entry, position.n
+    # -- committing -------------------------------------------------------------------------------
+
+    def commit_call(self, sent: int | str = "") -> Call | None:
+        """Return the call that commits the window's progress, None if there is none to commit."""
+        window = self.window
+        now = Checkpoint(window.entry, window.n, window.done(), sent)
+        if now == self._committed:
+            return None
+        self._committed = Checkpoint(now.entry, now.n, now.done)
+        links = self._links
+        return scripts.commit(*self._place, now, entries_read=links.entries_read)
+
+    def committed(self, reply: object) -> None:
+        """Read a commit's reply.
+
+        Raises:
+            LeaseLost: the lane has another owner.
+            redis.RedisError: it could not be written.
+        """
+        if isinstance(reply, Exception):
+            raise reply
+        if not reply:
+            self._links.leases.drop(self.lease)
+            raise LeaseLost(f"{self}: epoch {self.epoch}")
+        self.crash("lane.after_commit")
+
+    def commit(self, sent: int | str = "") -> None:
+        """Commit the window's progress.
+
+        Raises:
+            LeaseLost: the lane has another owner.
+            redis.RedisError: Redis is away.
+        """
+        call = self.commit_call(sent)
+        if call is not None:
+            self.committed(scripts.run(self._links.redis, call))
 
     def check(self, room: float = 0.0) -> None:
         """Make sure that the lane is still ours, for `room` seconds at least.
@@ -147,10 +184,30 @@ class Lane:
         Raises:
             LeaseLost: it is not, or nobody knows.
         """
-        self._leases.check(self.lease, room)
+        self._links.leases.check(self.lease, room)
+
+    # -- what may kill a worker -------------------------------------------------------------------
+
+    def careful(self, n: int) -> bool:
+        """Say whether an event goes alone, since its lane's owners died before it was done."""
+        return n <= self._careful_upto
+
+    def kills(self, n: int) -> int:
+        """Note that an event is tried alone; return how many workers it has ended, 0 if it may go.
+
+        Raises:
+            LeaseLost: the lane has another owner.
+            redis.RedisError: Redis is away.
+        """
+        tries = int(scripts.run(self._links.redis, scripts.trying(*self._place, n)))
+        if tries < 0:
+            raise LeaseLost(f"{self}: epoch {self.epoch}")
+        return tries - 1 if tries > KILLS else 0
 
 
-def _chunks(events: Sequence[LoggedEvent], size: int) -> Iterator[Sequence[LoggedEvent]]:
-    if len(events) <= size:
-        return iter([events] if events else [])
-    return (events[i : i + size] for i in range(0, len(events), size))
+def consecutive(events: Sequence[LoggedEvent]) -> Sequence[LoggedEvent]:
+    """Return the events up to the first whose number does not follow: it is read again alone."""
+    for index, (a, b) in enumerate(pairwise(events), 1):
+        if b.position.n != a.position.n + 1:
+            return events[:index]
+    return events

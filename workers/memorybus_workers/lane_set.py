@@ -1,31 +1,39 @@
-"""The lanes that one provider instance owns, run one after another (design, part 5)."""
+"""The lanes that one provider instance owns, worked on in turn (design, part 5)."""
 
 import contextlib
 import logging
 import random
 import threading
+from collections.abc import Callable, Collection
 
 import msgspec
 from memorybus.clock import Clock
-from memorybus.errors import ForeignKey, LeaseLost, LogError
+from memorybus.errors import ForeignKey, LeaseLost, LogError, Unavailable
 from memorybus.links import connect_redis, translated
 from memorybus.log import EventLog
 from memorybus.scripts import Acquired
 from memorybus.settings import Settings
 from memorybus.testing import CrashPoint
-from memorybus_providers.base import MemoryProvider
+from memorybus_providers.base import TransactionalProvider
 from redis.exceptions import RedisError
 
-from memorybus_workers.applier import applier_of
-from memorybus_workers.calls import Calls
-from memorybus_workers.lane import Lane
+from memorybus_workers.applier import Applier, Serving
+from memorybus_workers.lane import Lane, Links
 from memorybus_workers.leases import Lease, Leases
-from memorybus_workers.place import Later
+from memorybus_workers.parallel import COMMIT_EVERY, ParallelApplier
+from memorybus_workers.redo import Redo
+from memorybus_workers.serial import SerialApplier
+from memorybus_workers.transactional import TransactionalApplier
 
 _log = logging.getLogger("memorybus")
 
 LOOK_AROUND = 0.5
 """Seconds after which lanes are looked at even without news, and free ones are tried for."""
+
+REOPEN = 5
+"""Failures of the backend in a row after which the instance is closed and opened anew."""
+
+_NEVER = float("inf")
 
 
 class Surroundings(msgspec.Struct, frozen=True):
@@ -40,33 +48,68 @@ class Surroundings(msgspec.Struct, frozen=True):
 
 
 class LaneSet:
-    """Acquires, runs and gives up lanes. Belongs to the provider's thread.
+    """Acquires, works on and gives up lanes. Belongs to the provider's thread.
+
+    Args:
+        name: the instance's.
+        serving: the open instance.
+        around: see `Surroundings`.
+        stop: set when this ends.
+        wake: called from other threads when there is something to take in.
 
     Attributes:
         unfinished: partitions known to have more.
+        applier: what applies their events.
     """
 
     def __init__(
         self,
         name: str,
-        provider: MemoryProvider,
+        serving: Serving,
         around: Surroundings,
-        calls: Calls,
         stop: threading.Event,
+        wake: Callable[[], None],
     ) -> None:
         """Own nothing yet."""
         self.unfinished: set[int] = set()
         self._name = name
         self._around = around
-        self._settings = around.settings
+        self._clock = around.clock
+        self._breaker = serving.breaker
+        self._failures = serving.breaker.failures
         self._stop = stop
         self._lanes: dict[int, Lane] = {}
         self._foreign: set[int] = set()
-        self._later: dict[int, float] = {}
+        self._missing: list[int] = []
         self._redis = connect_redis(around.settings, single=True)
-        self._log = EventLog(self._redis, around.settings)
-        self._applier = applier_of(provider, around.settings, calls)
-        self._tried_at = float("-inf")
+        log = EventLog(self._redis, around.settings)
+        self._links = Links(
+            name,
+            self._redis,
+            log,
+            around.leases,
+            around.settings,
+            around.crash,
+            around.entries_read,
+        )
+        self.applier = self._applier(serving, wake)
+        self._redo = Redo(
+            self._redis,
+            log.keys,
+            name,
+            applier=self.applier,
+            clock=around.clock,
+            crash=around.crash,
+        )
+        self._tried_at = self._redone_at = -_NEVER
+
+    def _applier(self, serving: Serving, wake: Callable[[], None]) -> Applier:
+        provider = serving.provider
+        if isinstance(provider, TransactionalProvider):
+            return TransactionalApplier(serving, provider)
+        if provider.capabilities.concurrent and provider.delivery in ("keyed", "lookup"):
+            return ParallelApplier(serving, self._redis, wake)
+        return SerialApplier(serving)
 
     def leases(self) -> list[Lease]:
         """Return what is owned now."""
@@ -76,25 +119,42 @@ class LaneSet:
         """Look at every lane in the next step."""
         self.unfinished.update(self._lanes)
 
-    def acquire(self) -> None:
-        """Try for the lanes that are free, now and then.
+    # -- ownership --------------------------------------------------------------------------------
+
+    def balance(self, wanted: Collection[int]) -> None:
+        """Give up what is not wanted, at a batch boundary; try for what is missing, now and then.
 
         Raises:
             LogUnavailable: Redis is away.
             ProviderError: the provider's store cannot be used.
         """
-        now = self._around.clock.monotonic()
-        missing = [p for p in range(self._settings.partitions) if p not in self._lanes]
-        if not missing or now < self._tried_at + LOOK_AROUND:
+        for partition in [p for p in self._lanes if p not in wanted]:
+            self._hand_over(partition)
+        now = self._clock.monotonic()
+        missing = [p for p in sorted(wanted) if p not in self._lanes]
+        soon = missing == self._missing and now < self._tried_at + LOOK_AROUND
+        if soon or not missing:
             return
+        self._missing = missing
         for partition in missing:
             if not self._stop.is_set():
                 self._acquire_one(partition)
         self._tried_at = now
 
+    def _hand_over(self, partition: int) -> None:
+        lane = self._lanes[partition]
+        try:
+            if not self.applier.drain(lane):
+                return
+        except (LeaseLost, RedisError, OSError) as error:
+            _log.info("%s: %s", lane, error)
+        self._around.crash("lane.before_release")
+        self._forget(partition)
+        self._release(lane.lease)
+
     def _acquire_one(self, partition: int) -> None:
         try:
-            floor = self._applier.floor(partition)
+            floor = self.applier.floor(partition)
             taken = self._around.leases.acquire(self._redis, self._name, partition, floor)
             if taken is not None:
                 self._begin(partition, *taken)
@@ -107,31 +167,22 @@ class LaneSet:
 
     def _begin(self, partition: int, lease: Lease, checkpoint: Acquired) -> None:
         try:
-            self._lanes[partition] = self._lane(partition, lease, checkpoint)
+            lane = Lane(self._links, partition, lease, checkpoint)
+            lane.begin(self.applier.begin(lane), self.applier.patience)
         except BaseException:
-            self._give_up(lease)
+            self._release(lease)
             raise
+        self._lanes[partition] = lane
         self.unfinished.add(partition)
         self._foreign.discard(partition)
 
-    def _lane(self, partition: int, lease: Lease, checkpoint: Acquired) -> Lane:
-        return Lane(
-            self._name,
-            partition,
-            redis=self._redis,
-            log=self._log,
-            leases=self._around.leases,
-            lease=lease,
-            checkpoint=checkpoint,
-            applier=self._applier,
-            batch=self._settings.batch,
-            entries_read=self._around.entries_read,
-            crash=self._around.crash,
-        )
-
-    def _give_up(self, lease: Lease) -> None:
+    def _release(self, lease: Lease) -> None:
         with contextlib.suppress(RedisError, OSError):  # without Redis it expires
             self._around.leases.release(self._redis, [lease])
+
+    def _forget(self, partition: int) -> None:
+        lane = self._lanes.pop(partition)
+        self.applier.forget(lane)
 
     def _raise_unless_foreign(self, partition: int, error: LogError) -> None:
         """One partition's key is somebody else's: the other lanes go on, and it is said once."""
@@ -141,54 +192,86 @@ class LaneSet:
             _log.error("provider %s, partition %d: %s", self._name, partition, error)
         self._foreign.add(partition)
 
-    def step(self, news: set[int]) -> bool:
-        """Run one batch of every lane that may have something; return whether any ran.
+    # -- working ----------------------------------------------------------------------------------
+
+    def step(self, news: set[int]) -> None:
+        """Give every lane that may have something its turn.
 
         Raises:
-            Unavailable: the backend is down.
+            Unavailable: the backend has been down for a while: open another instance.
             LogUnavailable: Redis is away.
         """
-        now = self._around.clock.monotonic()
-        self.unfinished |= {p for p, at in self._later.items() if at <= now}
-        due = sorted((news | self.unfinished) & self._lanes.keys() - self._waiting(now))
+        now = self._clock.monotonic()
+        self.unfinished |= self._collected() | news
+        self.unfinished |= {p for p, lane in self._lanes.items() if lane.window.next_at() <= now}
+        if self._breaker.failures - self._failures >= REOPEN:
+            raise Unavailable("the backend stays down; the instance is opened anew")
+        if now < self._breaker.until:
+            return
+        due = sorted(self.unfinished & self._lanes.keys())
         self.unfinished.clear()
         for partition in due:
             if not self._stop.is_set() and self._step_one(partition):
                 self.unfinished.add(partition)
-        return bool(due)
+        self._redo_some(now)
 
-    def _waiting(self, now: float) -> set[int]:
-        return {partition for partition, at in self._later.items() if at > now}
+    def _collected(self) -> set[int]:
+        try:
+            return self.applier.collect()
+        except RedisError as error:
+            raise translated(error, self._name) from error
+
+    def _redo_some(self, now: float) -> None:
+        if now < self._redone_at + LOOK_AROUND or not self._lanes:
+            return
+        try:
+            more = self._redo.work(self._lanes)
+        except Unavailable as error:
+            _log.warning("provider %s: dead letters wait: %s", self._name, error)
+            more = False
+        except RedisError as error:
+            raise translated(error, self._name) from error
+        self._redone_at = -_NEVER if more else now
 
     def rest(self) -> float:
-        """Return for how long there is nothing to do without news, in seconds."""
-        if self.unfinished:
+        """Return how long there is nothing to do unless somebody brings news, in seconds."""
+        now = self._clock.monotonic()
+        if now < self._breaker.until:
+            return min(LOOK_AROUND, self._breaker.until - now)
+        if self.unfinished & self._lanes.keys() or self._redone_at == -_NEVER:
             return 0.0
-        now = self._around.clock.monotonic()
-        return min([LOOK_AROUND, *(max(0.0, at - now) for at in self._later.values())])
+        due = min((lane.window.next_at() for lane in self._lanes.values()), default=_NEVER)
+        most = COMMIT_EVERY if self.applier.dirty else LOOK_AROUND
+        return min(most, max(0.0, due - now))
 
     def _step_one(self, partition: int) -> bool:
         lane = self._lanes[partition]
-        self._later.pop(partition, None)
         try:
-            return lane.step()
-        except Later as later:
-            self._later[partition] = self._around.clock.monotonic() + later.delay
+            return self.applier.advance(lane)
         except LeaseLost as lost:
             _log.info("%s", lost)
             self._around.leases.drop(lane.lease)
-            del self._lanes[partition]
+            self._forget(partition)
         except (ForeignKey, RedisError) as error:
             meant = error if isinstance(error, ForeignKey) else translated(error, self._name)
             if isinstance(meant, ForeignKey):
-                del self._lanes[partition]
-                self._give_up(lane.lease)
+                self._forget(partition)
+                self._release(lane.lease)
             self._raise_unless_foreign(partition, meant)
         return False
 
     def leave(self) -> None:
-        """Give up all lanes and the connection."""
-        with contextlib.suppress(RedisError, OSError):  # without Redis they expire
-            self._around.leases.release(self._redis, self.leases())
-        self._lanes.clear()
+        """Finish what is in flight, give up all lanes and the connection.
+
+        What is still in flight after a call's time keeps its lease until that expires.
+        """
+        until = self._clock.monotonic() + self._around.settings.call_timeout
+        with contextlib.suppress(RedisError, OSError, LogError):
+            while self._lanes and self._clock.monotonic() < until:
+                self._collected()
+                for partition in list(self._lanes):
+                    self._hand_over(partition)
+                if self._lanes:
+                    self._clock.sleep(COMMIT_EVERY)
+        self.applier.stop()
         self._redis.close()

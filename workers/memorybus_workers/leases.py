@@ -21,8 +21,10 @@ class Lease(msgspec.Struct):
     """A lane held by this worker; past ``until`` (monotonic) it may be another's."""
 
     key: str
+    lane: str
     held: str
     epoch: int
+    worker: str
     until: float
     lost: bool = False
 
@@ -42,6 +44,7 @@ class Leases:
         self._keys = Keys(settings.namespace)
         self._ms = round(settings.lease * 1000)
         self._held: dict[str, Lease] = {}
+        self._epochs: dict[tuple[str, int], int] = {}
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._redis = connect_redis(settings, timeout=settings.lease / 3)
@@ -70,16 +73,20 @@ class Leases:
             redis.RedisError: Redis is away.
         """
         asked_at = self._clock.monotonic()
+        floor = max(floor, self._epochs.get((provider, partition), 0))
         call = scripts.acquire(self._keys, partition, provider, self._worker, self._ms, floor)
         acquired = scripts.acquired(scripts.run(redis, call))
         if acquired is None:
             return None
         lease = Lease(
             key=self._keys.lease(partition, provider),
+            lane=self._keys.lane(partition, provider),
+            worker=self._worker,
             held=f"{acquired.epoch}:{self._worker}",
             epoch=acquired.epoch,
             until=asked_at + self._settings.lease,
         )
+        self._epochs[(provider, partition)] = acquired.epoch
         with self._lock:
             self._held[lease.key] = lease
         return lease, acquired
@@ -106,7 +113,8 @@ class Leases:
         for lease in leases:
             self.drop(lease)
         if leases:
-            scripts.run_many(redis, [scripts.release(one.key, one.held) for one in leases])
+            calls = [scripts.release(one.key, one.lane, one.held) for one in leases]
+            scripts.run_many(redis, calls)
 
     def count(self) -> int:
         """Return how many lanes this worker owns."""
@@ -135,7 +143,9 @@ class Leases:
         if not leases:
             return
         asked_at = self._clock.monotonic()
-        calls = [scripts.renew(one.key, one.held, self._ms) for one in leases]
+        calls = [
+            scripts.renew(one.key, one.lane, one.epoch, one.worker, self._ms) for one in leases
+        ]
         for lease, kept in zip(leases, scripts.run_many(self._redis, calls), strict=True):
             if isinstance(kept, Exception):
                 _log.warning("%s cannot be renewed: %s", lease.key, kept)

@@ -1,4 +1,4 @@
-"""The worker process: composition root, signals, exit codes.
+"""A worker: the composition root of lanes, tail, leases and recall processes.
 
 Threads: one per provider (its lanes), the tail, the leases, and a keeper that adopts spools,
 watches for hung calls and shows that the worker lives. Recalls run in child processes, so that a
@@ -8,23 +8,20 @@ slow query never delays a lane.
 import contextlib
 import logging
 import os
-import signal
 import socket
-import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-import msgspec
 from memorybus import logs
 from memorybus.clock import SYSTEM, Clock
 from memorybus.errors import LogUnavailable, MemoryBusError, ProviderHung
 from memorybus.ids import new_id, new_rng
-from memorybus.keys import Keys
 from memorybus.links import connect_redis
-from memorybus.log import EventLog, Server
+from memorybus.log import EventLog
 from memorybus.orphans import drain_orphans
 from memorybus.retrying import backoff
-from memorybus.roster import BEAT, ProviderInfo, Roster, WorkerInfo
+from memorybus.roster import ProviderInfo
+from memorybus.server_facts import Server
 from memorybus.settings import Settings
 from memorybus.spool_files import SpoolFiles
 from memorybus.testing import crash_points
@@ -36,7 +33,9 @@ from memorybus_workers.host import ProviderHost
 from memorybus_workers.instances import make
 from memorybus_workers.lane_set import Surroundings
 from memorybus_workers.leases import Leases
+from memorybus_workers.presence import Presence
 from memorybus_workers.tail import Tail
+from memorybus_workers.watch import LogWatch
 
 _log = logging.getLogger("memorybus")
 
@@ -76,17 +75,17 @@ class Worker:
         self._stop = threading.Event()
         self._redis = connect_redis(settings)
         self._leases = Leases(settings, clock, self.id)
-        self._children = JobProcesses(settings, self._providers, jobs, clock, log)
         self._jobs = jobs
-        self._served: dict[str, ProviderInfo] = {}
+        self._log_form: logs.Form = log
         self._complaint = ""
+        self._log_watch = LogWatch(settings, clock)
         self._hosts: list[ProviderHost] = []
 
     def stop(self) -> None:
         """Ask the worker to end: each lane finishes its batch, leases are given up."""
         self._stop.set()
 
-    def run(self, on_ready: "ReadyCallback | None" = None) -> None:
+    def run(self, on_ready: Callable[[str], None] | None = None) -> None:
         """Work until `stop`.
 
         Args:
@@ -100,9 +99,20 @@ class Worker:
         server = self._opened_log()
         if server is None:
             return
-        self._register(kinds)
+        served = self._infos(kinds)
+        self._presence = Presence(
+            self._settings,
+            self._clock,
+            self.id,
+            served,
+            self._jobs,
+            self._redis,
+            self._leases,
+        )
+        self._presence.register()
+        self._server = server
+        self._children = JobProcesses(self._settings, (), self._jobs, self._clock, self._log_form)
         tail = Tail(self._settings, self._clock, self._rng, self._tell)
-        self._hosts = [self._host(name, server) for name in self._providers]
         try:
             self._start(tail)
             if on_ready is not None:
@@ -126,8 +136,8 @@ class Worker:
                 failures += 1
         return None
 
-    def _register(self, kinds: dict[str, type[MemoryProvider]]) -> None:
-        self._served = {
+    def _infos(self, kinds: dict[str, type[MemoryProvider]]) -> dict[str, ProviderInfo]:
+        return {
             name: ProviderInfo(
                 kind=self._settings.provider_kind(name),
                 delivery=provider.delivery,
@@ -137,9 +147,8 @@ class Worker:
             )
             for order, (name, provider) in enumerate(kinds.items())
         }
-        self._roster().register(self._served)
 
-    def _host(self, name: str, server: Server) -> ProviderHost:
+    def _host(self, name: str) -> ProviderHost:
         crash = crash_points(self._settings.crash_at)
         around = Surroundings(
             settings=self._settings,
@@ -147,20 +156,40 @@ class Worker:
             rng=self._rng,
             leases=self._leases,
             crash=crash,
-            entries_read=server.counts_entries_read,
+            entries_read=self._server.counts_entries_read,
         )
         return ProviderHost(name, lambda: make(self._settings, name, self._clock, crash), around)
 
     def _start(self, tail: Tail) -> None:
         self._leases.start()
-        for host in self._hosts:
-            host.start()
+        self._serve_at_home()
         tail.start()
-        self._children.start()
         for host in self._hosts:
-            host.wait_ready(_READY)
+            host.wait_opened(_READY)
         with contextlib.suppress(MemoryBusError, RedisError, OSError):
-            self._beat()
+            self._presence.look(self._hosts)
+            for host in self._hosts:
+                host.wait_ready(_READY)
+        self._log_watch.look(self._redis)
+
+    def _serve_at_home(self) -> None:
+        """Serve what has its home here and nothing else: a home may move while we work."""
+        names = self._presence.at_home()
+        known = {host.name: host for host in self._hosts}
+        if list(known) == names:
+            return
+        self._children.serve(names)
+        gone = [host for host in self._hosts if host.name not in names]
+        for host in gone:
+            host.stop()
+        for host in gone:
+            host.join()
+        self._hosts = [known.get(name) or self._begun(name) for name in names]
+
+    def _begun(self, name: str) -> ProviderHost:
+        host = self._host(name)
+        host.start()
+        return host
 
     def _tell(self, partitions: set[int]) -> None:
         for host in self._hosts:
@@ -171,14 +200,13 @@ class Worker:
     def _keep(self) -> None:
         adopter = threading.Thread(target=self._adopt, name="memorybus-adopter", daemon=True)
         adopter.start()
-        beat_at = self._clock.monotonic() + BEAT
         while not self._stop.wait(_KEEP):
             try:
                 self._watch()
                 self._children.watch()
-                if self._clock.monotonic() >= beat_at:
-                    beat_at = self._clock.monotonic() + BEAT
-                    self._beat()
+                self._presence.look(self._hosts)
+                self._serve_at_home()
+                self._log_watch.look(self._redis)
                 self._complaint = ""
             except (MemoryBusError, RedisError, OSError) as error:
                 self._complain(str(error))
@@ -197,23 +225,6 @@ class Worker:
         if text != self._complaint:
             _log.warning("this worker does not show in `memorybus status`: %s", text)
         self._complaint = text
-
-    def _beat(self) -> None:
-        info = WorkerInfo(
-            id=self.id,
-            host=socket.gethostname(),
-            pid=os.getpid(),
-            lanes=self._leases.count(),
-            jobs=self._jobs,
-            providers=self._providers,
-            heartbeat_at=0,
-        )
-        roster = self._roster()
-        roster.beat(info)
-        roster.register(self._served)
-
-    def _roster(self) -> Roster:
-        return Roster(self._redis, Keys(self._settings.namespace))
 
     def _adopt(self) -> None:
         """Send what agents of this host left in their spools when they died."""
@@ -240,28 +251,5 @@ class Worker:
             host.join()
         tail.stop()
         self._leases.stop()
-        try:
-            self._roster().leave(self.id)
-        except (MemoryBusError, RedisError, OSError) as error:
-            _log.debug("leaving: %s", error)
+        self._presence.leave()
         self._redis.close()
-
-
-class ReadyCallback:
-    """Prints the ready line: one JSON object on stdout."""
-
-    def __call__(self, worker: str) -> None:
-        """Print it."""
-        sys.stdout.buffer.write(msgspec.json.encode({"ready": True, "worker": worker}) + b"\n")
-        sys.stdout.flush()
-
-
-def run_worker(
-    settings: Settings, providers: Sequence[str], jobs: int, log: logs.Form = "text"
-) -> int:
-    """Run a worker until SIGTERM or SIGINT; return the exit code, 1 if it had to give up."""
-    worker = Worker(settings, providers, jobs, log=log)
-    for name in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(name, lambda *_: worker.stop())
-    worker.run(ReadyCallback())
-    return 1 if worker.failed else 0

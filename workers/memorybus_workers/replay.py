@@ -21,10 +21,12 @@ from memorybus.settings import Settings
 from memorybus.testing import crash_points
 from redis import Redis
 
-from memorybus_workers.calls import Calls
+from memorybus_workers.applier import Serving
+from memorybus_workers.calls import Slot, Troubles
 from memorybus_workers.instances import make
 from memorybus_workers.lane_set import LaneSet, Surroundings
 from memorybus_workers.leases import Leases
+from memorybus_workers.retry import Breaker
 
 _log = logging.getLogger("memorybus")
 
@@ -118,15 +120,18 @@ class Replay:
         )
         instance = make(self._settings, self._into, self._clock, crash, kind=self._provider)
         instance.open()
-        lanes = LaneSet(
-            self._into,
+        serving = Serving(
             instance,
-            around,
-            Calls(self._clock, rng, self._settings.attempts),
-            self._stop,
+            self._settings,
+            self._clock,
+            Slot(self._clock),
+            Troubles(self._clock, rng, self._settings.attempts),
+            Breaker(rng),
         )
+        news = threading.Event()
+        lanes = LaneSet(self._into, serving, around, self._stop, news.set)
         try:
-            finished = self._apply(redis, lanes)
+            finished = self._apply(redis, lanes, news)
         finally:
             lanes.leave()
             instance.shutdown()
@@ -136,16 +141,17 @@ class Replay:
         home = str(self._settings.provider_home(self._into))
         return Finished(finished, self._provider, self._into, done - parked, parked, home)
 
-    def _apply(self, redis: Redis, lanes: LaneSet) -> bool:
+    def _apply(self, redis: Redis, lanes: LaneSet, news: threading.Event) -> bool:
         total = sum(head.n for head in EventLog(redis, self._settings).heads())
-        lanes.acquire()
+        every = frozenset(range(self._settings.partitions))
+        lanes.balance(every)
         if len(lanes.leases()) < self._settings.partitions:
             raise ConfigError(f"{self._into!r} is being filled by another replay; wait for its end")
         failures = 0
-        done = -1
         while not self._stop.is_set():
             try:
-                lanes.acquire()  # again, should a lease have been lost
+                news.clear()
+                lanes.balance(every)  # again, should a lease have been lost
                 lanes.step(set())
                 failures = 0
             except (Unavailable, LogUnavailable, LeaseLost) as error:
@@ -154,12 +160,11 @@ class Replay:
                     raise
                 _log.warning("replay: %s; trying again", error)
                 self._stop.wait(failures)
-                lanes.look_at_all()
-            before, done = done, self._counts(redis)[0]
+            done = self._counts(redis)[0]
             self._tell(Progress(min(done, total), total))
             if done >= total:
                 return True
-            if done == before and not lanes.unfinished:
+            if not news.wait(lanes.rest()):
                 lanes.look_at_all()
         return False
 

@@ -11,6 +11,9 @@ _FIRST = 0.1
 _CAP = 30.0
 _REASON_LENGTH = 500
 
+STRIKES = 5
+"""Transient failures in a row, of whatever events, that count as one of the backend."""
+
 Action = Literal["retry", "park", "pause", "stop"]
 
 
@@ -62,22 +65,63 @@ def reason(error: BaseException) -> str:
 
 
 class Breaker:
-    """Counts a provider's failures in a row; while it is open, its lanes wait (no dead letters)."""
+    """Keeps a provider's calls back while its backend is down: nothing is parked for that (G6).
+
+    Closed, it lets everything through. A failure of the backend opens it for a while, which
+    doubles; then it is half open: one call at a time probes, and its outcome decides.
+
+    Attributes:
+        failures: of the backend in a row.
+        until: the monotonic time before which nothing is let through.
+    """
 
     def __init__(self, rng: random.Random) -> None:
         """Start closed."""
         self.failures = 0
         self.until = 0.0
+        self._strikes = 0
+        self._probing = False
         self._rng = rng
 
+    @property
+    def closed(self) -> bool:
+        """Whether everything is let through."""
+        return self.failures == 0
+
+    def room(self, now: float, wanted: int) -> int:
+        """Return how many of `wanted` calls may begin now; a probe is counted as begun."""
+        if self.closed or not wanted:
+            return wanted
+        if now < self.until or self._probing:
+            return 0
+        self._probing = True
+        return 1
+
     def failed(self, now: float) -> float:
-        """Open, or stay open longer; return for how many seconds."""
-        self.failures += 1
-        delay = pause(self.failures, self._rng)
-        self.until = now + delay
-        return delay
+        """The backend is down: open, or stay open longer; return for how many seconds.
+
+        Failures of calls that had begun before it opened change nothing.
+        """
+        if now >= self.until:
+            self.failures += 1
+            self.until = now + pause(self.failures, self._rng)
+        self._probing = False
+        return self.until - now
+
+    def struck(self, now: float) -> None:
+        """A call failed in a way that may be the event's fault: several in a row are not."""
+        self._strikes += 1
+        if self._strikes >= STRIKES or not self.closed:
+            self.failed(now)
+        self._probing = False
+
+    def released(self) -> None:
+        """A call ended without saying anything of the backend."""
+        self._probing = False
 
     def succeeded(self) -> None:
         """Close."""
         self.failures = 0
         self.until = 0.0
+        self._strikes = 0
+        self._probing = False

@@ -1,23 +1,40 @@
 -- Take a free lane: a lease that expires, and an epoch that only grows (G5).
 --
 -- KEYS[1] lease  string `epoch:worker`, with a time to live; the lane is taken while it exists.
--- KEYS[2] lane   hash: `epoch` is raised by one; `entry` and `n` are the checkpoint.
+-- KEYS[2] lane   hash: `epoch` is raised; `entry` and `n` are the checkpoint, `done` what is done
+--                above it, `sent` the highest n that may have been handed to the provider; `owner`
+--                until it gives the lane up; `deaths` owners in a row that did not, without
+--                advancing; `run` the server's run id, by which a restart is seen.
 -- KEYS[3] log    stream: gets a consumer group of the provider's name, so that ordinary tools see
 --                the lane's progress; the group is a mirror, nothing is ever read through it.
+-- KEYS[4] state  hash: `n`, the partition's last dense number.
 --
--- ARGV: worker, lease (ms), provider, floor: an epoch that the provider's own store has seen (if
---       Redis lost its count, the new epoch must still be above it).
--- Returns nil if the lane is taken, else {epoch, entry, n} ('0-0' and 0 at the beginning).
+-- ARGV: worker, lease (ms), provider, floor: an epoch that is known to have been given (if Redis
+--       lost its count, the new epoch must still be above it).
+-- Returns nil if the lane is taken, else {epoch, entry, n, done, sent, deaths}; '0-0' and 0 at the
+-- beginning. After a restart the server may have lost what lanes did last: everything in the log
+-- then counts as sent, and the epoch leaps over those that may have been lost.
 if redis.call('EXISTS', KEYS[1]) == 1 then
   return false
 end
 redis.call('HDEL', KEYS[2], '') -- so that a full server does not refuse what follows
-local epoch = redis.call('HINCRBY', KEYS[2], 'epoch', 1)
+local was = redis.call('HMGET', KEYS[2], 'entry', 'n', 'done', 'sent', 'owner', 'run')
+local sent = tonumber(was[4] or '0')
+local leap = 1
+local info = redis.pcall('INFO', 'server')
+local run = type(info) == 'string' and string.match(info, 'run_id:(%x+)') or ''
+if was[6] and was[6] ~= run then
+  sent = math.max(sent, tonumber(redis.call('HGET', KEYS[4], 'n') or '0'))
+  leap = 1000
+  redis.call('HSET', KEYS[2], 'sent', string.format('%d', sent))
+end
+local epoch = redis.call('HINCRBY', KEYS[2], 'epoch', leap)
 if epoch <= tonumber(ARGV[4]) then
   epoch = tonumber(ARGV[4]) + 1
-  redis.call('HSET', KEYS[2], 'epoch', string.format('%d', epoch))
 end
-redis.call('SET', KEYS[1], epoch .. ':' .. ARGV[1], 'PX', ARGV[2])
+local deaths = was[5] and redis.call('HINCRBY', KEYS[2], 'deaths', 1)
+  or tonumber(redis.call('HGET', KEYS[2], 'deaths') or '0')
+redis.call('HSET', KEYS[2], 'epoch', string.format('%d', epoch), 'owner', ARGV[1], 'run', run)
+redis.call('SET', KEYS[1], string.format('%d', epoch) .. ':' .. ARGV[1], 'PX', ARGV[2])
 redis.pcall('XGROUP', 'CREATE', KEYS[3], ARGV[3], '0', 'MKSTREAM')
-local checkpoint = redis.call('HMGET', KEYS[2], 'entry', 'n')
-return {epoch, checkpoint[1] or '0-0', tonumber(checkpoint[2] or '0')}
+return {epoch, was[1] or '0-0', tonumber(was[2] or '0'), was[3] or '', sent, deaths}

@@ -1,11 +1,15 @@
 -- Advance a lane's checkpoint, if the caller is its present owner (G5).
 --
--- KEYS[1] lane  hash: `epoch`, checkpoint `entry` and `n`, `at` when it last moved (ms).
+-- KEYS[1] lane  hash: `epoch`, checkpoint `entry` and `n`, `done` (what is done above it), `sent`
+--               (the highest n that may have been handed to the provider), `at` when it last moved
+--               (ms); `deaths` and `tries` go when the checkpoint advances.
 -- KEYS[2] log   stream: the consumer group of the provider's name is set to the same place.
 --
--- ARGV: epoch, entry, n, provider, '1' if the server knows XGROUP SETID … ENTRIESREAD (7.0).
+-- ARGV: epoch, entry, n, provider, '1' if the server knows XGROUP SETID … ENTRIESREAD (7.0), done
+--       ('' for nothing), sent ('' if nothing is sent in advance).
 -- Returns 1, or 0 if the epoch is not the lane's: nothing was written.
-if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then
+local was = redis.call('HMGET', KEYS[1], 'epoch', 'n', 'done')
+if was[1] ~= ARGV[1] then
   return 0
 end
 -- A script whose first write may run out of memory is refused by a full server. This one may not
@@ -14,9 +18,20 @@ redis.call('HDEL', KEYS[1], '')
 local time = redis.call('TIME')
 local now = string.format('%d', time[1] * 1000 + math.floor(time[2] / 1000))
 redis.call('HSET', KEYS[1], 'entry', ARGV[2], 'n', ARGV[3], 'at', now)
-if ARGV[5] == '1' then
-  redis.pcall('XGROUP', 'SETID', KEYS[2], ARGV[4], ARGV[2], 'ENTRIESREAD', ARGV[3])
-else
-  redis.pcall('XGROUP', 'SETID', KEYS[2], ARGV[4], ARGV[2])
+if ARGV[6] ~= '' then
+  redis.call('HSET', KEYS[1], 'done', ARGV[6])
+elseif was[3] then
+  redis.call('HDEL', KEYS[1], 'done')
+end
+if ARGV[7] ~= '' then
+  redis.call('HSET', KEYS[1], 'sent', ARGV[7])
+end
+if was[2] ~= ARGV[3] then
+  redis.call('HDEL', KEYS[1], 'deaths', 'tries')
+  if ARGV[5] == '1' then
+    redis.pcall('XGROUP', 'SETID', KEYS[2], ARGV[4], ARGV[2], 'ENTRIESREAD', ARGV[3])
+  else
+    redis.pcall('XGROUP', 'SETID', KEYS[2], ARGV[4], ARGV[2])
+  end
 end
 return 1

@@ -1,9 +1,17 @@
--- Prolong a lease that is still ours; a lost one is never made again (G5).
+-- Prolong a lease that is still ours (G5).
 --
 -- KEYS[1] lease  string `epoch:worker`, with a time to live.
--- ARGV: lease (ms), the value it must hold.
+-- KEYS[2] lane   hash: `epoch` and `owner`. A lease that has gone while both still say that it is
+--                ours (the server's clock was set forward) is made again: nobody had it since.
+-- ARGV: lease (ms), the value it must hold, epoch, worker.
 -- Returns 1 if it was prolonged, 0 if it is lost.
-if redis.call('GET', KEYS[1]) ~= ARGV[2] then
+local held = redis.call('GET', KEYS[1])
+if held == ARGV[2] then
+  return redis.call('PEXPIRE', KEYS[1], ARGV[1])
+end
+local lane = redis.call('HMGET', KEYS[2], 'epoch', 'owner')
+if held or lane[1] ~= ARGV[3] or lane[2] ~= ARGV[4] then
   return 0
 end
-return redis.call('PEXPIRE', KEYS[1], ARGV[1])
+redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[1])
+return 1

@@ -1,47 +1,98 @@
-"""Calls: what the watch knows of a provider's thread."""
+"""Calls: what the watch knows of a provider's threads, and what is remembered of failing events."""
 
 import random
 
+import pytest
 from memorybus.testing import FakeClock
-from memorybus_workers.calls import Calls
+from memorybus_workers.calls import Slot, Troubles
 
 
-def _calls(clock: FakeClock) -> Calls:
-    return Calls(clock, random.Random(1), attempts=2)
+def troubles(clock: FakeClock | None = None, attempts: int = 2) -> Troubles:
+    """Return a memory without troubles."""
+    return Troubles(clock or FakeClock(), random.Random(1), attempts)
 
 
 def test_a_call_hangs_after_its_time() -> None:
     """Only a call in progress can hang, and only past its time-out (G9)."""
     clock = FakeClock()
-    calls = _calls(clock)
+    slot = Slot(clock)
     clock.advance(100)
-    assert calls.hanging(5.0) == ""
-    calls.begin("e1")
+    assert slot.hanging(5.0) == ""
+    slot.begin("e1")
     clock.advance(4.9)
-    assert calls.hanging(5.0) == ""
+    assert slot.hanging(5.0) == ""
     clock.advance(0.2)
-    assert calls.hanging(5.0) == "e1"
-    calls.end()
-    assert calls.hanging(5.0) == ""
+    assert slot.hanging(5.0) == "e1"
+    slot.end()
+    assert slot.hanging(5.0) == ""
+
+
+def test_opening_and_committing_are_watched_too() -> None:
+    """A call that concerns no event has a deadline like any other (G9)."""
+    clock = FakeClock()
+    slot = Slot(clock)
+    slot.enter("a transaction's commit")
+    clock.advance(6)
+    assert slot.hanging(5.0) == "a transaction's commit"
+    assert not slot.in_hook
 
 
 def test_a_failure_is_the_events_own_only_inside_its_call() -> None:
     """What fails between the calls (opening, committing) is nobody's fault."""
-    calls = _calls(FakeClock())
-    assert not calls.interrupted()
-    calls.begin("e1")
-    assert calls.interrupted()
-    assert not calls.interrupted()
+    slot = Slot(FakeClock())
+    assert not slot.interrupted()
+    slot.begin("e1")
+    assert slot.interrupted()
+    assert not slot.interrupted()
+    slot.enter("open")
+    assert not slot.interrupted()
 
 
-def test_an_event_that_always_hangs_is_poison() -> None:
-    """An event that hung as often as it may is parked by the next instance (G6)."""
-    calls = _calls(FakeClock())
-    calls.hung("e1")
-    heir = calls.successor()
-    assert not heir.is_poison("e1")
-    assert not heir.has_poison()
-    heir.hung("e1")
-    assert heir.is_poison("e1")
-    assert not heir.is_poison("e2")
-    assert heir.successor().has_poison()
+@pytest.mark.parametrize(
+    ("served", "backend_up", "counted"), [(0, True, 1), (1, True, 3), (1, False, 1), (0, False, 1)]
+)
+def test_failures_count_while_the_backend_serves_others(
+    served: int, backend_up: bool, counted: int
+) -> None:
+    """G6: nothing is parked because a backend is down: then nothing tells a bad event from it."""
+    known = troubles()
+    known.failed("e1", backend_up=True)
+    known.served += served
+    known.failed("e1", backend_up=backend_up)
+    assert known.failed("e1", backend_up=backend_up).tries == counted
+
+
+def test_an_event_that_always_hangs_is_spent() -> None:
+    """G6: what is known of hangs passes to the next instance; after `attempts` it is parked."""
+    known = troubles()
+    known.hung("e1", backend_up=True)
+    heir = known.inherited()
+    assert not heir.spent("e1")
+    heir.served += 1
+    heir.hung("e1", backend_up=True)
+    assert heir.spent("e1")
+    assert not heir.spent("e2")
+    assert not known.spent("e1")
+
+
+def test_an_event_that_hung_lets_others_go_first() -> None:
+    """G6: the wait of an event that hung begins when its lane comes by it again."""
+    clock = FakeClock()
+    known = troubles(clock)
+    known.hung("e1", backend_up=True)
+    clock.advance(100)
+    until = known.until("e1")
+    assert until > clock.monotonic()
+    clock.advance(100)
+    assert known.until("e1") == 0.0
+    assert known.until("e2") == 0.0
+
+
+def test_what_is_settled_is_forgotten() -> None:
+    """G10: nothing is kept of events that are applied or parked."""
+    known = troubles()
+    known.failed("e1", backend_up=True)
+    assert known.among(["e0", "e1"])
+    known.settled("e1")
+    assert not known.among(["e0", "e1"])
+    assert known.of("e1") is None

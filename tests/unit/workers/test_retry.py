@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from memorybus.errors import Permanent, ProviderHung, StaleEpoch, Transient, Unavailable
 from memorybus.retrying import backoff
-from memorybus_workers.retry import Breaker, decide, pause, reason
+from memorybus_workers.retry import STRIKES, Breaker, decide, pause, reason
 
 
 @pytest.mark.parametrize(
@@ -52,6 +52,54 @@ def test_breaker_opens_and_closes() -> None:
     assert breaker.failures == 2
     breaker.succeeded()
     assert (breaker.failures, breaker.until) == (0, 0.0)
+
+
+def test_calls_that_were_under_way_do_not_open_it_further() -> None:
+    """A burst of failures of calls begun before it opened is one failure of the backend."""
+    breaker = Breaker(random.Random(1))
+    delay = breaker.failed(100.0)
+    for _ in range(50):
+        breaker.failed(100.0)
+    assert (breaker.failures, breaker.until) == (1, 100.0 + delay)
+
+
+def test_a_backend_that_was_down_is_probed_by_one_call_at_a_time() -> None:
+    """Half open, it lets one call through; its outcome opens or closes it."""
+    breaker = Breaker(random.Random(1))
+    assert breaker.room(0.0, 9) == 9
+    breaker.failed(100.0)
+    assert breaker.room(100.0, 9) == 0
+    after = breaker.until
+    assert [breaker.room(after, 9), breaker.room(after, 9)] == [1, 0]
+    breaker.failed(after)
+    assert breaker.room(after, 9) == 0
+    later = breaker.until
+    assert breaker.room(later, 9) == 1
+    breaker.succeeded()
+    assert breaker.room(later, 9) == 9
+
+
+def test_a_probe_that_says_nothing_makes_room_for_another() -> None:
+    """A probe whose lane was lost does not keep the breaker half open for ever."""
+    breaker = Breaker(random.Random(1))
+    breaker.failed(0.0)
+    assert breaker.room(breaker.until, 1) == 1
+    breaker.released()
+    assert breaker.room(breaker.until, 1) == 1
+
+
+def test_transient_failures_in_a_row_are_the_backends() -> None:
+    """G6: one bad event opens nothing; when nothing succeeds any more, the backend is down."""
+    breaker = Breaker(random.Random(1))
+    for _ in range(STRIKES - 1):
+        breaker.struck(0.0)
+    assert breaker.closed
+    breaker.succeeded()
+    breaker.struck(0.0)
+    assert breaker.closed
+    for _ in range(STRIKES - 1):
+        breaker.struck(0.0)
+    assert not breaker.closed
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,247 @@
+"""Keys side by side: order, the done-set, and what a failing key may cost the others."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from conftest import MakeSettings
+from helpers.processes import Spawn
+from helpers.recording import calls, effects, texts
+from helpers.scenario import (
+    backlog,
+    environ,
+    home,
+    partition,
+    recorded,
+    thread_worker,
+    together,
+    wait_applied,
+    worker,
+)
+from helpers.waiting import wait_until
+from memorybus.client import MemoryBus
+from memorybus.keys import Keys
+from memorybus.monitor import read_status
+from memorybus.settings import Settings
+
+both = pytest.mark.parametrize("kind", ["KeyedSide", "LookupSide"])
+
+
+def say(bus: MemoryBus, session: str, *said: str) -> None:
+    """Publish turns of a session."""
+    for text in said:
+        bus.session(session, warm=False).turn_completed(text, "ok")
+
+
+def lane(client: Any, settings: Settings, session: str) -> dict[bytes, bytes]:
+    """Return the hash of a session's lane."""
+    found: dict[bytes, bytes] = client.hgetall(
+        Keys(settings.namespace).lane(partition(settings, session), "rec")
+    )
+    return found
+
+
+@both
+def test_keys_of_one_lane_run_side_by_side(
+    redis_client: redis.Redis, make_settings: MakeSettings, tmp_path: Path, kind: str
+) -> None:
+    """Two calls of one lane are under way at once: each waits for the other."""
+    settings = make_settings(call_timeout=1.5, **recorded(kind))
+    one, other = together(settings, 2)
+    with MemoryBus.connect(settings) as bus, thread_worker(settings):
+        say(bus, one, f"!meet={tmp_path / 'place'} one")
+        say(bus, other, f"!meet={tmp_path / 'place'} other")
+        assert bus.flush()
+        wait_applied(redis_client, settings)
+    assert len(texts(home(settings))) == 2
+
+
+@both
+def test_each_key_keeps_its_order(
+    redis_client: redis.Redis, make_settings: MakeSettings, kind: str
+) -> None:
+    """G3: with many calls at once, the events of a key are applied one after another, in order."""
+    settings = make_settings(window=200, batch=50, **recorded(kind))
+    names = [f"s{number}" for number in range(20)]
+    with MemoryBus.connect(settings) as bus, thread_worker(settings):
+        for number in range(40):
+            for name in names:
+                say(bus, name, f"{name} {number:02d}")
+        assert bus.flush()
+        wait_applied(redis_client, settings)
+    found = texts(home(settings))
+    for name in names:
+        assert [t for t in found if t.startswith(f"{name} ")] == [
+            f"{name} {number:02d}" for number in range(40)
+        ]
+
+
+@both
+def test_a_failing_key_holds_up_nothing_but_itself(
+    redis_client: redis.Redis, make_settings: MakeSettings, tmp_path: Path, kind: str
+) -> None:
+    """G3, G6: while a key is tried again and again, others of its lane go on; then it does too."""
+    flag = tmp_path / "flag"
+    flag.touch()
+    settings = make_settings(attempts=1_000, **recorded(kind))
+    bad, good = together(settings, 2)
+    with MemoryBus.connect(settings) as bus, thread_worker(settings):
+        say(bus, bad, f"!transient={flag} first", "second")
+        say(bus, good, *[f"fine {number}" for number in range(30)])
+        assert bus.flush()
+        wait_until(lambda: len(texts(home(settings))) == 30, "the other key is through")
+        wait_until(
+            lambda: lane(redis_client, settings, bad).get(b"done"), "the done-set is committed"
+        )
+        flag.unlink()
+        wait_applied(redis_client, settings, timeout=40)
+        wait_until(lambda: b"done" not in lane(redis_client, settings, bad), "nothing is open")
+    assert texts(home(settings))[30:] == [f"!transient={flag} first", "second"]
+
+
+@both
+def test_a_crash_repeats_only_what_was_not_done(
+    redis_client: redis.Redis,
+    make_settings: MakeSettings,
+    spawn: Spawn,
+    tmp_path: Path,
+    kind: str,
+) -> None:
+    """G4: the next owner calls nothing that the done-set holds."""
+    flag = tmp_path / "flag"
+    flag.touch()
+    settings = make_settings(lease=1.5, call_timeout=1.4, attempts=1_000, **recorded(kind))
+    bad, good = together(settings, 2)
+    with MemoryBus.connect(settings) as bus:
+        say(bus, bad, f"!transient={flag} first")
+        say(bus, good, *[f"fine {number}" for number in range(30)])
+        assert bus.flush()
+    first = worker(spawn, settings)
+    wait_until(lambda: len(texts(home(settings))) == 30, "the other key is through")
+    wait_until(lambda: lane(redis_client, settings, bad).get(b"done"), "the done-set is committed")
+    first.kill()
+    flag.unlink()
+    with thread_worker(settings):
+        wait_applied(redis_client, settings)
+    fine = [what for what in calls(home(settings)) if what.startswith("fine")]
+    assert len(fine) == 30
+    assert len(effects(home(settings))) == 31
+
+
+def test_only_what_may_have_been_sent_is_asked_for(
+    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
+) -> None:
+    """G4, ``lookup``: after a crash the backend is asked for events in doubt, and for no others."""
+    settings = make_settings(
+        lease=1.0, call_timeout=0.5, window=8, batch=8, partitions=1, **recorded("LookupSide")
+    )
+    with MemoryBus.connect(settings) as bus:
+        for number in range(40):
+            say(bus, f"s{number}", f"turn {number}")
+        assert bus.flush()
+    first = spawn(
+        *("-m", "memorybus_workers", "worker", "--jobs", "0"),
+        env=environ(settings) | {"MEMORYBUS_CRASH_AT": "recording.after_effect:11"},
+    )
+    assert first.wait() == -9, first.output()
+    with thread_worker(settings):
+        wait_applied(redis_client, settings)
+    found = [effect.event_id for effect in effects(home(settings))]
+    assert len(found) == len(set(found)) == 40
+    asked = calls(home(settings)).count("knows")
+    assert 1 <= asked <= 9
+
+
+def test_a_hanging_call_is_replaced_alone(
+    redis_client: redis.Redis, make_settings: MakeSettings, tmp_path: Path
+) -> None:
+    """G6, G9: one call hangs: its thread is replaced, its event parked; the others never wait."""
+    flag = tmp_path / "flag"
+    flag.touch()
+    settings = make_settings(attempts=2, call_timeout=0.3, **recorded("KeyedSide"))
+    bad, *good = together(settings, 6)
+    with MemoryBus.connect(settings) as bus, thread_worker(settings):
+        say(bus, bad, f"!hang={flag} for ever", "behind")
+        wait_until(lambda: calls(home(settings)), "it hangs")
+        for number in range(20):
+            for name in good:
+                say(bus, name, f"{name} {number}")
+        assert bus.flush()
+        wait_until(lambda: len(texts(home(settings))) == 100, "the others are through", 5)
+        say(bus, good[0], "life")
+        wait_applied(redis_client, settings, timeout=30)
+        (status,) = read_status(settings).providers
+        flag.unlink()
+    assert (status.parked_keys, status.dead_letters) == (1, 2)
+
+
+def test_a_backend_that_is_down_is_probed_and_nothing_is_parked(
+    redis_client: redis.Redis, make_settings: MakeSettings, tmp_path: Path
+) -> None:
+    """G6: an outage costs one call for each event under way and then single probes."""
+    flag = tmp_path / "flag"
+    flag.touch()
+    settings = make_settings(concurrency=8, attempts=2, **recorded("KeyedSide"))
+    names = [f"s{number}" for number in range(50)]
+    with MemoryBus.connect(settings) as bus, thread_worker(settings):
+        for name in names:
+            say(bus, name, f"!unavailable={flag} {name}", f"after {name}")
+        assert bus.flush()
+        wait_until(lambda: len(calls(home(settings))) >= 5, "it has been tried")
+        wait_until(lambda: backlog(redis_client, settings) > 0, "and waits")
+        flag.unlink()
+        wait_applied(redis_client, settings, timeout=40)
+        (status,) = read_status(settings).providers
+    assert status.dead_letters == 0
+    assert len(texts(home(settings))) == 100
+    assert len(calls(home(settings))) <= 150
+
+
+def test_transient_failures_of_every_event_park_nothing(
+    redis_client: redis.Redis, make_settings: MakeSettings, tmp_path: Path
+) -> None:
+    """G6: a backend that answers 500 to everything is down, whatever it calls it."""
+    flag = tmp_path / "flag"
+    flag.touch()
+    settings = make_settings(concurrency=8, attempts=2, **recorded("KeyedSide"))
+    with MemoryBus.connect(settings) as bus, thread_worker(settings):
+        for number in range(30):
+            say(bus, f"s{number}", f"!transient={flag} {number}")
+        assert bus.flush()
+        wait_until(lambda: len(calls(home(settings))) >= 12, "it is tried and tried", 20)
+        flag.unlink()
+        wait_applied(redis_client, settings, timeout=40)
+        (status,) = read_status(settings).providers
+    assert (status.dead_letters, len(texts(home(settings)))) == (0, 30)
+
+
+@pytest.mark.parametrize("kind", ["KeyedSide", "Keyed", "Transactional"])
+def test_an_event_that_ends_its_worker_is_parked(
+    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn, kind: str
+) -> None:
+    """G6: an event that ends worker after worker is found, parked, and the lane goes on."""
+    settings = make_settings(lease=0.6, call_timeout=0.5, partitions=1, **recorded(kind))
+    with MemoryBus.connect(settings) as bus:
+        say(bus, "good", "before")
+        say(bus, "bad", "!exit now", "behind")
+        say(bus, "good", "after")
+        assert bus.flush()
+    deaths = 0
+    for _ in range(12):
+        child = worker(spawn, settings, wait=False)
+        wait_until(
+            lambda child=child: not child.alive or backlog(redis_client, settings) == 0,
+            "it dies or is done",
+            20,
+        )
+        if child.alive:
+            child.terminate()
+            break
+        assert child.exit_code == 9, child.output()
+        deaths += 1
+    assert backlog(redis_client, settings) == 0
+    assert 3 <= deaths <= 8
+    assert sorted(texts(home(settings))) == ["after", "before"]
+    (status,) = read_status(settings).providers
+    assert (status.parked_keys, status.dead_letters) == (1, 2)

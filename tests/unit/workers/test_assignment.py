@@ -1,0 +1,128 @@
+"""Assignment: who serves which lane, from who lives and who owns what."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from memorybus_workers.assignment import assign, quotas, sole, wanted
+
+LANES = 16
+WORKERS = st.dictionaries(
+    st.sampled_from([f"w{n}" for n in range(12)]), st.floats(0.1, 10), min_size=1
+)
+OWNERS = st.lists(
+    st.sampled_from([None, *(f"w{n}" for n in range(12)), "dead"]), min_size=LANES, max_size=LANES
+).map(lambda owners: dict(enumerate(owners)))
+
+
+def nobody() -> dict[int, str | None]:
+    """Return lanes without owners."""
+    return dict.fromkeys(range(LANES))
+
+
+def settled(weights: dict[str, float]) -> dict[int, str | None]:
+    """Return lanes owned as assigned."""
+    return dict(assign(nobody(), weights))
+
+
+@pytest.mark.parametrize(
+    ("weights", "shares"),
+    [
+        ({"a": 1.0}, {"a": 16}),
+        ({"a": 1.0, "b": 1.0}, {"a": 8, "b": 8}),
+        ({"a": 1.0, "b": 3.0}, {"a": 4, "b": 12}),
+        ({f"w{n}": 1.0 for n in range(4)}, {f"w{n}": 4 for n in range(4)}),
+        ({"a": 1.0, "b": 0.001}, {"a": 16}),
+    ],
+)
+def test_shares_follow_the_capacities(weights: dict[str, float], shares: dict[str, int]) -> None:
+    """Each worker gets its weight's share of the lanes."""
+    assert Counter(assign(nobody(), weights).values()) == shares
+
+
+@given(WORKERS, OWNERS)
+def test_every_lane_has_one_live_worker(weights: dict[str, float], owners: Any) -> None:
+    """G5: an assignment gives every lane to exactly one live worker, by shares to within one."""
+    assigned = assign(owners, weights)
+    assert assigned.keys() == owners.keys()
+    assert set(assigned.values()) <= weights.keys()
+    total = sum(weights.values())
+    for worker, weight in weights.items():
+        exact = LANES * weight / total
+        held = sum(one == worker for one in assigned.values())
+        assert exact - 1 <= held <= exact + 1
+
+
+@given(WORKERS, OWNERS)
+def test_no_more_moves_than_the_shares_ask(weights: dict[str, float], owners: Any) -> None:
+    """A lane moves only if its owner has gone or holds more than its share."""
+    held = Counter(owner for owner in owners.values() if owner in weights)
+    shares = quotas(LANES, weights, held, "")
+    assigned = assign(owners, weights)
+    for worker in weights:
+        kept = sum(assigned[p] == worker for p, owner in owners.items() if owner == worker)
+        assert kept == min(held[worker], shares[worker])
+
+
+@pytest.mark.parametrize("count", range(1, 12))
+def test_a_newcomer_takes_its_share_and_nothing_else_moves(count: int) -> None:
+    """When a worker joins, only its share moves; when it leaves, only what it had."""
+    before = settled({f"w{n}": 1.0 for n in range(count)})
+    more = {f"w{n}": 1.0 for n in range(count + 1)}
+    after = assign(before, more)
+    moved = {p for p in before if before[p] != after[p]}
+    assert {after[p] for p in moved} <= {f"w{count}"}
+    assert len(moved) <= -(-LANES // (count + 1))
+    left = assign(dict(after), {f"w{n}": 1.0 for n in range(count)})
+    assert {p for p in after if after[p] != left[p]} == {
+        p for p in after if after[p] == f"w{count}"
+    }
+
+
+@given(WORKERS, OWNERS)
+def test_an_assignment_is_at_rest(weights: dict[str, float], owners: Any) -> None:
+    """Once lanes are owned as assigned, nothing moves any more."""
+    assigned = assign(owners, weights)
+    assert assign(dict(assigned), weights) == assigned
+
+
+@given(WORKERS, OWNERS)
+def test_a_local_store_has_one_writer(weights: dict[str, float], owners: Any) -> None:
+    """All lanes of a store that takes one writer go to the worker that holds most of them."""
+    assigned = sole(owners, weights)
+    (worker,) = set(assigned.values())
+    held = Counter(owner for owner in owners.values() if owner in weights)
+    assert held[worker] == max(held.values(), default=0)
+    assert sole(dict(assigned), weights) == assigned
+
+
+def test_remainders_of_several_providers_lie_apart() -> None:
+    """The odd lanes of many providers are not all on one worker."""
+    weights = {"a": 1.0, "b": 1.0, "c": 1.0}
+    extra = {
+        Counter(assign(nobody(), weights, f"provider {n}").values()).most_common(1)[0][0]
+        for n in range(20)
+    }
+    assert extra == {"a", "b", "c"}
+
+
+def test_nobody_is_assigned_what_nobody_can_serve() -> None:
+    """Without a live worker there is no assignment, and an owner keeps what it has."""
+    assert assign(nobody(), {}) == sole(nobody(), {}) == {}
+    owners: dict[int, str | None] = {0: "me", 1: "other", 2: None}
+    assert wanted("me", {}, owners, set(), set()) == {0}
+
+
+def test_a_deserted_lane_is_taken_by_whoever_sees_it() -> None:
+    """Serving comes before balance: a lane that was free for too long is wanted by everybody."""
+    owners: dict[int, str | None] = {0: "me", 1: None}
+    assert wanted("me", {0: "me", 1: "other"}, owners, {1}, set()) == {0, 1}
+    assert wanted("me", {0: "other", 1: "other"}, owners, set(), set()) == set()
+
+
+def test_a_lane_whose_lease_still_runs_is_left_to_its_owner() -> None:
+    """G5: a lane is not wanted before its owner's lease has run out, whatever is assigned."""
+    owners: dict[int, str | None] = {0: "other", 1: None}
+    assert wanted("me", {0: "me", 1: "me"}, owners, {1}, {0, 1}) == set()

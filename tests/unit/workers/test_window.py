@@ -1,0 +1,172 @@
+"""The window: keys side by side, each in order, and a checkpoint that never passes what is open."""
+
+import random
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from memorybus.events import Envelope, Position, Scope, SessionRef, TurnCompleted
+from memorybus.ids import derived_id
+from memorybus.logged import LoggedEvent
+from memorybus_workers.window import Begin, Window, done_above
+
+SIZE = 64
+
+
+def turn(n: int, key: str) -> LoggedEvent:
+    """Return an event of a key, numbered."""
+    envelope = Envelope(
+        id=derived_id("window", str(n)),
+        key=key,
+        scope=Scope(),
+        session=SessionRef("s", "s"),
+        at=n,
+        event=TurnCompleted(user="u", assistant="a"),
+    )
+    return LoggedEvent(Position(0, f"{n}-0", n), envelope)
+
+
+def turns(keys: Sequence[str], first: int = 1) -> list[LoggedEvent]:
+    """Return events with consecutive numbers."""
+    return [turn(n, key) for n, key in enumerate(keys, first)]
+
+
+def fresh(begin: Begin | None = None) -> Window:
+    """Return an empty window."""
+    return Window(begin or Begin("0-0", 0), SIZE)
+
+
+def test_a_batch_that_leaves_nothing_open_moves_the_checkpoint() -> None:
+    """The checkpoint follows a batch that was applied whole."""
+    window = fresh()
+    window.take_in(turns("aabc"))
+    assert (window.n, window.idle, window.done()) == (4, True, b"")
+
+
+def test_the_checkpoint_stays_below_what_is_open() -> None:
+    """G4: the checkpoint stands before the first open event; what is done above it is kept."""
+    window = fresh()
+    window.take_in(turns("aabc"), left={2})
+    assert (window.n, window.read_n) == (1, 4)
+    assert [window.is_done(n) for n in (1, 2, 3, 4, 5)] == [True, False, True, True, False]
+
+
+def test_a_crash_finds_what_was_done() -> None:
+    """G4: a window begun from a checkpoint and its done-set knows what need not be done again."""
+    window = fresh()
+    window.take_in(turns("abcdef"), left={2, 5})
+    after = fresh(Begin(window.entry, window.n, done_above(window.done(), window.n)))
+    assert [n for n in range(1, 8) if after.is_done(n)] == [1, 3, 4, 6]
+
+
+@pytest.mark.parametrize(("moved", "found"), [(0, [3, 5]), (1, [3, 5]), (3, [5]), (9, [])])
+def test_a_done_set_holds_for_a_checkpoint_that_moved_on(moved: int, found: list[int]) -> None:
+    """A release without done-sets may advance the checkpoint: the numbers still mean the same."""
+    window = fresh()
+    window.take_in(turns("abcde"), left={1, 2, 4})
+    done = done_above(window.done(), moved)
+    assert [n for n in range(moved + 1, 12) if done >> (n - moved - 1) & 1] == found
+
+
+def test_one_event_of_a_key_at_a_time() -> None:
+    """G3: of each key only the first open event can be taken, the next once it is finished."""
+    window = fresh()
+    events = turns("abab")
+    window.take_in(events, left={1, 2, 3, 4})
+    assert list(window.take(10)) == events[:2]
+    assert not list(window.take(10))
+    window.finish(events[1])
+    assert list(window.take(10)) == [events[3]]
+    assert window.n == 0
+    window.finish(events[0])
+    assert window.n == 2
+
+
+def test_a_postponed_key_waits_and_others_go_on() -> None:
+    """G6: a key that failed waits until its time; the others are taken meanwhile."""
+    window = fresh()
+    events = turns("ab")
+    window.take_in(events, left={1, 2})
+    (first, second) = window.take(10)
+    window.postpone(first, 5.0)
+    window.finish(second)
+    assert window.next_at() == 5.0
+    window.wake(4.9)
+    assert not window.has_ready()
+    window.wake(5.0)
+    assert list(window.take(10)) == [first]
+
+
+def test_an_abandoned_key_is_done_with_all_its_events() -> None:
+    """G6: what waits behind a parked event is put aside with it."""
+    window = fresh()
+    events = turns("aba")
+    window.take_in(events, left={1, 2, 3})
+    (first, _) = window.take(10)
+    assert window.waiting(first) == [events[0], events[2]]
+    window.abandon(first)
+    assert (window.n, window.open) == (1, 1)
+
+
+def test_a_full_window_has_no_room() -> None:
+    """G10: a lane reads no further above its checkpoint than the window's size."""
+    window = Window(Begin("0-0", 0), 4)
+    window.take_in(turns("abcd"), left={1})
+    assert window.room() == 0
+    (first,) = window.take(1)
+    window.finish(first)
+    assert window.room() == 4
+
+
+@given(keys=st.lists(st.sampled_from("abcd"), min_size=1, max_size=40), seed=st.integers(0, 10**6))
+def test_order_and_checkpoint_hold_under_any_course(keys: list[str], seed: int) -> None:
+    """G3, G4: whatever finishes, fails or is read next, keys keep order and nothing is passed."""
+    rng = random.Random(seed)
+    window = fresh()
+    unread = turns(keys)
+    busy: list[LoggedEvent] = []
+    done: list[int] = []
+    now = 0.0
+    while unread or window.open:
+        now += 1.0
+        move = rng.randrange(4)
+        if move == 0 and unread:
+            count = rng.randint(1, len(unread))
+            chunk, unread = unread[:count], unread[count:]
+            held = {e.position.n for e in chunk if e.envelope.key in window.keys}
+            left = held | {e.position.n for e in chunk if rng.random() < 0.8}
+            left = {e.position.n for e in chunk if behind(e, chunk, left)}
+            window.take_in(chunk, left)
+            done += [e.position.n for e in chunk if e.position.n not in left]
+        elif move == 1:
+            window.wake(now)
+            busy += window.take(rng.randint(1, 4))
+        elif move == 2 and busy:
+            event = busy.pop(rng.randrange(len(busy)))
+            window.finish(event)
+            done.append(event.position.n)
+        elif move == 3 and busy:
+            window.postpone(busy.pop(), now + 2)
+        agrees(window, set(done))
+    for key in set(keys):
+        numbers = [n for n in done if keys[n - 1] == key]
+        assert numbers == sorted(numbers)
+    assert window.idle
+
+
+def behind(event: LoggedEvent, chunk: list[LoggedEvent], left: set[int]) -> bool:
+    """Whether an event, or an earlier one of its key in the chunk, stays open."""
+    n, key = event.position.n, event.envelope.key
+    return any(e.position.n in left for e in chunk if e.envelope.key == key and e.position.n <= n)
+
+
+def agrees(window: Window, done: set[int]) -> None:
+    """Fail unless the window says exactly what is done, and its checkpoint stands where it may."""
+    every = range(1, window.read_n + 1)
+    assert {n for n in every if window.is_done(n)} == done
+    assert window.n == next((n - 1 for n in every if n not in done), window.read_n)
+    kept = done_above(window.done(), window.n)
+    assert {window.n + 1 + i for i in range(SIZE) if kept >> i & 1} == {
+        n for n in done if n > window.n
+    }

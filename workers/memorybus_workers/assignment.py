@@ -1,0 +1,104 @@
+"""Which worker serves which lane: a pure function of who lives and who owns what now.
+
+Every worker computes the same from the same view; where views differ for a moment, leases decide.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping
+
+Weights = Mapping[str, float]
+"""Live workers that can serve a provider, by id, with their capacities."""
+
+
+def quotas(lanes: int, weights: Weights, held: Mapping[str, int], salt: str) -> dict[str, int]:
+    """Return how many lanes each worker shall have: shares by weight, rounded to the whole.
+
+    What is left after rounding down goes to the largest fractions; among equals to those who hold
+    more lanes now, so that fewer move; then in an order that differs by `salt`.
+    """
+    total = sum(weights.values())
+    exact = {worker: lanes * weight / total for worker, weight in weights.items()}
+    share = {worker: int(quota) for worker, quota in exact.items()}
+    left = lanes - sum(share.values())
+
+    def claim(worker: str) -> tuple[float, int, bytes, str]:
+        fraction = round(exact[worker] - share[worker], 9)
+        has_more = held.get(worker, 0) - share[worker]
+        return (-fraction, -has_more, _order(salt, worker), worker)
+
+    for worker in sorted(weights, key=claim)[:left]:
+        share[worker] += 1
+    return share
+
+
+def assign(owners: Mapping[int, str | None], weights: Weights, salt: str = "") -> dict[int, str]:
+    """Return who shall serve each lane: as now where the shares allow it, so that least moves.
+
+    Args:
+        owners: each partition's present owner; None or a dead worker if it has none.
+        weights: the live workers; nobody is assigned anything if there is none.
+        salt: the provider's name, so that several providers' remainders lie on different workers.
+    """
+    if not weights:
+        return {}
+    held = Counter(owner for owner in owners.values() if owner and owner in weights)
+    room = quotas(len(owners), weights, held, salt)
+    assigned: dict[int, str] = {}
+    homeless: list[int] = []
+    for partition in sorted(owners):
+        owner = owners[partition]
+        if owner is not None and room.get(owner, 0) > 0:
+            assigned[partition] = owner
+            room[owner] -= 1
+        else:
+            homeless.append(partition)
+    for worker in sorted(room):
+        for partition in homeless[: room[worker]]:
+            assigned[partition] = worker
+        del homeless[: room[worker]]
+    return assigned
+
+
+def sole(owners: Mapping[int, str | None], weights: Weights, salt: str = "") -> dict[int, str]:
+    """Return an assignment of all lanes to one worker: for a store that takes one writer at a time.
+
+    It is the one that holds most now; among equals the heaviest, then by an order of `salt`.
+    """
+    if not weights:
+        return {}
+    held = Counter(owner for owner in owners.values() if owner and owner in weights)
+
+    def claim(worker: str) -> tuple[int, float, bytes, str]:
+        return (-held[worker], -weights[worker], _order(salt, worker), worker)
+
+    return dict.fromkeys(sorted(owners), min(weights, key=claim))
+
+
+def wanted(
+    me: str,
+    assigned: Mapping[int, str],
+    owners: Mapping[int, str | None],
+    deserted: set[int],
+    reserved: set[int],
+) -> frozenset[int]:
+    """Return the lanes that worker `me` shall have now.
+
+    Those assigned to it, and those that nobody has taken for too long: serving comes before
+    balance. What it holds beyond that it gives up, once another worker is there to take it.
+
+    Args:
+        me: the worker.
+        assigned: see `assign`.
+        owners: each partition's present owner.
+        deserted: lanes that have been free for too long.
+        reserved: lanes whose owner's lease has not run out by our own clock.
+    """
+    mine = {partition for partition, worker in assigned.items() if worker == me}
+    if not assigned:
+        mine = {partition for partition, owner in owners.items() if owner == me}
+    return frozenset((mine | deserted) - reserved)
+
+
+def _order(salt: str, worker: str) -> bytes:
+    return hashlib.blake2b(f"{salt}:{worker}".encode(), digest_size=8).digest()

@@ -1,0 +1,141 @@
+"""The view of one worker on the lanes of all: who lives, who owns what, what it shall have."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+import msgspec
+from memorybus.clock import Clock
+from memorybus.keys import Keys
+from memorybus.roster import ProviderInfo, WorkerInfo
+from memorybus.settings import Settings
+from redis import Redis
+
+from memorybus_workers.assignment import assign, sole, wanted
+
+DESERTED = 0.8
+"""Seconds after which a free lane is taken by whoever sees it, whomever it is assigned to."""
+
+MOST_SILENT = 5.0
+"""Seconds of silence, at most, after which a worker gets no lanes; less if leases are shorter."""
+
+_LEAST_SILENT = 2.5
+
+
+class Held(msgspec.Struct, frozen=True):
+    """A lane's lease: whose it is, and for how many seconds it runs."""
+
+    worker: str | None
+    left: float
+
+
+class Balance:
+    """Computes what a worker shall have. Belongs to one thread.
+
+    Args:
+        settings: see `Settings`.
+        clock: time.
+        worker: our id.
+        served: the instances we serve.
+    """
+
+    def __init__(
+        self, settings: Settings, clock: Clock, worker: str, served: Mapping[str, ProviderInfo]
+    ) -> None:
+        """See nothing yet."""
+        self._settings = settings
+        self._clock = clock
+        self._worker = worker
+        self._served = served
+        self._keys = Keys(settings.namespace)
+        self._free_since: dict[tuple[str, int], float] = {}
+        self._runs_until: dict[tuple[str, int], float] = {}
+
+    @property
+    def silence(self) -> float:
+        """Seconds without a heartbeat after which a worker counts as gone."""
+        return max(_LEAST_SILENT, min(MOST_SILENT, self._settings.lease))
+
+    def look(
+        self, redis: Redis, alive: Sequence[WorkerInfo], names: Collection[str]
+    ) -> dict[str, frozenset[int]]:
+        """Return the lanes we shall have, by provider.
+
+        Args:
+            redis: the log's Redis.
+            alive: the workers that were heard of lately.
+            names: the providers that we can serve now.
+
+        Raises:
+            redis.RedisError: Redis is away.
+        """
+        held = self._leases(redis, list(names))
+        return {name: self._wanted(redis, name, held[name], alive) for name in names}
+
+    def _wanted(
+        self, redis: Redis, name: str, held: Mapping[int, Held], alive: Sequence[WorkerInfo]
+    ) -> frozenset[int]:
+        owners = {partition: one.worker for partition, one in held.items()}
+        weights = {one.id: one.capacity for one in alive if name in one.ready}
+        local = self._served[name].placement == "local"
+        assigned = (sole if local else assign)(owners, weights, name)
+        deserted = self._deserted(name, owners)
+        reserved = self._reserved(redis, name, held)
+        return wanted(self._worker, assigned, owners, deserted, reserved)
+
+    def _leases(self, redis: Redis, names: list[str]) -> dict[str, dict[int, Held]]:
+        partitions = range(self._settings.partitions)
+        with redis.pipeline(transaction=False) as pipe:
+            for name in names:
+                for partition in partitions:
+                    pipe.get(self._keys.lease(partition, name))
+                    pipe.pttl(self._keys.lease(partition, name))
+            replies = iter(pipe.execute(raise_on_error=False))
+        return {
+            name: {p: _held(next(replies), next(replies)) for p in partitions} for name in names
+        }
+
+    def _deserted(self, name: str, owners: Mapping[int, str | None]) -> set[int]:
+        now = self._clock.monotonic()
+        for partition, owner in owners.items():
+            if owner is None:
+                self._free_since.setdefault((name, partition), now)
+            else:
+                self._free_since.pop((name, partition), None)
+        return {p for p in owners if now - self._free_since.get((name, p), now) >= DESERTED}
+
+    def _reserved(self, redis: Redis, name: str, held: Mapping[int, Held]) -> set[int]:
+        """Return the lanes of others whose leases run, or should still run by our own clock.
+
+        A lease that has gone before its time was given up in good order, which its lane says, or
+        the server's clock was set forward, and its owner works on.
+        """
+        now = self._clock.monotonic()
+        running = set()
+        gone = []
+        for partition, one in held.items():
+            place = (name, partition)
+            if one.worker == self._worker:
+                self._runs_until.pop(place, None)
+            elif one.worker is not None:
+                self._runs_until[place] = now + min(one.left, self._settings.lease)
+                running.add(partition)
+            elif self._runs_until.get(place, now) > now:
+                gone.append(partition)
+        return running | self._unreleased(redis, name, gone)
+
+    def _unreleased(self, redis: Redis, name: str, gone: list[int]) -> set[int]:
+        if not gone:
+            return set()
+        with redis.pipeline(transaction=False) as pipe:
+            for partition in gone:
+                pipe.hexists(self._keys.lane(partition, name), "owner")
+            owned = pipe.execute()
+        return {partition for partition, one in zip(gone, owned, strict=True) if one}
+
+
+def _held(lease: object, left: object) -> Held:
+    """Read a lease, `epoch:worker`, and its time; a foreign key is nobody's."""
+    if not isinstance(lease, bytes):
+        return Held(None, 0.0)
+    return Held(
+        lease.decode().partition(":")[2], max(0, left) / 1000 if isinstance(left, int) else 0
+    )

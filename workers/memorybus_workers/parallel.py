@@ -1,0 +1,227 @@
+"""The applier of slow providers: keys side by side, each key in order (design, part 5).
+
+What is done out of order is kept in the checkpoint's done-set, so that a crash repeats only what
+was not done. Before a ``lookup`` provider gets an event, the checkpoint says that it may have it.
+"""
+
+from collections.abc import Callable, Sequence
+
+from memorybus.errors import LeaseLost, ProviderHung, Unavailable
+from memorybus.logged import LoggedEvent
+from redis import Redis
+
+from memorybus_workers.applier import HUNG, Applier, Serving
+from memorybus_workers.calls import Slot
+from memorybus_workers.deadletter import BEHIND, Failure
+from memorybus_workers.lane import Lane
+from memorybus_workers.pool import Done, Pool, Task
+from memorybus_workers.retry import reason
+
+_PROBE = 0.02
+"""Seconds after which is looked again whether a probe has returned."""
+
+COMMIT_EVERY = 0.01
+"""Seconds between two commits of a lane while calls are in flight."""
+
+
+class ParallelApplier(Applier):
+    """For ``keyed`` and ``lookup`` providers whose hooks may be called from several threads.
+
+    Attributes:
+        pool: its threads.
+    """
+
+    patience = 2  # one by one is slow here
+
+    def __init__(self, serving: Serving, redis: Redis, wake: Callable[[], None]) -> None:
+        """Bind the provider's hooks; threads start when there is work."""
+        super().__init__(serving)
+        self._redis = redis
+        self._lookup = serving.provider.delivery == "lookup"
+        name, size = serving.provider.config.name, serving.settings.concurrency
+        self.pool = Pool(name, size, serving.clock, self._run, wake)
+        self._in_flight: dict[Lane, int] = {}
+        self._leaving: set[Lane] = set()
+        self._committed_at: dict[Lane, float] = {}
+
+    # -- a lane's turn ----------------------------------------------------------------------------
+
+    def advance(self, lane: Lane) -> bool:
+        """Read on, hand out what is ready, commit now and then."""
+        lane.check()
+        more = self._fill(lane)
+        lane.window.wake(self._clock.monotonic())
+        self._hand_out(lane)
+        self._commit(lane)
+        return more
+
+    def _fill(self, lane: Lane) -> bool:
+        """Read as much as there is room for; return whether there may be more at once."""
+        batch, window = self._settings.batch, lane.window
+        room = window.room()
+        if window.open > batch or room < min(batch, self._settings.window) // 4 or self._closed():
+            return False
+        events = lane.read(batch)
+        if not events:
+            return False
+        left = self._admitted(lane, events)
+        window.take_in(events, left)
+        if left and self._lookup:
+            lane.commit(sent=window.read_n)
+        return len(events) == batch and window.room() > 0
+
+    def _closed(self) -> bool:
+        return self._clock.monotonic() < self._breaker.until
+
+    def _admitted(self, lane: Lane, events: Sequence[LoggedEvent]) -> set[int]:
+        """Return which events have to be handed out; put those of parked keys aside."""
+        todo = [
+            event
+            for event in events
+            if self._apply.handles(type(event.envelope.event))
+            and not lane.window.is_done(event.position.n)
+        ]
+        parked = lane.parked.keys
+        if parked:
+            lane.parked.put_aside([e for e in todo if e.envelope.key in parked], BEHIND)
+        return {event.position.n for event in todo if event.envelope.key not in parked}
+
+    def _hand_out(self, lane: Lane) -> None:
+        window = lane.window
+        if lane in self._leaving or not window.has_ready():
+            return
+        lane.crash("lane.before_apply")
+        now = self._clock.monotonic()
+        careful = lane.careful(window.n + 1)
+        if careful:
+            if self._in_flight.get(lane):
+                return
+            lane.commit()
+        most = 1 if careful else self._settings.window
+        for event in window.take(most):
+            if not self._breaker.room(now, 1):
+                window.postpone(event, max(self._breaker.until, now + _PROBE))
+            elif careful and self._deadly(lane, event):
+                self._abandon(lane, event)
+            else:
+                self._in_flight[lane] = self._in_flight.get(lane, 0) + 1
+                self.pool.submit(Task(lane, event, self._troubles.served))
+
+    def _commit(self, lane: Lane) -> None:
+        now = self._clock.monotonic()
+        busy = self._in_flight.get(lane, 0)
+        if not busy or now >= self._committed_at.get(lane, 0.0) + COMMIT_EVERY:
+            lane.commit()
+            self._committed_at[lane] = now
+            self.dirty.discard(lane)
+
+    # -- in the threads ---------------------------------------------------------------------------
+
+    def _run(self, task: Task, slot: Slot) -> None:
+        lane, event = task.lane, task.event
+        lane.check(self._settings.call_timeout)
+        slot.begin(event.envelope.id)
+        if not (self._lookup and self._in_doubt(lane, event) and self._knows(event)):
+            self._apply(event.envelope.event, self._context(event))
+
+    def _in_doubt(self, lane: Lane, event: LoggedEvent) -> bool:
+        known = self._troubles.of(event.envelope.id) is not None
+        return known or event.resent or event.position.n <= max(lane.doubt, lane.window.n)
+
+    def _knows(self, event: LoggedEvent) -> bool:
+        return self._provider.knows(event.envelope.id, self._context(event))
+
+    # -- what came back ---------------------------------------------------------------------------
+
+    def collect(self) -> set[int]:
+        """Take in what the threads have done; return the partitions it concerns.
+
+        Raises:
+            redis.RedisError: Redis is away.
+        """
+        for done in self.pool.collect():
+            lane = done.task.lane
+            self._in_flight[lane] = self._in_flight.get(lane, 1) - 1
+            if lane.lease.lost:
+                self._breaker.released()
+            else:
+                self._settle(lane, done)
+                self.dirty.add(lane)
+        return {lane.partition for lane in self.dirty}
+
+    def _settle(self, lane: Lane, done: Done) -> None:
+        event = done.task.event
+        if isinstance(done.error, LeaseLost):
+            self._breaker.released()
+            lane.lease.lost = True  # noticed at its next turn
+            return
+        if done.error is None:
+            self._troubles.served += 1
+            self._troubles.settled(event.envelope.id)
+            self._breaker.succeeded()
+            lane.crash("lane.after_apply")
+            lane.window.finish(event)
+            return
+        until = self._after(done.task, done.error)
+        if until:
+            lane.window.postpone(event, until)
+            return
+        self._abandon(lane, event)
+
+    def _abandon(self, lane: Lane, event: LoggedEvent) -> None:
+        """An event is parked: those of its key that wait behind it are put aside with it (G6)."""
+        lane.parked.put_aside(lane.window.waiting(event)[1:], BEHIND)
+        lane.window.abandon(event)
+
+    def _after(self, task: Task, error: BaseException) -> float:
+        """Return when to try a failed event again, 0.0 if it is parked."""
+        event_id, served = task.event.envelope.id, task.served
+        if not isinstance(error, ProviderHung):
+            return self._judge(task.lane, task.event, error, served)
+        self._troubles.hung(event_id, backend_up=self._breaker.closed, served=served)
+        self._breaker.struck(self._clock.monotonic())
+        if self._troubles.spent(event_id):
+            self._park(task.lane, task.event, self._failure(task.event, HUNG))
+            return 0.0
+        return max(self._breaker.until, self._troubles.until(event_id))
+
+    # -- the rest ---------------------------------------------------------------------------------
+
+    def again(self, lane: Lane, event: LoggedEvent) -> Failure | None:
+        """Apply a dead letter, on the lane's own thread."""
+        if self._closed():
+            raise Unavailable("the provider is paused")
+        lane.check(self._settings.call_timeout)
+        self._slot.begin(event.envelope.id)
+        try:
+            if not (self._lookup and self._knows(event)):
+                self._apply(event.envelope.event, self._context(event))
+        except (LeaseLost, Unavailable):
+            raise
+        except BaseException as error:
+            return self._failure(event, reason(error), error)
+        finally:
+            self._slot.end()
+            self._troubles.settled(event.envelope.id)
+        return None
+
+    def drain(self, lane: Lane) -> bool:
+        """Hand out nothing more; commit and say yes once nothing is in flight."""
+        self._leaving.add(lane)
+        if self._in_flight.get(lane, 0):
+            return False
+        lane.commit()
+        self.forget(lane)
+        return True
+
+    def forget(self, lane: Lane) -> None:
+        """A lane is another's: what is in flight for it is not looked at."""
+        self._leaving.discard(lane)
+        self.dirty.discard(lane)
+        self._committed_at.pop(lane, None)
+        if not self._in_flight.get(lane, 0):
+            self._in_flight.pop(lane, None)
+
+    def stop(self) -> None:
+        """End the threads once they are idle."""
+        self.pool.stop()

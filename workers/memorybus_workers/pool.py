@@ -1,0 +1,145 @@
+"""The threads that call a slow provider for several keys at once.
+
+A call that outlives its deadline cannot be stopped: its thread is abandoned and another takes its
+place, its event counts as hung, and what it still does is not looked at any more.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from queue import SimpleQueue
+
+import msgspec
+from memorybus.clock import Clock
+from memorybus.errors import ProviderHung
+from memorybus.logged import LoggedEvent
+
+from memorybus_workers.calls import Slot
+from memorybus_workers.lane import Lane
+
+
+class Task(msgspec.Struct, frozen=True):
+    """An event on its way through the pool; `served` counts the successes before it."""
+
+    lane: Lane
+    event: LoggedEvent
+    served: int
+
+
+class Done(msgspec.Struct, frozen=True):
+    """A task that ended, with what it raised."""
+
+    task: Task
+    error: BaseException | None
+
+
+Call = Callable[[Task, Slot], None]
+
+
+class _Thread:
+    """One thread and the call it is busy with."""
+
+    def __init__(self, clock: Clock, run: Callable[["_Thread"], None], name: str) -> None:
+        self.slot = Slot(clock)
+        self.task: Task | None = None
+        self.abandoned = False
+        self._thread = threading.Thread(target=run, args=(self,), name=name, daemon=True)
+        self._thread.start()
+
+    @property
+    def alive(self) -> bool:
+        return self._thread.is_alive()
+
+
+class Pool:
+    """A bounded number of threads, started when there is work for them.
+
+    Args:
+        name: the provider instance's.
+        size: threads at once, hung ones apart.
+        clock: time.
+        call: what each thread does with a task; begins and ends the slot.
+        wake: called when a task is done.
+    """
+
+    def __init__(
+        self, name: str, size: int, clock: Clock, call: Call, wake: Callable[[], None]
+    ) -> None:
+        """Start no thread yet."""
+        self._name = name
+        self._size = size
+        self._clock = clock
+        self._call = call
+        self._wake = wake
+        self._tasks: SimpleQueue[Task | None] = SimpleQueue()
+        self._done: deque[Done] = deque()
+        self._threads: list[_Thread] = []
+        self._hung: list[_Thread] = []
+        self._lock = threading.Lock()
+        self._unfinished = 0
+
+    def submit(self, task: Task) -> None:
+        """Have a task done; called from one thread."""
+        self._unfinished += 1
+        self._tasks.put(task)
+        if len(self._threads) < min(self._size, self._unfinished):
+            self._start()
+
+    def collect(self) -> list[Done]:
+        """Return the tasks that ended since the last call."""
+        found = []
+        while self._done:
+            found.append(self._done.popleft())
+        self._unfinished -= len(found)
+        return found
+
+    def watch(self, timeout: float) -> list[str]:
+        """Abandon threads whose call has taken longer than `timeout`; return their events."""
+        late = [thread for thread in list(self._threads) if thread.slot.hanging(timeout)]
+        return [found for thread in late if (found := self._abandon(thread))]
+
+    def hung(self) -> int:
+        """Return how many abandoned threads still hang."""
+        self._hung = [thread for thread in self._hung if thread.alive]
+        return len(self._hung)
+
+    def stop(self) -> None:
+        """End the threads once they are idle."""
+        for _ in self._threads:
+            self._tasks.put(None)
+
+    def _start(self) -> None:
+        name = f"memorybus-{self._name}-{len(self._threads)}"
+        self._threads.append(_Thread(self._clock, self._run, name))
+
+    def _abandon(self, thread: _Thread) -> str:
+        with self._lock:
+            task = thread.task
+            if task is None or thread.abandoned:
+                return ""
+            thread.abandoned = True
+            self._threads.remove(thread)
+            self._hung.append(thread)
+            self._start()
+        event_id = task.event.envelope.id
+        self._finish(Done(task, ProviderHung(f"a call for event {event_id} was abandoned")))
+        return event_id
+
+    def _finish(self, done: Done) -> None:
+        self._done.append(done)
+        self._wake()
+
+    def _run(self, thread: _Thread) -> None:
+        while (task := self._tasks.get()) is not None:
+            thread.task = task
+            error: BaseException | None = None
+            try:
+                self._call(task, thread.slot)
+            except BaseException as raised:  # whatever a provider raises is about its event
+                error = raised
+            thread.slot.end()
+            with self._lock:
+                if thread.abandoned:
+                    return
+                thread.task = None
+            self._finish(Done(task, error))

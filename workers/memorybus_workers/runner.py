@@ -1,0 +1,193 @@
+"""The thread that runs one provider instance on its lanes.
+
+One thread per instance runs its lanes in turn, which is faster than a thread per lane and lets no
+provider wait for another.
+"""
+
+import logging
+import threading
+from collections.abc import Callable
+
+from memorybus.errors import MemoryBusError
+from memorybus_providers.base import MemoryProvider
+from redis.exceptions import RedisError
+
+from memorybus_workers.applier import Serving
+from memorybus_workers.calls import Slot, Troubles
+from memorybus_workers.lane_set import LOOK_AROUND, LaneSet, Surroundings
+from memorybus_workers.leases import Lease
+from memorybus_workers.parallel import ParallelApplier
+from memorybus_workers.pool import Pool
+from memorybus_workers.retry import Breaker
+
+_log = logging.getLogger("memorybus")
+
+MakeProvider = Callable[[], MemoryProvider]
+
+
+class Runner:
+    """One instance of a provider on one thread. It ends by itself after `stop` or `abandon`.
+
+    Attributes:
+        slot: the call its thread is busy with.
+        troubles: what is known of failing events.
+        ready: set once the lanes have been tried for, or at the first failure.
+        wanted: the lanes it shall have.
+        serving: whether an instance is open and works on its lanes.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        make: MakeProvider,
+        around: Surroundings,
+        troubles: Troubles,
+        breaker: Breaker,
+    ) -> None:
+        """Prepare; `start` begins."""
+        self.slot = Slot(around.clock)
+        self.troubles = troubles
+        self.ready = threading.Event()
+        self.opened = threading.Event()
+        self.wanted: frozenset[int] = frozenset()
+        self.serving = False
+        self._name = name
+        self._make = make
+        self._around = around
+        self._breaker = breaker
+        self._lanes: LaneSet | None = None
+        self._dirty: set[int] = set()
+        self._woken = False
+        self._told = False
+        self._news = threading.Condition()
+        self._stop = threading.Event()
+        self._abandoned = False
+        self._thread = threading.Thread(target=self._run, name=f"memorybus-{name}", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def tell(self, partitions: set[int]) -> None:
+        """Say that some partitions have news."""
+        with self._news:
+            self._dirty |= partitions
+            self._woken = True
+            self._news.notify()
+
+    def want(self, partitions: frozenset[int]) -> None:
+        """Say which lanes it shall have."""
+        if partitions != self.wanted or not self._told:
+            self.wanted = partitions
+            self._told = True
+            self._wake()
+
+    def _wake(self) -> None:
+        with self._news:
+            self._woken = True
+            self._news.notify()
+
+    def stop(self) -> None:
+        """Ask the thread to end after its present batch."""
+        self._stop.set()
+        self._wake()
+
+    def join(self, timeout: float) -> None:
+        """Wait for the thread, not for ever."""
+        self._thread.join(timeout)
+
+    @property
+    def alive(self) -> bool:
+        """Whether the thread still runs."""
+        return self._thread.is_alive()
+
+    @property
+    def pool(self) -> Pool | None:
+        """The threads of a provider that allows several calls at once."""
+        applier = self._lanes.applier if self._lanes else None
+        return applier.pool if isinstance(applier, ParallelApplier) else None
+
+    def abandon(self) -> list[Lease]:
+        """Give the thread up; return the leases it held, for the caller to release."""
+        self._abandoned = True
+        self._stop.set()
+        return self._lanes.leases() if self._lanes else []
+
+    # -- the thread -------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        self._stop.wait(max(0.0, self._breaker.until - self._around.clock.monotonic()))
+        while not self._stop.is_set():
+            try:
+                self._serve()
+            except BaseException as error:  # the thread must outlive any mistake
+                self._pause(error)
+
+    def _serve(self) -> None:
+        """Open an instance, run its lanes until something breaks, leave nothing behind."""
+        provider = self._make()
+        self._watched("open", provider.open)
+        try:
+            around = self._around
+            serving = Serving(
+                provider, around.settings, around.clock, self.slot, self.troubles, self._breaker
+            )
+            self._run_lanes(LaneSet(self._name, serving, around, self._stop, self._wake))
+        finally:
+            self._watched("shutdown", provider.shutdown)
+
+    def _watched(self, what: str, call: Callable[[], None]) -> None:
+        self.slot.enter(what)
+        try:
+            call()
+        finally:
+            self.slot.end()
+
+    def _run_lanes(self, lanes: LaneSet) -> None:
+        self._lanes = lanes
+        self.serving = True
+        self.opened.set()
+        try:
+            while not self._stop.is_set():
+                told = self._told
+                lanes.balance(self.wanted)
+                if told:
+                    self.ready.set()
+                lanes.step(self._taken_dirty())
+                self._await_news(lanes)
+        finally:
+            self.serving = False
+            lanes.leave()  # an abandoned thread too, should its call ever return
+
+    def _taken_dirty(self) -> set[int]:
+        with self._news:
+            dirty, self._dirty = self._dirty, set()
+            self._woken = False
+        return dirty
+
+    def _await_news(self, lanes: LaneSet) -> None:
+        rest = lanes.rest()
+        if not rest:
+            return
+        with self._news:
+            if not (self._woken or self._stop.is_set()):
+                self._news.wait(rest)
+                if not self._woken and rest == LOOK_AROUND:
+                    lanes.look_at_all()  # a lost word must not stop a lane
+
+    def _pause(self, error: BaseException) -> None:
+        self.slot.end()
+        if self._abandoned:
+            return
+        delay = self._breaker.failed(self._around.clock.monotonic())
+        known = isinstance(error, MemoryBusError | RedisError | OSError)
+        _log.warning(
+            "provider %s: %s; its lanes wait %.1f s, nothing is parked",
+            self._name,
+            error,
+            delay,
+            exc_info=None if known else error,
+        )
+        self.opened.set()
+        self.ready.set()
+        self._stop.wait(delay)

@@ -1,0 +1,198 @@
+"""Appliers that call their provider from one thread, an event after the other."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+from memorybus.errors import LeaseLost, StaleEpoch, Transient, Unavailable
+from memorybus.logged import LoggedEvent
+
+from memorybus_workers.applier import HUNG, Applier, Serving
+from memorybus_workers.deadletter import BEHIND, Failure
+from memorybus_workers.lane import Lane
+from memorybus_workers.retry import reason
+
+Once = Callable[[Lane, LoggedEvent], None]
+
+
+class Outcome(msgspec.Struct):
+    """What became of a chunk.
+
+    Attributes:
+        left: numbers of the events that stay open.
+        delays: their keys that failed, and when to try them again (monotonic).
+        taken: False if the whole chunk has to be read again.
+    """
+
+    left: set[int]
+    delays: dict[str, float]
+    taken: bool = True
+
+
+class SerialApplier(Applier):
+    """For ``keyed``, ``lookup`` and ``blind`` providers: the checkpoint is in Redis alone (G4).
+
+    ``keyed`` gets whole chunks, since a repeated event is recognised. The others commit after
+    every event, so that one crash leaves one event in doubt; ``lookup`` is asked for it.
+    """
+
+    def __init__(self, serving: Serving) -> None:
+        """Bind the provider's hooks."""
+        super().__init__(serving)
+        provider = serving.provider
+        self._once: Once = self._ask_first if provider.delivery == "lookup" else self._just_call
+        each = provider.delivery in ("lookup", "blind") and provider.capabilities.handles
+        self._chunk = 1 if each else self._settings.batch
+
+    def advance(self, lane: Lane) -> bool:
+        """Try again what is due, then read and apply a batch."""
+        lane.check()
+        if self._is_paused():
+            return False
+        more = self._retry(lane)
+        events = lane.read(self._settings.batch)
+        careful = bool(events) and lane.careful(events[0].position.n)
+        for chunk in _chunks(events, 1 if careful else self._chunk):
+            if self._is_paused() or not self._take(lane, chunk):
+                return False
+        return more or len(events) == self._settings.batch
+
+    def again(self, lane: Lane, event: LoggedEvent) -> Failure | None:
+        """Apply a dead letter."""
+        if self._is_paused():
+            raise Unavailable("the provider is paused")
+        lane.check(self._settings.call_timeout)
+        try:
+            self._once(lane, event)
+        except LeaseLost:
+            raise
+        except BaseException as error:
+            if not self._slot.interrupted() and isinstance(error, Transient | OSError):
+                raise Unavailable(str(error)) from error
+            if isinstance(error, Unavailable):
+                raise
+            if isinstance(error, StaleEpoch):
+                raise LeaseLost(str(error)) from error
+            return self._failure(event, reason(error), error)
+        finally:
+            self._troubles.settled(event.envelope.id)
+        return None
+
+    def _just_call(self, lane: Lane, event: LoggedEvent) -> None:
+        self._call(event)
+
+    def _is_paused(self) -> bool:
+        return self._clock.monotonic() < self._breaker.until
+
+    def _retry(self, lane: Lane) -> bool:
+        """Try the keys again whose time has come; return whether some are left to try at once."""
+        window = lane.window
+        window.wake(self._clock.monotonic())
+        for event in window.take(self._settings.batch):
+            until = self._try(lane, event)
+            if until:
+                window.postpone(event, until)
+            else:
+                window.finish(event)
+            lane.commit()
+            if self._is_paused():
+                return False
+        return window.has_ready()
+
+    def _take(self, lane: Lane, chunk: Sequence[LoggedEvent]) -> bool:
+        lane.crash("lane.before_apply")
+        served = self._troubles.served
+        outcome = self._apply_chunk(lane, chunk)
+        if self._troubles.served != served and not self._is_paused():
+            self._breaker.succeeded()
+        if not outcome.taken:
+            return False
+        lane.crash("lane.after_apply")
+        lane.window.take_in(chunk, outcome.left)
+        for key, until in outcome.delays.items():
+            lane.window.delay(key, until)
+        lane.commit()
+        return True
+
+    def _apply_chunk(self, lane: Lane, events: Sequence[LoggedEvent]) -> Outcome:
+        """Call the hooks in order; a failing key waits or is parked, the others go on."""
+        outcome = Outcome(set(), {})
+        simple = lane.window.idle
+        for event in events:
+            if (outcome.delays or not simple) and self._waits(lane, event, outcome):
+                continue
+            until = self._try(lane, event)
+            if until:
+                outcome.left.add(event.position.n)
+                outcome.delays[event.envelope.key] = until
+        return outcome
+
+    def _waits(self, lane: Lane, event: LoggedEvent, outcome: Outcome) -> bool:
+        """Say whether an event is not for now: it is done, or its key or its provider waits."""
+        if lane.window.is_done(event.position.n):
+            return True
+        key = event.envelope.key
+        waits = key in outcome.delays or key in lane.window.keys or self._is_paused()
+        if waits:
+            outcome.left.add(event.position.n)
+        return waits
+
+    def _try(self, lane: Lane, event: LoggedEvent) -> float:
+        """Try one event; return when to try it again, 0.0 if it is applied or put aside.
+
+        Raises:
+            LeaseLost: the lane has another owner.
+        """
+        lane.check(self._settings.call_timeout)
+        if event.envelope.key in lane.parked.keys:
+            lane.parked.put_aside([event], BEHIND)
+            return 0.0
+        until = self._in_trouble(lane, event)
+        if until is not None:
+            return until
+        try:
+            self._once(lane, event)
+        except LeaseLost:
+            raise
+        except BaseException as error:  # a provider that calls sys.exit() is only refusing
+            if not self._slot.interrupted() and isinstance(error, Transient | OSError):
+                error = Unavailable(str(error))  # opening or committing: not this event
+            return self._judge(lane, event, error)
+        self._troubles.settled(event.envelope.id)
+        return 0.0
+
+    def _in_trouble(self, lane: Lane, event: LoggedEvent) -> float | None:
+        """Return what is decided already, None if the event is to be tried."""
+        if self._troubles.spent(event.envelope.id):
+            self._park(lane, event, self._failure(event, HUNG))
+            return 0.0
+        until = self._troubles.until(event.envelope.id)
+        if until:
+            return until
+        if lane.careful(event.position.n) and self._deadly(lane, event):
+            return 0.0
+        return None
+
+    def _ask_first(self, lane: Lane, event: LoggedEvent) -> None:
+        """Call the hook, unless the event is in doubt and the backend has it (``lookup``)."""
+        if not self._apply.handles(type(event.envelope.event)):
+            return
+        if self._in_doubt(lane, event) and self._knows(event):
+            return
+        self._call(event)
+
+    def _in_doubt(self, lane: Lane, event: LoggedEvent) -> bool:
+        """Whether an earlier try, owner or log may have brought it to the backend already."""
+        known = self._troubles.of(event.envelope.id) is not None
+        return known or event.resent or event.position.n <= max(lane.doubt, lane.window.n)
+
+    def _knows(self, event: LoggedEvent) -> bool:
+        self._slot.begin(event.envelope.id)
+        known = self._provider.knows(event.envelope.id, self._context(event))
+        self._slot.end()
+        return known
+
+
+def _chunks(events: Sequence[LoggedEvent], size: int) -> Iterator[Sequence[LoggedEvent]]:
+    if len(events) <= size:
+        return iter([events] if events else [])
+    return (events[i : i + size] for i in range(0, len(events), size))

@@ -1,0 +1,131 @@
+"""The applier of transactional providers: effects, ledger and checkpoint commit as one (G4)."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from memorybus.errors import LeaseLost, StaleEpoch, Unavailable
+from memorybus.keys import lane_name
+from memorybus.log import START
+from memorybus.logged import LoggedEvent
+from memorybus_providers.base import Fence, Progress, Transaction, TransactionalProvider
+
+from memorybus_workers.applier import Serving
+from memorybus_workers.deadletter import BEHIND
+from memorybus_workers.lane import Lane
+from memorybus_workers.serial import Outcome, SerialApplier
+from memorybus_workers.window import Begin
+
+
+class TransactionalApplier(SerialApplier):
+    """Takes whole chunks; if one fails, its events one by one.
+
+    The ledger stands for the done-set: what is done above the checkpoint is found in it.
+    """
+
+    def __init__(self, serving: Serving, store: TransactionalProvider) -> None:
+        """Bind the provider's hooks."""
+        super().__init__(serving)
+        self._store = store
+        self._once = self._alone
+
+    def floor(self, partition: int) -> int:
+        """Return the newest epoch that the store has seen of a lane."""
+        self._slot.enter("progress")
+        known = self._store.progress(lane_name(partition))
+        self._slot.end()
+        return known.epoch if known else 0
+
+    def begin(self, lane: Lane) -> Begin:
+        """The provider's own checkpoint holds; our epoch is written beside it at once (G5)."""
+        known = self._store.progress(lane_name(lane.partition))
+        # A fresh store begins at the log's beginning, wherever Redis thinks the lane is.
+        entry, n = (known.entry, known.n) if known else (START, 0)
+        try:
+            with self._transaction(lane) as transaction:
+                transaction.record((), Progress(lane.epoch, entry, n))
+        except StaleEpoch as error:
+            raise LeaseLost(str(error)) from error
+        return Begin(entry, n)
+
+    def pin(self, lane: Lane) -> None:
+        """Bring the store's checkpoint to where the lane's stands."""
+        try:
+            with self._transaction(lane) as transaction:
+                transaction.record((), Progress(lane.epoch, lane.window.entry, lane.window.n))
+        except StaleEpoch as error:
+            raise LeaseLost(str(error)) from error
+
+    @contextmanager
+    def _transaction(self, lane: Lane) -> Iterator[Transaction]:
+        """Open a transaction whose every step is watched."""
+        self._slot.enter("a transaction's begin")
+        with self._store.transaction(Fence(lane_name(lane.partition), lane.epoch)) as transaction:
+            self._slot.end()
+            yield transaction
+            self._slot.enter("a transaction's commit")
+        self._slot.end()
+
+    def _apply_chunk(self, lane: Lane, events: Sequence[LoggedEvent]) -> Outcome:
+        """Apply a chunk in one transaction; if it fails, one by one."""
+        outcome = Outcome(set(), {})
+        simple = lane.window.idle
+        mine = events if simple else [e for e in events if not self._waits(lane, e, outcome)]
+        mine = self._put_aside(lane, mine)
+        alone = self._troubles.among(event.envelope.id for event in mine)
+        if alone or lane.careful(events[-1].position.n):
+            return self._one_by_one(lane, mine, outcome)
+        try:
+            with self._transaction(lane) as transaction:
+                self._apply_all(transaction, mine)
+                progress = self._progress(lane, events[-1], whole=simple)
+                transaction.record([event.envelope.id for event in mine], progress)
+        except StaleEpoch as error:
+            raise LeaseLost(str(error)) from error
+        except LeaseLost:
+            self._slot.interrupted()
+            raise
+        except Unavailable as error:
+            self._slot.interrupted()
+            self._backend_down(error, self._clock.monotonic())
+            outcome.taken = False
+        except BaseException:
+            self._slot.interrupted()
+            return self._one_by_one(lane, mine, outcome)
+        return outcome
+
+    def _put_aside(self, lane: Lane, events: Sequence[LoggedEvent]) -> Sequence[LoggedEvent]:
+        """Put aside what waits behind parked keys; return the others."""
+        waiting = lane.parked.keys
+        if not waiting:
+            return events
+        lane.parked.put_aside([e for e in events if e.envelope.key in waiting], BEHIND)
+        return [event for event in events if event.envelope.key not in waiting]
+
+    def _apply_all(self, transaction: Transaction, events: Sequence[LoggedEvent]) -> None:
+        done = set(transaction.applied([event.envelope.id for event in events]))
+        for event in events:
+            if event.envelope.id not in done:
+                self._call(event)
+                done.add(event.envelope.id)  # it may stand in the log twice
+
+    def _one_by_one(self, lane: Lane, events: Sequence[LoggedEvent], outcome: Outcome) -> Outcome:
+        for event in events:
+            if outcome.delays and self._waits(lane, event, outcome):
+                continue
+            until = self._try(lane, event)
+            if until:
+                outcome.left.add(event.position.n)
+                outcome.delays[event.envelope.key] = until
+        return outcome
+
+    def _alone(self, lane: Lane, event: LoggedEvent) -> None:
+        """One event in a transaction; the checkpoint stays, the ledger knows what is done."""
+        with self._transaction(lane) as transaction:
+            if not transaction.applied([event.envelope.id]):
+                self._call(event)
+            transaction.record([event.envelope.id], self._progress(lane, event, whole=False))
+
+    def _progress(self, lane: Lane, event: LoggedEvent, *, whole: bool) -> Progress:
+        if whole:
+            return Progress(lane.epoch, event.position.entry, event.position.n)
+        return Progress(lane.epoch, lane.window.entry, lane.window.n)
