@@ -128,3 +128,15 @@ class MissingProvider(ProviderError):
 
 class LeaseLost(BaseException):
     """The lane's lease has another owner. Control flow, so that no ``except Exception`` eats it."""
+
+
+HOPELESS = (ConfigError, ForeignKey, MissingProvider, UnsafeRedis, WrongPartitionCount)
+"""What a worker fails of that another worker would fail of too: a person has to act."""
+
+
+def as_told(kind: str, message: str) -> MemoryBusError:
+    """Return the error that a child process tells of: its class by name, the base if unknown."""
+    found = globals().get(kind)
+    if isinstance(found, type) and issubclass(found, MemoryBusError):
+        return found(message)
+    return MemoryBusError(message)

@@ -1,9 +1,14 @@
-"""How long to wait before another try: a pure function."""
+"""How long to wait before another try, and before another start: pure functions."""
 
 import random
 
 _FIRST = 0.05
 _CAP = 5.0
+
+FIRST_RESTART = 0.5
+LONGEST_RESTART = 30.0
+HEALTHY = 10.0
+"""A process that ran so many seconds starts over with the first delay after its next death."""
 
 
 def backoff(attempt: int, rng: random.Random, *, first: float = _FIRST, cap: float = _CAP) -> float:
@@ -17,3 +22,15 @@ def backoff(attempt: int, rng: random.Random, *, first: float = _FIRST, cap: flo
     """
     ceiling: float = min(cap, first * 2 ** min(attempt, 20))
     return ceiling * (0.5 + rng.random() / 2)
+
+
+def restart_delay(ran_for: float, previous: float) -> float:
+    """Return the seconds to wait before a process that died is started again.
+
+    Args:
+        ran_for: how many seconds it lived.
+        previous: the delay before its start, 0 for the first.
+    """
+    if ran_for >= HEALTHY or previous == 0:
+        return FIRST_RESTART
+    return min(previous * 2, LONGEST_RESTART)

@@ -11,13 +11,14 @@ import logging
 import os
 import signal
 import sys
-import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 from memorybus import logs
 from memorybus.errors import ConfigError, MemoryBusError, MissingProvider
 from memorybus.settings import Settings, load
+
+from memorybus_workers.parent import when_parent_ends
 
 _log = logging.getLogger("memorybus")
 
@@ -55,15 +56,11 @@ def _printable(text: str) -> str:
 
 def _run(options: argparse.Namespace, settings: Settings) -> int:
     if options.command == "worker":
-        from memorybus_workers.main import run_worker
-
-        if options.reports:
-            threading.Thread(target=_end_with_parent, daemon=True).start()
-        return run_worker(settings, _names(options.providers, settings), options.jobs, options.log)
+        return _run_worker(options, settings)
     if options.command == "jobs":
         from memorybus_workers.jobs.worker import run_jobs
 
-        threading.Thread(target=_end_with_parent, daemon=True).start()
+        when_parent_ends(lambda: os.kill(os.getpid(), signal.SIGTERM))
         run_jobs(settings, _names(options.providers, settings))
         return 0
     from memorybus_workers.replay import run_replay
@@ -71,16 +68,31 @@ def _run(options: argparse.Namespace, settings: Settings) -> int:
     return run_replay(settings, options.provider, options.into)
 
 
+def _run_worker(options: argparse.Namespace, settings: Settings) -> int:
+    names, jobs, log = _names(options.providers, settings), options.jobs, options.log
+    if options.processes == 1:
+        from memorybus_workers.process import run_worker
+
+        return run_worker(settings, names, jobs, log, with_parent=options.reports)
+    from memorybus_workers.supervisor import run_supervisor
+
+    return run_supervisor(
+        settings, names, options.processes, jobs, log, with_parent=options.reports
+    )
+
+
 def _names(given: str, settings: Settings) -> tuple[str, ...]:
     names = tuple(name.strip() for name in given.split(",") if name.strip())
     return names or settings.providers
 
 
-def _end_with_parent() -> None:
-    """Do not outlive the process that started us: our end of its pipe closes when it dies."""
-    while os.read(sys.stdin.fileno(), 1):
-        pass
-    os.kill(os.getpid(), signal.SIGTERM)
+def _at_least(least: int) -> Callable[[str], int]:
+    def number(text: str) -> int:
+        if (value := int(text)) < least:
+            raise argparse.ArgumentTypeError(f"it must be at least {least}, not {value}")
+        return value
+
+    return number
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -89,7 +101,8 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     worker = commands.add_parser("worker", help="apply events and answer recalls")
     worker.add_argument("--providers", default="", help="names, separated by commas")
-    worker.add_argument("--jobs", type=int, default=1, help="recall processes")
+    worker.add_argument("--processes", type=_at_least(1), default=1, help="worker processes")
+    worker.add_argument("--jobs", type=_at_least(0), default=1, help="recall processes")
     worker.add_argument(
         "--with-parent",
         dest="reports",

@@ -12,13 +12,12 @@ from typing import Any, Literal, NoReturn, TextIO, cast
 
 import msgspec
 
-from memorybus import errors
-from memorybus.errors import MemoryBusError
+from memorybus.errors import as_told
 from memorybus.settings import Settings, to_environ
 from memorybus.surfaces import signals
 
-STOP_TIMEOUT = 10.0
-"""Seconds a child gets between SIGTERM and SIGKILL."""
+RESERVE = 3.0
+"""Seconds after its own `grace` in which a child that was told to end is killed."""
 
 LogForm = Literal["text", "json"]
 
@@ -27,6 +26,7 @@ def worker_command(
     providers: Sequence[str] = (),
     jobs: int | None = None,
     *,
+    processes: int = 1,
     log: LogForm = "text",
     with_parent: bool = False,
 ) -> list[str]:
@@ -35,6 +35,7 @@ def worker_command(
     Args:
         providers: whom it serves; those of the settings if none.
         jobs: its recall processes; its own default if None.
+        processes: how many share the lanes; more than one are watched over by another.
         log: the form of its log on stderr.
         with_parent: it ends with its starter, and tells it as a report why it fails.
     """
@@ -43,6 +44,8 @@ def worker_command(
         command.append("--with-parent")
     if providers:
         command += ["--providers", ",".join(providers)]
+    if processes != 1:
+        command += ["--processes", str(processes)]
     if log != "text":
         command += ["--log", log]
     return command + (["--jobs", str(jobs)] if jobs is not None else [])
@@ -63,7 +66,8 @@ def running(
 ) -> "Iterator[Child]":
     """Run a child for as long as the block lasts; it is stopped on the way out, whatever happened.
 
-    The child leads a session of its own, so that a Ctrl-C reaches only us and we stop it in order.
+    The child leads a session of its own, so that a Ctrl-C reaches only us and we stop it in order;
+    a second one is passed on, and stops it at once.
 
     Args:
         command: what to run.
@@ -77,7 +81,7 @@ def running(
         yield child
     finally:
         if child is not None:
-            with signals.deferred():
+            with signals.deferred(child.tell):
                 child.stop()
 
 
@@ -91,7 +95,7 @@ def _started(command: Sequence[str], settings: Settings, directory: Path | None)
         start_new_session=True,
         text=True,
     )
-    return Child(process)
+    return Child(process, settings.grace + RESERVE)
 
 
 def become(command: Sequence[str], settings: Settings) -> NoReturn:
@@ -101,11 +105,17 @@ def become(command: Sequence[str], settings: Settings) -> NoReturn:
 
 
 class Child:
-    """A running child whose standard output is JSON lines."""
+    """A running child whose standard output is JSON lines.
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
+    Attributes:
+        process: it.
+        patience: seconds it gets between SIGTERM and SIGKILL.
+    """
+
+    def __init__(self, process: subprocess.Popen[str], patience: float) -> None:
         """Watch over `process`, which was started with a pipe and leads a session."""
         self.process = process
+        self.patience = patience
         self._stdout = cast("TextIO", process.stdout)
 
     @property
@@ -133,15 +143,21 @@ class Child:
                 return _checked(dict(msgspec.json.decode(line)))
         return None
 
-    def stop(self, timeout: float = STOP_TIMEOUT) -> int:
+    def tell(self) -> None:
+        """Send SIGTERM, unless it has ended."""
+        self.process.send_signal(signal.SIGTERM)
+
+    def stop(self, timeout: float | None = None) -> int:
         """End the child: SIGTERM, wait, SIGKILL. Return its exit code; safe to call twice.
 
         What it started itself and left behind, because it was killed, goes with it.
+
+        Args:
+            timeout: seconds to wait; the child's own if None.
         """
-        if self.exit_code is None:
-            self.process.send_signal(signal.SIGTERM)
+        self.tell()
         try:
-            code = self.process.wait(timeout)
+            code = self.process.wait(self.patience if timeout is None else timeout)
         except subprocess.TimeoutExpired:
             self.process.kill()
             code = self.process.wait()
@@ -156,7 +172,4 @@ class Child:
 def _checked(report: dict[str, Any]) -> dict[str, Any]:
     if "error" not in report:
         return report
-    kind = getattr(errors, str(report["error"]), None)
-    if not (isinstance(kind, type) and issubclass(kind, MemoryBusError)):
-        kind = MemoryBusError
-    raise kind(str(report.get("message", "")))
+    raise as_told(str(report["error"]), str(report.get("message", "")))

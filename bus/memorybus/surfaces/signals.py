@@ -1,7 +1,7 @@
 """Ctrl-C and SIGTERM: both unwind the stack, and neither interrupts a start or a stop half-way."""
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import NoReturn
@@ -25,15 +25,19 @@ def _leave(number: int, frame: FrameType | None) -> NoReturn:
 
 
 @contextmanager
-def deferred() -> Iterator[None]:
+def deferred(hurry: Callable[[], None] = lambda: None) -> Iterator[None]:
     """Hold SIGINT and SIGTERM back until the block is done, then deliver the first of them.
 
     Unlike a blocked signal mask, this is not inherited by processes started inside.
+
+    Args:
+        hurry: called when one of them comes; may make the block shorter.
     """
     pending: list[int] = []
 
     def remember(number: int, frame: FrameType | None) -> None:
         pending.append(number)
+        hurry()
 
     previous = {number: signal.signal(number, remember) for number in STOPPING}
     try:

@@ -2,36 +2,23 @@
 
 import socket
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from filelock import FileLock, Timeout
 
 from memorybus.clock import SYSTEM, Clock
 from memorybus.embedded import EmbeddedRedis, Started
-from memorybus.errors import (
-    ConfigError,
-    ForeignKey,
-    MemoryBusError,
-    MissingProvider,
-    UnsafeRedis,
-    WrongPartitionCount,
-)
+from memorybus.errors import HOPELESS, MemoryBusError
 from memorybus.redis_urls import redacted
+from memorybus.retrying import restart_delay
 from memorybus.settings import Settings
 from memorybus.surfaces import children, signals
 
-FIRST_DELAY = 0.5
-LONGEST_DELAY = 30.0
-HEALTHY = 10.0
-"""A worker that ran so many seconds starts over with the first delay after its next death."""
-
 LOOK_EVERY = 1.0
-
-HOPELESS = (ConfigError, ForeignKey, MissingProvider, UnsafeRedis, WrongPartitionCount)
-"""What a worker fails of that another worker would fail of too: a person has to act."""
 
 
 class AlreadyUp(MemoryBusError):
@@ -47,8 +34,9 @@ class Ready(msgspec.Struct, frozen=True):
         embedded: whether the server is ours; false if a `url` is configured.
         adopted: whether the embedded server ran before us and will outlive us.
         server_pid: the embedded server's process, None if there is none.
-        worker: the worker's id.
-        worker_pid: the worker's process.
+        worker: the worker's id; the first one's, if there are several.
+        worker_pid: the worker's process, or that of the supervisor of several.
+        workers: the ids of all.
     """
 
     ready: bool
@@ -58,6 +46,7 @@ class Ready(msgspec.Struct, frozen=True):
     server_pid: int | None
     worker: str
     worker_pid: int
+    workers: tuple[str, ...]
 
 
 class WorkerDied(msgspec.Struct, frozen=True):
@@ -84,18 +73,6 @@ News = Ready | WorkerDied | ServerRestarted
 Tell = Callable[[News], None]
 
 
-def next_delay(ran_for: float, previous: float) -> float:
-    """Return the seconds to wait before a dead worker is started again.
-
-    Args:
-        ran_for: how many seconds it lived.
-        previous: the delay before its start, 0 for the first.
-    """
-    if ran_for >= HEALTHY or previous == 0:
-        return FIRST_DELAY
-    return min(previous * 2, LONGEST_DELAY)
-
-
 def run(settings: Settings, command: Sequence[str], tell: Tell, clock: Clock = SYSTEM) -> None:
     """Serve until a signal unwinds the stack; everything started here is stopped on the way out.
 
@@ -116,7 +93,7 @@ def run(settings: Settings, command: Sequence[str], tell: Tell, clock: Clock = S
             _revived(server, tell)
             born = clock.monotonic()
             code, reason = _worker_life(settings, command, server, tell)
-            delay = next_delay(clock.monotonic() - born, delay)
+            delay = restart_delay(clock.monotonic() - born, delay)
             tell(WorkerDied(code, delay, reason))
             clock.sleep(delay)
 
@@ -217,7 +194,7 @@ def _until_ready(settings: Settings, worker: children.Child, server: _Server, te
         _revived(server, tell)
     report = worker.report()
     if report is not None:
-        tell(_ready(settings, server, str(report.get("worker", "")), worker.pid))
+        tell(_ready(settings, server, report, worker.pid))
 
 
 def _until_ended(worker: children.Child, server: _Server, tell: Tell) -> int:
@@ -233,8 +210,9 @@ def _revived(server: _Server, tell: Tell) -> None:
         tell(ServerRestarted(server.started.pid))
 
 
-def _ready(settings: Settings, server: _Server, worker: str, pid: int) -> Ready:
+def _ready(settings: Settings, server: _Server, report: Mapping[str, Any], pid: int) -> Ready:
     started = server.started
+    worker = str(report.get("worker", ""))
     return Ready(
         ready=True,
         redis=redacted(settings.redis_url),
@@ -243,4 +221,5 @@ def _ready(settings: Settings, server: _Server, worker: str, pid: int) -> Ready:
         server_pid=started.pid if started else None,
         worker=worker,
         worker_pid=pid,
+        workers=tuple(map(str, report.get("workers", (worker,)))),
     )

@@ -1,7 +1,9 @@
 """Children are told everything and stopped whole."""
 
+import os
 import signal
 import sys
+import threading
 
 import psutil
 import pytest
@@ -51,6 +53,7 @@ def test_the_worker_command_says_only_what_was_asked():
     assert children.worker_command(with_parent=True) == [*plain, "--with-parent"]
     assert children.worker_command(log="json") == [*plain, "--log", "json"]
     assert children.worker_command(("a", "b"), 2) == [*plain, "--providers", "a,b", "--jobs", "2"]
+    assert children.worker_command(processes=3) == [*plain, "--processes", "3"]
 
 
 def script(text: str) -> list[str]:
@@ -119,6 +122,39 @@ def test_a_deaf_child_is_killed(tmp_path):
         code = child.stop(timeout=0.1)
 
     assert code == -signal.SIGKILL
+
+
+def test_a_second_signal_is_passed_on(tmp_path):
+    """Who is told to stop again while a child takes its time tells the child again."""
+    words = script(
+        "import signal, sys, threading; told = threading.Event(); "
+        "signal.signal(signal.SIGTERM, lambda *_: told.set()); print('{}', flush=True); "
+        "told.wait(); told.clear(); print('{}', flush=True); told.wait(); sys.exit(3)"
+    )
+    started: list[children.Child] = []
+
+    def hurry() -> None:
+        started[0].report()  # the first word has come
+        os.kill(os.getpid(), signal.SIGINT)
+
+    def runs() -> None:
+        with children.running(words, Settings(data_dir=tmp_path)) as child:
+            started.append(child)
+            child.report()
+            threading.Thread(target=hurry, daemon=True).start()
+
+    with pytest.raises(KeyboardInterrupt):
+        runs()
+
+    assert started[0].exit_code == 3
+
+
+def test_a_child_gets_its_grace(tmp_path):
+    """A child is not killed before its own grace is over."""
+    settings = Settings(data_dir=tmp_path, grace=7.0)
+
+    with children.running(script("print('{}')"), settings) as child:
+        assert child.patience == 7.0 + children.RESERVE
 
 
 def test_nothing_a_killed_child_started_is_left(tmp_path):

@@ -19,6 +19,8 @@ COMMANDS = (
     "status",
     "events",
     "sessions",
+    "provider",
+    "dlq",
     "replay",
     "doctor",
 )
@@ -53,6 +55,8 @@ def test_every_command_explains_itself(command, capsys):
 COMPLETE = (
     *(["demo"], ["up"], ["worker"], ["ingest"], ["recall"], ["status"], ["replay"], ["doctor"]),
     *(["events", "ls"], ["events", "tail"], ["sessions", "tree"]),
+    *(["provider", "ls"], ["provider", "move"]),
+    *(["dlq", name] for name in ("ls", "show", "retry", "edit", "discard")),
 )
 
 
@@ -103,6 +107,13 @@ def test_the_version_is_told(capsys):
         ["recall", "x", "--timeout", "-1"],
         ["recall", "x", "--timeout", "nan"],
         ["recall", "x", "--provider", ","],
+        ["dlq", "ls", "--group", "colour"],
+        ["dlq", "ls", "--limit", "0"],
+        ["dlq", "show"],
+        ["dlq", "retry", "--all", "--wait", "0"],
+        ["dlq", "discard", "--all"],
+        ["dlq", "discard", "--all", "--reason", " "],
+        ["dlq", "edit", "0198", "--reason", "x"],
         ["status", "--url", "foo"],
         ["status", "--url", "http://x"],
         ["status", "--namespace", "{a}"],

@@ -34,29 +34,22 @@ class Common:
 
     def settings(self) -> Settings:
         """Return the settings: file, environment, then these options."""
-        return load(
-            url=self.url,
-            data_dir=None if self.data_dir is None else self.data_dir.absolute(),
-            namespace=self.namespace,
-        )
+        return load(**self.given())
+
+    def given(self) -> dict[str, Any]:
+        """Return what these options say; None is what they leave open."""
+        return {
+            "url": self.url,
+            "data_dir": None if self.data_dir is None else self.data_dir.absolute(),
+            "namespace": self.namespace,
+        }
 
     def output(self) -> Output:
         """Return the streams to print to."""
         return Output(json=self.json)
 
 
-@Parameter(name="*")
-@dataclass(frozen=True)
-class Serving(Common):
-    """The same for a command that goes on until it is stopped and has no result."""
-
-    json: Annotated[
-        bool, Parameter(negative="", help="Print one JSON line each time a worker is ready.")
-    ] = False
-
-
 DEFAULT = Common()
-SERVING = Serving()
 
 
 def positive(_: Any, value: float | None) -> None:
@@ -80,3 +73,39 @@ def some_names(_: Any, text: str | None) -> None:
 def names(text: str | None) -> tuple[str, ...]:
     """Return the names in a list parted by commas."""
     return tuple(name.strip() for name in (text or "").split(",") if name.strip())
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Serving(Common):
+    """The same for a command that goes on until it is stopped and has no result."""
+
+    json: Annotated[
+        bool, Parameter(negative="", help="Print one JSON line each time a worker is ready.")
+    ] = False
+    concurrency: Annotated[
+        int | None,
+        Parameter(
+            help="Calls at once of one provider that allows several, in each process.",
+            validator=positive,
+        ),
+    ] = None
+    capacity: Annotated[
+        float | None,
+        Parameter(help="Weight of each process when lanes are shared out.", validator=positive),
+    ] = None
+    grace: Annotated[
+        float | None,
+        Parameter(
+            help="Seconds that an orderly end may take before all ends at once.",
+            validator=positive,
+        ),
+    ] = None
+
+    def given(self) -> dict[str, Any]:
+        """Return what these options say; None is what they leave open."""
+        own = {"concurrency": self.concurrency, "capacity": self.capacity, "grace": self.grace}
+        return super().given() | own
+
+
+SERVING = Serving()

@@ -6,7 +6,15 @@ from cyclopts import App, Parameter
 
 from memorybus.surfaces import children
 from memorybus.surfaces.children import LogForm
-from memorybus.surfaces.cli.options import RUN, SERVING, Serving, names, not_negative, some_names
+from memorybus.surfaces.cli.options import (
+    RUN,
+    SERVING,
+    Serving,
+    names,
+    not_negative,
+    positive,
+    some_names,
+)
 from memorybus.surfaces.output import Output
 from memorybus.surfaces.signals import TERMINATED
 
@@ -24,7 +32,13 @@ Providers = Annotated[
 ]
 Jobs = Annotated[
     int | None,
-    Parameter(help="Processes that answer recalls; 0 for none.", validator=not_negative),
+    Parameter(
+        help="Processes that answer recalls, for each provider; 0 for none.",
+        validator=not_negative,
+    ),
+]
+Processes = Annotated[
+    int, Parameter(help="Worker processes that share the lanes.", validator=positive)
 ]
 Log = Annotated[LogForm, Parameter(help="Form of the worker's log on stderr.")]
 
@@ -70,6 +84,7 @@ def run_demo(*, json: Annotated[bool, Parameter(negative="")] = False) -> int:
 def run_up(
     *,
     providers: Providers = None,
+    processes: Processes = 1,
     jobs: Jobs = None,
     log: Log = "text",
     common: Serving = SERVING,
@@ -77,11 +92,12 @@ def run_up(
     """Run the embedded Redis and a worker in one process tree; Ctrl-C stops it whole.
 
     With a configured url no Redis is started. A worker that dies is started again; one that
-    cannot run with these settings ends everything.
+    cannot run with these settings ends everything. Told to stop a second time, it stops at once.
 
     For example:
 
     - `memorybus up`
+    - `memorybus up --processes 4`
     - `memorybus up --url redis://10.0.0.5:6379 --providers holographic`
     """
     from memorybus.surfaces import up
@@ -89,7 +105,7 @@ def run_up(
     output = common.output()
     settings = common.settings()
     served = names(providers) or settings.providers
-    command = children.worker_command(served, jobs, log=log, with_parent=True)
+    command = children.worker_command(served, jobs, processes=processes, log=log, with_parent=True)
     try:
         up.run(settings, command, lambda news: _tell(output, news))
     except KeyboardInterrupt:
@@ -103,20 +119,27 @@ def run_up(
 def run_worker(
     *,
     providers: Providers = None,
+    processes: Processes = 1,
     jobs: Jobs = None,
     log: Log = "text",
     common: Serving = SERVING,
 ) -> int:
-    """Run one worker against a Redis that is already up, and wait for it if it is not.
+    """Run a worker against a Redis that is already up, and wait for it if it is not.
 
-    When it is ready it prints one JSON line, with --json or without.
+    Any number of workers, on any number of hosts, share the lanes of shared providers; those of a
+    local one stay with the data directory that holds its state. With --processes several run under
+    one supervisor, which starts those again that die. When all are ready, one JSON line is printed,
+    with --json or without.
+
+    SIGTERM or Ctrl-C: the batch in hand is finished, lanes are given up, exit code 0. A second one,
+    or --grace seconds: at once, exit code 1; the next owners go on when the leases have expired.
 
     For example:
 
     - `memorybus worker --providers holographic --jobs 2`
-    - `memorybus worker --url redis://10.0.0.5:6379 --log json`
+    - `memorybus worker --url redis://10.0.0.5:6379 --processes 4 --concurrency 32 --log json`
     """
-    command = children.worker_command(names(providers), jobs, log=log)
+    command = children.worker_command(names(providers), jobs, processes=processes, log=log)
     children.become(command, common.settings())
 
 
@@ -141,7 +164,9 @@ def _tell_ready(output: Output, ready: "up.Ready") -> None:
         output.json_line(ready)
         return
     whose = "embedded" if ready.embedded else "configured: no server of ours was started"
-    output.show(f"memorybus is up. Redis: {ready.redis} ({whose}), worker {ready.worker}")
+    who = "worker" if len(ready.workers) == 1 else "workers"
+    listed = ", ".join(ready.workers)
+    output.show(f"memorybus is up. Redis: {ready.redis} ({whose}), {who} {listed}")
     if ready.adopted:
         output.show(
             f"The server ran already (pid {ready.server_pid}) and will go on when this stops."

@@ -1,0 +1,204 @@
+"""Homes: where the state of a `local` provider lies, so that its lanes and jobs stay there.
+
+A place is one data directory: a random id in the file ``place``, made once. A copy of the directory
+(a clone, a restored backup) holds the same id, but its file is another one, which its inode tells.
+"""
+
+import contextlib
+import os
+import re
+import socket
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from filelock import FileLock
+from redis import Redis
+from redis.exceptions import RedisError
+
+from memorybus import scripts
+from memorybus.errors import ConfigError, ForeignKey
+from memorybus.ids import NewId, new_id
+from memorybus.keys import Keys
+from memorybus.links import translated
+from memorybus.settings import Settings
+
+FILE = "place"
+EMBEDDED = "embedded"
+
+_ID = re.compile(r"[0-9a-f]{32}")
+
+
+class Home(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A place, and where it was last seen.
+
+    Attributes:
+        place: the id of its data directory.
+        host: the machine that saw it.
+        path: the data directory there.
+        mark: tells the original from a copy: the inode of its file ``place``; `EMBEDDED` if the log
+            lies in the directory too, so that no copy can meet its original.
+    """
+
+    place: str
+    host: str
+    path: str = ""
+    mark: str = ""
+
+
+def place_id(settings: Settings, make_id: NewId = new_id) -> str:
+    """Return the id of the data directory, 32 hex digits; made once, by whoever asks first.
+
+    Raises:
+        ConfigError: the file cannot be read, written or understood.
+    """
+    path = settings.data_dir / FILE
+    try:
+        text = _read(path) or _made(path, make_id)
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}; make data_dir writable") from error
+    if not _ID.fullmatch(text):
+        raise ConfigError(
+            f"{path} holds no id of a place; delete it, then tell local providers that their home "
+            f"is here with `memorybus provider move NAME`"
+        )
+    return text
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace").strip()
+    except FileNotFoundError:
+        return ""
+
+
+def _made(path: Path, make_id: NewId) -> str:
+    """Write a new id, whole or not at all; the lock lets only one process do so."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(path.with_suffix(".lock")):
+        if not path.exists():
+            fresh = path.with_suffix(".new")
+            with fresh.open("w") as file:
+                file.write(make_id() + "\n")
+                file.flush()
+                os.fsync(file.fileno())  # Redis will remember the id
+            fresh.replace(path)
+    return _read(path)
+
+
+def here(settings: Settings, make_id: NewId = new_id) -> Home:
+    """Return the home that this process can offer: its data directory, made a place if need be.
+
+    Raises:
+        ConfigError: see `place_id`.
+    """
+    return _offered(settings, place_id(settings, make_id))
+
+
+def found_here(settings: Settings) -> Home:
+    """Return what `here` would, but make nothing: `place` is empty if this is no place yet.
+
+    Raises:
+        ConfigError: see `place_id`.
+    """
+    is_place = (settings.data_dir / FILE).exists()
+    return here(settings) if is_place else _offered(settings, "")
+
+
+def _offered(settings: Settings, place: str) -> Home:
+    mark = _mark(settings) if place else ""
+    return Home(place, socket.gethostname(), str(settings.data_dir), mark)
+
+
+def _mark(settings: Settings) -> str:
+    """Return the inode, unless the log lies in the directory too: a copy has a log of its own."""
+    return str((settings.data_dir / FILE).stat().st_ino) if settings.url else EMBEDDED
+
+
+def is_same(known: Home, ours: Home) -> bool:
+    """Say whether our directory is the known home itself, not a copy of it (pure).
+
+    It is if it lies where the home was last seen, or if it is the same file elsewhere: a directory
+    that was renamed, or a volume that another host mounts.
+    """
+    seen_here = (known.host, known.path) == (ours.host, ours.path)
+    return known.place == ours.place and (seen_here or known.mark == ours.mark)
+
+
+class Homes:
+    """The hash of homes. Belongs to one thread.
+
+    Every method raises `LogUnavailable` without Redis, and `ForeignKey` if the hash, or an entry of
+    it, is not ours.
+    """
+
+    def __init__(self, redis: Redis, keys: Keys) -> None:
+        """Use the log's Redis."""
+        self._redis = redis
+        self._key = keys.homes
+
+    def claim(self, provider: str, home: Home) -> Home:
+        """Make `home` the provider's if it has none yet, and return the one that holds (G3, G4).
+
+        What is returned equals `home` if and only if the state lies here. For a start: a home that
+        was renamed or mounted elsewhere is noted anew.
+        """
+        seen = b""
+        while True:
+            found = self._swapped(provider, seen, home)
+            if found in (seen or None, msgspec.json.encode(home)):
+                return home
+            known = _decoded(self._key, provider, found or b"")
+            if not is_same(known, home):
+                return known
+            seen = found or b""
+
+    def elsewhere(self, providers: Iterable[str], home: Home) -> dict[str, Home]:
+        """Return those of `providers` whose state does not lie in `home`, and where it does.
+
+        For every heartbeat, which is how a worker learns of a `move`: one round trip, and nothing
+        is written unless one has no home yet.
+        """
+        known = self.all()
+        holders = {name: known.get(name) or self.claim(name, home) for name in providers}
+        return {name: held for name, held in holders.items() if not is_same(held, home)}
+
+    def all(self) -> dict[str, Home]:
+        """Return the homes by provider; an entry that cannot be read is left out, as if unknown."""
+        found: dict[bytes, bytes] = self._asked(self._redis.hgetall)
+        homes: dict[str, Home] = {}
+        for name, body in sorted(found.items()):
+            with contextlib.suppress(ForeignKey, UnicodeDecodeError):
+                homes[name.decode()] = _decoded(self._key, name.decode(), body)
+        return homes
+
+    def move(self, provider: str, home: Home) -> None:
+        """Make `home` the provider's, whatever was known; nothing is copied."""
+        self._asked(lambda key: self._note(key, provider, home))
+
+    def _note(self, key: str, provider: str, home: Home) -> None:
+        call = scripts.note(key, {provider: msgspec.json.encode(home)})
+        scripts.run(self._redis, call)
+
+    def _swapped(self, provider: str, seen: bytes, home: Home) -> bytes | None:
+        """Write `home` if the entry is as `seen`; return what was there before."""
+        call = scripts.home(self._key, provider, seen, msgspec.json.encode(home))
+        found: bytes | None = self._asked(lambda _: scripts.run(self._redis, call))
+        return found
+
+    def _asked(self, ask: Callable[[str], Any]) -> Any:
+        try:
+            return ask(self._key)
+        except (RedisError, OSError) as error:
+            raise translated(error, self._key) from error
+
+
+def _decoded(key: str, provider: str, body: bytes) -> Home:
+    try:
+        return msgspec.json.decode(body, type=Home)
+    except msgspec.MsgspecError as error:
+        raise ForeignKey(
+            f"{key}: the home of {provider} cannot be read ({error}); write it anew with "
+            f"`memorybus provider move {provider} --execute` where its state lies"
+        ) from error

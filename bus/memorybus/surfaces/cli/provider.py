@@ -1,0 +1,99 @@
+"""``memorybus provider``: the instances, and where local ones have their home."""
+
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, Parameter
+from rich.table import Table
+from rich.text import Text
+
+from memorybus.surfaces.cli.options import CARE, DEFAULT, Common
+from memorybus.surfaces.render import grid
+from memorybus.surfaces.safe import one_line, visible
+
+if TYPE_CHECKING:
+    from memorybus.surfaces.instances import Instance
+
+
+def register(app: App) -> None:
+    """Add this group's commands."""
+    provider = App(name="provider", help="Provider instances and their homes.", group=CARE)
+    provider.command(run_provider_ls, name="ls")
+    provider.command(run_provider_move, name="move")
+    app.command(provider)
+
+
+def run_provider_ls(*, common: Common = DEFAULT) -> int:
+    """List the provider instances: kind, delivery class, home, lanes, backlog.
+
+    For example:
+
+    - `memorybus provider ls`
+    - `memorybus provider ls --json | jq '.[] | select(.here == false)'`
+    """
+    from memorybus.surfaces.instances import instances
+
+    output, found = common.output(), instances(common.settings())
+    if output.json:
+        output.result(found)
+    else:
+        output.show(_table(found))
+    return 0
+
+
+def _table(found: "list[Instance]") -> Table:
+    table = grid("provider", "kind", "delivery", "home", "lanes", "backlog")
+    for one in found:
+        cells = (
+            *(one.name, one.kind, one.delivery or "never served", _home(one)),
+            *(f"{one.lanes_owned}/{one.lanes}", str(one.backlog)),
+        )
+        table.add_row(*(Text(one_line(cell)) for cell in cells))
+    return table
+
+
+def _home(one: "Instance") -> str:
+    from memorybus.surfaces.instances import whereabouts
+
+    if one.home is None:
+        return "anywhere" if one.placement == "shared" else "none yet"
+    return "here" if one.here else whereabouts(one.home)
+
+
+def run_provider_move(
+    name: Annotated[str, Parameter(help="The local provider instance.")],
+    /,
+    *,
+    execute: Annotated[
+        bool, Parameter(negative="", help="Do it; without, only say what would be done.")
+    ] = False,
+    force: Annotated[
+        bool, Parameter(negative="", help="Do it even while live workers own its lanes.")
+    ] = False,
+    common: Common = DEFAULT,
+) -> int:
+    """Make this data directory the home of a local provider: its lanes and recalls stay here.
+
+    Run it where the state is to be, after copying the state here. See docs/operations.md.
+
+    For example:
+
+    - `memorybus provider move builtin`
+    - `memorybus provider move builtin --execute --data-dir /srv/memorybus`
+    """
+    from memorybus.surfaces import moving
+
+    output, settings = common.output(), common.settings()
+    move = moving.plan(settings, name)
+    if execute and move.needed:
+        move = moving.carry_out(settings, move, force=force)
+    if output.json:
+        output.result(move)
+        return 0
+    if not move.needed:
+        output.show(visible(f"{name} has its home here already"))
+        return 0
+    output.show(visible(moving.told(move)))
+    output.note(moving.warning(move), "yellow")
+    if not move.executed:
+        output.note(moving.blocked(move) or "Nothing was changed; --execute does it.", "yellow")
+    return 0

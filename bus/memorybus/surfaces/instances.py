@@ -1,0 +1,113 @@
+"""Provider instances as an operator sees them: what they are, where they live, how far they are."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from memorybus.homes import Home, Homes, found_here, is_same
+from memorybus.keys import Keys
+from memorybus.links import connect_redis
+from memorybus.monitor import ProviderStatus, read_status
+from memorybus.roster import ProviderInfo, Roster, WorkerInfo
+from memorybus.settings import Settings
+from memorybus.surfaces.check import Check
+
+
+class Instance(msgspec.Struct, frozen=True):
+    """A provider instance.
+
+    Attributes:
+        name: the instance.
+        kind: the provider behind it.
+        delivery: its class (G4); None if no worker ever served it.
+        placement: "local" or "shared"; None likewise.
+        home: where its state lies; None for a shared one, and before a worker claimed one.
+        here: whether that is this data directory; None without a home.
+        lanes: how many it has.
+        lanes_owned: how many a live worker owns.
+        backlog: events it has not passed.
+    """
+
+    name: str
+    kind: str
+    delivery: str | None
+    placement: str | None
+    home: Home | None
+    here: bool | None
+    lanes: int
+    lanes_owned: int
+    backlog: int
+
+
+def instances(settings: Settings) -> list[Instance]:
+    """Return the instances that workers registered, then those that are only configured.
+
+    Raises:
+        LogError: Redis is away, or the log cannot be used as it is.
+        ConfigError: the data directory's id cannot be read.
+    """
+    redis = connect_redis(settings)
+    try:
+        known = Roster(redis, Keys(settings.namespace)).providers()
+        homes = Homes(redis, Keys(settings.namespace)).all()
+    finally:
+        redis.close()
+    ours = found_here(settings)
+    return [
+        _instance(settings, status, known.get(status.name), homes.get(status.name), ours)
+        for status in read_status(settings).providers
+    ]
+
+
+def _instance(
+    settings: Settings,
+    status: ProviderStatus,
+    info: ProviderInfo | None,
+    home: Home | None,
+    ours: Home,
+) -> Instance:
+    if info is not None and info.placement != "local":
+        home = None  # it was local once
+    return Instance(
+        name=status.name,
+        kind=info.kind if info else settings.provider_kind(status.name),
+        delivery=info.delivery if info else None,
+        placement=info.placement if info else None,
+        home=home,
+        here=None if home is None else is_same(home, ours),
+        lanes=status.lanes,
+        lanes_owned=status.lanes_owned,
+        backlog=status.backlog,
+    )
+
+
+def servers_of(settings: Settings, name: str) -> list[WorkerInfo]:
+    """Return the live workers that were told to serve an instance."""
+    redis = connect_redis(settings)
+    try:
+        return [w for w in Roster(redis, Keys(settings.namespace)).alive() if name in w.providers]
+    finally:
+        redis.close()
+
+
+def whereabouts(home: Home) -> str:
+    """Return a home in words: its directory and its host."""
+    return f"{home.path or 'an unknown directory'} on {home.host}"
+
+
+def check_homes(found: Sequence[Instance]) -> Check:
+    """Check that local providers whose state lies elsewhere are served there."""
+    away = [one for one in found if one.home is not None and not one.here]
+    if not away:
+        return Check(name="homes", ok=True, found="no provider's state lies elsewhere")
+    listed = "; ".join(f"{one.name} in {whereabouts(one.home)}" for one in away if one.home)
+    unserved = [one.name for one in away if not one.lanes_owned]
+    if not unserved:
+        return Check(name="homes", ok=True, found=f"served where their state lies: {listed}")
+    return Check(
+        name="homes",
+        ok=False,
+        found=f"no worker serves {', '.join(unserved)} where the state lies: {listed}",
+        fix=f"start a worker there; or, if that place is gone or this one is its copy, see: "
+        f"memorybus provider move {unserved[0]}",
+    )

@@ -1,0 +1,132 @@
+"""``memorybus provider move``: this data directory becomes the home of a local provider."""
+
+from difflib import get_close_matches
+
+import msgspec
+
+from memorybus.errors import ConfigError, MemoryBusError
+from memorybus.homes import Home, Homes, found_here, here
+from memorybus.keys import Keys
+from memorybus.links import connect_redis
+from memorybus.settings import Settings
+from memorybus.surfaces.instances import Instance, instances, servers_of, whereabouts
+
+
+class LanesOwned(MemoryBusError):
+    """Live workers own lanes of the provider: a move now would tear its state in two."""
+
+
+class Move(msgspec.Struct, frozen=True, rename={"origin": "from", "target": "to"}):
+    """What a move changes.
+
+    Attributes:
+        provider: the instance.
+        delivery: its class, which says where its lanes go on without its state.
+        origin: its home now; None if it has none.
+        target: this data directory.
+        needed: false if its home is here already.
+        state: the directory in which its state must lie here.
+        state_found: whether anything does.
+        lanes_owned: how many of its lanes live workers own.
+        workers: the live workers that were told to serve it.
+        executed: whether it was done.
+    """
+
+    provider: str
+    delivery: str | None
+    origin: Home | None
+    target: Home
+    needed: bool
+    state: str
+    state_found: bool
+    lanes_owned: int
+    workers: list[str]
+    executed: bool = False
+
+
+def plan(settings: Settings, name: str) -> Move:
+    """Return what moving an instance here would change; change nothing.
+
+    Raises:
+        ConfigError: nobody knows the instance, or it has no home because it is shared.
+        LogError: Redis is away, or the log cannot be used as it is.
+    """
+    known = _known(settings, name)
+    state = settings.provider_home(name)
+    return Move(
+        provider=name,
+        delivery=known.delivery,
+        origin=known.home,
+        target=found_here(settings),
+        needed=not known.here,
+        state=str(state),
+        state_found=state.is_dir() and any(state.iterdir()),
+        lanes_owned=known.lanes_owned,
+        workers=[worker.id for worker in servers_of(settings, name)],
+    )
+
+
+def _known(settings: Settings, name: str) -> Instance:
+    found = {one.name: one for one in instances(settings)}
+    if name not in found:
+        near = get_close_matches(name, found, n=1, cutoff=0.0)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise ConfigError(f"no provider instance {name!r} is known{hint}")
+    if found[name].placement == "shared":
+        raise ConfigError(f"{name} is shared: any worker reaches its state, so it has no home")
+    return found[name]
+
+
+def blocked(move: Move) -> str:
+    """Return why a move must wait, with the remedy; empty if it need not (pure)."""
+    if not (move.needed and move.lanes_owned):
+        return ""
+    return (
+        f"{move.lanes_owned} lanes of {move.provider} are owned by live workers; stop these first: "
+        f"{', '.join(move.workers) or 'they have no heartbeat; their leases expire soon'}. With "
+        f"--force they are told to give the lanes up, and what they apply until then stays behind"
+    )
+
+
+def warning(move: Move) -> str:
+    """Return what becomes of the state (pure)."""
+    if move.state_found:
+        return (
+            f"Nothing is copied: what lies in {move.state} is taken for the state. It should have "
+            f"been copied when no worker of its old home ran"
+        )
+    fresh = f"Nothing is copied, and nothing lies in {move.state}: "
+    if move.delivery == "transactional":
+        return fresh + "its lanes start again from the log's beginning, into a fresh store here"
+    return fresh + "its lanes go on where they are, and what was applied before stays behind"
+
+
+def carry_out(settings: Settings, move: Move, *, force: bool) -> Move:
+    """Make this data directory the home.
+
+    Args:
+        settings: where it is.
+        move: the plan.
+        force: do so while live workers own lanes.
+
+    Raises:
+        LanesOwned: they do, without `force`.
+        LogError: Redis is away.
+        ConfigError: the data directory cannot hold its id.
+    """
+    obstacle = blocked(move)
+    if obstacle and not force:
+        raise LanesOwned(obstacle)
+    home = here(settings)
+    redis = connect_redis(settings)
+    try:
+        Homes(redis, Keys(settings.namespace)).move(move.provider, home)
+    finally:
+        redis.close()
+    return msgspec.structs.replace(move, target=home, executed=True)
+
+
+def told(move: Move) -> str:
+    """Return the move in words (pure)."""
+    origin = whereabouts(move.origin) if move.origin else "no home yet"
+    return f"{move.provider}: from {origin} to {whereabouts(move.target)}"

@@ -1,0 +1,9 @@
+"""A recording provider whose state lies on one host."""
+
+from helpers.recording import Transactional
+
+
+class Local(Transactional):
+    """Its lanes and recalls stay where its home is."""
+
+    placement = "local"

@@ -1,0 +1,206 @@
+"""Local providers stay where their state lies, and move when an operator says so."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import redis
+from conftest import MakeSettings
+from helpers.processes import Spawn
+from helpers.recording import texts
+from helpers.scenario import NAME, environ, home, wait_applied, worker
+from helpers.waiting import wait_until
+from memorybus.client import MemoryBus
+from memorybus.homes import Homes
+from memorybus.keys import Keys
+from memorybus.settings import Settings
+from memorybus.surfaces.instances import check_homes, instances
+
+CLI = ("-m", "memorybus.surfaces.cli", "provider")
+STAYS = "this worker does not serve it"
+
+
+@pytest.fixture(name="places")
+def _places(
+    redis_client: redis.Redis, make_settings: MakeSettings, short_dir: Path
+) -> tuple[Settings, Settings]:
+    """Return the settings of two data directories that share a log and name one local provider."""
+    local = {"providers": (NAME,), "provider": {NAME: {"kind": "helpers.local:Local"}}}
+    first = make_settings(data_dir=short_dir / "a", **local)
+    return first, make_settings(data_dir=short_dir / "b", **local)
+
+
+def provider(settings: Settings, *words: str) -> "subprocess.CompletedProcess[str]":
+    """Run one `memorybus provider` command where a data directory is."""
+    return subprocess.run(
+        [sys.executable, *CLI, *words],
+        env=environ(settings) | {"PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def listed(settings: Settings) -> dict[str, object]:
+    """Return what `provider ls` says of the provider."""
+    done = provider(settings, "ls", "--json")
+    assert done.returncode == 0, done.stderr
+    (found,) = json.loads(done.stdout)
+    return dict(found)
+
+
+def publish(settings: Settings, *numbers: int) -> None:
+    """Publish turns of one session."""
+    with MemoryBus.connect(settings) as bus:
+        for number in numbers:
+            bus.session("s", warm=False).turn_completed(f"turn {number}", "ok", ordinal=number)
+        assert bus.flush("logged", 15)
+
+
+def test_a_local_provider_is_served_where_its_state_lies(
+    redis_client: redis.Redis, places: tuple[Settings, Settings], spawn: Spawn
+) -> None:
+    """G4: the first place is the home; a worker elsewhere serves nothing of it and says so once."""
+    here, there = places
+    first = worker(spawn, here)
+    second = worker(spawn, there)
+    second.wait_output(STAYS)
+    publish(here, 0, 1, 2)
+    wait_applied(redis_client, here)
+    assert texts(home(here)) == ["turn 0", "turn 1", "turn 2"]
+    first.kill()
+    publish(here, 3)
+    worker(spawn, here)
+    wait_applied(redis_client, here)
+    assert texts(home(here)) == ["turn 0", "turn 1", "turn 2", "turn 3"]
+    assert not home(there).exists(), "a worker that is not at home opens nothing"
+    assert second.output().count(STAYS) == 1
+
+
+def test_the_list_says_where_the_home_is(
+    redis_client: redis.Redis, places: tuple[Settings, Settings], spawn: Spawn
+) -> None:
+    """`provider ls` tells the home's host and path, whether it is here, lanes and backlog."""
+    here, there = places
+    assert listed(here)["home"] is None
+    worker(spawn, here)
+    publish(here, 0)
+    wait_applied(redis_client, here)
+    mine, theirs = listed(here), listed(there)
+    assert (mine["here"], theirs["here"]) == (True, False)
+    assert mine["home"]["path"] == str(here.data_dir)  # type: ignore[index]
+    assert mine["home"] == theirs["home"]
+    assert (mine["lanes_owned"], mine["lanes"], mine["backlog"]) == (16, 16, 0)
+    assert (mine["delivery"], mine["placement"]) == ("transactional", "local")
+    assert not (there.data_dir / "place").exists(), "looking makes nothing"
+    shown = provider(there, "ls").stdout
+    assert str(here.data_dir) in shown
+
+
+def test_the_doctor_names_a_home_that_nobody_serves(
+    redis_client: redis.Redis, places: tuple[Settings, Settings], spawn: Spawn
+) -> None:
+    """An unreachable home is told with its place and both remedies; one that is served is fine."""
+    here, there = places
+    child = worker(spawn, here)
+    served = check_homes(instances(there))
+    assert served.ok
+    assert str(here.data_dir) in served.found
+    assert child.terminate() == 0
+    away = check_homes(instances(there))
+    assert not away.ok
+    assert str(here.data_dir) in away.found
+    assert "memorybus provider move rec" in away.fix
+
+
+def test_a_provider_moves_with_its_state(
+    redis_client: redis.Redis, places: tuple[Settings, Settings], spawn: Spawn
+) -> None:
+    """G3, G4: stopped, copied, moved: the new home goes on where the old one was."""
+    here, there = places
+    first = worker(spawn, here)
+    publish(here, 0, 1)
+    wait_applied(redis_client, here)
+    assert first.terminate() == 0
+    shutil.copytree(home(here), home(there))
+    dry = provider(there, "move", "rec")
+    assert (dry.returncode, "Nothing was changed" in dry.stderr) == (0, True), dry.stderr
+    assert listed(there)["here"] is False
+    done = provider(there, "move", "rec", "--execute", "--json")
+    assert done.returncode == 0, done.stderr
+    moved = json.loads(done.stdout)
+    assert (moved["executed"], moved["state_found"]) == (True, True)
+    assert moved["from"]["path"], moved["to"]["path"] == (str(here.data_dir), str(there.data_dir))
+    publish(here, 2)
+    worker(spawn, here).wait_output(STAYS)
+    worker(spawn, there)
+    wait_applied(redis_client, there)
+    assert texts(home(there)) == ["turn 0", "turn 1", "turn 2"]
+    assert texts(home(here)) == ["turn 0", "turn 1"]
+
+
+def test_a_move_without_state_starts_from_the_beginning(
+    redis_client: redis.Redis, places: tuple[Settings, Settings], spawn: Spawn
+) -> None:
+    """G4, G8: if the place is lost, a transactional provider is rebuilt in the new one."""
+    here, there = places
+    worker(spawn, here)
+    publish(here, 0, 1)
+    wait_applied(redis_client, here)
+    spawn.end_all()
+    for lease in redis_client.scan_iter("*lease*"):
+        redis_client.delete(lease)  # long expired when a place is given up
+    assert "from the log's beginning" in provider(there, "move", "rec", "--execute").stderr
+    worker(spawn, there)
+    wait_until(lambda: texts(home(there)) == ["turn 0", "turn 1"], "all is applied again")
+
+
+def test_a_served_provider_does_not_move(
+    redis_client: redis.Redis, places: tuple[Settings, Settings], spawn: Spawn
+) -> None:
+    """G4: while a worker owns lanes a move is refused, and forced it takes effect by itself."""
+    here, there = places
+    first, second = worker(spawn, here), worker(spawn, there)
+    publish(here, 0)
+    wait_applied(redis_client, here)
+    refused = provider(there, "move", "rec", "--execute")
+    assert refused.returncode == 1
+    assert "16 lanes of rec are owned by live workers" in refused.stderr
+    assert listed(there)["here"] is False
+    assert provider(there, "move", "rec", "--execute", "--force").returncode == 0
+    first.wait_output(STAYS)
+    wait_until(lambda: texts(home(there)) == ["turn 0"], "the new home has taken over", 20)
+    publish(here, 1)
+    wait_until(lambda: texts(home(there)) == ["turn 0", "turn 1"], "the new home caught up", 20)
+    assert texts(home(here)) == ["turn 0"]
+    assert second.alive
+
+
+def test_a_moved_provider_is_at_home(
+    redis_client: redis.Redis, places: tuple[Settings, Settings], spawn: Spawn
+) -> None:
+    """Moving to where it is changes nothing and is no error."""
+    here, _ = places
+    worker(spawn, here)
+    done = provider(here, "move", "rec", "--execute")
+    assert (done.returncode, "has its home here already" in done.stdout) == (0, True), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "says"), [("rek", "did you mean rec?"), ("plain", "plain is shared")]
+)
+def test_what_cannot_move_is_told(
+    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn, name: str, says: str
+) -> None:
+    """G10: an instance nobody knows, and a shared one, are wrong usage."""
+    tables = {"rec": {"kind": "builtin"}, "plain": {"kind": "helpers.recording:Keyed"}}
+    settings = make_settings(providers=("rec", "plain"), provider=tables)
+    worker(spawn, settings)
+    done = provider(settings, "move", name, "--execute")
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert set(Homes(redis_client, Keys(settings.namespace)).all()) == {"rec"}

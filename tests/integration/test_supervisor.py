@@ -1,0 +1,255 @@
+"""Worker processes as people run and end them: one, or several under a supervisor."""
+
+import json
+import signal
+from pathlib import Path
+
+import psutil
+import pytest
+import redis
+from conftest import MakeSettings
+from helpers.processes import Child, Spawn
+from helpers.recording import texts
+from helpers.scenario import environ, home, recorded, wait_applied
+from helpers.waiting import wait_until
+from memorybus.client import MemoryBus
+from memorybus.monitor import read_status
+from memorybus.settings import Settings
+
+WORKER = ("-m", "memorybus_workers", "worker", "--jobs", "0")
+
+
+def supervisor(spawn: Spawn, settings: Settings, *words: str, count: int = 2) -> Child:
+    """Start a supervisor and wait until its workers are ready."""
+    child = spawn(*WORKER, "--processes", str(count), *words, env=environ(settings))
+    child.wait_output('"ready":true')
+    return child
+
+
+def shares(settings: Settings) -> list[int]:
+    """Return how many lanes each worker owns."""
+    return sorted(worker.lanes for worker in read_status(settings).workers)
+
+
+def workers(child: Child) -> list[psutil.Process]:
+    """Return the worker processes of a supervisor."""
+    return [p for p in psutil.Process(child.pid).children() if "worker" in words_of(p)]
+
+
+def words_of(process: psutil.Process) -> list[str]:
+    """Return a process's command line; nothing if it has ended."""
+    try:
+        return process.cmdline()
+    except (psutil.NoSuchProcess, psutil.ZombieProcess):
+        return []
+
+
+def publish(settings: Settings, first: int, count: int = 20, sessions: int = 8) -> None:
+    """Publish numbered turns of several sessions, and see them in the log."""
+    with MemoryBus.connect(settings) as bus:
+        for number in range(first, first + count):
+            for name in range(sessions):
+                session = bus.session(f"s{name}", warm=False)
+                session.turn_completed(f"s{name} {number:04d}", "ok", ordinal=number)
+        assert bus.flush("logged", 15)
+
+
+def assert_once_in_order(settings: Settings, count: int, sessions: int = 8) -> None:
+    """Fail unless every turn took effect once, those of a session in order."""
+    found = texts(home(settings))
+    for name in range(sessions):
+        mine = [text for text in found if text.startswith(f"s{name} ")]
+        assert mine == [f"s{name} {number:04d}" for number in range(count)]
+
+
+def leases(client: redis.Redis) -> list[bytes]:
+    """Return the leases that are held."""
+    return list(client.scan_iter("*lease*"))
+
+
+def test_several_processes_serve_one_log(
+    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
+) -> None:
+    """G3, G4: several processes are ready with one line, and apply all once and in order."""
+    settings = make_settings(**recorded("Transactional"))
+    child = supervisor(spawn, settings, count=3)
+    said = [json.loads(line) for line in child.output().splitlines() if line.startswith("{")]
+    assert [len(line["workers"]) for line in said] == [3]
+    assert {w.id for w in read_status(settings).workers} == set(said[0]["workers"])
+    wait_until(lambda: shares(settings) == [5, 5, 6], "each has its share of the 16 lanes")
+    publish(settings, 0)
+    wait_applied(redis_client, settings)
+    assert_once_in_order(settings, 20)
+    assert child.terminate() == 0, child.output()
+    assert leases(redis_client) == []
+    assert read_status(settings).workers == []
+    assert spawn.descendants() == []
+
+
+def test_a_killed_process_is_replaced_and_nothing_is_lost(
+    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
+) -> None:
+    """G3, G4: kill -9 of each process in turn, while events flow: all once, in order."""
+    settings = make_settings(lease=1.0, call_timeout=0.5, **recorded("Transactional"))
+    child = supervisor(spawn, settings)
+    for turn in range(2):
+        publish(settings, turn * 20)
+        victim = workers(child)[turn]
+        victim.kill()
+        wait_until(lambda v=victim: v not in workers(child), "it is gone")
+        wait_until(lambda: len(workers(child)) == 2, "another runs", 20)
+    publish(settings, 40)
+    wait_applied(redis_client, settings)
+    assert_once_in_order(settings, 60)
+    assert "ended (exit code -9); another starts in 0.5 s" in child.output()
+
+
+def test_workers_end_with_a_killed_supervisor(
+    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
+) -> None:
+    """G5: kill -9 of the supervisor ends its workers in order: lanes are given up at once."""
+    settings = make_settings(lease=60.0, **recorded("Transactional"))
+    child = supervisor(spawn, settings)
+    wait_until(lambda: leases(redis_client), "lanes are owned")
+    child.kill()
+    wait_until(lambda: leases(redis_client) == [], "the lanes are given up")
+    wait_until(lambda: spawn.descendants() == [], "the workers have ended")
+
+
+def test_recall_processes_do_not_multiply(
+    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
+) -> None:
+    """G10: --jobs counts the recall processes of all worker processes together."""
+    settings = make_settings(**recorded("Transactional"))
+    child = supervisor(spawn, settings, "--jobs", "1")
+    recalling = [p for w in workers(child) for p in w.children() if "jobs" in words_of(p)]
+    assert len(recalling) == 1
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_a_misconfigured_worker_is_told_once(
+    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn, processes: str
+) -> None:
+    """G10: a provider nobody knows ends everything with 2 and one message, whatever the number."""
+    settings = make_settings(providers=("builtim",))
+    child = spawn(*WORKER, "--processes", processes, env=environ(settings))
+    assert child.wait() == 2, child.output()
+    assert child.output().count("error: ") == 1
+    assert "builtin" in child.output()
+    assert "Traceback" not in child.output()
+
+
+@pytest.mark.parametrize(
+    "words", [("--processes", "0"), ("--jobs", "-1"), ("--processes", "two")], ids=" ".join
+)
+def test_a_count_that_cannot_be_is_refused(
+    make_settings: MakeSettings, spawn: Spawn, words: tuple[str, str]
+) -> None:
+    """G10: wrong usage ends with 2 and says which option was wrong."""
+    child = spawn(*WORKER, *words, env=environ(make_settings()))
+    assert child.wait() == 2
+    assert words[0] in child.output()
+
+
+@pytest.fixture(name="hung")
+def _hung(redis_client: redis.Redis, make_settings: MakeSettings) -> Settings:
+    """Return settings under which a call is about to hang, longer than any test."""
+    slow = {"lease": 120.0, "call_timeout": 100.0}
+    settings = make_settings(**slow, **recorded("Keyed"))
+    with MemoryBus.connect(settings) as bus:
+        bus.session("s", warm=False).turn_completed(f"!hang={gate(settings)} here", "ok")
+        assert bus.flush("logged", 15)
+    return settings
+
+
+def gate(settings: Settings) -> Path:
+    """Return the file that lets the hanging call go on."""
+    return settings.data_dir / "gate"
+
+
+def hanging(spawn: Spawn, settings: Settings, processes: str) -> Child:
+    """Start workers and wait until the call hangs."""
+    child = spawn(*WORKER, "--processes", processes, env=environ(settings))
+    calls = home(settings) / "calls.jsonl"
+    wait_until(lambda: calls.exists() and calls.read_text(), "the call hangs", 20)
+    return child
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_a_second_signal_ends_at_once(
+    redis_client: redis.Redis, hung: Settings, spawn: Spawn, processes: str
+) -> None:
+    """G5: told twice, a worker ends with 1 although a call hangs; its leases expire."""
+    child = hanging(spawn, hung, processes)
+    child.send(signal.SIGTERM)
+    child.send(signal.SIGINT)
+    assert child.wait(10) == 1, child.output()
+    assert "told to end a second time: ending at once" in child.output()
+    assert "leases expire by themselves within 120 s" in child.output()
+    wait_until(lambda: spawn.descendants() == [], "all processes have ended")
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_a_hung_call_holds_up_no_end_for_longer_than_grace(
+    redis_client: redis.Redis,
+    make_settings: MakeSettings,
+    hung: Settings,
+    spawn: Spawn,
+    processes: str,
+) -> None:
+    """G10: a worker whose provider hangs ends within its grace, with 1."""
+    child = hanging(spawn, make_settings(**_changed(hung, grace=0.3)), processes)
+    assert child.terminate(15) == 1, child.output()
+    assert "not ended within 0.3 s: ending at once" in child.output()
+    wait_until(lambda: spawn.descendants() == [], "all processes have ended")
+
+
+def _changed(settings: Settings, **changes: object) -> dict[str, object]:
+    fields = {name: getattr(settings, name) for name in settings.__struct_fields__}
+    return fields | changes
+
+
+def test_a_batch_in_hand_is_finished(
+    redis_client: redis.Redis, hung: Settings, spawn: Spawn
+) -> None:
+    """G4: told once, a worker waits for the call it is in, commits it, and ends with 0."""
+    child = hanging(spawn, hung, "2")
+    child.send(signal.SIGTERM)
+    gate(hung).touch()
+    assert child.wait(20) == 0, child.output()
+    assert len(texts(home(hung))) == 1
+    wait_applied(redis_client, hung, timeout=1)
+    assert leases(redis_client) == []
+
+
+def test_the_command_line_hands_on_what_it_was_told(
+    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
+) -> None:
+    """Flags win over the environment, and reach every worker process."""
+    settings = make_settings(**recorded("Transactional"))
+    flags = {"processes": "2", "jobs": "0", "concurrency": "3", "capacity": "2.5", "grace": "9"}
+    words = [word for name, value in flags.items() for word in (f"--{name}", value)]
+    child = spawn("-m", "memorybus", "worker", *words, env=environ(settings))
+    child.wait_output('"ready":true')
+    assert len(workers(child)) == 2
+    for process in workers(child):
+        told = process.environ()
+        for name in ("concurrency", "capacity", "grace"):
+            assert float(told[f"MEMORYBUS_{name.upper()}"]) == float(flags[name])
+    assert child.terminate() == 0, child.output()
+
+
+def test_up_runs_several_processes(
+    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
+) -> None:
+    """`memorybus up --processes` tells of all its workers, and stops whole."""
+    settings = make_settings(**recorded("Transactional"))
+    words = ("--processes", "2", "--jobs", "0", "--json")
+    child = spawn("-m", "memorybus", "up", *words, env=environ(settings))
+    child.wait_output('"ready"')
+    (ready,) = [json.loads(line) for line in child.output().splitlines() if line.startswith("{")]
+    assert {w.id for w in read_status(settings).workers} == set(ready["workers"])
+    assert ready["worker"] == ready["workers"][0]
+    child.send(signal.SIGINT)
+    assert child.wait() == 0, child.output()
+    wait_until(lambda: spawn.descendants() == [], "all processes have ended")

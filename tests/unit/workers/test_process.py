@@ -1,0 +1,86 @@
+"""How a process ends: in order, at once, and never later than its grace."""
+
+import queue
+import threading
+from pathlib import Path
+
+import pytest
+from helpers.waiting import wait_until
+from memorybus.settings import Settings
+from memorybus_workers.process import Ending
+
+NEVER = 60.0
+
+
+class Told:
+    """A process that is told to end, and what it did then."""
+
+    def __init__(self, grace: float, reserve: float = 0.0) -> None:
+        """Begin to listen."""
+        self.did: list[str] = []
+        self.left: queue.SimpleQueue[int] = queue.SimpleQueue()
+        self.stopped = threading.Event()
+        self.ending = Ending(
+            Settings(data_dir=Path("/nowhere"), grace=grace),
+            self._stop,
+            lambda: self.did.append("at once"),
+            reserve=reserve,
+            leave=self.left.put,
+        )
+
+    def _stop(self) -> None:
+        self.did.append("stop")
+        self.stopped.set()
+
+
+def test_the_first_word_asks_for_an_orderly_end() -> None:
+    """Told once, a process is asked to stop, once, and left to it."""
+    told = Told(NEVER)
+    told.ending.tell()
+    assert told.stopped.wait(10)
+    with pytest.raises(queue.Empty):
+        told.left.get(timeout=0.1)
+    assert told.did == ["stop"]
+
+
+def test_the_second_word_ends_at_once(caplog: pytest.LogCaptureFixture) -> None:
+    """Told twice, a process ends with 1 however busy it is, and says what becomes of its leases."""
+    told = Told(NEVER)
+    told.ending.tell()
+    assert told.stopped.wait(10)
+    told.ending.tell()
+    assert told.left.get(timeout=10) == 1
+    assert told.did == ["stop", "at once"]
+    assert "leases expire by themselves within 10 s" in caplog.text
+
+
+def test_an_orphan_is_not_told_twice() -> None:
+    """A starter that says end and then goes has not said it twice."""
+    told = Told(NEVER)
+    told.ending.tell()
+    told.ending.orphaned()
+    told.ending.orphaned()
+    assert told.stopped.wait(10)
+    with pytest.raises(queue.Empty):
+        told.left.get(timeout=0.1)
+
+
+@pytest.mark.parametrize("reserve", [0.0, 0.1])
+def test_grace_is_a_bound(reserve: float, caplog: pytest.LogCaptureFixture) -> None:
+    """G10: what hangs past its grace is ended with 1, not waited for."""
+    told = Told(0.05, reserve)
+    told.ending.orphaned()
+    assert told.left.get(timeout=10) == 1
+    assert told.did == ["stop", "at once"]
+    assert "not ended within 0.05 s" in caplog.text
+
+
+def test_a_log_that_nobody_reads_holds_up_no_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """G10: the end comes in time although the last words find no reader."""
+    hangs = threading.Event()
+    monkeypatch.setattr(Ending, "_explain", lambda *_: hangs.wait(NEVER))
+    told = Told(0.05)
+    told.ending.tell()
+    assert told.left.get(timeout=10) == 1
+    hangs.set()
+    wait_until(lambda: told.did == ["stop", "at once"], "it did what it had to")

@@ -1,0 +1,204 @@
+"""The supervisor of several worker processes, with stand-ins for the workers."""
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+import psutil
+import pytest
+from helpers.waiting import wait_until
+from hypothesis import given
+from hypothesis import strategies as st
+from memorybus.errors import (
+    HOPELESS,
+    ConfigError,
+    LogUnavailable,
+    MemoryBusError,
+    MissingProvider,
+)
+from memorybus.settings import Settings
+from memorybus_workers.supervisor import MISCONFIGURED, Supervisor, shares, verdict
+
+READY = """
+import json, os, signal, sys, threading
+told = threading.Event()
+signal.signal(signal.SIGTERM, lambda *_: told.set())
+print("a provider prints this"); print("{and this")
+print(json.dumps({"ready": True, "worker": f"w{os.getpid()}"}), flush=True)
+"""
+OBEDIENT = READY + "told.wait()"
+DEAF = READY + "threading.Event().wait()"
+TWICE = READY + "told.wait(); told.clear(); told.wait(); sys.exit(1)"
+
+
+def command(program: str) -> list[str]:
+    """Return the command line of a stand-in."""
+    return [sys.executable, "-c", program]
+
+
+def failing(kind: str, code: int) -> str:
+    """Return a stand-in that says why it ends."""
+    return f'import sys; print(\'{{"error": "{kind}", "message": "so"}}\'); sys.exit({code})'
+
+
+def supervised(tmp_path: Path, *programs: str, grace: float = 20.0) -> Supervisor:
+    """Return a supervisor of stand-ins."""
+    settings = Settings(data_dir=tmp_path, grace=grace)
+    return Supervisor(settings, [command(program) for program in programs])
+
+
+class Run:
+    """A supervisor at work on a thread."""
+
+    def __init__(self, supervisor: Supervisor) -> None:
+        """Start it."""
+        self.supervisor = supervisor
+        self.code: int | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        self.code = self.supervisor.run()
+
+    def end(self) -> int | None:
+        """Wait for its end; return the exit code."""
+        self._thread.join(20)
+        assert not self._thread.is_alive(), "the supervisor does not end"
+        return self.code
+
+
+@contextmanager
+def running(supervisor: Supervisor) -> Iterator[Run]:
+    """Run a supervisor until the block is left."""
+    run = Run(supervisor)
+    try:
+        yield run
+    finally:
+        supervisor.stop()
+        supervisor.end_at_once()
+        run.end()
+
+
+def stand_ins() -> list[psutil.Process]:
+    """Return the stand-ins that run; a test's server is a child of this process, too."""
+    return [p for p in psutil.Process().children() if "-c" in _words(p)]
+
+
+def _words(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except (psutil.NoSuchProcess, psutil.ZombieProcess):
+        return []
+
+
+def said(capfd: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
+    """Return the JSON lines on stdout so far."""
+    return [msgspec.json.decode(line) for line in capfd.readouterr().out.splitlines()]
+
+
+@given(st.integers(0, 100), st.integers(1, 40))
+def test_recall_processes_are_shared_out(jobs: int, processes: int) -> None:
+    """G10: there are as many recall processes as were asked for, spread evenly."""
+    found = shares(jobs, processes)
+    assert len(found) == processes
+    assert sum(found) == jobs
+    assert max(found) - min(found) <= 1
+    assert found == sorted(found, reverse=True)
+
+
+@pytest.mark.parametrize("kind", HOPELESS)
+def test_what_would_end_every_worker_ends_all(kind: type[MemoryBusError]) -> None:
+    """A failure that a person has to mend is not tried again and again."""
+    error = kind("so")
+    assert verdict(1, error) is error
+
+
+@pytest.mark.parametrize(
+    ("code", "error"), [(0, None), (1, None), (-9, None), (1, LogUnavailable("so"))]
+)
+def test_what_may_pass_is_tried_again(code: int, error: MemoryBusError | None) -> None:
+    """G9: a worker that was killed, or failed of what may pass, gets a successor."""
+    assert verdict(code, error) is None
+
+
+def test_wrong_usage_ends_all() -> None:
+    """A worker that ends with 2 without a word would do so again."""
+    assert isinstance(verdict(MISCONFIGURED, None), ConfigError)
+
+
+def test_one_line_says_that_all_are_ready(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Readiness is told once, when every worker is ready; told to end, all do, with 0."""
+    lines: list[dict[str, object]] = []
+    supervisor = supervised(tmp_path, OBEDIENT, OBEDIENT, OBEDIENT)
+    with running(supervisor) as run:
+        wait_until(lambda: lines.extend(said(capfd)) or lines, "it is ready")
+        processes = stand_ins()
+        assert len(processes) == 3
+        ids = [f"w{process.pid}" for process in processes]
+        supervisor.stop()
+        assert run.end() == 0
+    assert lines == [{"ready": True, "worker": lines[0]["worker"], "workers": lines[0]["workers"]}]
+    assert sorted(map(str, lines[0]["workers"])) == sorted(ids)  # type: ignore[call-overload]
+    assert not [process for process in processes if process.is_running()]
+
+
+def test_a_killed_worker_is_replaced(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """G9: kill -9 of one worker starts another; the others are left alone."""
+    supervisor = supervised(tmp_path, OBEDIENT, OBEDIENT)
+    with running(supervisor):
+        first, second = wait_until(_two, "two run")
+        first.kill()
+        wait_until(lambda: first not in stand_ins() and _two(), "two run again")
+        assert second in stand_ins()
+    assert "of 2 ended (exit code -9); another starts in 0.5 s" in caplog.text
+
+
+def _two() -> list[psutil.Process] | None:
+    found = stand_ins()
+    return found if len(found) == 2 else None
+
+
+def test_one_that_dies_again_and_again_waits_ever_longer(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """G10: a worker that cannot live is started ever more seldom, while the others work."""
+    with running(supervised(tmp_path, OBEDIENT, failing("LogUnavailable", 1))):
+        wait_until(lambda: "another starts in 1 s" in caplog.text, "the second pause is longer")
+    assert "worker process 2 of 2 ended (exit code 1): so; another starts in 0.5 s" in caplog.text
+
+
+@pytest.mark.parametrize(("kind", "code"), [("MissingProvider", 2), ("ConfigError", 2)])
+def test_a_misconfigured_worker_ends_all(tmp_path: Path, kind: str, code: int) -> None:
+    """What one worker cannot run with, none can: all end, and its reason is the supervisor's."""
+    supervisor = supervised(tmp_path, OBEDIENT, failing(kind, code))
+    with pytest.raises((MissingProvider, ConfigError), match="so") as caught:
+        supervisor.run()
+    assert type(caught.value).__name__ == kind
+    assert stand_ins() == []
+
+
+def test_a_worker_that_does_not_end_is_ended(tmp_path: Path) -> None:
+    """G10: a worker past its grace is ended by force, and the exit code says so."""
+    supervisor = supervised(tmp_path, OBEDIENT, DEAF, grace=0.1)
+    with running(supervisor) as run:
+        wait_until(lambda: all(seat.worker for seat in supervisor._seats), "all are ready")
+        supervisor.stop()
+        assert run.end() == 1
+        assert stand_ins() == []
+
+
+def test_a_second_word_is_passed_on(tmp_path: Path) -> None:
+    """Told twice, every worker is told twice; one that does not hear it is killed."""
+    supervisor = supervised(tmp_path, OBEDIENT, TWICE, DEAF)
+    with running(supervisor) as run:
+        wait_until(lambda: all(seat.worker for seat in supervisor._seats), "all are ready")
+        supervisor.stop()
+        wait_until(lambda: len(stand_ins()) == 2, "one has ended in order")
+        supervisor.end_at_once()
+        assert run.end() == 1
+        assert stand_ins() == []

@@ -1,0 +1,134 @@
+"""A worker as a process: its ready line, its signals and its exit code."""
+
+import contextlib
+import logging
+import os
+import queue
+import signal
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+from memorybus import logs
+from memorybus.clock import SYSTEM, Clock
+from memorybus.settings import Settings
+
+from memorybus_workers.main import Worker
+from memorybus_workers.parent import when_parent_ends
+
+_log = logging.getLogger("memorybus")
+
+FAILED = 1
+
+_LAST_WORDS = 1.0
+_LEASES = (
+    "leases expire by themselves within %g s, and their next owners go on from the last commits"
+)
+
+
+def say(line: dict[str, Any]) -> None:
+    """Print one JSON line on stdout; a reader that has gone is no reason to fail."""
+    with contextlib.suppress(BrokenPipeError):
+        os.write(sys.stdout.fileno(), msgspec.json.encode(line) + b"\n")
+
+
+class Ending:
+    """How a process ends: told once in order, told twice at once, and never later than `grace`.
+
+    A thread of its own acts, so that nothing which hangs elsewhere holds it up; a signal's handler
+    only puts a word into a queue.
+
+    Args:
+        settings: its `grace`, the seconds that the orderly end may take.
+        stop: asks for the orderly end; called once.
+        at_once: what remains to be done before this process ends at once.
+        reserve: seconds more than `grace`, for a process that waits for others with the same one.
+        clock: time.
+        leave: ends the process without any more ado.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        stop: Callable[[], None],
+        at_once: Callable[[], None] = lambda: None,
+        *,
+        reserve: float = 0.0,
+        clock: Clock = SYSTEM,
+        leave: Callable[[int], Any] = os._exit,
+    ) -> None:
+        """Begin to listen; `install` lets signals speak."""
+        self._settings = settings
+        self._stop = stop
+        self._at_once = at_once
+        self._reserve = reserve
+        self._clock = clock
+        self._leave = leave
+        self._words: queue.SimpleQueue[bool] = queue.SimpleQueue()
+        threading.Thread(target=self._run, name="memorybus-ending", daemon=True).start()
+
+    def install(self) -> None:
+        """Listen to SIGTERM and SIGINT."""
+        for name in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(name, lambda *_: self.tell())
+
+    def tell(self) -> None:
+        """Tell the process to end; the second time, at once."""
+        self._words.put(True)
+
+    def orphaned(self) -> None:
+        """Tell the process to end in order, however often: who started it has gone."""
+        self._words.put(False)
+
+    def _run(self) -> None:
+        self._words.get()
+        self._stop()
+        why = self._why()
+        self._at_once()
+        last_words = threading.Thread(target=self._explain, args=(why,), daemon=True)
+        last_words.start()
+        last_words.join(_LAST_WORDS)  # nobody may read our log any more
+        self._leave(FAILED)
+
+    def _why(self) -> str:
+        """Wait for the second word, or for the end of the time; return which it was."""
+        deadline = self._clock.monotonic() + self._settings.grace + self._reserve
+        while (left := deadline - self._clock.monotonic()) > 0:
+            with contextlib.suppress(queue.Empty):
+                if self._words.get(timeout=left):
+                    return "told to end a second time"
+        return f"not ended within {self._settings.grace:g} s"
+
+    def _explain(self, why: str) -> None:
+        _log.warning("%s: ending at once; " + _LEASES, why, self._settings.lease)
+
+
+def run_worker(
+    settings: Settings,
+    providers: Sequence[str],
+    jobs: int,
+    log: logs.Form = "text",
+    *,
+    with_parent: bool = False,
+) -> int:
+    """Run a worker until it is told to end; return the exit code, 1 if it had to give up.
+
+    Args:
+        settings: see `Settings`.
+        providers: the instances to serve.
+        jobs: its recall processes for each provider.
+        log: the form of their log.
+        with_parent: end when the process that started this one does.
+
+    Raises:
+        MemoryBusError: see `Worker.run`.
+    """
+    worker = Worker(settings, providers, jobs, log=log)
+    ending = Ending(settings, worker.stop)
+    ending.install()
+    if with_parent:
+        when_parent_ends(ending.orphaned)
+    worker.run(lambda name: say({"ready": True, "worker": name}))
+    return FAILED if worker.failed else 0

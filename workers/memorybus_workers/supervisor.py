@@ -1,0 +1,280 @@
+"""Several worker processes as one: started, started again when one dies, ended together.
+
+Each is a full worker with its own share of the lanes; Python runs one thread at a time, so several
+processes use several cores. They lead sessions of their own, so that Ctrl-C reaches only us, and
+end by themselves, in order, if we are killed.
+"""
+
+import contextlib
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+
+import msgspec
+from memorybus import logs
+from memorybus.clock import SYSTEM, Clock
+from memorybus.errors import HOPELESS, ConfigError, MemoryBusError, as_told
+from memorybus.retrying import restart_delay
+from memorybus.settings import Settings, to_environ
+
+from memorybus_workers.parent import when_parent_ends
+from memorybus_workers.process import FAILED, Ending, say
+
+_log = logging.getLogger("memorybus")
+
+MISCONFIGURED = 2
+RESERVE = 2.0
+"""Seconds after the workers' own `grace` in which we end them by force."""
+
+_LOOK = 0.2
+_AT_ONCE = 0.5
+_ENDED_WELL = (0, -signal.SIGTERM)
+"""Exit codes after we told a worker to end; the second if it had not begun to listen."""
+
+
+def shares(jobs: int, processes: int) -> list[int]:
+    """Return how many recall processes each worker runs: `jobs` in all, spread evenly (pure).
+
+    Spread, because the death of one worker then leaves the others' recall processes at work.
+    """
+    each, more = divmod(jobs, processes)
+    return [each + (number < more) for number in range(processes)]
+
+
+def command(providers: Sequence[str], jobs: int, log: logs.Form) -> list[str]:
+    """Return the command line of one worker."""
+    words = [sys.executable, "-m", "memorybus_workers", "worker", "--with-parent"]
+    return [*words, "--providers", ",".join(providers), "--jobs", str(jobs), "--log", log]
+
+
+def verdict(code: int, error: MemoryBusError | None) -> MemoryBusError | None:
+    """Return why a worker's end ends them all; None if another may take its place (pure)."""
+    if error is None and code == MISCONFIGURED:
+        return ConfigError("a worker process ended with exit code 2; it said why above")
+    return error if isinstance(error, HOPELESS) else None
+
+
+class Report(msgspec.Struct, frozen=True):
+    """What a worker says on stdout: that it is ready, or why it ends."""
+
+    worker: str = ""
+    error: str = ""
+    message: str = ""
+
+
+class WorkerProcess:
+    """One worker process.
+
+    Attributes:
+        worker: its id, once it is ready.
+        error: why it ends, if it said so.
+        born_at: when it was started (monotonic).
+    """
+
+    def __init__(self, words: Sequence[str], settings: Settings, born_at: float) -> None:
+        """Start it."""
+        self.worker = ""
+        self.error: MemoryBusError | None = None
+        self.born_at = born_at
+        self._text = b""
+        self._process = subprocess.Popen(  # noqa: S603  our own interpreter and module
+            words,
+            env=to_environ(settings),
+            stdin=subprocess.PIPE,  # its end tells the worker that we are gone
+            stdout=subprocess.PIPE,
+            bufsize=0,
+            start_new_session=True,
+        )
+        if self._process.stdout is not None:
+            os.set_blocking(self._process.stdout.fileno(), False)
+
+    def listen(self) -> int | None:
+        """Take in what it has said; return its exit code, None while it runs."""
+        code = self._process.poll()  # before reading: what it said before its end is not missed
+        if self._process.stdout is not None:
+            self._text += self._process.stdout.read() or b""
+        *lines, self._text = self._text.split(b"\n")
+        for line in lines:
+            with contextlib.suppress(msgspec.MsgspecError):  # a provider that prints
+                self._heard(msgspec.json.decode(line, type=Report))
+        return code
+
+    def _heard(self, report: Report) -> None:
+        if report.error:
+            self.error = as_told(report.error, report.message)
+        self.worker = report.worker or self.worker
+
+    def tell(self) -> None:
+        """Tell it to end; the second time, at once."""
+        self._process.send_signal(signal.SIGTERM)
+
+    def ended(self, timeout: float) -> int:
+        """Wait for its end, by force after `timeout` seconds; return its exit code."""
+        try:
+            code = self._process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            code = self._process.wait()
+        self.close()
+        return code
+
+    def close(self) -> None:
+        """Let go of an ended process, and of what it left behind if it was killed."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
+
+
+class Seat:
+    """The place of one worker: the process in it, or when the next one takes it."""
+
+    def __init__(self, name: str, words: Sequence[str], settings: Settings, clock: Clock) -> None:
+        """Leave it empty; the first `watch` fills it."""
+        self.process: WorkerProcess | None = None
+        self._name = name
+        self._words = words
+        self._settings = settings
+        self._clock = clock
+        self._delay = 0.0
+        self._free_until = float("-inf")
+
+    @property
+    def worker(self) -> str:
+        """The id of a worker that is ready; empty if there is none."""
+        return self.process.worker if self.process else ""
+
+    def watch(self) -> None:
+        """Take in what became of the process, and start the next one when it is time.
+
+        Raises:
+            MemoryBusError: it ended of something that the next one would end of, too.
+        """
+        if self.process is not None and (code := self.process.listen()) is not None:
+            ended, self.process = self.process, None
+            ended.close()
+            self._note_end(ended, code)
+        if self.process is None and self._clock.monotonic() >= self._free_until:
+            self._fill()
+
+    def _fill(self) -> None:
+        now = self._clock.monotonic()
+        try:
+            self.process = WorkerProcess(self._words, self._settings, now)
+        except OSError as error:
+            self._free_for(0.0, f"cannot be started: {error}")
+
+    def _note_end(self, ended: WorkerProcess, code: int) -> None:
+        reason = verdict(code, ended.error)
+        if reason is not None:
+            raise reason
+        said = f": {ended.error}" if ended.error else ""
+        lived = self._clock.monotonic() - ended.born_at
+        self._free_for(lived, f"ended (exit code {code}){said}")
+
+    def _free_for(self, lived: float, what: str) -> None:
+        self._delay = restart_delay(lived, self._delay)
+        self._free_until = self._clock.monotonic() + self._delay
+        _log.warning("%s %s; another starts in %g s", self._name, what, self._delay)
+
+
+class Supervisor:
+    """Keeps worker processes.
+
+    Args:
+        settings: handed on to each through the environment.
+        commands: the command line of each.
+        clock: time.
+    """
+
+    def __init__(
+        self, settings: Settings, commands: Sequence[Sequence[str]], clock: Clock = SYSTEM
+    ) -> None:
+        """Start nothing yet."""
+        self._grace = settings.grace
+        self._stop = threading.Event()
+        names = [f"worker process {n} of {len(commands)}" for n in range(1, len(commands) + 1)]
+        self._seats = [
+            Seat(name, words, settings, clock) for name, words in zip(names, commands, strict=True)
+        ]
+
+    def run(self) -> int:
+        """Keep them until `stop`; say once that all are ready; return the exit code.
+
+        Raises:
+            MemoryBusError: one cannot run, nor could another; all have been ended.
+        """
+        ready = False
+        try:
+            while not self._stop.is_set():
+                for seat in self._seats:
+                    seat.watch()
+                ready = ready or self._said_ready()
+                self._stop.wait(_LOOK)
+        finally:
+            codes = self._end()
+        return 0 if all(code in _ENDED_WELL for code in codes) else FAILED
+
+    def stop(self) -> None:
+        """Ask for the end: each worker finishes its batch, commits and gives its lanes up."""
+        self._stop.set()
+
+    def end_at_once(self) -> None:
+        """Pass a second word on, and end by force who does not hear it."""
+        running = self._running()
+        for process in running:
+            process.tell()
+        for process in running:
+            process.ended(_AT_ONCE)
+
+    def _said_ready(self) -> bool:
+        workers = [seat.worker for seat in self._seats]
+        if not all(workers):
+            return False
+        say({"ready": True, "worker": workers[0], "workers": workers})
+        return True
+
+    def _running(self) -> list[WorkerProcess]:
+        return [seat.process for seat in self._seats if seat.process is not None]
+
+    def _end(self) -> list[int]:
+        running = self._running()
+        for process in running:
+            process.tell()
+        return [process.ended(self._grace + RESERVE) for process in running]
+
+
+def run_supervisor(
+    settings: Settings,
+    providers: Sequence[str],
+    processes: int,
+    jobs: int,
+    log: logs.Form = "text",
+    *,
+    with_parent: bool = False,
+) -> int:
+    """Run several workers until told to end; return the exit code, 1 if one did not end in order.
+
+    Args:
+        settings: see `Settings`; `capacity` and `concurrency` are each process's.
+        providers: the instances that each serves.
+        processes: how many.
+        jobs: recall processes for each provider, in all.
+        log: the form of their logs.
+        with_parent: end when the process that started this one does.
+
+    Raises:
+        MemoryBusError: see `Supervisor.run`.
+    """
+    commands = [command(providers, share, log) for share in shares(jobs, processes)]
+    supervisor = Supervisor(settings, commands)
+    ending = Ending(settings, supervisor.stop, supervisor.end_at_once, reserve=RESERVE)
+    ending.install()
+    if with_parent:
+        when_parent_ends(ending.orphaned)
+    return supervisor.run()
