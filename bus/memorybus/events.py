@@ -13,6 +13,7 @@ Message: TypeAlias = dict[str, Any]
 """An OpenAI-style chat message; unknown fields are kept as they came."""
 
 StoreName = Literal["memory", "user"]
+Settlement = Literal["discard", "edit"]
 WriteAction = Literal["add", "replace", "remove"]
 Reason = Literal["start", "branch", "compression", "resume", "reset", "rewind", "delegation"]
 
@@ -183,6 +184,28 @@ class ToolCalled(Event, frozen=True, kw_only=True):
     wants_reply: bool = False
 
 
+class DeadLetterResolved(Event, frozen=True, kw_only=True):
+    """An operator decided what becomes of an event that a provider refused (G6).
+
+    It stands under the order key, scope and session of that event; no provider has a hook for it.
+
+    Attributes:
+        provider: the instance that refused the event.
+        event_id: the event.
+        action: it is discarded for that provider, or another was put in its place.
+        reason: why, in the operator's words.
+        operator: who, as ``user@host``.
+        replacement: the fields of the event put in its place, if it was edited.
+    """
+
+    provider: str
+    event_id: str
+    action: Settlement
+    reason: str = ""
+    operator: str = ""
+    replacement: dict[str, Any] = {}
+
+
 class UnknownEvent(Event, frozen=True, kw_only=True):
     """An event of a type or version this release does not know: parked, never dropped.
 
@@ -207,6 +230,7 @@ KnownEvent: TypeAlias = (
     | Delegated
     | SessionEnded
     | ToolCalled
+    | DeadLetterResolved
 )
 AnyEvent: TypeAlias = KnownEvent | UnknownEvent
 
@@ -220,6 +244,7 @@ EVENT_TYPES: tuple[type[Event], ...] = (
     Delegated,
     SessionEnded,
     ToolCalled,
+    DeadLetterResolved,
 )
 
 

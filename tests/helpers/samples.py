@@ -4,6 +4,7 @@ from typing import Final
 
 from memorybus.events import (
     ContextCompressing,
+    DeadLetterResolved,
     Delegated,
     Envelope,
     KnownEvent,
@@ -52,6 +53,14 @@ SAMPLES: Final[tuple[KnownEvent, ...]] = (
     SessionEnded(reason="exit", message_count=14, messages=_MESSAGES),
     ToolCalled(
         provider="holographic", tool="memory_add", arguments={"text": "x"}, wants_reply=True
+    ),
+    DeadLetterResolved(
+        provider="holographic",
+        event_id="0198f2c4a1b27c3d8e4f5a6b7c8d9e10",
+        action="edit",
+        reason="the name was misspelt",
+        operator="ann@home",
+        replacement={"user": "Where is the ladder?"},
     ),
 )
 

@@ -4,40 +4,61 @@ from collections.abc import Sequence
 
 import msgspec
 from memorybus import scripts
+from memorybus.dead_letters import (
+    NAME_CHARS,
+    Amendment,
+    DeadLetter,
+    Stored,
+    bounded,
+    one_line,
+    tail,
+)
 from memorybus.errors import LeaseLost
+from memorybus.events import DeadLetterResolved
 from memorybus.keys import Keys
 from memorybus.logged import LoggedEvent
 from redis import Redis
 
-BEHIND = "waits behind the key's dead letter"
 
-
-class DeadLetter(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A record in the dead-letter stream (JSON); the event itself stays in the log.
+class Failure(msgspec.Struct, frozen=True):
+    """Why an event is put aside.
 
     Attributes:
-        event_id: the envelope's id.
-        entry: where in the partition's log it stands.
-        n: its dense number.
-        key: its order key.
-        type: the event's type.
-        reason: why it was parked.
-        attempts: how often it was tried; 0 for one that only waits behind its key's first.
+        reason: in one line, for people.
+        attempts: how often it was tried; 0 if it only waits behind its key's first.
+        trace: the traceback, without values of variables; its end is kept.
+        first_at: when it failed first, milliseconds since the Unix epoch.
+        last_at: when it failed last.
     """
 
-    event_id: str
-    entry: str
-    n: int
-    key: str
-    type: str
     reason: str
     attempts: int = 0
+    trace: str = ""
+    first_at: int = 0
+    last_at: int = 0
+
+
+_FREED = 2
+
+BEHIND = Failure("waits behind the key's dead letter")
 
 
 class Parked:
-    """The parked keys of one lane, as its owner knows them. Belongs to one thread."""
+    """The parked keys of one lane, as its owner knows them. Belongs to one thread.
 
-    def __init__(self, redis: Redis, keys: Keys, partition: int, provider: str, epoch: int) -> None:
+    Attributes:
+        keys: the order keys that wait.
+    """
+
+    def __init__(
+        self,
+        redis: Redis,
+        keys: Keys,
+        partition: int,
+        provider: str,
+        epoch: int,
+        worker: str = "",
+    ) -> None:
         """Read which keys wait.
 
         Raises:
@@ -45,38 +66,89 @@ class Parked:
         """
         self._redis = redis
         self._place = (keys, partition, provider, epoch)
+        self._worker = worker
         found = redis.hkeys(keys.parked(partition, provider))
         self.keys = {bytes(key).decode("utf-8", "surrogatepass") for key in found}  # type: ignore[arg-type]
 
-    def put_aside(self, events: Sequence[LoggedEvent], reason: str, attempts: int = 0) -> None:
+    def put_aside(self, events: Sequence[LoggedEvent], failure: Failure) -> None:
         """Put events aside, before the lane's checkpoint passes them; again is once.
+
+        A record of what became of a dead letter never waits behind one: no provider has a hook
+        for it.
 
         Raises:
             LeaseLost: the lane has another owner.
             redis.RedisError: Redis is away.
         """
-        if not events:
-            return
         records = [
-            (event.position.entry, event.envelope.key, _record(event, reason, attempts))
+            (event.position.entry, event.envelope.key, self._record(event, failure))
             for event in events
+            if not isinstance(event.envelope.event, DeadLetterResolved)
         ]
-        keys, partition, provider, epoch = self._place
-        if scripts.run(self._redis, scripts.park(keys, partition, provider, epoch, records)) < 0:
-            raise LeaseLost(f"{provider}, partition {partition}")
-        self.keys.update(event.envelope.key for event in events)
+        if records:
+            self._run(scripts.park(*self._place, records))
+            self.keys.update(key for _, key, _ in records)
 
+    def settle(self, stored: Stored, event: bytes = b"") -> None:
+        """Let a dead letter go: it is applied, or discarded, which `event` tells in the log.
 
-def _record(event: LoggedEvent, reason: str, attempts: int) -> bytes:
-    envelope, position = event.envelope, event.position
-    return msgspec.json.encode(
-        DeadLetter(
-            event_id=envelope.id,
-            entry=position.entry,
-            n=position.n,
-            key=envelope.key,
-            type=type(envelope.event).__name__,
-            reason=reason,
-            attempts=attempts,
+        Its key is freed with its last one. Again changes nothing.
+
+        Args:
+            stored: the letter.
+            event: the envelope of a `DeadLetterResolved`, if it is discarded.
+
+        Raises:
+            LeaseLost: the lane has another owner.
+            redis.RedisError: Redis is away.
+        """
+        call = scripts.settle(*self._place, _place(stored), event=event)
+        if self._run(call) == _FREED:
+            self.keys.discard(stored.letter.key)
+
+    def amend(self, stored: Stored, amendment: Amendment, event: bytes = b"") -> None:
+        """Note what became of a dead letter that goes on waiting.
+
+        Args:
+            stored: the letter.
+            amendment: all that is known of it now.
+            event: the envelope of a `DeadLetterResolved`, if it is edited.
+
+        Raises:
+            LeaseLost: the lane has another owner.
+            redis.RedisError: Redis is away.
+        """
+        body = msgspec.json.encode(amendment)
+        self._run(scripts.settle(*self._place, _place(stored), amendment=body, event=event))
+
+    def _run(self, call: scripts.Call) -> int:
+        reply = int(scripts.run(self._redis, call))
+        if reply < 0:
+            _, partition, provider, epoch = self._place
+            raise LeaseLost(f"{provider}, partition {partition}: epoch {epoch}")
+        return reply
+
+    def _record(self, event: LoggedEvent, failure: Failure) -> bytes:
+        envelope, position = event.envelope, event.position
+        return msgspec.json.encode(
+            DeadLetter(
+                event_id=envelope.id,
+                entry=position.entry,
+                n=position.n,
+                key=envelope.key,
+                type=type(envelope.event).__name__,
+                reason=one_line(failure.reason),
+                attempts=failure.attempts,
+                scope=bounded(envelope.scope),
+                session=envelope.session.id[:NAME_CHARS],
+                at=envelope.at,
+                first_at=failure.first_at,
+                last_at=failure.last_at,
+                trace=tail(failure.trace),
+                worker=self._worker,
+            )
         )
-    )
+
+
+def _place(stored: Stored) -> tuple[str, str, str]:
+    return stored.id, stored.letter.entry, stored.letter.key

@@ -1,7 +1,8 @@
 -- Put events aside: a dead letter and the later events of its key (G6).
 --
 -- KEYS[1] lane    hash: `epoch` is checked; `parked` counts the events put aside.
--- KEYS[2] parked  hash: order key -> last entry put aside; the key waits while its field exists.
+-- KEYS[2] parked  hash: order key -> last entry put aside, and how many of the key's wait; the key
+--                 waits while its field exists.
 -- KEYS[3] dead    stream: field `r`, a JSON record with the reason and the place in the log; the
 --                 event itself stays in the log.
 --
@@ -15,6 +16,14 @@ local function later(a, b)
   return ams > bms or (ams == bms and tonumber(aseq) > tonumber(bseq or '-1'))
 end
 
+local function place(entry, last)
+  if not last then
+    return entry .. ' 1'
+  end
+  local waiting = string.match(last, ' (%d+)$')
+  return waiting and entry .. ' ' .. (waiting + 1) or entry -- an older release kept no number
+end
+
 if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then
   return -1
 end
@@ -25,7 +34,7 @@ for i = 2, #ARGV, 3 do
   local last = redis.call('HGET', KEYS[2], key)
   if not last or later(entry, last) then
     redis.call('XADD', KEYS[3], '*', 'r', ARGV[i + 2])
-    redis.call('HSET', KEYS[2], key, entry)
+    redis.call('HSET', KEYS[2], key, place(entry, last))
     count = count + 1
   end
 end

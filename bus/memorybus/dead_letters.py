@@ -1,0 +1,229 @@
+"""Dead letters: what a provider refused for good, and the later events of its key (G6).
+
+The record in Redis refers to the log: the event itself stays there (decision 2). A refusal after
+a retry and an operator's edit are kept beside it, since an entry of a stream cannot be changed.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
+
+import msgspec
+from redis import Redis
+
+from memorybus.codec import Decoder
+from memorybus.errors import InvalidEvent
+from memorybus.events import AnyEvent, KnownEvent, Scope, UnknownEvent
+from memorybus.ids import text_digest
+from memorybus.keys import Keys
+from memorybus.log import read_entries
+from memorybus.logged import LoggedEvent, logged
+
+START = "0-0"
+PAGE = 500
+
+REASON_CHARS = 500
+TRACE_CHARS = 4096
+NAME_CHARS = 200
+
+
+class DeadLetter(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A record in the dead-letter stream (JSON). Bounded (G10), except for the key, which is exact.
+
+    Attributes:
+        event_id: the envelope's id.
+        entry: where in the partition's log it stands.
+        n: its dense number.
+        key: its order key.
+        type: the event's type.
+        reason: why it was parked.
+        attempts: how often it was tried; 0 for one that only waits behind its key's first.
+        scope: whose it is; each name at most `NAME_CHARS` long.
+        session: the session's id, as bounded.
+        at: when it happened, milliseconds since the Unix epoch.
+        first_at: when it was refused first (ms); 0 for one that only waits.
+        last_at: when it was refused last (ms).
+        trace: the end of the traceback, at most `TRACE_CHARS`, without values of variables.
+        worker: who put it aside.
+    """
+
+    event_id: str
+    entry: str
+    n: int
+    key: str
+    type: str
+    reason: str
+    attempts: int = 0
+    scope: Scope = Scope()
+    session: str = ""
+    at: int = 0
+    first_at: int = 0
+    last_at: int = 0
+    trace: str = ""
+    worker: str = ""
+
+    @property
+    def refused(self) -> bool:
+        """Whether it was tried itself, and does not only wait behind another."""
+        return self.attempts > 0
+
+
+class Amendment(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What became of a dead letter since it was put aside (JSON, by its place in the log).
+
+    Attributes:
+        reason: why it was refused last; empty if only edited.
+        attempts: how often it was tried in all.
+        first_at: when it was refused first (ms).
+        last_at: when it was refused last (ms).
+        trace: the last traceback, bounded as in `DeadLetter`.
+        edited: the event an operator put in its place for this provider, as JSON fields.
+        request: the request that brought the edit; the same again changes nothing.
+    """
+
+    reason: str = ""
+    attempts: int = 0
+    first_at: int = 0
+    last_at: int = 0
+    trace: str = ""
+    edited: dict[str, Any] | None = None
+    request: str = ""
+
+
+def amended(letter: DeadLetter, amendment: Amendment) -> DeadLetter:
+    """Return a dead letter with what became of it since."""
+    if not amendment.attempts:
+        return letter
+    return msgspec.structs.replace(
+        letter,
+        reason=amendment.reason,
+        attempts=amendment.attempts,
+        first_at=amendment.first_at,
+        last_at=amendment.last_at,
+        trace=amendment.trace,
+    )
+
+
+def one_line(text: str) -> str:
+    """Return a reason fit for a record: one line of Unicode, at most `REASON_CHARS` long."""
+    return _unicode(" ".join(text.split()))[:REASON_CHARS]
+
+
+def tail(trace: str) -> str:
+    """Return the end of a traceback, at most `TRACE_CHARS` long."""
+    return _unicode(trace)[-TRACE_CHARS:]
+
+
+def bounded(scope: Scope) -> Scope:
+    """Return a scope whose names are at most `NAME_CHARS` long."""
+    names = (scope.agent, scope.user, scope.workspace, scope.platform)
+    return Scope(*(name[:NAME_CHARS] for name in names))
+
+
+def _unicode(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
+
+
+_VARIABLE = re.compile(r"(?<!\w)'[^']*'(?!\w)|\"[^\"]*\"|\b(?=\w*\d)[\w-]+\b")
+"""What differs between two errors of one kind: quoted texts, and words with digits in them."""
+
+
+def group_of(provider: str, reason: str) -> str:
+    """Return the short id of an error group: the provider, and what its reasons have in common."""
+    return text_digest(f"{provider}\x00{normalised(reason)}")[:8]
+
+
+def normalised(reason: str) -> str:
+    """Return a reason without what names one event: ``key 'a7' is taken`` is ``key … is taken``."""
+    return _VARIABLE.sub("…", reason)
+
+
+def replaced(event: AnyEvent, fields: dict[str, Any]) -> KnownEvent:
+    """Return an event of the same type made of other fields; what is left out has its default.
+
+    Raises:
+        InvalidEvent: a field that the type does not have, or a value that does not fit; or the
+            type is none that this release knows.
+    """
+    kind = type(event)
+    if kind is UnknownEvent:
+        raise InvalidEvent("an event of a type that this release does not know cannot be edited")
+    strange = sorted(fields.keys() - {*kind.__struct_fields__, "type"})
+    if strange:
+        raise InvalidEvent(f"{kind.__name__} has no field {', '.join(map(repr, strange))}")
+    try:
+        made = msgspec.convert(fields, kind)
+        msgspec.msgpack.encode(made)
+    except (msgspec.MsgspecError, UnicodeEncodeError) as error:
+        raise InvalidEvent(f"not a {kind.__name__}: {error}") from error
+    return cast("KnownEvent", made)
+
+
+class Stored(msgspec.Struct, frozen=True):
+    """A dead letter as it stands now.
+
+    Attributes:
+        id: its id in the lane's dead-letter stream.
+        letter: the record, with what became of it since.
+        amendment: what became of it since.
+    """
+
+    id: str
+    letter: DeadLetter
+    amendment: Amendment | None = None
+
+
+class Box:
+    """The dead letters of one lane, as they stand in Redis. Raises what redis-py raises."""
+
+    def __init__(self, redis: Redis, keys: Keys, partition: int, provider: str) -> None:
+        """Read nothing yet."""
+        self.partition = partition
+        self.provider = provider
+        self._redis = redis
+        self._dead = keys.dead(partition, provider)
+        self._amended = keys.amended(partition, provider)
+        self._log = keys.log(partition)
+        self._decoder = Decoder()
+
+    def page(self, after: str = START, count: int = PAGE) -> list[Stored]:
+        """Return up to `count` dead letters after one, in the order they were put aside."""
+        found = read_entries(self._redis, self._dead, f"({after}", count=count)
+        records = [(name.decode(), _record(name.decode(), fields)) for name, fields in found]
+        entries = [letter.entry for _, letter in records]
+        bodies: Any = self._redis.hmget(self._amended, entries) if entries else []
+        return [
+            _stored(name, letter, body)
+            for (name, letter), body in zip(records, bodies, strict=True)
+        ]
+
+    def all(self) -> Iterator[Stored]:
+        """Return every dead letter, read a page at a time."""
+        after = START
+        while page := self.page(after):
+            yield from page
+            after = page[-1].id
+
+    def event(self, letter: DeadLetter) -> LoggedEvent | None:
+        """Return the event of a dead letter as it was published; None if the log has it no more."""
+        found = read_entries(self._redis, self._log, letter.entry, letter.entry)
+        if not found:
+            return None
+        return logged(self.partition, letter.entry, found[0][1], letter.n, self._decoder)
+
+
+def _stored(name: str, letter: DeadLetter, body: bytes | None) -> Stored:
+    if body is None:
+        return Stored(name, letter)
+    amendment = msgspec.json.decode(body, type=Amendment)
+    return Stored(name, amended(letter, amendment), amendment)
+
+
+def _record(name: str, fields: Sequence[bytes]) -> DeadLetter:
+    """Read a record; one that is not ours has a key of its own, which nobody asks for."""
+    try:
+        body = dict(zip(fields[::2], fields[1::2], strict=False))[b"r"]
+        return msgspec.json.decode(body, type=DeadLetter)
+    except (KeyError, msgspec.MsgspecError):
+        why = "a record that memorybus did not write"
+        return DeadLetter("", START, 0, f"stray:{name}", "", why, attempts=1)

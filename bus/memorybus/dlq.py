@@ -1,0 +1,136 @@
+"""The dead letters of a whole log, for operators: read them all, and ask the lanes' owners (G6)."""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+from redis.exceptions import RedisError
+
+from memorybus.dead_letters import Box, Stored, group_of
+from memorybus.keys import Keys
+from memorybus.links import connect_redis, translated
+from memorybus.log import EventLog
+from memorybus.logged import LoggedEvent
+from memorybus.redis_urls import redacted
+from memorybus.redo import Request, Requests
+from memorybus.roster import Roster
+from memorybus.settings import Settings
+
+Lane = tuple[str, int]
+"""A provider's name and a partition."""
+
+T = TypeVar("T")
+
+
+class Dead(msgspec.Struct, frozen=True):
+    """A dead letter and where it lies.
+
+    Attributes:
+        provider: the instance that refused its event, or an earlier one of the key.
+        partition: its lane's.
+        stored: the letter as it stands now.
+    """
+
+    provider: str
+    partition: int
+    stored: Stored
+
+    @property
+    def lane(self) -> Lane:
+        """Its lane."""
+        return self.provider, self.partition
+
+    @property
+    def under(self) -> tuple[str, int, str]:
+        """Its lane and order key: what is kept in order."""
+        return self.provider, self.partition, self.stored.letter.key
+
+    @property
+    def group(self) -> str:
+        """The short id of its error group; empty if it only waits behind another."""
+        letter = self.stored.letter
+        return group_of(self.provider, letter.reason) if letter.refused else ""
+
+
+class DeadLetters:
+    """Dead letters of all providers. Use from one thread.
+
+    Every method raises `LogUnavailable` without Redis, and `ForeignKey` where a key is not ours.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        """Connect at the first command."""
+        self._settings = settings
+        self._keys = Keys(settings.namespace)
+        self._redis = connect_redis(settings)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._redis.close()
+
+    def check(self) -> None:
+        """Make sure that the log is the one the settings mean.
+
+        Raises:
+            WrongPartitionCount: it was born with another count.
+        """
+        EventLog(self._redis, self._settings).check_partitions()
+
+    def providers(self) -> list[str]:
+        """Return all that are registered or configured."""
+        registered = list(Roster(self._redis, self._keys).providers())
+        return registered + [p for p in self._settings.providers if p not in registered]
+
+    def letters(self, providers: Iterable[str]) -> list[Dead]:
+        """Return every dead letter of some providers, in the order they were put aside by lane."""
+        return [dead for provider in providers for dead in self._of(provider)]
+
+    def _of(self, provider: str) -> list[Dead]:
+        return [
+            Dead(provider, partition, stored)
+            for partition in range(self._settings.partitions)
+            for stored in self._in(self._box(provider, partition))
+        ]
+
+    def _in(self, box: Box) -> list[Stored]:
+        return self._asked(lambda: list(box.all()))
+
+    def event(self, dead: Dead) -> LoggedEvent | None:
+        """Return a letter's event as it was published; None if the log has it no more."""
+        box = self._box(*dead.lane)
+        return self._asked(lambda: box.event(dead.stored.letter))
+
+    def send(self, provider: str, requests: Sequence[Request]) -> None:
+        """Ask the owners of a provider's lanes.
+
+        Raises:
+            TooManyRequests: more would wait than may.
+        """
+        self._asked(lambda: self._requests(provider).send(requests))
+
+    def waiting(self, provider: str) -> Collection[str]:
+        """Return the requests of a provider that wait, by their fields."""
+        return self._asked(lambda: self._requests(provider).waiting()).keys()
+
+    def count(self, lanes: Iterable[Lane]) -> int:
+        """Return how many dead letters some lanes have."""
+        return self._sum(self._redis.xlen, (self._keys.dead(p, name) for name, p in lanes))
+
+    def owned(self, lanes: Iterable[Lane]) -> int:
+        """Return how many of some lanes have an owner."""
+        return self._sum(self._redis.exists, (self._keys.lease(p, name) for name, p in lanes))
+
+    def _sum(self, command: Callable[[str], Any], keys: Iterable[str]) -> int:
+        return self._asked(lambda: sum(int(command(key)) for key in keys))
+
+    def _box(self, provider: str, partition: int) -> Box:
+        return Box(self._redis, self._keys, partition, provider)
+
+    def _requests(self, provider: str) -> Requests:
+        return Requests(self._redis, self._keys, provider)
+
+    def _asked(self, ask: Callable[[], T]) -> T:
+        try:
+            return ask()
+        except (RedisError, OSError) as error:
+            raise translated(error, redacted(self._settings.redis_url)) from error

@@ -1,0 +1,115 @@
+"""What operators ask of dead letters: requests for the lanes' owners, through Redis (G6).
+
+Only a lane's owner may apply its events or change its dead letters (G5). So a command writes
+requests into one hash per provider, and waits until the owners have carried them out and removed
+them. A request never changes: it has an id of its own, and carried out twice it changes nothing.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Literal, TypeVar
+
+import msgspec
+from redis import Redis
+
+from memorybus.errors import MemoryBusError
+from memorybus.keys import Keys, lane_name
+
+MAX_REQUESTS = 256
+"""So many requests may wait for one provider (G10); more are refused."""
+
+MAX_ITEMS = 500
+"""So many keys or letters go into one request; `split` makes several."""
+
+_FIELD = re.compile(rb"p(\d{2,6}):[0-9a-f]{32}")
+
+T = TypeVar("T")
+
+
+class TooManyRequests(MemoryBusError):
+    """More was asked of a provider's dead letters than may wait."""
+
+
+class Request(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What an operator asks of dead letters of one lane.
+
+    Attributes:
+        id: of this request (32 hex digits, sorted by time).
+        partition: the lane's.
+        action: apply what waits under `keys`, in order, until one is refused again; discard the
+            letters at `entries`; put `event` in the place of the one at `entries[0]`. After the
+            last two, their key is applied in order too, unless an earlier letter of it waits.
+        keys: order keys, for "retry".
+        entries: places in the log, for "discard" and "edit".
+        event: the fields of the new event, for "edit".
+        reason: why, in the operator's words.
+        operator: who, as ``user@host``.
+        at: when, milliseconds since the Unix epoch.
+    """
+
+    id: str
+    partition: int
+    action: Literal["retry", "discard", "edit"]
+    keys: tuple[str, ...] = ()
+    entries: tuple[str, ...] = ()
+    event: dict[str, Any] = {}
+    reason: str = ""
+    operator: str = ""
+    at: int = 0
+
+    @property
+    def field(self) -> str:
+        """Its name in the hash: owners read those of their own lanes only."""
+        return f"{lane_name(self.partition)}:{self.id}"
+
+
+class Requests:
+    """The requests of one provider that wait. Raises what redis-py raises."""
+
+    def __init__(self, redis: Redis, keys: Keys, provider: str) -> None:
+        """Use the log's Redis."""
+        self._redis = redis
+        self._key = keys.redo(provider)
+
+    def waiting(self) -> dict[str, int]:
+        """Return the partition of every request that waits, by its field; one round trip."""
+        fields: Any = self._redis.hkeys(self._key)
+        found = ((field, _FIELD.fullmatch(field)) for field in fields)
+        return {field.decode(): int(match[1]) for field, match in found if match}
+
+    def read(self, fields: Sequence[str]) -> list[Request | None]:
+        """Return requests; None for one that is gone, or that this release cannot read."""
+        raw: Any = self._redis.hmget(self._key, fields) if fields else []
+        return [_request(body) for body in raw]
+
+    def send(self, requests: Sequence[Request]) -> None:
+        """Ask.
+
+        Raises:
+            TooManyRequests: more than `MAX_REQUESTS` would wait.
+        """
+        waiting: Any = self._redis.hlen(self._key)
+        if waiting + len(requests) > MAX_REQUESTS:
+            raise TooManyRequests(
+                f"{len(requests)} requests on top of {waiting} that wait are more than "
+                f"{MAX_REQUESTS}: select less at once, or let a worker carry out what waits"
+            )
+        if requests:
+            bodies: Any = {request.field: msgspec.json.encode(request) for request in requests}
+            self._redis.hset(self._key, mapping=bodies)
+
+    def carried_out(self, fields: Iterable[str]) -> None:
+        """Remove requests."""
+        self._redis.hdel(self._key, *fields)
+
+
+def split(items: Sequence[T]) -> Iterator[tuple[T, ...]]:
+    """Part items into what fits a request each."""
+    return (tuple(items[i : i + MAX_ITEMS]) for i in range(0, len(items), MAX_ITEMS))
+
+
+def _request(body: bytes | None) -> Request | None:
+    try:
+        return None if body is None else msgspec.json.decode(body, type=Request)
+    except msgspec.MsgspecError:
+        return None

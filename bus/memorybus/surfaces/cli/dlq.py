@@ -1,0 +1,210 @@
+"""``memorybus dlq``: what a provider refused, looked at and dealt with."""
+
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from cyclopts import App, Parameter
+
+from memorybus.errors import InvalidEvent
+from memorybus.surfaces.cli.events import as_json
+from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, positive
+
+WAIT = 60.0
+SHOWN = 50
+
+
+def some_text(_: Any, text: str | None) -> None:
+    """Validate a text that must say something, if one is given."""
+    if text is not None and not text.strip():
+        raise ValueError("It says nothing.")
+
+
+Provider = Annotated[str | None, Parameter(help="Only dead letters of this provider instance.")]
+Event = Annotated[str | None, Parameter(help="An event's id, or the beginning of one.")]
+Key = Annotated[str | None, Parameter(help="All that wait under this order key.")]
+Error = Annotated[str | None, Parameter(help="Those refused like this: a group of `dlq ls`.")]
+Everything = Annotated[bool, Parameter(name="--all", negative="", help="All of them.")]
+Reason = Annotated[str, Parameter(help="Why; it is recorded.", validator=some_text)]
+Maybe = Annotated[str | None, Parameter(help="Why.", validator=some_text)]
+Execute = Annotated[
+    bool, Parameter(negative="", help="Do it; without this, only say what would be done.")
+]
+Wait = Annotated[
+    float, Parameter(help="Seconds to wait for the lanes' owners.", validator=positive)
+]
+
+
+def register(app: App) -> None:
+    """Add this group's commands."""
+    dlq = App(name="dlq", help="Dead letters: what a provider refused for good.", group=CARE)
+    dlq.command(run_dlq_ls, name="ls")
+    dlq.command(run_dlq_show, name="show")
+    dlq.command(run_dlq_retry, name="retry")
+    dlq.command(run_dlq_edit, name="edit")
+    dlq.command(run_dlq_discard, name="discard")
+    app.command(dlq)
+
+
+def run_dlq_ls(
+    *,
+    provider: Provider = None,
+    group: Annotated[
+        Literal["error", "key", "provider"], Parameter(help="One line for each of these.")
+    ] = "key",
+    limit: Annotated[int, Parameter(help="The first so many.", validator=positive)] = SHOWN,
+    common: Common = DEFAULT,
+) -> int:
+    """List what providers refused for good, and how much waits behind it.
+
+    For example:
+
+    - `memorybus dlq ls --group error`
+    - `memorybus dlq ls --provider mem0 --json`
+    """
+    from memorybus.surfaces import dlq_view
+    from memorybus.surfaces.cli.dlq_acting import letters_of, open_desk
+
+    output = common.output()
+    with closing(open_desk(common.settings())) as desk:
+        found = dlq_view.rows(group, letters_of(desk, provider))
+    if output.json:
+        output.result(found[:limit])
+    elif found:
+        output.show(dlq_view.table(group, found[:limit]))
+    else:
+        output.show("no dead letters")
+    if len(found) > limit:
+        output.note(f"{len(found) - limit} more: --limit {len(found)}")
+    return 0
+
+
+def run_dlq_show(
+    event: Annotated[str, Parameter(help="Its id, or the beginning of it.")],
+    /,
+    *,
+    provider: Provider = None,
+    common: Common = DEFAULT,
+) -> int:
+    """Show one dead letter: why it was refused, the traceback, and the event itself.
+
+    For example:
+
+    - `memorybus dlq show 0198f2c4`
+    - `memorybus dlq show 0198f2c4 --json | jq .published.event > new.json`
+    """
+    from memorybus.surfaces import dlq, dlq_view
+    from memorybus.surfaces.cli.dlq_acting import letters_of, open_desk
+
+    output = common.output()
+    with closing(open_desk(common.settings())) as desk:
+        letters = letters_of(desk, provider)
+        dead = dlq.selected(letters, dlq.Selection(event=event, provider=provider))[0]
+        published = desk.event(dead)
+    shown = dlq_view.letter_json(dead, published, published and as_json(published))
+    if output.json:
+        output.result(shown)
+    else:
+        output.show(dlq_view.letter_text(shown, dlq.behind(letters)[dead.under]))
+    return 0
+
+
+def run_dlq_retry(
+    event: Event = None,
+    /,
+    *,
+    key: Key = None,
+    error: Error = None,
+    everything: Everything = False,
+    provider: Provider = None,
+    reason: Maybe = None,
+    execute: Execute = False,
+    wait: Wait = WAIT,
+    common: Common = DEFAULT,
+) -> int:
+    """Apply again what waits, a key at a time and in order, until one is refused again.
+
+    An event stands for its key. The owners of the lanes do it. Exit code 1 if something is refused
+    again or not done in time.
+
+    For example:
+
+    - `memorybus dlq retry --error 3f9a21c0 --execute`
+    - `memorybus dlq retry --key session:chat-17`
+    """
+    from memorybus.surfaces.cli.dlq_acting import Acting
+    from memorybus.surfaces.dlq import Selection
+
+    wanted = Selection(event, key, error, everything, provider)
+    return Acting(common, execute=execute, wait=wait).run("retry", wanted, reason or "")
+
+
+def run_dlq_discard(
+    event: Event = None,
+    /,
+    *,
+    reason: Reason,
+    key: Key = None,
+    error: Error = None,
+    everything: Everything = False,
+    provider: Provider = None,
+    execute: Execute = False,
+    wait: Wait = WAIT,
+    common: Common = DEFAULT,
+) -> int:
+    """Give events up for a provider; what waits behind them is applied.
+
+    The events stay in the log, which records who discarded them and why.
+
+    For example:
+
+    - `memorybus dlq discard 0198f2c4 --reason "test data"`
+    - `memorybus dlq discard --error 3f9a21c0 --reason "ticket 812" --execute`
+    """
+    from memorybus.surfaces.cli.dlq_acting import Acting
+    from memorybus.surfaces.dlq import Selection
+
+    wanted = Selection(event, key, error, everything, provider)
+    return Acting(common, execute=execute, wait=wait).run("discard", wanted, reason)
+
+
+def run_dlq_edit(
+    event: Annotated[str, Parameter(help="Its id, or the beginning of it.")],
+    /,
+    *,
+    file: Annotated[Path, Parameter(help="JSON fields of the event to apply instead; - is stdin.")],
+    reason: Reason,
+    provider: Provider = None,
+    execute: Execute = False,
+    wait: Wait = WAIT,
+    common: Common = DEFAULT,
+) -> int:
+    """Put another event in the place of one, for the provider that refused it, and retry its key.
+
+    The log keeps what was published, and records the edit.
+
+    For example:
+
+    - `memorybus dlq edit 0198f2c4 --file new.json --reason "name misspelt" --execute`
+    """
+    from memorybus.surfaces.cli.dlq_acting import Acting
+    from memorybus.surfaces.dlq import Selection
+
+    wanted = Selection(event=event, provider=provider)
+    return Acting(common, execute=execute, wait=wait).run("edit", wanted, reason, _fields(file))
+
+
+def _fields(file: Path) -> dict[str, Any]:
+    """Read the fields of an edited event.
+
+    Raises:
+        InvalidEvent: not a JSON object.
+        OSError: the file cannot be read.
+    """
+    raw = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+    try:
+        return msgspec.json.decode(raw, type=dict[str, Any])
+    except msgspec.MsgspecError as error:
+        raise InvalidEvent(f"{file}: not a JSON object: {error}") from error

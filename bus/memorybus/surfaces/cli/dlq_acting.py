@@ -1,0 +1,198 @@
+"""What ``memorybus dlq`` does to dead letters: it asks the lanes' owners, and waits for them."""
+
+import getpass
+import socket
+from collections.abc import Sequence
+from contextlib import closing
+from typing import Any
+
+import msgspec
+
+from memorybus.clock import SYSTEM
+from memorybus.dead_letters import replaced
+from memorybus.dlq import Dead, DeadLetters
+from memorybus.errors import ConfigError, EventTooLarge, InvalidEvent
+from memorybus.ids import new_id
+from memorybus.redo import Request
+from memorybus.settings import Settings
+from memorybus.surfaces import dlq, dlq_view, dlq_wait
+from memorybus.surfaces.cli.options import Common
+from memorybus.surfaces.dlq import Action, Decision, Result, Selection, Step
+from memorybus.surfaces.dlq_wait import Waited
+from memorybus.surfaces.safe import one_line
+
+SHOWN = 50
+"""Keys, or refused events, that are named to people; JSON has them all."""
+
+
+class Acting:
+    """One retry, edit or discard: select, say what would follow, and do it if told to."""
+
+    def __init__(self, common: Common, *, execute: bool, wait: float) -> None:
+        """Read the settings.
+
+        Args:
+            common: where the bus is.
+            execute: do it.
+            wait: seconds to wait for the owners.
+        """
+        self._output = common.output()
+        self._settings = common.settings()
+        self._execute = execute
+        self._wait = wait
+
+    def run(
+        self, action: Action, wanted: Selection, reason: str, event: dict[str, Any] | None = None
+    ) -> int:
+        """Return the exit code.
+
+        Args:
+            action: what to do.
+            wanted: with which dead letters.
+            reason: why.
+            event: the fields of an edited event.
+
+        Raises:
+            MemoryBusError: nothing was asked of anybody.
+        """
+        with closing(open_desk(self._settings)) as desk:
+            letters = letters_of(desk, wanted.provider)
+            chosen = dlq.selected(letters, wanted)
+            if event is not None:
+                self._validate(desk, chosen[0], event)
+            steps = dlq.steps(action, letters, chosen)
+            if not self._execute or not chosen:
+                return self._would(action, steps)
+            decision = Decision(action, reason, operator(), SYSTEM.now_ms(), event or {})
+            waited = self._ask(desk, decision, chosen, steps)
+            now = letters_of(desk, wanted.provider)
+            return self._did(action, steps, dlq.compared(steps, letters, now), waited)
+
+    def _validate(self, desk: DeadLetters, dead: Dead, fields: dict[str, Any]) -> None:
+        """Make sure that an edit is an event.
+
+        Raises:
+            InvalidEvent, EventTooLarge: it is not.
+        """
+        published = desk.event(dead)
+        if published is None:
+            raise InvalidEvent("the log has the event no more: it can only be discarded")
+        size = len(msgspec.msgpack.encode(replaced(published.envelope.event, fields)))
+        most = self._settings.event_max_bytes
+        if size > most:
+            raise EventTooLarge(f"the edited event has {size} bytes, more than {most}")
+
+    def _would(self, action: Action, steps: Sequence[Step]) -> int:
+        if self._output.json:
+            self._output.result(_told(action, steps, executed=False))
+            return 0
+        if not steps:
+            self._output.show("no dead letters")
+            return 0
+        events = _count(sum(step.events for step in steps), "event")
+        self._output.show(f"would {action} {events} of {_count(len(steps), 'key')}")
+        self._output.show(dlq_view.plan(steps[:SHOWN]))
+        if len(steps) > SHOWN:
+            self._output.note(f"{len(steps) - SHOWN} more keys")
+        self._output.note("nothing is done yet: add --execute")
+        return 0
+
+    def _ask(
+        self, desk: DeadLetters, decision: Decision, chosen: Sequence[Dead], steps: Sequence[Step]
+    ) -> Waited:
+        asked: dict[str, list[Request]] = {}
+        for provider, request in dlq.requests(decision, chosen, new_id):
+            asked.setdefault(provider, []).append(request)
+        before = desk.count(dlq_wait.lanes_of(asked))
+        for provider, requests in asked.items():
+            desk.send(provider, requests)
+        total = sum(step.events + step.then for step in steps)
+        with self._output.progress("events") as bar:
+            task = bar.add_task("dead letters", total=total)
+            return dlq_wait.wait(
+                desk,
+                asked,
+                SYSTEM,
+                timeout=self._wait,
+                ownerless=2 * self._settings.lease,
+                progress=lambda now: bar.update(task, completed=min(total, max(0, before - now))),
+            )
+
+    def _did(self, action: Action, steps: Sequence[Step], result: Result, waited: Waited) -> int:
+        if self._output.json:
+            self._output.result(
+                _told(action, steps, executed=True)
+                | {
+                    "finished": waited.left == 0,
+                    "settled": result.settled,
+                    "left": result.left,
+                    "refused": [dead.stored.letter.event_id for dead in result.refused],
+                }
+            )
+        else:
+            settled, left = _count(result.settled, "event"), _count(result.left, "event")
+            self._output.show(f"{settled} settled, {left} of the same keys left")
+        self._complain(result, waited)
+        return 1 if result.refused or waited.left else 0
+
+    def _complain(self, result: Result, waited: Waited) -> None:
+        for dead in result.refused[:SHOWN]:
+            letter = dead.stored.letter
+            why = f"refused again: {letter.event_id} ({one_line(letter.reason)})"
+            self._output.note(why, "red")
+        if waited.left:
+            self._output.note(unfinished(waited), "red")
+
+
+def unfinished(waited: Waited) -> str:
+    """Say what remains, and what to run."""
+    what = f"{_count(waited.left, 'request')} not carried out, and kept for the lanes' owners"
+    if waited.unowned:
+        return f"{what}: no worker owns these lanes; start one: memorybus up"
+    return f"{what}; see how far they are: memorybus dlq ls"
+
+
+def _told(action: Action, steps: Sequence[Step], *, executed: bool) -> dict[str, Any]:
+    return {
+        "action": action,
+        "executed": executed,
+        "events": sum(step.events for step in steps),
+        "then": sum(step.then for step in steps),
+        "keys": [msgspec.to_builtins(step) for step in steps],
+    }
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def open_desk(settings: Settings) -> DeadLetters:
+    """Return the dead letters of the log that the settings mean.
+
+    Raises:
+        LogError: Redis is away, or the log cannot be used as it is.
+    """
+    desk = DeadLetters(settings)
+    desk.check()
+    return desk
+
+
+def letters_of(desk: DeadLetters, provider: str | None) -> list[Dead]:
+    """Return the dead letters of one provider, or of all.
+
+    Raises:
+        ConfigError: nobody knows the provider.
+    """
+    known = desk.providers()
+    if provider is not None and provider not in known:
+        raise ConfigError(f"no provider {provider!r}; there are: {', '.join(known) or 'none'}")
+    return desk.letters(known if provider is None else [provider])
+
+
+def operator() -> str:
+    """Return who runs the command, as ``user@host``."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a container's user may have no name
+        user = "unknown"
+    return f"{user}@{socket.gethostname()}"

@@ -1,0 +1,202 @@
+"""Dead letters as an operator deals with them: which are meant, and what would follow. Pure."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, Literal
+
+import msgspec
+
+from memorybus.dlq import Dead
+from memorybus.errors import ConfigError, MemoryBusError
+from memorybus.redo import Request, split
+
+Action = Literal["retry", "discard", "edit"]
+
+
+class NoSuchLetter(MemoryBusError):
+    """Nothing, or more than one, is meant by what was asked for."""
+
+
+class Selection(msgspec.Struct, frozen=True):
+    """Which dead letters are meant; exactly one of the first four says so.
+
+    Attributes:
+        event: an event's id, or the beginning of one.
+        key: an order key.
+        error: an error group's short id.
+        everything: all of them.
+        provider: of this instance only.
+    """
+
+    event: str | None = None
+    key: str | None = None
+    error: str | None = None
+    everything: bool = False
+    provider: str | None = None
+
+
+class Step(msgspec.Struct, frozen=True):
+    """What an action does under one key.
+
+    Attributes:
+        provider: the instance.
+        partition: the lane's.
+        key: the order key.
+        events: how many are retried, discarded or edited.
+        then: how many others of the key are applied after that, in order.
+        wait: how many go on waiting.
+    """
+
+    provider: str
+    partition: int
+    key: str
+    events: int
+    then: int
+    wait: int
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """What an operator decided, and how it is recorded.
+
+    Attributes:
+        action: what to do.
+        reason: why.
+        operator: who.
+        at: when (ms).
+        event: the fields of the edited event.
+    """
+
+    action: Action
+    reason: str
+    operator: str
+    at: int
+    event: dict[str, Any] = {}
+
+
+def selected(letters: Sequence[Dead], wanted: Selection) -> list[Dead]:
+    """Return the letters that are meant.
+
+    Raises:
+        ConfigError: not exactly one way to select.
+        NoSuchLetter: none is meant, or the event's id is not clear.
+    """
+    ways = (wanted.event, wanted.key, wanted.error, wanted.everything or None)
+    if sum(way is not None for way in ways) != 1:
+        raise ConfigError("say which dead letters: an event's id, --key, --error or --all")
+    found = [dead for dead in letters if _means(wanted, dead)]
+    if wanted.event is not None:
+        _one_event(wanted.event, found)
+    if not found and not wanted.everything:
+        raise NoSuchLetter("no dead letter is like that; see: memorybus dlq ls")
+    return found
+
+
+def _means(wanted: Selection, dead: Dead) -> bool:
+    letter = dead.stored.letter
+    if wanted.event is not None:
+        return letter.event_id.startswith(wanted.event) and wanted.event != ""
+    if wanted.key is not None:
+        return letter.key == wanted.key
+    return wanted.everything or (dead.group != "" and dead.group == wanted.error)
+
+
+def _one_event(event: str, found: Sequence[Dead]) -> None:
+    """Make sure that an id means one event of one provider.
+
+    Raises:
+        NoSuchLetter: it does not.
+    """
+    ids = sorted({dead.stored.letter.event_id for dead in found})
+    if len(ids) > 1:
+        raise NoSuchLetter(f"{event} begins {len(ids)} events: {', '.join(ids[:5])}")
+    providers = sorted({dead.provider for dead in found})
+    if len(providers) > 1:
+        raise NoSuchLetter(
+            f"event {ids[0]} is a dead letter of {', '.join(providers)}: say --provider"
+        )
+
+
+def steps(action: Action, letters: Sequence[Dead], chosen: Sequence[Dead]) -> list[Step]:
+    """Return what an action on `chosen` does under each of their keys.
+
+    Args:
+        action: what to do.
+        letters: all dead letters of the providers, in order.
+        chosen: some of them.
+    """
+    meant = {(dead.provider, dead.partition, dead.stored.id) for dead in chosen}
+    touched = {dead.under for dead in chosen}
+    by_key: dict[tuple[str, int, str], list[bool]] = {}
+    for dead in letters:
+        if dead.under in touched:
+            is_meant = (dead.provider, dead.partition, dead.stored.id) in meant
+            by_key.setdefault(dead.under, []).append(is_meant)
+    return [_step(action, under, marks) for under, marks in by_key.items()]
+
+
+def _step(action: Action, under: tuple[str, int, str], marks: Sequence[bool]) -> Step:
+    if action == "retry":
+        return Step(*under, len(marks), 0, 0)
+    others = len(marks) - sum(marks)
+    is_freed = marks[0]
+    return Step(*under, sum(marks), others if is_freed else 0, 0 if is_freed else others)
+
+
+def requests(
+    decision: Decision, chosen: Iterable[Dead], new_id: Callable[[], str]
+) -> Iterator[tuple[str, Request]]:
+    """Return what to ask of the owners of each provider's lanes: a whole key is retried."""
+    ordered = sorted(chosen, key=attrgetter("lane"))
+    for (provider, partition), deads in groupby(ordered, key=attrgetter("lane")):
+        letters = [dead.stored.letter for dead in deads]
+        retried = decision.action == "retry"
+        names = dict.fromkeys(one.key if retried else one.entry for one in letters)
+        for items in split(list(names)):
+            yield (
+                provider,
+                Request(
+                    id=new_id(),
+                    partition=partition,
+                    action=decision.action,
+                    keys=items if retried else (),
+                    entries=() if retried else items,
+                    event=decision.event,
+                    reason=decision.reason,
+                    operator=decision.operator,
+                    at=decision.at,
+                ),
+            )
+
+
+class Result(msgspec.Struct, frozen=True):
+    """What became of the keys that an action touched.
+
+    Attributes:
+        settled: how many of their dead letters are gone.
+        left: how many wait now.
+        refused: what was refused again.
+    """
+
+    settled: int
+    left: int
+    refused: list[Dead]
+
+
+def compared(steps: Sequence[Step], before: Iterable[Dead], after: Iterable[Dead]) -> Result:
+    """Return what became of dead letters between two looks at them."""
+    touched = {(step.provider, step.partition, step.key) for step in steps}
+    was = {(d.lane, d.stored.id): d for d in before if d.under in touched}
+    now = {(d.lane, d.stored.id): d for d in after if d.under in touched}
+    refused = [
+        dead
+        for place, dead in now.items()
+        if place in was and dead.stored.letter.attempts > was[place].stored.letter.attempts
+    ]
+    return Result(len(was.keys() - now.keys()), len(now), refused)
+
+
+def behind(letters: Iterable[Dead]) -> Counter[tuple[str, int, str]]:
+    """Count what waits under each key, its first included."""
+    return Counter(dead.under for dead in letters)

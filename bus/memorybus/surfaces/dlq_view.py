@@ -1,0 +1,165 @@
+"""Dead letters as people and programs read them; pure, and safe against hostile text."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+from rich.table import Table
+from rich.text import Text
+
+from memorybus.dead_letters import normalised
+from memorybus.dlq import Dead
+from memorybus.logged import LoggedEvent
+from memorybus.plain import iso
+from memorybus.surfaces.dlq import Step, behind
+from memorybus.surfaces.render import grid
+from memorybus.surfaces.safe import json_text, one_line, visible
+
+Group = Literal["error", "key", "provider"]
+
+REASON_WIDTH = 80
+_COLUMNS = {
+    "key": ("provider", "key", "events", "event", "type", "tries", "last_at", "error", "reason"),
+    "error": ("error", "provider", "keys", "events", "first_at", "last_at", "reason"),
+    "provider": ("provider", "keys", "events", "errors"),
+}
+_HEADS = {"last_at": "last refused", "first_at": "first refused", "error": "group"}
+
+
+def rows(group: Group, letters: Sequence[Dead]) -> list[dict[str, Any]]:
+    """Return dead letters grouped as ``memorybus dlq ls --json`` shows them."""
+    make = {"key": _by_key, "error": _by_error, "provider": _by_provider}
+    return make[group](letters)
+
+
+def _by_key(letters: Sequence[Dead]) -> list[dict[str, Any]]:
+    """One row for each key: its first letter, and how many events wait."""
+    counts = behind(letters)
+    firsts: dict[tuple[str, int, str], Dead] = {}
+    for dead in letters:
+        firsts.setdefault(dead.under, dead)
+    return [_first(dead) | {"events": counts[under]} for under, dead in firsts.items()]
+
+
+def _first(dead: Dead) -> dict[str, Any]:
+    letter = dead.stored.letter
+    return {
+        "provider": dead.provider,
+        "partition": dead.partition,
+        "key": letter.key,
+        "event": letter.event_id,
+        "type": letter.type,
+        "session": letter.session,
+        "error": dead.group or None,
+        "reason": letter.reason,
+        "tries": letter.attempts,
+        "first_at": iso(letter.first_at or None),
+        "last_at": iso(letter.last_at or None),
+        "edited": dead.stored.amendment is not None and dead.stored.amendment.edited is not None,
+    }
+
+
+def _by_error(letters: Sequence[Dead]) -> list[dict[str, Any]]:
+    """One row for each kind of refusal: how many keys it holds up, with all that waits."""
+    counts = behind(letters)
+    groups: dict[str, list[Dead]] = {}
+    for dead in letters:
+        if dead.group:
+            groups.setdefault(dead.group, []).append(dead)
+    return [_error(name, deads, counts) for name, deads in groups.items()]
+
+
+def _error(
+    name: str, deads: Sequence[Dead], counts: Mapping[tuple[str, int, str], int]
+) -> dict[str, Any]:
+    refused = [dead.stored.letter for dead in deads]
+    keys = {dead.under for dead in deads}
+    return {
+        "error": name,
+        "provider": deads[0].provider,
+        "reason": normalised(refused[0].reason),
+        "keys": len(keys),
+        "refused": len(refused),
+        "events": sum(counts[key] for key in keys),
+        "first_at": iso(min(letter.first_at for letter in refused) or None),
+        "last_at": iso(max(letter.last_at for letter in refused) or None),
+    }
+
+
+def _by_provider(letters: Sequence[Dead]) -> list[dict[str, Any]]:
+    names = dict.fromkeys(dead.provider for dead in letters)
+    return [_provider(name, [d for d in letters if d.provider == name]) for name in names]
+
+
+def _provider(name: str, letters: Sequence[Dead]) -> dict[str, Any]:
+    return {
+        "provider": name,
+        "keys": len({dead.under for dead in letters}),
+        "events": len(letters),
+        "errors": len({dead.group for dead in letters} - {""}),
+    }
+
+
+def table(group: Group, found: Iterable[Mapping[str, Any]]) -> Table:
+    """Return rows as a table."""
+    columns = _COLUMNS[group]
+    made = grid(*(_HEADS.get(name, name) for name in columns))
+    for row in found:
+        made.add_row(*(Text(_cell(name, row[name])) for name in columns))
+    return made
+
+
+def _cell(name: str, value: Any) -> str:
+    return one_line("-" if value is None else str(value), REASON_WIDTH if name == "reason" else 0)
+
+
+def letter_json(dead: Dead, event: LoggedEvent | None, shown: Any) -> dict[str, Any]:
+    """Return one dead letter as ``memorybus dlq show --json`` prints it.
+
+    Args:
+        dead: the letter.
+        event: its event; None if the log has it no more.
+        shown: the event as ``memorybus events ls --json`` shows it.
+    """
+    letter, amendment = dead.stored.letter, dead.stored.amendment
+    return _first(dead) | {
+        "entry": letter.entry,
+        "n": letter.n,
+        "at": iso(letter.at),
+        "worker": letter.worker,
+        "traceback": letter.trace,
+        "edited": None if amendment is None else amendment.edited,
+        "published": None if event is None else shown,
+    }
+
+
+def letter_text(shown: Mapping[str, Any], waiting: int) -> Text:
+    """Return one dead letter for people; `waiting` events of its key wait in all."""
+    text = Text()
+    for name in ("event", "type", "provider", "key", "session", "at", "reason", "error", "tries"):
+        text.append(f"{name:<10}", style="bold").append(f"{_cell_whole(shown[name])}\n")
+    text.append("refused   ", style="bold")
+    text.append(f"first {shown['first_at'] or '-'}, last {shown['last_at'] or '-'}\n")
+    text.append("waiting   ", style="bold").append(f"{waiting} events of its key, in order\n")
+    for title, value in (("edited", shown["edited"]), ("published", _event(shown))):
+        if value is not None:
+            text.append(f"{title}\n", style="bold").append(f"{json_text(value)}\n")
+    if shown["published"] is None:
+        text.append("the log has the event no more: it can only be discarded\n", style="yellow")
+    return text.append(visible(shown["traceback"]), style="dim")
+
+
+def _event(shown: Mapping[str, Any]) -> Any:
+    return None if shown["published"] is None else shown["published"]["event"]
+
+
+def _cell_whole(value: Any) -> str:
+    return one_line("-" if value is None else str(value))
+
+
+def plan(steps: Iterable[Step]) -> Table:
+    """Return what an action would do, a line for each key."""
+    made = grid("provider", "key", "events", "then applied", "go on waiting")
+    for step in steps:
+        numbers = (step.events, step.then, step.wait)
+        made.add_row(Text(one_line(step.provider)), Text(one_line(step.key)), *map(str, numbers))
+    return made

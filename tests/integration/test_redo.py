@@ -1,0 +1,565 @@
+"""Dead letters on a real server: what operators ask is done in order, once, by the owner alone."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, cast
+
+import msgspec
+import pytest
+import redis
+from conftest import MakeSettings
+from helpers.scenario import NAME
+from memorybus import scripts
+from memorybus.codec import Encoder
+from memorybus.dead_letters import Box, Stored
+from memorybus.errors import LeaseLost, Unavailable
+from memorybus.events import DeadLetterResolved, Envelope, Scope, SessionRef, TurnCompleted
+from memorybus.ids import new_id
+from memorybus.keys import Keys
+from memorybus.links import connect_redis
+from memorybus.log import EventLog
+from memorybus.logged import LoggedEvent
+from memorybus.redo import Request, Requests
+from memorybus.settings import Settings
+from memorybus.testing import FakeClock
+from memorybus_workers.deadletter import BEHIND, Failure, Parked
+from memorybus_workers.redo import GONE, SLICE, Redo
+
+A, B = "session:a", "session:b"
+STEPS = ("redo.before_apply", "redo.after_apply", "redo.after_settle")
+DEATHS = [(step, nth) for step in STEPS for nth in (1, 2, 3)] + [("redo.before_done", 1)]
+
+
+class Crash(BaseException):
+    """The process died here."""
+
+
+class Backend:
+    """A stand-in for an applier: it remembers what it applied, and refuses what it is told to."""
+
+    def __init__(self) -> None:
+        """Refuse nothing."""
+        self.applied: list[str] = []
+        self.refuses: set[str] = set()
+        self.down = False
+        self.on_call: Callable[[], None] = lambda: None
+
+    def pin(self, lane: Any) -> None:
+        """Have no checkpoint of its own."""
+
+    def again(self, lane: Any, event: LoggedEvent) -> Failure | None:
+        """Apply an event once."""
+        self.on_call()
+        if self.down:
+            raise Unavailable("down")
+        text: str = event.envelope.event.user  # type: ignore[union-attr]
+        if text in self.refuses:
+            return Failure(f"{text!r} again", 2, "Traceback …", 70, 80)
+        if text not in self.applied:
+            self.applied.append(text)
+        return None
+
+
+def outgoing(number: int, session: str, text: str) -> scripts.Outgoing:
+    """Return a turn on its way into the log."""
+    envelope = Envelope(
+        id=new_id(),
+        key=f"session:{session}",
+        scope=Scope(user="ann"),
+        session=SessionRef(id=session, root=session),
+        at=50,
+        event=TurnCompleted(user=text, assistant="ok"),
+    )
+    body = Encoder(0).envelope(envelope)
+    return scripts.Outgoing(number, envelope.id.encode(), b"digest", body)
+
+
+class FakeLane:
+    """A lane that only has what a redo looks at."""
+
+    def __init__(self, parked: Parked, epoch: int, n: int) -> None:
+        """Own partition 0."""
+        self.partition, self.epoch, self.parked = 0, epoch, parked
+        self.window = msgspec.defstruct("Window", [("n", int)])(n)
+
+    def check(self, room: float = 0.0) -> None:
+        """Be sure of it."""
+
+    def commit(self) -> None:
+        """Have nothing to commit."""
+
+
+class Scene:
+    """One lane with parked keys, and whoever owns it."""
+
+    def __init__(self, settings: Settings, clock: FakeClock) -> None:
+        """Publish nothing yet."""
+        self.settings = settings
+        self.redis = connect_redis(settings)
+        self.keys = Keys(settings.namespace)
+        self.backend = Backend()
+        self.clock = clock
+        self.requests = Requests(self.redis, self.keys, NAME)
+        self.box = Box(self.redis, self.keys, 0, NAME)
+        self.owner()
+
+    def owner(self, crash: Callable[[str], None] = lambda _: None) -> None:
+        """Give the lane to a new owner, also if the last one died."""
+        self.redis.delete(self.keys.lease(0, NAME))
+        call = scripts.acquire(self.keys, 0, NAME, "w", 60_000)
+        acquired = scripts.acquired(scripts.run(self.redis, call))
+        assert acquired is not None
+        self.lane = self.made_lane(acquired.epoch)
+        self.redo = Redo(
+            self.redis,
+            self.keys,
+            NAME,
+            applier=cast("Any", self.backend),
+            clock=self.clock,
+            crash=crash,
+        )
+
+    def made_lane(self, epoch: int) -> FakeLane:
+        """Return the lane under an epoch, with its checkpoint past the whole log."""
+        n = int(self.redis.hget(self.keys.state(0), "n") or 0)  # type: ignore[arg-type]
+        return FakeLane(Parked(self.redis, self.keys, 0, NAME, epoch, "w-1"), epoch, n)
+
+    def publish(self, session: str, *texts: str) -> None:
+        """Put turns of a session into the log."""
+        number = len(self.logged())
+        events = [outgoing(number + n, session, text) for n, text in enumerate(texts, 1)]
+        call = scripts.append(self.keys, 0, "p", number, events, window_ms=60_000, max_ids=1_000)
+        scripts.run(self.redis, call)
+
+    def logged(self) -> list[LoggedEvent]:
+        """Return the whole log."""
+        return EventLog(self.redis, self.settings).read(0)
+
+    def park(self, session: str, *texts: str) -> None:
+        """Publish turns; the first is refused, the others wait behind it."""
+        before = len(self.logged())
+        self.publish(session, *texts)
+        first, *others = self.logged()[before:]
+        self.lane.parked.put_aside([first], Failure("refused", 3, "Traceback: why", 10, 20))
+        self.lane.parked.put_aside(others, BEHIND)
+        self.lane.window.n = first.position.n + len(others)
+
+    def letters(self) -> list[Stored]:
+        """Return the dead letters."""
+        return list(self.box.all())
+
+    def texts(self) -> list[str]:
+        """Return the texts of what waits."""
+        events = [self.box.event(stored.letter) for stored in self.letters()]
+        return [event.envelope.event.user for event in events if event]  # type: ignore[union-attr]
+
+    def entry(self, text: str) -> str:
+        """Return where a turn stands in the log."""
+        return next(
+            event.position.entry
+            for event in self.logged()
+            if getattr(event.envelope.event, "user", None) == text
+        )
+
+    def ask(self, action: Any, **fields: Any) -> Request:
+        """Write a request."""
+        request = Request(
+            new_id(), 0, action, reason="because", operator="op@host", at=99, **fields
+        )
+        self.requests.send([request])
+        return request
+
+    def work(self) -> None:
+        """Let the owner work until it has nothing more to do at once."""
+        while self.redo.work({0: cast("Any", self.lane)}):
+            pass
+
+    def parked(self) -> dict[bytes, bytes]:
+        """Return the parked keys."""
+        return cast("dict[bytes, bytes]", self.redis.hgetall(self.keys.parked(0, NAME)))
+
+    def counter(self, name: str) -> int:
+        """Return a counter of the lane."""
+        return int(self.redis.hget(self.keys.lane(0, NAME), name) or 0)  # type: ignore[arg-type]
+
+    def told(self) -> list[DeadLetterResolved]:
+        """Return what the log was told of operators' decisions."""
+        events = (event.envelope.event for event in self.logged())
+        return [event for event in events if isinstance(event, DeadLetterResolved)]
+
+
+@pytest.fixture
+def scene(
+    redis_client: redis.Redis, make_settings: MakeSettings, fake_clock: FakeClock
+) -> Iterator[Scene]:
+    """Return an owned lane without dead letters."""
+    made = Scene(make_settings(partitions=1), fake_clock)
+    yield made
+    made.redis.close()
+
+
+def test_a_record_says_what_is_needed(scene: Scene) -> None:
+    """G6: a dead letter names its event, its owner, its failure and who put it aside; bounded."""
+    scene.publish("a", "one")
+    (event,) = scene.logged()
+    scene.lane.parked.put_aside([event], Failure("x " * 900, 3, "t" * 9_000 + "end", 10, 20))
+    (stored,) = scene.letters()
+    letter = stored.letter
+    assert (letter.event_id, letter.entry, letter.n) == (event.envelope.id, event.position.entry, 1)
+    assert (letter.key, letter.session, letter.type) == (A, "a", "TurnCompleted")
+    assert (letter.attempts, letter.first_at, letter.last_at) == (3, 10, 20)
+    assert (letter.scope.user, letter.at, letter.worker) == ("ann", event.envelope.at, "w-1")
+    assert len(letter.reason) == 500
+    assert len(letter.trace) == 4096
+    assert letter.trace.endswith("end")
+
+
+def test_a_reason_that_is_not_unicode_is_kept(scene: Scene) -> None:
+    """G6: a failure whose text holds a lone surrogate still parks its key."""
+    scene.publish("a", "one")
+    scene.lane.parked.put_aside(scene.logged(), Failure("bad \ud800", 1, "trace \udfff"))
+    assert scene.letters()[0].letter.reason == "bad ?"
+
+
+def test_nothing_asked_is_one_round_trip(scene: Scene) -> None:
+    """G6: a redo without requests costs one command, also with dead letters there."""
+    scene.park("a", "a1")
+    before = scene.redis.info("commandstats")
+    assert not scene.redo.work({0: cast("Any", scene.lane)})
+    after = scene.redis.info("commandstats")
+    grown = {name for name, stat in after.items() if stat != before.get(name)}
+    assert grown - {"cmdstat_info"} == {"cmdstat_hkeys"}
+
+
+def test_a_retry_drains_a_key_in_order(scene: Scene) -> None:
+    """G3, G6: what waits under a key is applied in order, the key is freed, others stay."""
+    scene.park("a", "a1", "a2", "a3")
+    scene.park("b", "b1")
+    scene.ask("retry", keys=(A,))
+    scene.work()
+    assert scene.backend.applied == ["a1", "a2", "a3"]
+    assert scene.texts() == ["b1"]
+    assert list(scene.parked()) == [B.encode()]
+    assert scene.lane.parked.keys == {B}
+    assert scene.counter("parked") == 1
+    assert not scene.requests.waiting()
+    assert scene.told() == []
+
+
+def test_what_is_refused_again_waits_on(scene: Scene) -> None:
+    """G3, G6: a letter that fails again holds up the rest of its key, and says how it failed."""
+    scene.park("a", "a1", "a2", "a3")
+    scene.backend.refuses = {"a2"}
+    scene.ask("retry", keys=(A,))
+    scene.work()
+    assert scene.backend.applied == ["a1"]
+    assert scene.texts() == ["a2", "a3"]
+    first, second = (stored.letter for stored in scene.letters())
+    assert (first.reason, first.attempts) == ("'a2' again", 2)
+    assert (first.first_at, first.last_at, first.trace) == (70, 80, "Traceback …")
+    assert second.attempts == 0
+    assert scene.lane.parked.keys == {A}
+    scene.backend.refuses.clear()
+    scene.ask("retry", keys=(A,))
+    scene.work()
+    assert scene.backend.applied == ["a1", "a2", "a3"]
+    assert not scene.redis.exists(scene.keys.amended(0, NAME))
+
+
+def test_attempts_add_up(scene: Scene) -> None:
+    """G6: a record counts all tries, from the first to the last."""
+    scene.park("a", "a1")
+    scene.backend.refuses = {"a1"}
+    for _ in range(2):
+        scene.ask("retry", keys=(A,))
+        scene.work()
+    letter = scene.letters()[0].letter
+    assert (letter.attempts, letter.first_at, letter.last_at) == (3 + 2 + 2, 10, 80)
+
+
+def test_a_discarded_first_frees_what_waits_behind(scene: Scene) -> None:
+    """G6: a discarded event stays in history with who and why; those behind it are applied."""
+    scene.park("a", "a1", "a2", "a3")
+    scene.ask("discard", entries=(scene.entry("a1"),))
+    scene.work()
+    assert scene.backend.applied == ["a2", "a3"]
+    assert scene.letters() == []
+    assert scene.lane.parked.keys == set()
+    assert (scene.counter("parked"), scene.counter("discarded")) == (0, 1)
+    published, record = scene.logged()[0], scene.logged()[-1]
+    assert published.envelope.event.user == "a1", "it is still in the log"  # type: ignore[union-attr]
+    assert (
+        record.position.n == len(scene.logged()) == int(scene.redis.hget(scene.keys.state(0), "n"))
+    )
+    assert record.envelope.key == A
+    assert record.envelope.scope == published.envelope.scope
+    assert record.envelope.session == published.envelope.session
+    assert record.envelope.event == DeadLetterResolved(
+        provider=NAME,
+        event_id=published.envelope.id,
+        action="discard",
+        reason="because",
+        operator="op@host",
+    )
+
+
+def test_a_discarded_later_one_frees_nothing(scene: Scene) -> None:
+    """G3: a letter in the middle goes alone; its key still waits behind its first."""
+    scene.park("a", "a1", "a2", "a3")
+    scene.ask("discard", entries=(scene.entry("a3"), scene.entry("a2")))
+    scene.work()
+    assert scene.backend.applied == []
+    assert scene.texts() == ["a1"]
+    assert scene.lane.parked.keys == {A}
+    scene.ask("retry", keys=(A,))
+    scene.work()
+    assert scene.backend.applied == ["a1"]
+    assert scene.lane.parked.keys == set()
+
+
+def test_the_record_of_a_discard_never_waits(scene: Scene) -> None:
+    """G6: what the log is told of a dead letter is not put aside behind one."""
+    scene.park("a", "a1", "a2")
+    scene.ask("discard", entries=(scene.entry("a2"),))
+    scene.work()
+    record = scene.logged()[-1]
+    assert isinstance(record.envelope.event, DeadLetterResolved)
+    scene.lane.parked.put_aside([record], BEHIND)
+    assert scene.texts() == ["a1"]
+
+
+def test_an_edited_event_is_applied_instead(scene: Scene) -> None:
+    """G6: an edit reaches the provider and the log's history; the published event stays."""
+    scene.park("a", "a1", "a2")
+    scene.ask("edit", entries=(scene.entry("a1"),), event={"user": "better", "assistant": "ok"})
+    scene.work()
+    assert scene.backend.applied == ["better", "a2"]
+    assert scene.logged()[0].envelope.event.user == "a1"  # type: ignore[union-attr]
+    (told,) = scene.told()
+    assert (told.action, told.replacement["user"]) == ("edit", "better")
+    assert scene.counter("discarded") == 0
+
+
+def test_an_edit_is_kept_while_the_letter_waits(scene: Scene) -> None:
+    """G6: an edited event that is refused too stays edited for the next retry."""
+    scene.park("a", "a1")
+    scene.backend.refuses = {"better"}
+    scene.ask("edit", entries=(scene.entry("a1"),), event={"user": "better"})
+    scene.work()
+    (stored,) = scene.letters()
+    assert stored.amendment is not None
+    assert stored.amendment.edited == {"user": "better"}
+    assert stored.letter.reason == "'better' again"
+    scene.backend.refuses.clear()
+    scene.ask("retry", keys=(A,))
+    scene.work()
+    assert scene.backend.applied == ["better"]
+
+
+def test_an_edit_that_does_not_fit_is_refused(scene: Scene) -> None:
+    """G6: an edit that is no event of its type changes nothing but the reason."""
+    scene.park("a", "a1")
+    scene.ask("edit", entries=(scene.entry("a1"),), event={"user": 7})
+    scene.work()
+    assert scene.backend.applied == []
+    assert "the edited event: not a TurnCompleted" in scene.letters()[0].letter.reason
+
+
+def test_an_event_that_the_log_lost_is_said(scene: Scene) -> None:
+    """G6: a letter whose event is gone from the log is not dropped; it can be discarded."""
+    scene.park("a", "a1", "a2")
+    scene.redis.xdel(scene.keys.log(0), scene.entry("a1"))
+    scene.ask("retry", keys=(A,))
+    scene.work()
+    first = scene.letters()[0].letter
+    assert first.reason == GONE
+    scene.ask("discard", entries=(first.entry,))
+    scene.work()
+    assert scene.backend.applied == ["a2"]
+    assert scene.told()[0].event_id == first.event_id
+
+
+@pytest.mark.parametrize(("point", "nth"), DEATHS)
+def test_an_owner_dies_anywhere(scene: Scene, point: str, nth: int) -> None:
+    """G3, G4: whoever dies where, the next owner ends what was asked, in order and once."""
+    scene.park("a", "a1", "a2", "a3", "a4")
+    passed = []
+
+    def crash(name: str) -> None:
+        passed.append(name)
+        if passed.count(point) == nth and name == point:
+            raise Crash
+
+    scene.owner(crash)
+    scene.ask("discard", entries=(scene.entry("a1"),))
+    scene.ask("edit", entries=(scene.entry("a3"),), event={"user": "better"})
+    with pytest.raises(Crash):
+        scene.work()
+    scene.owner()
+    scene.work()
+    assert scene.backend.applied == ["a2", "better", "a4"]
+    assert [told.action for told in scene.told()] == ["discard", "edit"]
+    assert scene.letters() == []
+    assert scene.parked() == {}
+    assert (scene.counter("parked"), scene.counter("discarded")) == (0, 1)
+    assert not scene.requests.waiting()
+
+
+def test_a_stale_owner_settles_nothing(scene: Scene) -> None:
+    """G5: dead letters belong to the lane's newest owner; an older one changes nothing."""
+    scene.park("a", "a1")
+    stale, stored = scene.lane, scene.letters()[0]
+    scene.owner()
+    for change in (
+        lambda: stale.parked.settle(stored),
+        lambda: stale.parked.settle(stored, b"event"),
+        lambda: stale.parked.put_aside(scene.logged(), BEHIND),
+    ):
+        with pytest.raises(LeaseLost):
+            change()
+    assert scene.texts() == ["a1"]
+    assert len(scene.logged()) == 1
+    assert list(scene.parked()) == [A.encode()]
+
+
+def test_a_letter_goes_once(scene: Scene) -> None:
+    """G6: a letter that is gone is neither counted nor recorded a second time."""
+    scene.park("a", "a1", "a2")
+    stored = scene.letters()[0]
+    for _ in range(2):
+        scene.lane.parked.settle(stored, b"event")
+    assert (scene.counter("parked"), scene.counter("discarded")) == (1, 1)
+    assert scene.redis.xlen(scene.keys.log(0)) == 3
+    assert scene.lane.parked.keys == {A}
+
+
+def test_a_lane_that_comes_back_is_gone_through_anew(scene: Scene) -> None:
+    """G3: what an owner knew of a lane is void once the lane was somebody else's."""
+    scene.park("a", "a1")
+    scene.park("b", *(f"b{n}" for n in range(20)))
+    scene.ask("retry", keys=(A, B))
+    scene.backend.refuses = {"a1"}
+    scene.backend.on_call = lambda: scene.clock.advance(SLICE / 8)
+    assert scene.redo.work({0: cast("Any", scene.lane)})
+    scene.backend.refuses.clear()
+    same_worker = scene.redo
+    scene.owner()
+    scene.redo = same_worker
+    scene.work()
+    assert "a1" in scene.backend.applied
+    assert scene.letters() == []
+
+
+def test_a_lost_lane_is_left_alone(scene: Scene) -> None:
+    """G5: a redo whose lane has another owner meanwhile stops; the request waits for that one."""
+    scene.park("a", "a1", "a2")
+    scene.ask("retry", keys=(A,))
+    stale, redo = scene.lane, scene.redo
+    scene.owner()
+    assert not redo.work({0: cast("Any", stale)})
+    assert scene.texts() == ["a1", "a2"]
+    assert len(scene.requests.waiting()) == 1
+    scene.work()
+    assert scene.texts() == []
+
+
+def test_a_backend_that_is_down_costs_nothing(scene: Scene) -> None:
+    """G6: a retry while the backend is down is told to the caller, and goes on afterwards."""
+    scene.park("a", "a1", "a2")
+    scene.ask("retry", keys=(A,))
+    scene.backend.down = True
+    with pytest.raises(Unavailable):
+        scene.work()
+    assert scene.letters()[0].letter.attempts == 3, "that is not this event's failure"
+    scene.backend.down = False
+    scene.work()
+    assert scene.backend.applied == ["a1", "a2"]
+
+
+def test_what_the_checkpoint_has_not_passed_waits(scene: Scene) -> None:
+    """G3: a letter that the lane will read again is not applied before the lane passed it."""
+    scene.park("a", "a1")
+    scene.lane.window.n = 0
+    scene.ask("retry", keys=(A,))
+    scene.work()
+    assert scene.backend.applied == []
+    scene.lane.window.n = 1
+    scene.clock.advance(1)
+    scene.work()
+    assert scene.backend.applied == ["a1"]
+
+
+def test_a_long_drain_lets_the_lane_go_on(scene: Scene) -> None:
+    """G10: a drain works in slices, and takes in what its key puts aside meanwhile."""
+    scene.park("a", *(f"a{n}" for n in range(40)))
+    scene.ask("retry", keys=(A,))
+    scene.backend.on_call = lambda: scene.clock.advance(SLICE / 8)
+    assert scene.redo.work({0: cast("Any", scene.lane)})
+    assert len(scene.backend.applied) == 8
+    scene.publish("a", "last")
+    event = scene.logged()[-1]
+    scene.lane.parked.put_aside([event], BEHIND)
+    scene.lane.window.n = event.position.n
+    scene.work()
+    assert scene.backend.applied == [*(f"a{n}" for n in range(40)), "last"]
+    assert scene.lane.parked.keys == set()
+
+
+def test_keys_parked_by_an_older_release_are_freed(scene: Scene) -> None:
+    """G6: a key whose letters nobody counted is freed with its last one as well."""
+    scene.park("a", "a1", "a2")
+    scene.park("b", "b1")
+    last = scene.parked()[A.encode()].split()[0]
+    scene.redis.hset(scene.keys.parked(0, NAME), A, last)
+    scene.backend.refuses = {"a2"}
+    scene.ask("retry", keys=(A, B))
+    scene.work()
+    assert scene.backend.applied == ["a1", "b1"]
+    assert scene.parked() == {A.encode(): last + b" 1"}
+    scene.backend.refuses.clear()
+    scene.ask("retry", keys=(A,))
+    scene.work()
+    assert scene.parked() == {}
+
+
+def test_what_this_release_cannot_read_is_left(scene: Scene) -> None:
+    """G6: a request of a newer release is left for its workers; foreign fields harm nobody."""
+    scene.park("a", "a1")
+    new = new_id()
+    scene.redis.hset(
+        scene.keys.redo(NAME),
+        mapping={f"p00:{new}": b'{"action":"dream"}', "p99:x": b"?", "\x00\xff": b"?"},
+    )
+    scene.ask("retry", keys=(A,))
+    scene.work()
+    assert scene.backend.applied == ["a1"]
+    assert list(scene.requests.waiting()) == [f"p00:{new}"]
+
+
+def test_a_foreign_key_stops_no_lane(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
+    """G6: something else under the requests' key is told once, and harms nobody."""
+    scene.redis.set(scene.keys.redo(NAME), "mine")
+    for _ in range(3):
+        scene.work()
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+    scene.redis.delete(scene.keys.redo(NAME))
+
+
+def test_requests_are_bounded(scene: Scene) -> None:
+    """G10: no more requests wait for a provider than are declared."""
+    requests: Sequence[Request] = [Request(new_id(), 0, "retry", keys=(A,)) for _ in range(257)]
+    with pytest.raises(Exception, match="more than 256"):
+        scene.requests.send(requests)
+    assert not scene.requests.waiting()
+
+
+def test_a_full_server_settles_dead_letters(make_redis: Any, make_settings: MakeSettings) -> None:
+    """G4, G6: a server without memory still lets dead letters go, and records decisions."""
+    server = make_redis()
+    scene = Scene(make_settings(url=server.url, partitions=1), FakeClock())
+    scene.park("a", "a1", "a2")
+    scene.ask("discard", entries=(scene.entry("a1"),))
+    scene.redis.config_set("maxmemory", "1")
+    scene.work()
+    assert scene.backend.applied == ["a2"]
+    assert len(scene.told()) == 1
+    scene.redis.close()

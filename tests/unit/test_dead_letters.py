@@ -1,0 +1,100 @@
+"""Dead letters without Redis: bounds, error groups, edits."""
+
+import msgspec
+import pytest
+from helpers.samples import SAMPLES
+from hypothesis import given
+from hypothesis import strategies as st
+from memorybus.dead_letters import (
+    REASON_CHARS,
+    TRACE_CHARS,
+    Amendment,
+    DeadLetter,
+    amended,
+    group_of,
+    normalised,
+    one_line,
+    replaced,
+    tail,
+)
+from memorybus.errors import InvalidEvent
+from memorybus.events import MemoryWritten, TurnCompleted, UnknownEvent
+
+NAMES = [type(event).__name__ for event in SAMPLES]
+
+
+@given(st.text(st.characters()))
+def test_any_text_fits_a_record(text: str) -> None:
+    """G6, G10: whatever a provider says can be written down, bounded, surrogates and all."""
+    assert len(one_line(text * 300).encode()) <= 4 * REASON_CHARS
+    assert "\n" not in one_line(text)
+    assert len(tail(text * 3000)) <= TRACE_CHARS
+    msgspec.json.encode((one_line(text), tail(text)))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("key 'a7' is taken", "key 'zz top' is taken"),
+        ("timeout after 30s at 10.0.0.7:5432", "timeout after 5s at 10.0.1.9:5432"),
+        ("no row 0198f2c4-a1b2", "no row 77"),
+        ("can't open 'a'", "can't open 'b'"),
+        ('bad "quoted" text', 'bad "other" text'),
+    ],
+)
+def test_what_fails_alike_is_one_group(one: str, other: str) -> None:
+    """G6: reasons that differ only in what names one event are one error group."""
+    assert normalised(one) == normalised(other)
+    assert group_of("p", one) == group_of("p", other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("connection refused", "connection reset"), ("it's bad", "it's worse"), ("a", "")],
+)
+def test_what_fails_differently_is_not(one: str, other: str) -> None:
+    """G6: other reasons, and other providers, are other groups."""
+    assert group_of("p", one) != group_of("p", other)
+    assert group_of("p", one) != group_of("q", one)
+
+
+@pytest.mark.parametrize("event", SAMPLES, ids=NAMES)
+def test_every_event_can_be_edited(event) -> None:
+    """G6: the fields that JSON shows make the same event again."""
+    fields = msgspec.json.decode(msgspec.json.encode(event))
+    assert replaced(event, fields) == event
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"usr": "x"}, "no field 'usr'"),
+        ({"user": 3}, "not a TurnCompleted"),
+        ({"type": "MemoryWritten"}, "not a TurnCompleted"),
+        ({"user": "\ud800"}, "not a TurnCompleted"),
+    ],
+)
+def test_an_edit_keeps_to_its_type(fields, said) -> None:
+    """G6: an unknown field, a wrong value, another type and a lone surrogate are refused."""
+    with pytest.raises(InvalidEvent, match=said):
+        replaced(TurnCompleted(user="a"), fields)
+
+
+def test_what_is_demanded_must_be_there() -> None:
+    """G6: an edit that leaves out a field without a default is refused."""
+    with pytest.raises(InvalidEvent, match="action"):
+        replaced(MemoryWritten(action="add"), {"content": "x"})
+
+
+def test_an_unknown_event_cannot_be_edited() -> None:
+    """G6: nobody knows what fits an event of a later release."""
+    with pytest.raises(InvalidEvent, match="does not know"):
+        replaced(UnknownEvent(name="Dreamt", wire_version=2, raw=b""), {})
+
+
+def test_an_edit_alone_changes_no_record() -> None:
+    """G6: an edited letter says how it was refused until it is tried again."""
+    letter = DeadLetter("e", "1-1", 1, "k", "T", "why", attempts=3, first_at=10, last_at=20)
+    assert amended(letter, Amendment(edited={"user": "x"}, request="r")) == letter
+    again = amended(letter, Amendment(reason="why not", attempts=4, first_at=10, last_at=30))
+    assert (again.reason, again.attempts, again.first_at, again.last_at) == ("why not", 4, 10, 30)

@@ -1,0 +1,144 @@
+"""One way through a lane's dead letters: what to do with each, decided without any I/O."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import msgspec
+from memorybus.dead_letters import (
+    START,
+    Amendment,
+    DeadLetter,
+    Stored,
+    one_line,
+    replaced,
+    tail,
+)
+from memorybus.events import DeadLetterResolved, Envelope, SessionRef
+from memorybus.ids import derived_id
+from memorybus.logged import LoggedEvent
+from memorybus.redo import Request
+
+from memorybus_workers.deadletter import Failure
+
+
+class Act(msgspec.Struct, frozen=True):
+    """What to do with one letter: discard it, put an edited event in its place, apply it.
+
+    Attributes:
+        discard: the request that wants it discarded.
+        edit: the request that brings an edited event.
+        apply: whether its turn has come.
+    """
+
+    discard: Request | None = None
+    edit: Request | None = None
+    apply: bool = False
+
+
+LEAVE = Act()
+
+
+class Pass:
+    """One way through a lane's dead letters for the requests that waited at its beginning.
+
+    Attributes:
+        epoch: under which the lane is owned.
+        fields: the requests' names.
+        cursor: id of the last letter that was done with.
+        not_before: monotonic time at which it goes on.
+        counts: what was done, for people.
+    """
+
+    def __init__(self, epoch: int, requests: Sequence[Request]) -> None:
+        """Begin before the first letter."""
+        self.epoch = epoch
+        self.fields = [request.field for request in requests]
+        self.cursor = START
+        self.not_before = 0.0
+        self.counts: Counter[str] = Counter()
+        self._waiting: set[str] = set()
+        self._drained = {key for request in requests for key in request.keys}
+        self._named = {entry: request for request in requests for entry in request.entries}
+
+    def decide(self, letter: DeadLetter) -> Act:
+        """Decide what to do with the next letter; asked again for the same one, say the same.
+
+        A key is applied in order: nothing of it is while an earlier letter waits (G3).
+        """
+        request = self._named.get(letter.entry)
+        if request is not None and request.action == "discard":
+            return Act(discard=request)
+        # One that was never tried and waits behind nothing is free: its key's first is settled.
+        wanted = request is not None or letter.key in self._drained or not letter.refused
+        turn = wanted and letter.key not in self._waiting
+        if not turn:
+            self.left(letter)
+        return Act(edit=request, apply=turn) if request or turn else LEAVE
+
+    def left(self, letter: DeadLetter) -> None:
+        """A letter stays: the later ones of its key wait behind it."""
+        self._waiting.add(letter.key)
+
+
+def edited(stored: Stored, request: Request) -> Stored:
+    """Return a letter with the event that a request brings; the same if it did so before."""
+    known = stored.amendment or Amendment()
+    if known.request == request.id:
+        return stored  # by an owner that died
+    new = msgspec.structs.replace(known, edited=request.event, request=request.id)
+    return msgspec.structs.replace(stored, amendment=new)
+
+
+def as_edited(event: LoggedEvent, amendment: Amendment | None) -> LoggedEvent:
+    """Return the event as an operator wants it applied.
+
+    Raises:
+        InvalidEvent: the edit does not fit the event's type.
+    """
+    if amendment is None or amendment.edited is None:
+        return event
+    new = replaced(event.envelope.event, amendment.edited)
+    envelope = msgspec.structs.replace(event.envelope, event=new, v=new.version)
+    return msgspec.structs.replace(event, envelope=envelope)
+
+
+def refused(stored: Stored, failure: Failure) -> Amendment:
+    """Return what is known of a letter that is refused again."""
+    letter, known = stored.letter, stored.amendment or Amendment()
+    return msgspec.structs.replace(
+        known,
+        reason=one_line(failure.reason),
+        attempts=letter.attempts + max(1, failure.attempts),
+        first_at=letter.first_at or failure.first_at,
+        last_at=failure.last_at,
+        trace=tail(failure.trace),
+    )
+
+
+def told(
+    provider: str, request: Request, letter: DeadLetter, event: LoggedEvent | None
+) -> Envelope:
+    """Return the event that tells the log of an operator's decision, by which it is history.
+
+    Args:
+        provider: the instance.
+        request: what was decided.
+        letter: about which letter.
+        event: as it was published, if the log still has it.
+    """
+    session = SessionRef(letter.session, letter.session)
+    return Envelope(
+        id=derived_id("dead letter", provider, request.id, letter.entry),
+        key=letter.key,
+        scope=event.envelope.scope if event else letter.scope,
+        session=event.envelope.session if event else session,
+        at=request.at,
+        event=DeadLetterResolved(
+            provider=provider,
+            event_id=letter.event_id,
+            action="edit" if request.action == "edit" else "discard",
+            reason=request.reason,
+            operator=request.operator,
+            replacement=request.event,
+        ),
+    )
