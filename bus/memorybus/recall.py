@@ -145,7 +145,7 @@ class WarmCache:
     def __init__(self, settings: Settings, clock: Clock, log_state: Callable[[], LogState]) -> None:
         """Read nothing until `connect`."""
         self.wants_connection = True
-        self._limited = 0.0
+        self._limited: dict[Any, float] = {}
         self._log_state = log_state
         self._clock = clock
         self._connected = threading.Event()
@@ -195,29 +195,31 @@ class WarmCache:
         """Read some hashes in one round trip, by `until`: names and values by turns."""
         from redis.exceptions import RedisError
 
+        from memorybus.cluster import home_of
         from memorybus.links import translated
 
         redis = self._redis
         if redis is None:
             raise LogUnavailable(f"{keys[0]}: not connected")
         try:
-            self._limit(redis, until - self._clock.monotonic())
             # The connection itself: a client's bookkeeping costs a tenth of this whole call.
-            for key in keys:
-                redis.connection.send_command("HGETALL", key)
-            return [redis.connection.read_response() for _ in keys]
+            connections: list[Any] = [home_of(redis, key).connection for key in keys]
+            for connection, key in zip(connections, keys, strict=True):
+                self._limit(connection, until - self._clock.monotonic())
+                connection.send_command("HGETALL", key)
+            return [connection.read_response() for connection in connections]
         except (RedisError, OSError) as error:
             self._drop_connection()
             self.wants_connection = True
             raise translated(error, keys[0]) from error
 
-    def _limit(self, redis: Any, left: float) -> None:
+    def _limit(self, connection: Any, left: float) -> None:
         """Let the socket wait for what is left; the whole deadline if hardly any is gone."""
         whole = self._settings.prefetch_deadline
         wanted = whole if left > whole * _NEARLY else max(_LEAST, left)
-        if wanted != self._limited:
-            redis.connection.update_current_socket_timeout(wanted)
-            self._limited = wanted
+        if wanted != self._limited.get(connection):
+            connection.update_current_socket_timeout(wanted)
+            self._limited[connection] = wanted
 
     def connect(self) -> None:
         """Connect if need be, on the flusher's thread; the agent's only reads.
@@ -231,8 +233,8 @@ class WarmCache:
             return
         self._check_process()
         redis = connect_redis(self._settings, single=True)
-        self._limited = 0.0
         with self._lock:
+            self._limited.clear()
             self._redis, self.wants_connection = redis, False
             self._connected.set()
 

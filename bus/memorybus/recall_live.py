@@ -61,6 +61,7 @@ def recall_now(
     from memorybus.roster import Roster
 
     redis = connect_redis(settings)
+    asker = Asker(redis, settings)
     try:
         roster = Roster(redis, Keys(settings.namespace))
         names, unserved = _asked_providers(roster, providers)
@@ -75,12 +76,15 @@ def recall_now(
             positions={head.partition: head.n for head in heads if head.n},
         )
         slot = text_digest(new_id())
-        Asker(redis, settings).want(slot, want, names)
+        refused = asker.want(slot, want, names)
+        names = [name for name in names if name not in refused]
+        unserved |= dict.fromkeys(refused, "too many recalls wait for it")
         results, errors = _answers(redis, settings, clock, slot, names, timeout)
         return _recalled(names, results, unserved | errors, budget)
     except (RedisError, OSError) as error:
         raise translated(error, redacted(settings.redis_url)) from error
     finally:
+        asker.close()
         redis.close()
 
 

@@ -21,7 +21,7 @@ from memorybus.clock import SYSTEM
 from memorybus.errors import MissingProvider, NoWorker
 from memorybus.keys import Keys
 from memorybus.recall import Want, WarmResult
-from memorybus.recall_jobs import JOB, queue_name
+from memorybus.recall_queue import JOB, queue_name
 from memorybus.session import Session
 from memorybus.settings import Settings
 from rq import Callback, Queue

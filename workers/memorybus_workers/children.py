@@ -4,17 +4,96 @@ import logging
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from memorybus import logs
 from memorybus.clock import Clock
+from memorybus.retrying import restart_delay
 from memorybus.settings import Settings, to_environ
 
 _log = logging.getLogger("memorybus")
 
 _STOP = 2.0
-_PAUSE_AFTER = 3
-_PAUSE = 5.0
+
+_LONGEST_DELAY = 5.0
+"""Seconds: a session waits for its answer meanwhile."""
+
+
+class JobProcess:
+    """One provider's recall process, and the next one when it has died.
+
+    Attributes:
+        provider: whose recalls it runs.
+
+    Args:
+        provider: whose recalls it runs.
+        environ: its environment.
+        clock: time.
+        log: form of its log.
+    """
+
+    def __init__(
+        self, provider: str, environ: Mapping[str, str], clock: Clock, log: logs.Form
+    ) -> None:
+        """Start nothing yet."""
+        options = ("--providers", provider, "--log", log)
+        self._command = [sys.executable, "-m", "memorybus_workers", "jobs", *options]
+        self.provider = provider
+        self._environ = environ
+        self._clock = clock
+        self._child: subprocess.Popen[bytes] | None = None
+        self._started_at = 0.0
+        self._delay = 0.0
+        self._again_at = 0.0
+
+    def start(self) -> None:
+        """Start the process."""
+        self._started_at = self._clock.monotonic()
+        self._child = subprocess.Popen(  # noqa: S603  our own module
+            self._command,
+            env=self._environ,
+            stdin=subprocess.PIPE,  # its end tells the child that this worker is gone
+            stdout=subprocess.DEVNULL,
+        )
+
+    def watch(self) -> None:
+        """Start it again if it died: soon, but not in a storm."""
+        now = self._clock.monotonic()
+        if self._child is None:
+            if now >= self._again_at:
+                self.start()
+        elif self._child.poll() is not None:
+            delay = restart_delay(now - self._started_at, self._delay)
+            self._delay = min(_LONGEST_DELAY, delay)
+            self._again_at = now + self._delay
+            _log.warning(
+                "the recall process of %s ended with code %d; another starts in %.1f s",
+                self.provider,
+                self._child.returncode,
+                self._delay,
+            )
+            self._close()
+
+    def terminate(self) -> None:
+        """Ask it to end."""
+        if self._child is not None:
+            self._child.send_signal(signal.SIGTERM)
+
+    def end(self, patience: float) -> None:
+        """Wait for its end, then kill it; what it was doing is found and asked again (G9)."""
+        if self._child is None:
+            return
+        try:
+            self._child.wait(patience)
+        except subprocess.TimeoutExpired:
+            self._child.kill()
+            self._child.wait()
+        self._close()
+
+    def _close(self) -> None:
+        if self._child is not None and self._child.stdin is not None:
+            self._child.stdin.close()
+        self._child = None
 
 
 class JobProcesses:
@@ -37,54 +116,45 @@ class JobProcesses:
         log: logs.Form = "text",
     ) -> None:
         """Start nothing yet."""
-        self._options = ("--log", log)
-        self._providers = tuple(providers) * count
         self._environ = to_environ(settings)
+        self._count = count
         self._clock = clock
-        self._running: dict[int, subprocess.Popen[bytes]] = {}
-        self._deaths = 0
-        self._again_at = 0.0
+        self._log = log
+        self._processes = self._made(providers)
+
+    def _made(self, providers: Iterable[str]) -> list[JobProcess]:
+        return [
+            JobProcess(name, self._environ, self._clock, self._log)
+            for name in tuple(providers) * self._count
+        ]
 
     def start(self) -> None:
         """Start them all."""
-        self._running = {place: self._spawn(place) for place in range(len(self._providers))}
+        for process in self._processes:
+            process.start()
 
-    def _spawn(self, place: int) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "memorybus_workers", "jobs", *self._options]
-        return subprocess.Popen(  # noqa: S603  our own module
-            [*command, "--providers", self._providers[place]],
-            env=self._environ,
-            stdin=subprocess.PIPE,  # its end tells the child that this worker is gone
-            stdout=subprocess.DEVNULL,
-        )
+    def serve(self, providers: Collection[str]) -> None:
+        """Run them for these providers from now on."""
+        gone = [process for process in self._processes if process.provider not in providers]
+        self._end(gone)
+        kept = [process for process in self._processes if process not in gone]
+        new = self._made([p for p in providers if p not in {one.provider for one in kept}])
+        for process in new:
+            process.start()
+        self._processes = kept + new
 
     def watch(self) -> None:
-        """Start those that died again; after several deaths, with pauses."""
-        dead = [place for place, child in self._running.items() if child.poll() is not None]
-        now = self._clock.monotonic()
-        for place in dead:
-            self._close(self._running.pop(place))
-        if dead:
-            self._deaths += len(dead)
-            self._again_at = now + (_PAUSE if self._deaths > _PAUSE_AFTER else 0.0)
-            _log.warning("%d recall processes ended; starting them again", len(dead))
-        if now >= self._again_at:
-            for place in set(range(len(self._providers))) - self._running.keys():
-                self._running[place] = self._spawn(place)
-
-    def _close(self, child: subprocess.Popen[bytes]) -> None:
-        if child.stdin is not None:
-            child.stdin.close()
+        """Start those that died again."""
+        for process in self._processes:
+            process.watch()
 
     def stop(self) -> None:
-        """End them, gently first."""
-        for child in self._running.values():
-            child.send_signal(signal.SIGTERM)
-        for child in self._running.values():
-            try:
-                child.wait(_STOP)
-            except subprocess.TimeoutExpired:
-                child.kill()
-                child.wait()
-            self._close(child)
-        self._running = {}
+        """End them, gently first: together they have two seconds."""
+        self._end(self._processes)
+
+    def _end(self, processes: Sequence[JobProcess]) -> None:
+        for process in processes:
+            process.terminate()
+        deadline = self._clock.monotonic() + _STOP
+        for process in processes:
+            process.end(max(0.0, deadline - self._clock.monotonic()))

@@ -51,10 +51,18 @@ class Instances:
         settings: see `Settings`.
         clock: time.
         served: the only names there are: a job's arguments come from whoever can write to Redis.
+        crash: crash points of fault tests.
     """
 
-    def __init__(self, settings: Settings, clock: Clock, served: Sequence[str]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        clock: Clock,
+        served: Sequence[str],
+        crash: CrashPoint = no_crash,
+    ) -> None:
         """Open nothing yet."""
+        self._crash = crash
         self._served = frozenset(served)
         self._settings = settings
         self._clock = clock
@@ -70,9 +78,9 @@ class Instances:
         if name not in self._served:
             raise MissingProvider(f"{name[:40]!r} is not served here")
         if name not in self._opened:
-            provider = make(self._settings, name, self._clock)
+            provider = make(self._settings, name, self._clock, self._crash)
+            self._opened[name] = provider  # first: what is half open is closed by `forget`
             provider.open()
-            self._opened[name] = provider
         return self._opened[name]
 
     def forget(self, name: str) -> None:

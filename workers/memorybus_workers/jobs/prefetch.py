@@ -1,6 +1,5 @@
 """The recall job: wait until the session's events are applied, ask the provider, keep it warm."""
 
-import logging
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -8,20 +7,25 @@ from memorybus import scripts
 from memorybus.clock import Clock
 from memorybus.fence import escape, line
 from memorybus.keys import Keys
-from memorybus.recall import RecalledItem, Want, WarmResult
+from memorybus.masking import described
+from memorybus.recall import GENERATION, RecalledItem, Want, WarmResult
+from memorybus.recall_health import Health, RecallHealth
 from memorybus.settings import Settings
+from memorybus.testing import CrashPoint, no_crash
 from memorybus_providers.base import MemoryProvider, RecallContext, RecallScope, Recollection
 from redis import Redis
 
-_log = logging.getLogger("memorybus")
+from memorybus_workers.jobs.applied import Applied
 
-_FIRST_LOOK = 0.002
-_LAST_LOOK = 0.05
 _ROUNDS = 5
-_STALLED = 0.25
-"""Share of `recall_wait` after which a provider that applies nothing is not waited for."""
 
-_ERROR_LENGTH = 300
+
+class Request(msgspec.Struct, frozen=True):
+    """A session's newest request, and whether its answer is there already."""
+
+    generation: int
+    want: Want
+    answered: bool
 
 
 class Recaller:
@@ -33,6 +37,7 @@ class Recaller:
         clock: time.
         opened: returns the open instance of a provider's name.
         forget: closes it, after an error.
+        crash: crash points of fault tests: ``recall.stored``.
     """
 
     def __init__(
@@ -42,6 +47,7 @@ class Recaller:
         clock: Clock,
         opened: Callable[[str], MemoryProvider],
         forget: Callable[[str], None],
+        crash: CrashPoint = no_crash,
     ) -> None:
         """Keep what every job needs."""
         self._redis = redis
@@ -49,62 +55,57 @@ class Recaller:
         self._clock = clock
         self._opened = opened
         self._forget = forget
+        self._crash = crash
         self._keys = Keys(settings.namespace)
+        self._health = RecallHealth(redis, self._keys)
+        self._applied = Applied(redis, self._keys, settings.recall_wait, clock)
 
     def warm(self, slot: str, provider: str) -> None:
         """Answer the newest request of a slot; if a newer one came meanwhile, that too.
+
+        Does no call if the answer is there, or if the provider's recalls pause.
 
         Raises:
             Exception: whatever the provider raises; nothing is cached then, an error is not "no
                 memories".
         """
         for _ in range(_ROUNDS):
-            request = self._request(slot)
-            if request is None or not self._answer(slot, provider, *request):
+            request = self._request(slot, provider)
+            if request is None or request.answered:
                 return
+            health = self._health.read([provider])[provider]
+            if health.paused and not request.want.detail:  # a person who asks is a probe
+                self._health.skipped([provider])
+                return
+            self._answer(slot, provider, request, health)
 
-    def _request(self, slot: str) -> tuple[int, Want] | None:
-        generation, body = self._redis.hmget(self._keys.want(slot), "g", "r")
+    def _request(self, slot: str, provider: str) -> Request | None:
+        with self._redis.pipeline(transaction=False) as pipe:
+            pipe.hmget(self._keys.want(slot), "g", "r")
+            pipe.hget(self._keys.warm(slot), GENERATION + provider.encode())
+            (generation, body), held = pipe.execute()
         if generation is None or body is None:
             return None
-        return int(generation), msgspec.json.decode(body, type=Want)
+        want = msgspec.json.decode(body, type=Want)
+        return Request(int(generation), want, int(held or 0) >= int(generation))
 
-    def _answer(self, slot: str, provider: str, generation: int, want: Want) -> bool:
-        """Store the answer to one request; return whether a newer one waits."""
-        self._await_applied(provider, want)
+    def _answer(self, slot: str, provider: str, request: Request, health: Health) -> None:
+        """Store the answer to one request."""
+        self._applied.wait(provider, request.want.positions)
         try:
-            result = msgspec.msgpack.encode(self._recall(provider, want))
+            result = msgspec.msgpack.encode(self._recall(provider, request.want))
         except Exception as error:
             self._forget(provider)  # interrupted anywhere: the next job opens another
-            self._tell_error(slot, provider, error)
+            self._tell_error(slot, provider, described(error))
             raise
         ttl = round(self._settings.recall_ttl * 1000)
-        call = scripts.warm(self._keys, slot, provider, generation, result, ttl)
-        _, wanted = scripts.run(self._redis, call)
-        return int(wanted) > generation
-
-    def _await_applied(self, provider: str, want: Want) -> None:
-        """Wait, bounded, until the provider has what the session published (read your writes)."""
-        if not want.positions:
-            return
-        now = self._clock.monotonic()
-        deadline, pause, before = now + self._settings.recall_wait, _FIRST_LOOK, 0
-        stalled = now + self._settings.recall_wait * _STALLED
-        while (missing := self._missing(provider, want)) and now < min(deadline, stalled):
-            if missing != before:  # it moves: worth the whole wait, else other sessions' turn
-                before, stalled = missing, now + self._settings.recall_wait * _STALLED
-            self._clock.sleep(pause)
-            pause = min(_LAST_LOOK, pause * 1.5)
-            now = self._clock.monotonic()
-
-    def _missing(self, provider: str, want: Want) -> int:
-        """Return how many of the wanted events are not applied yet."""
-        with self._redis.pipeline(transaction=False) as pipe:
-            for partition in want.positions:
-                pipe.hget(self._keys.lane(partition, provider), "n")
-            applied = [int(n or 0) for n in pipe.execute()]
-        wanted = want.positions.values()
-        return sum(max(0, w - n) for n, w in zip(applied, wanted, strict=True))
+        scripts.run(
+            self._redis,
+            scripts.warm(self._keys, slot, provider, request.generation, result, ttl),
+        )
+        self._crash("recall.stored")
+        if health.failing:
+            self._health.answered(provider)
 
     def _recall(self, provider: str, want: Want) -> WarmResult:
         scope = RecallScope(want.agent, want.user, want.workspace)
@@ -113,12 +114,11 @@ class Recaller:
         found = self._opened(provider).prefetch(want.query, context)
         return rendered(found, want, provider)
 
-    def _tell_error(self, slot: str, provider: str, error: Exception) -> None:
-        """Let a recall that waits for its answer know why there is none."""
-        _log.warning("recall from %s failed: %s", provider, error)
-        message = f"{type(error).__name__}: {error}"[:_ERROR_LENGTH]
+    def _tell_error(self, slot: str, provider: str, error: str) -> None:
+        """Count a failure, and let a recall that waits for its answer know why there is none."""
+        self._health.failed(provider, error, self._clock.now_ms())
         if self._redis.exists(self._keys.want(slot)):
-            self._redis.hset(self._keys.want(slot), f"e:{provider}", message)
+            self._redis.hset(self._keys.want(slot), f"e:{provider}", error)
 
 
 def rendered(found: Sequence[Recollection], want: Want, provider: str) -> WarmResult:

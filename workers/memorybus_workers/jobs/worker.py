@@ -1,95 +1,213 @@
-"""A process that runs recall jobs with RQ: JSON arguments, and only callables on its list.
+"""The process that runs one provider's recall jobs with RQ, and outlives what RQ does not expect.
 
-RQ's JSON serializer still imports and runs whatever callable a job names. Here a job's name is
-looked up in a table, and callbacks are not run at all: who can write to Redis can ask for a
-recall, nothing else.
+RQ's own times are minutes: here a job whose process was killed is seen within seconds, a hung
+provider ends its process, and every key has a time to live.
 """
 
+import faulthandler
 import logging
-from collections.abc import Callable, Mapping
-from typing import Any
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
-from memorybus.clock import SYSTEM
+from memorybus.clock import SYSTEM, Clock
+from memorybus.errors import ConfigError
+from memorybus.keys import Keys
 from memorybus.links import connect_jobs, connect_redis
-from memorybus.recall_jobs import JOB, queue_name
+from memorybus.masking import described
+from memorybus.recall_health import RecallHealth
+from memorybus.recall_queue import JOB, LIFE, longest_run, rq_queue
 from memorybus.settings import Settings
+from memorybus.testing import CrashPoint, crash_points
+from redis.client import Pipeline
+from redis.exceptions import RedisError
 from rq import Queue, SimpleWorker
 from rq.job import Job
 from rq.serializers import JSONSerializer
+from rq.worker_registration import WORKERS_BY_QUEUE_KEY, clean_worker_registry
 
 from memorybus_workers.instances import Instances
+from memorybus_workers.jobs.allowed import KEPT, AllowList, allowed_job
+from memorybus_workers.jobs.lost import LostJobs
 from memorybus_workers.jobs.prefetch import Recaller
 
-_WORKER_TTL = 30
-_MAINTENANCE = 30
+_log = logging.getLogger("memorybus")
 
-AllowList = Mapping[str, Callable[..., Any]]
+_LOOK_EVERY = 1
+"""Seconds between looks after lost jobs, and between a running job's signs of life."""
+
+GRACE = 2
+"""Seconds that a job past its time has to come back; then its process ends."""
 
 
-class ForbiddenJob(Exception):
-    """A job names a callable that is not on the list."""
+class JobWorker(SimpleWorker):
+    """Works off one queue in this process. See the module for what it does beyond RQ's.
+
+    Args:
+        queue: the queue; its job class holds the allow-list.
+        clock: time.
+        lost: looks after what killed processes left.
+        longest: seconds one job may run, whatever the job says.
+        crash: crash points of fault tests: ``recall.taken``.
+    """
+
+    max_connection_wait_time = 1.0
+
+    def __init__(
+        self, queue: Queue, clock: Clock, lost: LostJobs, longest: int, crash: CrashPoint
+    ) -> None:
+        """Register nothing yet."""
+        super().__init__(
+            [queue],
+            connection=queue.connection,
+            serializer=JSONSerializer,
+            job_class=queue.job_class,
+        )
+        self._queue = queue
+        self._clock = clock
+        self._lost = lost
+        self._longest = longest
+        self._crash = crash
+        self._look_at = 0.0
+        self._shown_at = 0.0
+        self._ended = threading.Event()
+
+    def work_until_told(self) -> None:
+        """Run jobs until SIGTERM or SIGINT."""
+        heart = threading.Thread(target=self._beat, name="memorybus-job-heart", daemon=True)
+        heart.start()
+        try:
+            self.work(with_scheduler=False, logging_level="WARNING")
+        finally:
+            self._ended.set()
+
+    def execute_job(self, job: Job, queue: Queue) -> None:
+        """Run one job; a provider that swallows its time-out costs the process."""
+        self._crash("recall.taken")
+        job.timeout = self._longest
+        with ended_after(self._longest + GRACE):
+            super().execute_job(job, queue)
+
+    def handle_exception(self, job: Job, *exc_info: object) -> None:
+        """Say that a job failed: in one line, credentials masked; RQ would log the traceback."""
+        _, error, _ = exc_info
+        if isinstance(error, BaseException):
+            _log.warning("job %s of %s failed: %s", job.id, job.origin, described(error))
+
+    def increment_failed_job_count(self, pipeline: Pipeline | None = None) -> None:
+        """Count a failure as RQ does, and let its list of failures expire."""
+        super().increment_failed_job_count(pipeline)
+        key = self._queue.failed_job_registry.key
+        (self.connection if pipeline is None else pipeline).expire(key, KEPT)
+
+    def heartbeat(self, timeout: int | None = None, pipeline: Pipeline | None = None) -> None:
+        """Show RQ's tools that this process lives: each second, not three times for each job."""
+        now = self._clock.monotonic()
+        if pipeline is not None or now >= self._shown_at:
+            self._shown_at = now + _LOOK_EVERY
+            super().heartbeat(timeout, pipeline)
+
+    def subscribe(self) -> None:
+        """Take no commands: RQ's channel lets whoever can write to Redis end this process."""
+
+    @property
+    def dequeue_timeout(self) -> int:
+        """Seconds to wait for a job before looking around again."""
+        return _LOOK_EVERY
+
+    @property
+    def should_run_maintenance_tasks(self) -> bool:
+        """Whether it is time to look after the queue."""
+        return self._clock.monotonic() >= self._look_at
+
+    def run_maintenance_tasks(self) -> None:
+        """Free what killed processes left, and keep all that RQ leaves from staying for ever."""
+        self._look_at = self._clock.monotonic() + _LOOK_EVERY
+        self._lost.look()
+        self._queue.failed_job_registry.cleanup()
+        clean_worker_registry(self._queue)
+        with self.connection.pipeline(transaction=False) as pipe:
+            for key in self._lists():
+                pipe.expire(key, KEPT)
+            pipe.expire(self._queue.key, LIFE)
+            pipe.execute()
+
+    def _lists(self) -> tuple[str, ...]:
+        return (
+            self._queue.intermediate_queue_key,
+            self._queue.started_job_registry.key,
+            self._queue.failed_job_registry.key,
+            WORKERS_BY_QUEUE_KEY % self._queue.name,
+        )
+
+    def _beat(self) -> None:
+        """Change the running job's sign each second, from a thread of its own."""
+        while not self._ended.wait(_LOOK_EVERY):
+            execution = self.execution
+            if execution is None:
+                continue
+            try:
+                with self.connection.pipeline(transaction=False) as pipe:
+                    # Only if it is there: the job may have ended between these lines.
+                    self._queue.started_job_registry.add_execution(
+                        execution, pipe, ttl=self._longest + LIFE, xx=True
+                    )
+                    pipe.execute()
+            except (RedisError, OSError) as error:
+                _log.debug("no sign of a running job: %s", error)
 
 
-def allowed_job(allowed: AllowList) -> type[Job]:
-    """Return a Job class that can run nothing but `allowed`, by name."""
+@contextmanager
+def ended_after(seconds: float) -> Iterator[None]:
+    """End this process, with its stacks on stderr, if the body takes longer.
 
-    class AllowedJob(Job):
-        @property
-        def func(self) -> Any:
-            name = str(self.func_name)
-            if name not in allowed:
-                raise ForbiddenJob(f"{name!r} is not on the list of recall jobs")
-            return allowed[name]
-
-        @property
-        def success_callback(self) -> None:
-            return None
-
-        @property
-        def failure_callback(self) -> None:
-            return None
-
-        @property
-        def stopped_callback(self) -> None:
-            return None
-
-    return AllowedJob
+    The watch needs no interpreter: it also ends a library that hangs in C.
+    """
+    faulthandler.dump_traceback_later(seconds, exit=True)
+    try:
+        yield
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 def run_jobs(settings: Settings, providers: tuple[str, ...]) -> None:
-    """Work off the recall queues of some providers until SIGTERM or SIGINT."""
-    logging.getLogger("rq").setLevel(logging.WARNING)
-    instances = Instances(settings, SYSTEM, providers)
-    recaller = Recaller(
-        connect_redis(settings), settings, SYSTEM, instances.opened, instances.forget
-    )
-    worker = recall_worker(settings, providers, {JOB: recaller.warm})
+    """Work off the recalls of one provider until SIGTERM or SIGINT.
+
+    Args:
+        settings: see `Settings`.
+        providers: whose, one name. RQ takes jobs from several queues in a way that loses one if
+            the process is killed; a worker starts a process for each provider.
+
+    Raises:
+        ConfigError: none, or several.
+    """
+    if len(providers) != 1:
+        raise ConfigError("a recall process serves one provider: name it with --providers")
+    (provider,) = providers
+    crash = crash_points(settings.crash_at)
+    instances = Instances(settings, SYSTEM, providers, crash)
+    redis = connect_redis(settings)
+    recaller = Recaller(redis, settings, SYSTEM, instances.opened, instances.forget, crash)
+    health = RecallHealth(redis, Keys(settings.namespace))
+
+    def lost() -> None:
+        health.failed(provider, "the process of a recall was killed, or hung", SYSTEM.now_ms())
+
     try:
-        worker.work(with_scheduler=False, logging_level="WARNING")
+        job_worker(settings, provider, {JOB: recaller.warm}, lost, crash).work_until_told()
     finally:
         instances.shutdown()
 
 
-def recall_worker(
-    settings: Settings, providers: tuple[str, ...], allowed: AllowList
-) -> SimpleWorker:
-    """Return the RQ worker of some providers' queues."""
-    connection = connect_jobs(settings, timeout=_WORKER_TTL * 2)
-    job_class = allowed_job(allowed)
-    queues = [
-        Queue(
-            queue_name(settings.namespace, provider),
-            connection=connection,
-            serializer=JSONSerializer,
-            job_class=job_class,
-        )
-        for provider in providers
-    ]
-    return SimpleWorker(
-        queues,
-        connection=connection,
-        serializer=JSONSerializer,
-        job_class=job_class,
-        default_worker_ttl=_WORKER_TTL,
-        maintenance_interval=_MAINTENANCE,
-    )
+def job_worker(
+    settings: Settings,
+    provider: str,
+    allowed: AllowList,
+    lost: Callable[[], None],
+    crash: CrashPoint,
+) -> JobWorker:
+    """Return the RQ worker of a provider's queue."""
+    logging.getLogger("rq").setLevel(logging.WARNING)
+    queue = rq_queue(connect_jobs(settings), settings, provider, allowed_job(allowed))
+    look = LostJobs(queue, SYSTEM, allowed.keys(), lost)
+    return JobWorker(queue, SYSTEM, look, longest_run(settings), crash)

@@ -1,0 +1,116 @@
+"""How each provider's recalls went of late: what pauses their asking, and what people read of it.
+
+One hash per provider, forgotten a day after the last failure. The pause is a key that expires by
+itself, so that no two clocks are compared. When it has expired, the next recall is the probe: if
+it fails too, the pause is twice as long.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from redis import Redis
+
+from memorybus.keys import Keys
+
+_DAY_MS = 86_400_000
+ENDURED = 3
+"""Failures in a row from which on asking pauses."""
+
+_LONGEST = 30.0
+
+
+class Health(msgspec.Struct, frozen=True):
+    """A provider's recalls of late.
+
+    Attributes:
+        failing: failures in a row.
+        failed: failures since the last day without one.
+        skipped: recalls not made, for the pause or the queue's bound, in the same time.
+        failed_at: when the last failure was, milliseconds since the Unix epoch, or None.
+        error: the last failure in one bounded line, credentials masked, or "".
+        paused: whether asking pauses.
+    """
+
+    failing: int = 0
+    failed: int = 0
+    skipped: int = 0
+    failed_at: int | None = None
+    error: str = ""
+    paused: bool = False
+
+
+def pause_after(failing: int) -> float:
+    """Return the seconds to pause after so many failures in a row: none, then 1, 2, 4 up to 30."""
+    if failing < ENDURED:
+        return 0.0
+    doublings = min(failing - ENDURED, 10)
+    return min(_LONGEST, 2.0**doublings)
+
+
+class RecallHealth:
+    """Reads and notes it. Belongs to one thread; raises what redis-py raises."""
+
+    def __init__(self, redis: Redis, keys: Keys) -> None:
+        """Use the log's Redis."""
+        self._redis = redis
+        self._keys = keys
+
+    def read(self, providers: Sequence[str]) -> dict[str, Health]:
+        """Return the health of some providers' recalls, in one round trip."""
+        with self._redis.pipeline(transaction=False) as pipe:
+            for name in providers:
+                pipe.hgetall(self._keys.recalls(name))
+                pipe.exists(self._keys.paused(name))
+            replies = iter(pipe.execute())
+        return {name: _health(next(replies), next(replies)) for name in providers}
+
+    def failed(self, provider: str, error: str, now_ms: int) -> None:
+        """Note a failure, and pause if there were several in a row.
+
+        Args:
+            provider: whose.
+            error: why, as `masking.described` tells it.
+            now_ms: when, for people.
+        """
+        key = self._keys.recalls(provider)
+        with self._redis.pipeline(transaction=True) as pipe:
+            pipe.hincrby(key, "failing", 1)
+            pipe.hincrby(key, "failed", 1)
+            pipe.hset(key, mapping={"error": error, "failed_at": now_ms})
+            pipe.pexpire(key, _DAY_MS)
+            failing, *_ = pipe.execute()
+        pause = pause_after(int(failing))
+        if pause:
+            self._redis.set(self._keys.paused(provider), "1", px=round(pause * 1000))
+
+    def answered(self, provider: str) -> None:
+        """Note that a provider which had failed answers again."""
+        with self._redis.pipeline(transaction=True) as pipe:
+            pipe.hset(self._keys.recalls(provider), "failing", 0)
+            pipe.pexpire(self._keys.recalls(provider), _DAY_MS)
+            pipe.delete(self._keys.paused(provider))
+            pipe.execute()
+
+    def skipped(self, providers: Sequence[str]) -> None:
+        """Count a recall that is not made."""
+        with self._redis.pipeline(transaction=False) as pipe:
+            for name in providers:
+                pipe.hincrby(self._keys.recalls(name), "skipped", 1)
+                pipe.pexpire(self._keys.recalls(name), _DAY_MS)
+            pipe.execute()
+
+
+def _health(fields: dict[bytes, bytes], paused: Any) -> Health:
+    def count(name: bytes) -> int:
+        text = fields.get(name, b"0")
+        return int(text) if text.isdigit() else 0  # a foreign hand wrote it: nothing is known
+
+    return Health(
+        failing=count(b"failing"),
+        failed=count(b"failed"),
+        skipped=count(b"skipped"),
+        failed_at=count(b"failed_at") or None,
+        error=fields.get(b"error", b"").decode("utf-8", "replace"),
+        paused=bool(paused),
+    )

@@ -1,0 +1,108 @@
+"""The RQ queue of one provider's recalls: bounded in number and in time (G10).
+
+A job's id is made of provider and session, so that a second request while the first waits adds no
+job: the waiting one reads the newest request when it runs. Every key that is written here expires.
+"""
+
+import math
+
+from redis import Redis
+from rq import Queue
+from rq.exceptions import DuplicateJobError
+from rq.job import Job, JobStatus
+from rq.serializers import JSONSerializer
+
+from memorybus.ids import text_digest
+from memorybus.settings import Settings
+
+JOB = "memorybus_workers.jobs.prefetch.warm"
+"""The only callable the recall queues may run."""
+
+LIFE = 30
+"""Seconds in which a job must have begun; later its session has gone on, and it is dropped."""
+
+LONGEST = 1_000
+"""Jobs that may wait in a provider's queue; at the bound no more are added (G10)."""
+
+_FAILURE_TTL = 60
+"""Seconds for which RQ's own tools show a failed job (its default is a year)."""
+
+
+def queue_name(namespace: str, provider: str) -> str:
+    """Return the RQ queue of a provider's recalls."""
+    return f"{namespace}-recall-{provider}"
+
+
+def rq_queue(
+    jobs: Redis, settings: Settings, provider: str, job_class: type[Job] | None = None
+) -> Queue:
+    """Return the queue as RQ knows it: with JSON arguments."""
+    name = queue_name(settings.namespace, provider)
+    return Queue(name, connection=jobs, serializer=JSONSerializer, job_class=job_class)
+
+
+def longest_run(settings: Settings) -> int:
+    """Return the whole seconds one job may run: RQ knows no fractions, and takes 0 for none."""
+    return max(1, math.ceil(settings.recall_timeout))
+
+
+class RecallQueue:
+    """Adds jobs to a queue. Belongs to one thread; raises what redis-py raises.
+
+    Args:
+        jobs: the Redis of the jobs.
+        settings: see `Settings`.
+        provider: whose recalls.
+    """
+
+    def __init__(self, jobs: Redis, settings: Settings, provider: str) -> None:
+        """Send nothing yet."""
+        self._jobs = jobs
+        self._settings = settings
+        self._provider = provider
+        self._queue = rq_queue(jobs, settings, provider)
+
+    def put(self, slot: str) -> bool:
+        """See that a job waits that has not read the session's request yet.
+
+        Returns:
+            False if the queue is at its bound.
+        """
+        if int(self._jobs.llen(self._queue.key)) >= LONGEST:
+            return False
+        name = text_digest(f"{self._settings.namespace}\x00{slot}\x00{self._provider}")
+        if not self._waits(f"{name}-a", slot):
+            # It runs already and may have read the request before: one more behind it.
+            self._waits(f"{name}-b", slot)
+        self._jobs.expire(self._queue.key, LIFE)  # with the last of its jobs
+        return True
+
+    def _waits(self, job_id: str, slot: str) -> bool:
+        """Add the job, or find it waiting; False if it runs."""
+        try:
+            self._add(job_id, slot)
+        except DuplicateJobError:
+            status = self._jobs.hget(Job.key_for(job_id), "status")
+            if status != JobStatus.FAILED.encode():
+                return status == JobStatus.QUEUED.encode()
+            self._forget_failed(job_id)
+            return self._waits(job_id, slot)
+        return True
+
+    def _add(self, job_id: str, slot: str) -> None:
+        self._queue.enqueue(
+            JOB,
+            slot,
+            self._provider,
+            job_id=job_id,
+            unique=True,
+            ttl=LIFE,
+            result_ttl=0,
+            failure_ttl=_FAILURE_TTL,
+            job_timeout=longest_run(self._settings),
+        )
+
+    def _forget_failed(self, job_id: str) -> None:
+        """A failure that is still shown must not keep the session from asking again."""
+        self._jobs.delete(Job.key_for(job_id))
+        self._queue.failed_job_registry.remove(job_id)

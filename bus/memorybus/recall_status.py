@@ -1,0 +1,102 @@
+"""How the recalls of each provider stand, for `memorybus status` and `doctor`; changes nothing."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import cast
+
+import msgspec
+from redis import Redis
+from rq.job import Job
+
+from memorybus.keys import Keys
+from memorybus.plain import iso
+from memorybus.recall_health import Health, RecallHealth
+from memorybus.recall_queue import queue_name
+from memorybus.settings import Settings
+
+
+class JobsStatus(msgspec.Struct, frozen=True):
+    """A provider's recall jobs; times are ISO 8601, UTC.
+
+    Attributes:
+        queue: the RQ queue.
+        queued: jobs that wait and may still begin.
+        started: jobs that run.
+        failed: failures since the last day without one.
+        oldest_at: when the oldest waiting job was asked, or None.
+        failing: failures in a row; 0 once one is answered.
+        skipped: recalls not made, for a pause or the queue's bound.
+        paused: whether no recall is asked now, since several failed in a row.
+        failed_at: when the last failure was, or None.
+        error: the last failure, bounded, credentials masked; hostile text, or "".
+    """
+
+    queue: str
+    queued: int
+    started: int
+    failed: int
+    oldest_at: str | None
+    failing: int
+    skipped: int
+    paused: bool
+    failed_at: str | None
+    error: str
+
+
+def read_jobs(
+    redis: Redis, jobs: Redis, settings: Settings, providers: Sequence[str]
+) -> list[JobsStatus]:
+    """Read it all; RQ's own registries would be changed by being counted, so its keys are read.
+
+    Args:
+        redis: the log's Redis.
+        jobs: the jobs' Redis.
+        settings: see `Settings`.
+        providers: whose recalls.
+
+    Raises:
+        redis.RedisError: one of them is away.
+    """
+    health = RecallHealth(redis, Keys(settings.namespace)).read(providers)
+    queues = [queue_name(settings.namespace, name) for name in providers]
+    with jobs.pipeline(transaction=False) as pipe:
+        for queue in queues:
+            pipe.lrange(f"rq:queue:{queue}", 0, -1)
+            pipe.zcard(f"rq:wip:{queue}")
+        replies = iter(pipe.execute())
+    return [
+        _status(queue, _asked_at(jobs, next(replies)), next(replies), health[name])
+        for name, queue in zip(providers, queues, strict=True)
+    ]
+
+
+def _asked_at(jobs: Redis, ids: Sequence[bytes]) -> list[int]:
+    """Return when each waiting job was asked (ms); those that have expired are none any more."""
+    with jobs.pipeline(transaction=False) as pipe:
+        for job_id in ids:
+            pipe.hget(Job.key_for(job_id.decode()), "enqueued_at")
+        found = cast("list[bytes | None]", pipe.execute())
+    return [_ms(at) for at in found if at is not None]
+
+
+def _ms(at: bytes) -> int:
+    """Read a time as RQ writes it; a foreign job's may be anything."""
+    try:
+        return round(datetime.fromisoformat(at.decode()).timestamp() * 1000)
+    except (ValueError, OverflowError):
+        return 0
+
+
+def _status(queue: str, asked_at: list[int], started: int, health: Health) -> JobsStatus:
+    return JobsStatus(
+        queue=queue,
+        queued=len(asked_at),
+        started=int(started),
+        failed=health.failed,
+        oldest_at=iso(min(asked_at, default=None)),
+        failing=health.failing,
+        skipped=health.skipped,
+        paused=health.paused,
+        failed_at=iso(health.failed_at),
+        error=health.error,
+    )

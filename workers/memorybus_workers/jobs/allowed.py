@@ -1,0 +1,88 @@
+"""What a job may be: a name on a list. A new kind of job (tools) is another entry of the list.
+
+RQ's JSON serializer still imports and runs whatever callable a job names. Here a job's name is
+looked up in a table, and callbacks are not run at all: who can write to Redis can ask for a
+recall, nothing else.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+from redis.client import Pipeline
+from rq.job import Job
+from rq.registry import StartedJobRegistry
+
+KEPT = 300
+"""Seconds for which RQ's lists of a queue stay after their last use."""
+
+AllowList = Mapping[str, Callable[..., Any]]
+
+
+class ForbiddenJob(Exception):
+    """A job names a callable that is not on the list."""
+
+
+class ListedJob(Job):
+    """A job that runs nothing but what its list holds, and leaves no key that stays for ever.
+
+    Attributes:
+        allowed: the list; see `allowed_job`.
+    """
+
+    allowed: ClassVar[AllowList] = MappingProxyType({})
+
+    @property
+    def func(self) -> Any:
+        """The callable of the job's name.
+
+        Raises:
+            ForbiddenJob: it is not on the list.
+        """
+        name = str(self.func_name)
+        if name not in self.allowed:
+            raise ForbiddenJob(f"{name!r} is not on the list of jobs")
+        return self.allowed[name]
+
+    @property
+    def success_callback(self) -> None:
+        """None, whatever the job names."""
+        return
+
+    @property
+    def failure_callback(self) -> None:
+        """None, whatever the job names."""
+        return
+
+    @property
+    def stopped_callback(self) -> None:
+        """None, whatever the job names."""
+        return
+
+    @property
+    def should_retry(self) -> bool:
+        """False: what failed is asked again by the next turn."""
+        return False
+
+    def perform(self) -> Any:
+        """Call it. RQ's own takes the time to live away: killed then, a job stayed for ever."""
+        return self.func(*self.args, **self.kwargs)
+
+    def heartbeat(
+        self,
+        timestamp: datetime,
+        ttl: int,
+        pipeline: Pipeline | None = None,
+        xx: bool = False,
+    ) -> None:
+        """Write RQ's mark, and let the job expire also when its process is killed now."""
+        super().heartbeat(timestamp, ttl, pipeline=pipeline, xx=xx)
+        connection = self.connection if pipeline is None else pipeline
+        connection.expire(self.key, ttl)
+        connection.expire(StartedJobRegistry.key_template.format(self.origin), KEPT)
+
+
+def allowed_job(allowed: AllowList) -> type[Job]:
+    """Return a class of jobs that can run nothing but `allowed`, by name."""
+    return type("AllowedJob", (ListedJob,), {"allowed": allowed})

@@ -1,0 +1,58 @@
+"""Read your writes: a recall waits, bounded, for what its session published before it asked."""
+
+from collections.abc import Mapping
+
+from memorybus.clock import Clock
+from memorybus.keys import Keys
+from redis import Redis
+
+_FIRST_LOOK = 0.002
+_LAST_LOOK = 0.05
+_STALLED = 0.25
+"""Share of the wait after which a provider that applies nothing is not waited for."""
+
+_RESPITE = 2.0
+"""Seconds for which nobody waits then: the sessions behind have their turn."""
+
+
+class Applied:
+    """Waits for a provider's lanes. Belongs to one thread.
+
+    Args:
+        redis: the log's Redis.
+        keys: the namespace's.
+        longest: how long a recall may wait, in seconds.
+        clock: time.
+    """
+
+    def __init__(self, redis: Redis, keys: Keys, longest: float, clock: Clock) -> None:
+        """Know of no lane that stands still."""
+        self._redis = redis
+        self._keys = keys
+        self._longest = longest
+        self._clock = clock
+        self._unwaited_until: dict[str, float] = {}
+
+    def wait(self, provider: str, positions: Mapping[int, int]) -> None:
+        """Wait until dense numbers, by partition, are applied, or it is not worth the time."""
+        now = self._clock.monotonic()
+        if not positions or now < self._unwaited_until.get(provider, 0.0):
+            return
+        deadline, pause, before = now + self._longest, _FIRST_LOOK, 0
+        stalled = now + self._longest * _STALLED
+        while (missing := self._missing(provider, positions)) and now < min(deadline, stalled):
+            if missing != before:  # it moves: worth the whole wait
+                before, stalled = missing, now + self._longest * _STALLED
+            self._clock.sleep(pause)
+            pause = min(_LAST_LOOK, pause * 1.5)
+            now = self._clock.monotonic()
+        if missing and now >= stalled:
+            self._unwaited_until[provider] = now + _RESPITE
+
+    def _missing(self, provider: str, positions: Mapping[int, int]) -> int:
+        """Return how many of the wanted events are not applied yet."""
+        with self._redis.pipeline(transaction=False) as pipe:
+            for partition in positions:
+                pipe.hget(self._keys.lane(partition, provider), "n")
+            applied = [int(n or 0) for n in pipe.execute()]
+        return sum(max(0, w - n) for n, w in zip(applied, positions.values(), strict=True))

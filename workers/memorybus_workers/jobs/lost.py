@@ -1,0 +1,152 @@
+"""Jobs that a killed process left: found by their silence, forgotten, and asked again once.
+
+RQ looks after such jobs only after minutes, by wall clocks, and keeps their ids taken until then.
+Here every process looks at its own queue each second. A job that runs has a sign that changes (its
+score in RQ's registry of started jobs); one that was taken and not yet begun stands in the
+intermediate list for moments only. A sign that stays the same for `SILENCE` and some looks, by the
+clock of the one who looks, is a dead process's: two clocks are never compared, and an outage of
+Redis, in which nobody can give a sign, is one look.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from typing import NamedTuple, cast
+
+from memorybus.clock import Clock
+from redis import Redis
+from rq import Queue
+from rq.exceptions import DuplicateJobError
+from rq.executions import ExecutionRegistry
+from rq.job import Job
+
+SILENCE = 3.0
+"""Seconds after which a job whose sign does not change is taken for lost."""
+
+LOOKS = 4
+"""Looks at which it must have been the same, the first one included."""
+
+Sign = tuple[str, str]
+"""Where a sign stands (a Redis key), and its name there."""
+
+
+class Seen(NamedTuple):
+    """A sign's value, since when it is so (monotonic seconds), and at how many looks it was."""
+
+    value: float
+    since: float
+    looks: int
+
+
+class Silence:
+    """Which signs have not changed for long. Pure: it is told the time."""
+
+    def __init__(self) -> None:
+        """Have seen nothing yet."""
+        self._seen: dict[Sign, Seen] = {}
+
+    def observe(self, signs: Mapping[Sign, float], now: float) -> list[Sign]:
+        """Compare signs with what was seen before.
+
+        Args:
+            signs: what stands there now.
+            now: monotonic seconds.
+
+        Returns:
+            Those that have been as they are for `SILENCE` or longer, at `LOOKS` looks or more.
+        """
+        before, self._seen = self._seen, {}
+        for sign, value in signs.items():
+            was = before.get(sign)
+            if was is None or was.value != value:
+                was = Seen(value, now, 0)
+            self._seen[sign] = was._replace(looks=was.looks + 1)
+        return [
+            sign
+            for sign, seen in self._seen.items()
+            if seen.looks >= LOOKS and now - seen.since >= SILENCE
+        ]
+
+
+class LostJobs:
+    """Looks after one queue, between the jobs of the process it belongs to.
+
+    Args:
+        queue: the queue.
+        clock: time.
+        again: names of the callables whose jobs may be run a second time.
+        told: called for a job that had begun: its process was killed, or hung.
+    """
+
+    def __init__(
+        self, queue: Queue, clock: Clock, again: Collection[str], told: Callable[[], None]
+    ) -> None:
+        """Have seen nothing yet."""
+        self._queue = queue
+        self._redis: Redis = queue.connection
+        self._clock = clock
+        self._again = again
+        self._told = told
+        self._started = queue.started_job_registry.key
+        self._taken = queue.intermediate_queue_key
+        self._silence = Silence()
+
+    def look(self) -> None:
+        """Free what is lost, and ask it again if that may be done; raises what redis-py raises."""
+        self._drop_expired()
+        for where, name in self._silence.observe(self._signs(), self._clock.monotonic()):
+            begun = where == self._started
+            if self._claimed(where, name):
+                self._free(name.partition(":")[0])
+                if begun:
+                    self._told()
+
+    def _drop_expired(self) -> None:
+        """Take the ids away of jobs that were too old when they were taken: there may be many."""
+        ids = cast("list[bytes]", self._redis.lrange(self._taken, 0, -1))
+        with self._redis.pipeline(transaction=False) as pipe:
+            for job_id in ids:
+                pipe.exists(Job.key_for(job_id.decode()))
+            there = pipe.execute()
+            for job_id, exists in zip(ids, there, strict=True):
+                if not exists:
+                    pipe.lrem(self._taken, 1, job_id.decode())
+            pipe.execute()
+
+    def _signs(self) -> dict[Sign, float]:
+        with self._redis.pipeline(transaction=True) as pipe:
+            pipe.zrange(self._started, 0, -1, withscores=True)
+            pipe.lrange(self._taken, 0, -1)
+            started, taken = pipe.execute()
+        signs = {(self._started, name.decode()): float(score) for name, score in started}
+        begun = {name.partition(":")[0] for _, name in signs}
+        waiting = {raw.decode() for raw in taken} - begun
+        return signs | {(self._taken, name): 0.0 for name in waiting}
+
+    def _claimed(self, where: str, name: str) -> bool:
+        """Take a lost sign away; of several processes that look, one gets True."""
+        if where == self._started:
+            return bool(self._redis.zrem(where, name))
+        return bool(self._redis.lrem(where, 1, name))
+
+    def _free(self, job_id: str) -> None:
+        """Forget a job, so that its id is free, and ask it again unless that was done before."""
+        job = self._queue.fetch_job(job_id)
+        executions = ExecutionRegistry(job_id, self._redis).key
+        self._redis.delete(Job.key_for(job_id), executions)
+        if job is not None and not job.meta and job.func_name in self._again:
+            self._ask_again(job)
+
+    def _ask_again(self, job: Job) -> None:
+        try:
+            self._queue.enqueue_call(
+                str(job.func_name),
+                args=job.args,
+                result_ttl=job.result_ttl,
+                ttl=job.ttl,
+                failure_ttl=job.failure_ttl,
+                job_id=job.id,
+                meta={"again": True},
+                at_front=True,
+                unique=True,
+            )
+        except DuplicateJobError:
+            return  # the session has asked in the meantime
