@@ -6,12 +6,15 @@ import msgspec
 from redis import Redis
 from redis.exceptions import RedisError
 
+from memorybus.alarms import Alarm
+from memorybus.forecast import Disk, Memory
+from memorybus.health import Continuity, Examiner
 from memorybus.keys import Keys
 from memorybus.links import connect_jobs, connect_redis, translated
 from memorybus.log import START, EventLog
 from memorybus.plain import iso
 from memorybus.producers import taken
-from memorybus.recall_jobs import queue_name
+from memorybus.recall_status import JobsStatus, read_jobs
 from memorybus.redis_urls import redacted
 from memorybus.roster import Roster
 from memorybus.settings import Settings
@@ -36,7 +39,7 @@ class SpoolStatus(msgspec.Struct, frozen=True):
 
 
 class ProviderStatus(msgspec.Struct, frozen=True):
-    """A provider's lanes, summed up. `applied` leaves out what was parked."""
+    """A provider's lanes, summed up. `applied` leaves out what is parked or was discarded."""
 
     name: str
     applied: int
@@ -58,15 +61,6 @@ class WorkerStatus(msgspec.Struct, frozen=True):
     heartbeat_at: str
 
 
-class JobsStatus(msgspec.Struct, frozen=True):
-    """An RQ queue."""
-
-    queue: str
-    queued: int
-    started: int
-    failed: int
-
-
 class Status(msgspec.Struct, frozen=True):
     """Everything `memorybus status --json` prints, in its stable shape."""
 
@@ -76,6 +70,10 @@ class Status(msgspec.Struct, frozen=True):
     providers: list[ProviderStatus]
     workers: list[WorkerStatus]
     jobs: list[JobsStatus]
+    alarms: list[Alarm]
+    continuity: Continuity
+    memory: Memory
+    disk: Disk | None
 
 
 class _Lane(msgspec.Struct, frozen=True):
@@ -83,7 +81,7 @@ class _Lane(msgspec.Struct, frozen=True):
 
     entry: str
     n: int
-    parked_events: int
+    not_applied: int
     owned: bool
     parked_keys: int
     dead: int
@@ -123,6 +121,7 @@ class Monitor:
         self._log.check_partitions()
         names = self._names()
         lanes = self.lanes(names)
+        health = Examiner(self._redis, self._settings).look()
         return Status(
             redis=RedisStatus(
                 redacted(self._settings.redis_url), server.version, server.durability
@@ -135,6 +134,10 @@ class Monitor:
                 for w in self._roster.alive()
             ],
             jobs=self._jobs(names),
+            alarms=health.alarms,
+            continuity=health.continuity,
+            memory=health.memory,
+            disk=health.disk,
         )
 
     def _names(self) -> list[str]:
@@ -156,7 +159,9 @@ class Monitor:
             for partition in self._partitions:
                 pipe.hget(self._keys.state(partition), "n")
                 for name in names:
-                    pipe.hmget(self._keys.lane(partition, name), "entry", "n", "parked")
+                    pipe.hmget(
+                        self._keys.lane(partition, name), "entry", "n", "parked", "discarded"
+                    )
                     pipe.exists(self._keys.lease(partition, name))
                     pipe.hlen(self._keys.parked(partition, name))
                     pipe.xlen(self._keys.dead(partition, name))
@@ -171,7 +176,7 @@ class Monitor:
     def _provider(self, name: str, lanes: list[_Lane]) -> ProviderStatus:
         return ProviderStatus(
             name=name,
-            applied=sum(lane.n - lane.parked_events for lane in lanes),
+            applied=sum(lane.n - lane.not_applied for lane in lanes),
             backlog=sum(max(0, lane.head - lane.n) for lane in lanes),
             oldest_unapplied_at=iso(self._oldest(lanes)),
             parked_keys=sum(lane.parked_keys for lane in lanes),
@@ -191,19 +196,11 @@ class Monitor:
         return min((int(entry.split(b"-")[0]) for entry in entries), default=None)
 
     def _jobs(self, names: list[str]) -> list[JobsStatus]:
-        """Count jobs by the plain lengths of RQ's keys: its registries clean up when counted."""
         jobs = connect_jobs(self._settings)
-        queues = [queue_name(self._settings.namespace, name) for name in names]
         try:
-            with jobs.pipeline(transaction=False) as pipe:
-                for queue in queues:
-                    pipe.llen(f"rq:queue:{queue}")
-                    pipe.zcard(f"rq:wip:{queue}")
-                    pipe.zcard(f"rq:failed:{queue}")
-                counts = pipe.execute()
+            return read_jobs(self._redis, jobs, self._settings, names)
         finally:
             jobs.close()
-        return [JobsStatus(q, *counts[3 * i : 3 * i + 3]) for i, q in enumerate(queues)]
 
 
 def spool_status(settings: Settings) -> SpoolStatus:
@@ -221,11 +218,11 @@ def _summed(spools: list[SpoolStats]) -> SpoolStatus:
 
 
 def _lane(head: int, checkpoint: Any, owned: Any, parked_keys: Any, dead: Any) -> _Lane:
-    entry, n, parked = checkpoint if isinstance(checkpoint, list) else (None, None, None)
+    entry, n, parked, discarded = checkpoint if isinstance(checkpoint, list) else (None,) * 4
     return _Lane(
         entry=entry.decode() if entry else START,
         n=_int(n),
-        parked_events=_int(parked),
+        not_applied=_int(parked) + _int(discarded),
         owned=bool(_int(owned)),
         parked_keys=_int(parked_keys),
         dead=_int(dead),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from helpers.log import Log
 from helpers.processes import Child, Spawn
 from helpers.waiting import wait_until
 from memorybus.settings import Settings, to_environ
@@ -229,13 +230,31 @@ def test_the_status_has_its_stable_shape(up, run):
             "lanes", "lanes_owned",
         },
         "workers": {"id", "host", "pid", "lanes", "heartbeat_at"},
-        "jobs": {"queue", "queued", "started", "failed"},
+        "jobs": {
+            "queue",
+            "queued",
+            "started",
+            "failed",
+            "oldest_at",
+            "failing",
+            "skipped",
+            "paused",
+            "failed_at",
+            "error",
+        },
+        "alarms": [],
+        "continuity": {"log", "gaps", "losses"},
+        "memory": {
+            "used", "limit", "limit_from", "bytes_per_event", "events_per_hour", "measured_over",
+            "trend", "seconds_left",
+        },
+        "disk": {"free", "aof", "seconds_left"},
     }  # fmt: skip
     assert status["redis"]["durability"] == "aof:everysec"
 
 
 def _fields(value: object) -> object:
-    one = value[0] if isinstance(value, list) else value
+    one = value[0] if isinstance(value, list) and value else value
     return set(one) if isinstance(one, dict) else one
 
 
@@ -420,6 +439,27 @@ def test_a_foreign_key_is_named(run, make_redis):
     failed = {c["name"]: c for c in json.loads(sick.stdout)["checks"] if not c["ok"]}
     assert "mb:{p03}:log" in failed["log"]["found"]
     assert "not tried" in failed["canary"]["found"]
+
+
+def test_data_loss_is_shown_and_fails_the_check_up(run, make_redis):
+    """A stream that somebody trimmed is named by status and doctor, with what to do (G7)."""
+    server = make_redis(appendonly="yes")
+    log = Log(Settings(url=server.url))
+    log.append(10)
+    log.client.xtrim(log.key, maxlen=4, approximate=False)
+    log.client.close()
+
+    seen = run("status", "--url", server.url)
+    status = result(run("status", "--url", server.url, "--json"))
+    sick = run("doctor", "--url", server.url, "--json")
+
+    gone = "partition p01: events 1 to 6 are gone"
+    assert seen.stdout.startswith(f"DATA LOSS: {gone}\n    → find who trims")
+    assert status["continuity"]["gaps"] == [{"partition": 1, "first": 1, "last": 6, "missing": 6}]
+    checks = {check["name"]: check for check in json.loads(sick.stdout)["checks"]}
+    assert sick.returncode == 1
+    assert (checks["continuity"]["ok"], checks["continuity"]["found"]) == (False, gone)
+    assert checks["memory"]["found"].endswith("nothing is trimmed until the archive exists")
 
 
 def test_without_redis_ingest_spools_and_the_doctor_says_why(run, tmp_path):

@@ -32,7 +32,31 @@ SHAPE = {
         "lanes_owned",
     ],
     "workers": ["id", "host", "pid", "lanes", "heartbeat_at"],
-    "jobs": ["queue", "queued", "started", "failed"],
+    "jobs": [
+        "queue",
+        "queued",
+        "started",
+        "failed",
+        "oldest_at",
+        "failing",
+        "skipped",
+        "paused",
+        "failed_at",
+        "error",
+    ],
+    "alarms": ["code", "severity", "subject", "text", "remedy"],
+    "continuity": ["log", "gaps", "losses"],
+    "memory": [
+        "used",
+        "limit",
+        "limit_from",
+        "bytes_per_event",
+        "events_per_hour",
+        "measured_over",
+        "trend",
+        "seconds_left",
+    ],
+    "disk": None,
 }
 ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
@@ -51,9 +75,9 @@ def test_the_shape_is_stable(redis_server: RedisServer, make_settings: MakeSetti
         assert bus.flush()
         status = status_of(settings)
     assert list(status) == list(SHAPE)
-    for part in ("redis", "spool"):
+    for part in ("redis", "spool", "continuity", "memory"):
         assert list(status[part]) == SHAPE[part]
-    for part in ("providers", "workers", "jobs"):
+    for part in ("providers", "workers", "jobs", "alarms"):
         assert [list(one) for one in status[part]] == [SHAPE[part]]
     assert status["partitions"] == 16
     assert ISO.fullmatch(status["workers"][0]["heartbeat_at"])

@@ -16,13 +16,19 @@ from memorybus.clock import SYSTEM, Clock
 from memorybus.errors import MemoryBusError
 from memorybus.ids import NewId, new_id
 from memorybus.links import connect_redis
-from memorybus.log import EventLog, Server
+from memorybus.log import EventLog
 from memorybus.monitor import ProviderStatus, Status, read_status
 from memorybus.redis_urls import redacted
 from memorybus.server_binary import OLDEST, dotted, find_server_binary, parse_version
+from memorybus.server_facts import Server
 from memorybus.settings import Settings
 from memorybus.spool_files import inspect
 from memorybus.surfaces import canary
+from memorybus.surfaces.check import Check
+from memorybus.surfaces.check_dead import dead_letters
+from memorybus.surfaces.check_log import check_log
+from memorybus.surfaces.check_recalls import recalls
+from memorybus.surfaces.instances import check_homes, instances
 
 MOVES_WITHIN = 3.0
 """Seconds in which a backlog has to become smaller to count as being worked on."""
@@ -35,22 +41,6 @@ HEADROOM = 256 << 20
 UP = "run: memorybus up"
 NEEDED = ("redis", "eviction policy", "log")
 """Checks without which nothing can be published or applied."""
-
-
-class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """What one check found.
-
-    Attributes:
-        name: what was looked at.
-        ok: whether it is as it should be.
-        found: what was seen.
-        fix: what to do if not; empty if ok.
-    """
-
-    name: str
-    ok: bool
-    found: str
-    fix: str = ""
 
 
 def examine(settings: Settings, clock: Clock = SYSTEM, make_id: NewId = new_id) -> Iterator[Check]:
@@ -171,6 +161,7 @@ def _redis(settings: Settings, start: str) -> Iterator[Check]:
     yield durability(server)
     if eviction(server).ok:
         yield _guarded("log", "do as the message says", lambda: _birth(log))
+    yield from check_log(settings)
 
 
 def version(server: Server) -> Check:
@@ -214,9 +205,12 @@ def _serving(settings: Settings, clock: Clock) -> Iterator[Check]:
         yield Check(name="worker", ok=False, found=str(error), fix=UP)
         return
     yield worker(status)
+    yield _guarded("homes", UP, lambda: check_homes(instances(settings)))
+    yield dead_letters(status)
     if status.workers:
         yield providers(status, settings.providers)
         yield _guarded("backlog", UP, lambda: backlog(settings, status, clock))
+        yield recalls(status.jobs, clock.now_ms())
 
 
 def worker(status: Status) -> Check:
@@ -289,5 +283,5 @@ def sung(flight: canary.Flight) -> Check:
         name=name,
         ok=False,
         found=f"published and logged, not recalled within {canary.SINGS_WITHIN:g} s",
-        fix="see `memorybus status` for backlog, parked keys and dead letters",
+        fix="see the backlog with `memorybus status`, dead letters with `memorybus dlq ls`",
     )

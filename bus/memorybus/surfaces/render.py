@@ -3,12 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec import convert
 from rich.table import Table
 from rich.text import Text
 
 from memorybus.events import (
     AnyEvent,
     ContextCompressing,
+    DeadLetterResolved,
     Delegated,
     Envelope,
     MemoryWritten,
@@ -20,6 +22,7 @@ from memorybus.events import (
     TurnStarted,
     UnknownEvent,
 )
+from memorybus.forecast import Disk, Memory, told, told_disk
 from memorybus.surfaces.safe import one_line, visible
 from memorybus.surfaces.transcripts.times import iso
 
@@ -65,6 +68,8 @@ def _told(event: AnyEvent) -> str:  # noqa: C901, PLR0911  one flat dispatch
             return reason or "over"
         case ToolCalled(provider=provider, tool=tool):
             return f"{provider}: {tool}"
+        case DeadLetterResolved(provider=provider, action=action, event_id=event_id, reason=why):
+            return f"{provider}: {action} {event_id[:12]}: {why}"
         case UnknownEvent(wire_version=version):
             return f"unknown to this release (version {version}), kept as it is"
 
@@ -96,7 +101,23 @@ def status_tables(status: Mapping[str, Any]) -> list[Table | Text]:
     Args:
         status: exactly what ``memorybus status --json`` prints.
     """
-    return [_head(status), _providers(status["providers"]), _workers(status), _jobs(status)]
+    return [
+        *map(_alarm, status["alarms"]),
+        _head(status),
+        _providers(status["providers"]),
+        _workers(status),
+        _jobs(status),
+    ]
+
+
+def _alarm(alarm: Mapping[str, Any]) -> Text:
+    """Return what is wrong as a coloured line, with its remedy below."""
+    critical = alarm["severity"] == "critical"
+    kind = "DATA LOSS" if alarm["code"] == "data_loss" else str(alarm["severity"]).upper()
+    return Text.assemble(
+        (f"{visible(kind)}: {visible(alarm['text'])}", "bold red" if critical else "yellow"),
+        (f"\n    → {visible(alarm['remedy'])}", "yellow"),
+    )
 
 
 def _head(status: Mapping[str, Any]) -> Text:
@@ -106,9 +127,14 @@ def _head(status: Mapping[str, Any]) -> Text:
         visible(
             f"Redis {redis['version']} at {redis['url']} ({redis['durability']}), "
             f"{status['partitions']} partitions\n"
-            f"Spool: {spool['events']} events to send, {spool['bytes']} bytes{oldest}"
+            f"Spool: {spool['events']} events to send, {spool['bytes']} bytes{oldest}\n"
+            f"Memory: {told(convert(status['memory'], Memory))}{_disk(status['disk'])}"
         )
     )
+
+
+def _disk(disk: Mapping[str, Any] | None) -> str:
+    return "" if disk is None else f"\nDisk: {told_disk(convert(disk, Disk))}"
 
 
 def _providers(providers: Sequence[Mapping[str, Any]]) -> Table:
@@ -142,12 +168,24 @@ def _workers(status: Mapping[str, Any]) -> Table | Text:
 
 
 def _jobs(status: Mapping[str, Any]) -> Table:
-    table = grid("queue", "queued", "started", "failed")
+    table = grid("queue", "queued", "oldest", "started", "failed", "skipped", "last error")
     for one in status["jobs"]:
         table.add_row(
-            Text(one_line(one["queue"])), *(str(one[k]) for k in ("queued", "started", "failed"))
+            Text(one_line(one["queue"])),
+            str(one["queued"]),
+            str(one["oldest_at"] or "-"),
+            str(one["started"]),
+            Text(str(one["failed"]), style="red" if one["failing"] else ""),
+            Text(f"{one['skipped']}{' (paused)' if one['paused'] else ''}"),
+            Text(_last_error(one)),
         )
     return table
+
+
+def _last_error(jobs: Mapping[str, Any]) -> str:
+    if not jobs["error"]:
+        return "-"
+    return f"{jobs['failed_at']} {one_line(jobs['error'])}"
 
 
 def grid(*columns: str) -> Table:

@@ -3,6 +3,8 @@
 import msgspec
 import pytest
 from memorybus.errors import LogUnavailable
+from memorybus.forecast import Memory
+from memorybus.health import Continuity
 from memorybus.ids import new_id
 from memorybus.monitor import ProviderStatus, RedisStatus, SpoolStatus, Status, WorkerStatus
 from memorybus.settings import Settings
@@ -27,6 +29,10 @@ def status(*providers, workers=ALIVE):
         providers=list(providers),
         workers=workers,
         jobs=[],
+        alarms=[],
+        continuity=Continuity(None, [], []),
+        memory=Memory(0, None, "unknown", 0.0, None, None, "not enough history", None),
+        disk=None,
     )
 
 

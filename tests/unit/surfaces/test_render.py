@@ -6,6 +6,7 @@ import pytest
 from memorybus.events import (
     EVENT_TYPES,
     ContextCompressing,
+    DeadLetterResolved,
     Delegated,
     Envelope,
     MemoryWritten,
@@ -19,8 +20,8 @@ from memorybus.events import (
     TurnStarted,
     UnknownEvent,
 )
+from memorybus.surfaces.check import Check
 from memorybus.surfaces.cli.care import checked
-from memorybus.surfaces.doctor import Check
 from memorybus.surfaces.render import event_line, event_name, status_tables, summary
 from memorybus.surfaces.transcripts.times import iso
 from rich.console import Console
@@ -48,6 +49,10 @@ SUMMARIES = [
     (Delegated(task="find", result="found"), "find → found"),
     (SessionEnded(), "over"),
     (ToolCalled(provider="holographic", tool="add"), "holographic: add"),
+    (
+        DeadLetterResolved(provider="mem0", event_id="ab" * 16, action="discard", reason="spam"),
+        "mem0: discard abababababab: spam",
+    ),
     (
         UnknownEvent(name="Dreamt", wire_version=9, raw=b"\x80"),
         "unknown to this release (version 9), kept as it is",
@@ -107,7 +112,33 @@ STATUS = {
         }
     ],
     "workers": [{"id": "w1", "host": "h\x1b", "pid": 5, "lanes": 15, "heartbeat_at": "2026-01-01"}],
-    "jobs": [{"queue": "mb.recall", "queued": 1, "started": 0, "failed": 2}],
+    "jobs": [
+        {
+            "queue": "mb.recall",
+            "queued": 1,
+            "started": 0,
+            "failed": 2,
+            "oldest_at": "2026-01-03T00:00:00.000Z",
+            "failing": 2,
+            "skipped": 77,
+            "paused": True,
+            "failed_at": "2026-01-02T00:00:00.000Z",
+            "error": "Unavailable: down\x1b[2J",
+        }
+    ],
+    "alarms": [],
+    "continuity": {"log": "ab", "gaps": [], "losses": []},
+    "memory": {
+        "used": 3 << 20,
+        "limit": 6 << 20,
+        "limit_from": "maxmemory",
+        "bytes_per_event": 300.0,
+        "events_per_hour": 36.0,
+        "measured_over": 3600.0,
+        "trend": "growing",
+        "seconds_left": 864_000.0,
+    },
+    "disk": None,
 }
 
 
@@ -119,7 +150,34 @@ def test_the_status_says_everything_that_its_json_says():
     for word in ("unix:///x", "7.2.4", "aof:everysec", spool, "builtin", "15/16"):
         assert word in shown
     assert "h\\x1b" in shown
-    assert "mb.recall" in shown
+    for word in ("mb.recall", "2026-01-03", "77 (paused)", "Unavailable: down\\x1b[2J"):
+        assert word in shown
+
+
+def test_the_status_says_how_long_the_memory_lasts():
+    """The forecast, its rate and whose limit it is stand in one line (G10)."""
+    shown = printed(*status_tables(STATUS), width=300)
+
+    for word in ("3.0 MiB of 6.0 MiB used (maxmemory)", "full in 10 days", "36 events/h"):
+        assert word in shown
+
+
+def test_an_alarm_is_a_red_line_above_all():
+    """Data loss comes first, in red, with its remedy, and hostile text in it is harmless (G7)."""
+    alarm = {
+        "code": "data_loss",
+        "severity": "critical",
+        "subject": "p03:1",
+        "text": "partition p03: events 1 to 4 are gone\x1b[2J",
+        "remedy": "stop who trims",
+    }
+
+    first, *_ = status_tables(STATUS | {"alarms": [alarm]})
+
+    shown = printed(first)
+    assert shown.startswith("DATA LOSS: partition p03: events 1 to 4 are gone\\x1b[2J\n")
+    assert "→ stop who trims" in shown
+    assert str(first.spans[0].style) == "bold red"
 
 
 def test_a_status_without_workers_says_what_to_do():
@@ -131,9 +189,11 @@ def test_a_failed_check_carries_its_fix():
     """The remedy stands under the failure, and only there."""
     bad = Check(name="redis", ok=False, found="no answer", fix="run: memorybus up")
     good = Check(name="redis", ok=True, found="answers")
+    soon = Check(name="memory", ok=True, found="full in 2 days", fix="make room")
 
     assert "→ run: memorybus up" in printed(checked(bad))
     assert "→" not in printed(checked(good))
+    assert printed(checked(soon)).startswith("! memory")
 
 
 @pytest.mark.parametrize(

@@ -1,19 +1,17 @@
 """Commands that care for the system: replay and doctor."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 from rich.text import Text
 
 from memorybus.errors import MemoryBusError
 from memorybus.surfaces import children
+from memorybus.surfaces.check import Check
 from memorybus.surfaces.cli.options import CARE, DEFAULT, Common
 from memorybus.surfaces.output import Output
 from memorybus.surfaces.safe import visible
-
-if TYPE_CHECKING:
-    from memorybus.surfaces import doctor
 
 
 class ReplayFailed(MemoryBusError):
@@ -95,9 +93,10 @@ def run_doctor(*, common: Common = DEFAULT) -> int:
     return 0 if ok else 1
 
 
-def checked(check: "doctor.Check") -> Text:
-    """Return a check as a line, with its remedy below if it failed."""
-    mark = ("✓", "green") if check.ok else ("✗", "bold red")
+def checked(check: Check) -> Text:
+    """Return a check as a line, with its remedy below if it failed or warns."""
+    sound = ("!", "yellow") if check.fix else ("✓", "green")
+    mark = sound if check.ok else ("✗", "bold red")
     line = Text.assemble(mark, f" {check.name:<16} {visible(check.found)}")
     if check.fix:
         line.append(f"\n    → {visible(check.fix)}", style="yellow")

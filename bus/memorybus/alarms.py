@@ -1,0 +1,171 @@
+"""What is wrong with the log or its Redis, each with its remedy; pure.
+
+The same alarms are logged by workers, shown by `status` and fail `doctor`.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Literal
+
+import msgspec
+
+from memorybus.continuity import Audit, Gap, View, counter_lost
+from memorybus.forecast import Disk, Memory, level, told, told_disk
+from memorybus.keys import Keys, lane_name
+from memorybus.losses import Loss
+from memorybus.server_facts import SAFE_POLICY
+
+Code = Literal[
+    "data_loss",
+    "numbering",
+    "strays",
+    "eviction_policy",
+    "persistence",
+    "no_append_only_file",
+    "memory",
+    "disk",
+]
+Severity = Literal["critical", "warning"]
+
+_RESTORE = (
+    "find who trims, deletes or flushes keys of this Redis and stop it; restore its backup if the "
+    "events are needed. Lanes that had not passed them go on behind the gap"
+)
+_MAKE_ROOM = (
+    "nothing is trimmed until the archive exists: raise maxmemory or give the machine more memory; "
+    "when it is full, spools hold what is published"
+)
+
+
+class Alarm(msgspec.Struct, frozen=True):
+    """One thing that is wrong.
+
+    Attributes:
+        code: what kind.
+        severity: "critical": events are lost, or will be, or nothing can be published; "warning".
+        subject: what it is about; with the code, the same as long as it is the same alarm.
+        text: what was seen.
+        remedy: what to do.
+    """
+
+    code: Code
+    severity: Severity
+    subject: str
+    text: str
+    remedy: str
+
+
+class ServerState(msgspec.Struct, frozen=True, kw_only=True):
+    """What the server says of itself, in INFO's words."""
+
+    policy: str = SAFE_POLICY
+    aof: bool = True
+    aof_write: str = "ok"
+    aof_rewrite: str = "ok"
+    snapshot: str = "ok"
+
+
+def of_gaps(gaps: list[Gap]) -> Iterator[Alarm]:
+    """Yield an alarm for each gap in the log."""
+    for gap in gaps:
+        # A gap may grow, and is still the same one.
+        subject = f"{lane_name(gap.partition)}:{gap.first}"
+        yield Alarm("data_loss", "critical", subject, gap.told, _RESTORE)
+
+
+def of_losses(losses: list[Loss], keys: Keys) -> Iterator[Alarm]:
+    """Yield an alarm for each loss that was written down."""
+    for loss in losses:
+        said = "; ".join(gap.told for gap in loss.gaps) or "it held no event when last looked at"
+        how = (
+            "the log was wiped, or replaced by another"
+            if loss.what == "wiped"
+            else "the log went back (restored, or deleted in part), and gives these numbers again"
+        )
+        remedy = (
+            f"restore the backup of Redis, or publish these events again if their source still has "
+            f"them; when dealt with: redis-cli hdel {keys.losses} {loss.name}"
+        )
+        yield Alarm("data_loss", "critical", loss.name, f"{how}: {said}", remedy)
+
+
+def of_numbering(
+    views: Mapping[int, View], audits: Mapping[int, Audit], keys: Keys
+) -> Iterator[Alarm]:
+    """Yield an alarm for each partition whose numbers repeat, or will, or that holds strangers."""
+    for partition, view in views.items():
+        name, audit = lane_name(partition), audits.get(partition)
+        if counter_lost(view) and view.last is not None:
+            yield Alarm(
+                "numbering",
+                "critical",
+                name,
+                f"partition {name}: the counter says {view.n}, the last event is {view.last.n}: "
+                f"numbers will be given twice",
+                f"stop publishing, then: redis-cli hset {keys.state(partition)} n {view.last.n}",
+            )
+        elif audit is not None and audit.restarted:
+            yield Alarm(
+                "numbering",
+                "critical",
+                name,
+                f"partition {name}: after event {audit.restarted} the numbers begin anew: its "
+                f"counter was lost",
+                "restore the backup of Redis from before: lanes cannot tell numbers given twice",
+            )
+        if audit is not None and audit.strays:
+            yield Alarm(
+                "strays",
+                "warning",
+                name,
+                f"partition {name}: {audit.strays} entries that memorybus did not write",
+                f"find who adds to {keys.log(partition)}; lanes park such entries",
+            )
+
+
+def of_server(facts: ServerState) -> Iterator[Alarm]:
+    """Yield what is wrong with how the server keeps what it was given (G1)."""
+    if facts.policy != SAFE_POLICY:
+        yield Alarm(
+            "eviction_policy",
+            "critical",
+            facts.policy,
+            f"maxmemory-policy is {facts.policy}, which lets Redis drop events",
+            "run: redis-cli config set maxmemory-policy noeviction (and put it into redis.conf)",
+        )
+    if not facts.aof:
+        yield Alarm(
+            "no_append_only_file",
+            "warning",
+            "aof",
+            "Redis keeps no append-only file: what is `logged` does not survive its crash",
+            "run: redis-cli config set appendonly yes (and put it into redis.conf)",
+        )
+    yield from _failed_writes(facts)
+
+
+def _failed_writes(facts: ServerState) -> Iterator[Alarm]:
+    remedy = "make room on the disk of Redis and see its log; spools hold what is published"
+    if facts.aof and facts.aof_write != "ok":
+        text = "the append-only file cannot be written: Redis refuses writes (MISCONF)"
+        yield Alarm("persistence", "critical", "aof", text, remedy)
+    if facts.aof and facts.aof_rewrite != "ok":
+        text = "the append-only file could not be rewritten: it grows without end"
+        yield Alarm("persistence", "warning", "aof rewrite", text, remedy)
+    if facts.snapshot != "ok":
+        text = "the last snapshot failed: Redis may refuse writes (MISCONF)"
+        yield Alarm("persistence", "critical", "snapshot", text, remedy)
+
+
+def of_memory(memory: Memory) -> Iterator[Alarm]:
+    """Yield an alarm if the memory will not last three days; critical within one."""
+    found = level(memory.seconds_left, memory.used, memory.limit)
+    if found != "ok":
+        yield Alarm("memory", found, found, f"memory of Redis: {told(memory)}", _MAKE_ROOM)
+
+
+def of_disk(disk: Disk | None) -> Iterator[Alarm]:
+    """Yield an alarm if the embedded server's disk will not last three days."""
+    found = "ok" if disk is None else level(disk.seconds_left, disk.aof, disk.aof + disk.free)
+    if disk is not None and found != "ok":
+        remedy = "make room on the disk of data_dir: Redis refuses writes when it is full"
+        yield Alarm("disk", found, found, f"disk of Redis: {told_disk(disk)}", remedy)

@@ -1,0 +1,244 @@
+"""How long the memory of Redis will last at the present rate; pure.
+
+The rate is the log's own: what was numbered in the last hour and in the last ten minutes, whichever
+is faster. Until the archive exists nothing is trimmed, so every event stays.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+AGES_MS = (3_600_000, 600_000)
+"""Over which times growth is measured, longest first."""
+
+_HOUR = 3_600.0
+_DAY = 86_400.0
+_FOREVER = 365_000 * _DAY  # longer than that nobody asks
+WARN_WITHIN = 3 * _DAY
+FAIL_WITHIN = _DAY
+FULL = 0.95
+"""The used share of the limit at which it is called nearly full, whatever the rate."""
+
+AOF_FRAME = 64
+"""Bytes that the append-only file takes for an event beyond what memory does (measured: 30-54)."""
+
+LimitFrom = Literal["maxmemory", "available", "machine", "unknown"]
+Trend = Literal["growing", "no growth", "not enough history"]
+Level = Literal["ok", "warning", "critical"]
+
+
+class Growth(msgspec.Struct, frozen=True):
+    """How many events came in `seconds`; None if the log does not reach back so far."""
+
+    seconds: float
+    events: int | None
+
+
+class Grown(msgspec.Struct, frozen=True):
+    """A partition that holds events.
+
+    Attributes:
+        n: its last number.
+        first_n: its first entry's number.
+        first_at: when that came (server's wall time, milliseconds).
+        numbers: the number of the first entry not older than each of `AGES_MS`; None for none.
+    """
+
+    n: int
+    first_n: int
+    first_at: int
+    numbers: tuple[int | None, ...]
+
+    def since(self, index: int) -> int:
+        """Return how many events came within the age of this index."""
+        number = self.numbers[index]
+        return 0 if number is None else max(0, self.n - number + 1)
+
+
+class Load(msgspec.Struct, frozen=True, kw_only=True):
+    """What the forecast is made from.
+
+    Attributes:
+        used: bytes that Redis uses.
+        limit: bytes it may use; None if nobody knows.
+        limit_from: "maxmemory"; "available": what it uses and what its machine, which is ours, has
+            left; "machine": all memory of its machine, whatever else runs there.
+        bytes_per_event: of the streams and the remembered ids; 0.0 for an empty log.
+        growths: by time.
+    """
+
+    used: int
+    limit: int | None
+    limit_from: LimitFrom
+    bytes_per_event: float
+    growths: tuple[Growth, ...]
+
+
+class Memory(msgspec.Struct, frozen=True):
+    """How long the memory lasts, as `status --json` prints it.
+
+    Attributes:
+        used: bytes that Redis uses.
+        limit: bytes it may use; null if nobody knows.
+        limit_from: where the limit is from (see `Load`).
+        bytes_per_event: what one event takes.
+        events_per_hour: the rate; null if the log is too young.
+        measured_over: seconds over which the rate was measured; null likewise.
+        trend: "growing", "no growth" or "not enough history".
+        seconds_left: until the limit is reached; null unless growing towards a known limit.
+    """
+
+    used: int
+    limit: int | None
+    limit_from: LimitFrom
+    bytes_per_event: float
+    events_per_hour: float | None
+    measured_over: float | None
+    trend: Trend
+    seconds_left: float | None
+
+
+class Disk(msgspec.Struct, frozen=True):
+    """How long the disk of the embedded server lasts.
+
+    Attributes:
+        free: bytes.
+        aof: bytes of the append-only file; a rewrite needs about as many again, for a while.
+        seconds_left: until a rewrite no longer fits; null unless growing.
+    """
+
+    free: int
+    aof: int
+    seconds_left: float | None
+
+
+def disk_forecast(free: int, aof: int, memory: Memory) -> Disk:
+    """Return how long the disk will last at the rate of the memory."""
+    rate = (memory.events_per_hour or 0.0) / _HOUR
+    growth = rate * (memory.bytes_per_event + AOF_FRAME)
+    return Disk(free, aof, _until(free - aof, growth))
+
+
+def growth_of(parts: Sequence[Grown], now_ms: int) -> tuple[Growth, ...]:
+    """Return how much all partitions grew, over each of `AGES_MS`.
+
+    A time counts if some partition is older, and no partition lost what it held then.
+    """
+    return tuple(
+        Growth(age / 1000, _grown(parts, now_ms - age, index)) for index, age in enumerate(AGES_MS)
+    )
+
+
+def _grown(parts: Sequence[Grown], since: int, index: int) -> int | None:
+    older = [part.first_at <= since for part in parts]
+    if not any(older) or not all(
+        o or part.first_n == 1 for o, part in zip(older, parts, strict=True)
+    ):
+        return None
+    return sum(part.since(index) for part in parts)
+
+
+def forecast(load: Load) -> Memory:
+    """Return how long the memory will last at the present rate."""
+    known = [(g.events / g.seconds, g.seconds) for g in load.growths if g.events is not None]
+    rate, over = max(known, default=(None, None))
+    return Memory(
+        used=load.used,
+        limit=load.limit,
+        limit_from=load.limit_from,
+        bytes_per_event=round(load.bytes_per_event, 1),
+        events_per_hour=None if rate is None else round(rate * _HOUR, 1),
+        measured_over=over,
+        trend="not enough history" if rate is None else "growing" if rate else "no growth",
+        seconds_left=_left(load, rate),
+    )
+
+
+def shortest(memories: Sequence[Memory]) -> Memory:
+    """Return the memory that is full first, of several servers."""
+
+    def urgency(memory: Memory) -> tuple[bool, float, float]:
+        left, used = memory.seconds_left, memory.used / (memory.limit or float("inf"))
+        full = level(None, memory.used, memory.limit) == "critical"
+        return (not full, float("inf") if left is None else left, -used)
+
+    return min(memories, key=urgency)
+
+
+def _left(load: Load, rate: float | None) -> float | None:
+    growth = (rate or 0.0) * load.bytes_per_event
+    return None if load.limit is None else _until(load.limit - load.used, growth)
+
+
+def _until(room: int, growth: float) -> float | None:
+    """Return the seconds after which room is filled; None if it never is."""
+    if not growth:
+        return None
+    return round(min(max(0, room) / growth, _FOREVER), 1)
+
+
+def level(seconds_left: float | None, used: int, limit: int | None) -> Level:
+    """Return how bad it is: critical within a day or nearly full, a warning within three."""
+    if limit is not None and used >= FULL * limit:
+        return "critical"
+    if seconds_left is None or seconds_left >= WARN_WITHIN:
+        return "ok"
+    return "warning" if seconds_left >= FAIL_WITHIN else "critical"
+
+
+def told(memory: Memory) -> str:
+    """Return the forecast in words."""
+    return f"{_room(memory)}; {_outlook(memory)}"
+
+
+def told_disk(disk: Disk) -> str:
+    """Return the forecast of the disk in words."""
+    room = f"{size(disk.free)} free, the append-only file has {size(disk.aof)}"
+    if disk.seconds_left is None:
+        return room
+    return f"{room}; at the present rate no rewrite fits in {duration(disk.seconds_left)}"
+
+
+def _room(memory: Memory) -> str:
+    if memory.limit is None:
+        return f"{size(memory.used)} used, the limit is unknown"
+    whose = {
+        "maxmemory": "maxmemory",
+        "available": "what this machine has left for it",
+        "machine": "all memory of its machine, whatever else runs there",
+        "unknown": "unknown",
+    }
+    return f"{size(memory.used)} of {size(memory.limit)} used ({whose[memory.limit_from]})"
+
+
+def _outlook(memory: Memory) -> str:
+    if memory.trend == "not enough history" or memory.events_per_hour is None:
+        return "not enough history for a forecast (ten minutes are needed)"
+    span = f"the last {duration(memory.measured_over or 0)}"
+    if memory.trend == "no growth":
+        return f"no growth in {span}"
+    if not memory.bytes_per_event:
+        return f"growing in {span}; the server does not say what an event takes"
+    rate = f"{memory.events_per_hour:,.0f} events/h of {size(memory.bytes_per_event)} in {span}"
+    if memory.seconds_left is None:
+        return rate
+    return f"at the present rate full in {duration(memory.seconds_left)} ({rate})"
+
+
+def size(count: float) -> str:
+    """Return bytes as people read them: "1.4 GiB"."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1024:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} TiB"
+
+
+def duration(seconds: float) -> str:
+    """Return a time span as people read it, in its largest unit: "36 hours"."""
+    for unit, length in (("day", _DAY), ("hour", _HOUR), ("minute", 60.0)):
+        if seconds >= 2 * length or (unit == "minute" and seconds >= length):
+            count = round(seconds / length)
+            return f"{count:,} {unit}{'' if count == 1 else 's'}"
+    return f"{seconds:.0f} seconds"

@@ -1,0 +1,144 @@
+"""The log as it stands: what `continuity` and `forecast` judge, read in one round trip.
+
+Reading changes nothing, and costs the same however long the log is; where the counts do not agree,
+entries are read one by one, a bounded number at each look.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+from redis import Redis
+
+from memorybus import scripts
+from memorybus.continuity import Audit, Page, Place, View, advanced, audit_of, needs_audit
+from memorybus.errors import ForeignKey
+from memorybus.forecast import AGES_MS
+from memorybus.keys import Keys
+from memorybus.links import translated
+from memorybus.scripts import Call
+from memorybus.settings import Settings
+
+SAMPLES = 5
+"""Nodes of a stream that are weighed."""
+
+PAGE = 200
+PAGES = 50
+"""An audit reads this many pages of so many entries at each look, over all partitions."""
+
+
+class Sight(msgspec.Struct, frozen=True):
+    """One partition at one moment.
+
+    Attributes:
+        view: what it holds.
+        size: bytes of its stream.
+        ids: event ids it remembers, of the running window.
+        ids_size: bytes of those.
+        now_ms: the server's wall time.
+        numbers: the number of the first entry not older than each of `AGES_MS`; None for none.
+    """
+
+    view: View
+    size: int
+    ids: int
+    ids_size: int
+    now_ms: int
+    numbers: tuple[int | None, ...]
+
+
+class Inspector:
+    """Looks at the log. Belongs to one thread.
+
+    Attributes:
+        audits: what was read entry by entry, by partition; kept from one look to the next.
+    """
+
+    def __init__(self, redis: Redis, settings: Settings) -> None:
+        """Use the log's Redis."""
+        self.audits: dict[int, Audit] = {}
+        self._redis = redis
+        self._keys = Keys(settings.namespace)
+        self._partitions = range(settings.partitions)
+
+    def look(self, settled: Mapping[int, Place] | None = None) -> dict[int, Sight]:
+        """Look at every partition; one whose key is not ours is left out.
+
+        Args:
+            settled: places to look before and behind, by partition.
+
+        Raises:
+            redis.RedisError: no answer.
+        """
+        places = settled or {}
+        calls = [self._call(partition, places.get(partition)) for partition in self._partitions]
+        replies = scripts.run_many(self._redis, calls)
+        return {
+            partition: _sight(reply)
+            for partition, reply in zip(self._partitions, replies, strict=True)
+            if not _is_foreign(reply)
+        }
+
+    def audit(self, sights: Mapping[int, Sight]) -> None:
+        """Read on where the counts do not agree, up to the bound of one look.
+
+        Raises:
+            redis.RedisError: no answer.
+        """
+        pages = PAGES
+        for partition, sight in sights.items():
+            while pages and needs_audit(sight.view, self.audits.get(partition)):
+                pages -= 1
+                audit = audit_of(sight.view, self.audits.get(partition))
+                self.audits[partition] = advanced(audit, self._page(partition, audit.upto), PAGE)
+
+    def _call(self, partition: int, settled: Place | None) -> Call:
+        keys = (
+            self._keys.log(partition),
+            self._keys.state(partition),
+            self._keys.seen(partition)[0],
+        )
+        return Call(scripts.LOOK, keys, (settled.entry if settled else "", SAMPLES, *AGES_MS))
+
+    def _page(self, partition: int, after: Place) -> Page:
+        call = Call(scripts.AUDIT, (self._keys.log(partition),), (after.entry, after.n, PAGE))
+        entry, n, read, strays, breaks = scripts.run(self._redis, call)
+        pairs = tuple(zip(map(int, breaks[::2]), map(int, breaks[1::2]), strict=True))
+        return Page(Place(entry.decode(), int(n)), int(read), int(strays), pairs)
+
+
+def _is_foreign(reply: Any) -> bool:
+    """Say whether a partition's key is not ours.
+
+    Raises:
+        redis.RedisError: the server refused for another reason.
+    """
+    if not isinstance(reply, Exception):
+        return False
+    if isinstance(translated(reply, ""), ForeignKey):
+        return True
+    raise reply
+
+
+def _sight(reply: Sequence[Any]) -> Sight:
+    length, n, sealed, deleted, size, ids, ids_size, first, last, before, after, now, ages = reply
+    view = View(
+        length=int(length),
+        n=_number(n),
+        sealed=_number(sealed),
+        deleted=deleted.decode(),
+        first=_place(first),
+        last=_place(last),
+        before=_place(before),
+        after=_place(after),
+    )
+    numbers = tuple(place.n if place else None for place in map(_place, ages))
+    return Sight(view, int(size), int(ids), int(ids_size), int(now), numbers)
+
+
+def _place(reply: Sequence[bytes]) -> Place | None:
+    return Place(reply[0].decode(), int(reply[1])) if reply else None
+
+
+def _number(raw: bytes) -> int:
+    return int(raw) if raw.isdigit() else 0

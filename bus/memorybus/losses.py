@@ -1,0 +1,65 @@
+"""What workers saw the log lose and the log itself no longer shows.
+
+A stream that was trimmed lacks numbers for ever; a log that was wiped, or went back to an older
+state, counts on as if nothing had been. Only who saw it before can tell, so it is written down, and
+stays until an operator deletes it.
+"""
+
+import logging
+from typing import Literal
+
+import msgspec
+from redis import Redis
+
+from memorybus.continuity import Gap
+from memorybus.keys import Keys
+
+_log = logging.getLogger("memorybus")
+
+
+class Loss(msgspec.Struct, frozen=True):
+    """One loss.
+
+    Attributes:
+        what: "wiped": the log is another one than before; "tail": it went back, and numbers anew.
+        log: the id of the log that lost events.
+        found_at: when a worker found it (its wall time): ISO 8601, UTC.
+        gaps: the numbers it lost, as they were counted before.
+    """
+
+    what: Literal["wiped", "tail"]
+    log: str
+    found_at: str
+    gaps: list[Gap]
+
+    @property
+    def name(self) -> str:
+        """The field under which it is kept: the same whoever finds it."""
+        if self.what == "wiped":
+            return f"wiped:{self.log}"
+        gap = self.gaps[0]
+        return f"tail:{self.log}:{gap.partition}:{gap.first}-{gap.last}"
+
+
+class Losses:
+    """The hash of losses. Every method raises what redis-py raises."""
+
+    def __init__(self, redis: Redis, keys: Keys) -> None:
+        """Use the log's Redis."""
+        self._redis = redis
+        self._key = keys.losses
+
+    def record(self, loss: Loss) -> None:
+        """Write a loss down, unless another worker did."""
+        self._redis.hsetnx(self._key, loss.name, msgspec.json.encode(loss))
+
+    def all(self) -> list[Loss]:
+        """Return what is written down, oldest first; what cannot be read is passed over."""
+        bodies: dict[bytes, bytes] = self._redis.hgetall(self._key)  # type: ignore[assignment]
+        found = []
+        for name, body in bodies.items():
+            try:
+                found.append(msgspec.json.decode(body, type=Loss))
+            except msgspec.MsgspecError as error:
+                _log.debug("%s: %r cannot be read: %s", self._key, name, error)
+        return sorted(found, key=lambda loss: (loss.found_at, loss.name))

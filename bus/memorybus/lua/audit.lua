@@ -1,0 +1,34 @@
+-- Read the numbers of a page of one partition, to find those that are missing; changes nothing.
+--
+-- KEYS[1] log  stream: entries with their field `n`.
+--
+-- ARGV: the id after which to begin, the number there, how many entries to read.
+--
+-- Returns {id, n, read, strays, breaks}: where the page ends, the number there, how many entries
+-- it had, how many of them carry no number, and two numbers for each place where the next one is
+-- not the one after.
+local entries = redis.call('XRANGE', KEYS[1], '(' .. ARGV[1], '+', 'COUNT', ARGV[3])
+local n, strays, breaks = tonumber(ARGV[2]), 0, {}
+
+local function number(fields)
+  for i = 1, #fields - 1, 2 do
+    if fields[i] == 'n' and #fields[i + 1] <= 15 and string.find(fields[i + 1], '^%d+$') then
+      return tonumber(fields[i + 1])
+    end
+  end
+end
+
+for _, entry in ipairs(entries) do
+  local found = number(entry[2])
+  if not found then
+    strays = strays + 1
+  else
+    if found ~= n + 1 then
+      breaks[#breaks + 1] = n
+      breaks[#breaks + 1] = found
+    end
+    n = found
+  end
+end
+local last = entries[#entries]
+return {last and last[1] or ARGV[1], n, #entries, strays, breaks}

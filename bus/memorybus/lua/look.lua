@@ -1,0 +1,84 @@
+-- Look at one partition as a whole, at one moment; changes nothing.
+--
+-- KEYS[1] log    stream: its length, its ends, and the numbers at some places in it.
+-- KEYS[2] state  hash: `n` last dense number, `sealed` number up to which it may be trimmed.
+-- KEYS[3] seen   hash: event ids of the running window, for what remembering one costs.
+--
+-- ARGV: an entry's id that was there before ("" for none), how many nodes to sample for the size,
+--       then ages (ms) at which to ask for the number.
+--
+-- Entries that carry no number are somebody else's and are stepped over, sixteen at the most.
+-- Returns {length, n, sealed, deleted, bytes, ids, bytes of ids, first, last, before, after,
+-- now (ms), {number at each age}}: deleted: the highest id that XDEL removed, where the server
+-- knows it (7.0); first, last: {id, n} of our entries at the ends; before: the last one up to the
+-- given id; after: the first one behind it; number at an age: of the first entry that is not
+-- older. A missing one is an empty table.
+local log, state, seen = KEYS[1], KEYS[2], KEYS[3]
+
+local function number(fields)
+  for i = 1, #fields - 1, 2 do
+    if fields[i] == 'n' and #fields[i + 1] <= 15 and string.find(fields[i + 1], '^%d+$') then
+      return fields[i + 1]
+    end
+  end
+end
+
+local function nearest(command, from, to)
+  for _ = 1, 16 do
+    local entry = redis.call(command, log, from, to, 'COUNT', 1)[1]
+    if not entry then
+      return {}
+    end
+    local n = number(entry[2])
+    if n then
+      return {entry[1], n}
+    end
+    from = '(' .. entry[1]
+  end
+  return {}
+end
+
+local function usage(key)
+  local size = redis.pcall('MEMORY', 'USAGE', key, 'SAMPLES', ARGV[2])
+  return type(size) == 'number' and size or 0  -- managed servers may forbid it
+end
+
+local function deleted()
+  if redis.call('EXISTS', log) == 1 then
+    local said = redis.call('XINFO', 'STREAM', log)
+    for i = 1, #said, 2 do
+      if said[i] == 'max-deleted-entry-id' then
+        return said[i + 1]
+      end
+    end
+  end
+  return ''
+end
+
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local ages = {}
+for i = 3, #ARGV do
+  local from = string.format('%d', math.max(0, now - tonumber(ARGV[i])))
+  ages[#ages + 1] = nearest('XRANGE', from, '+')
+end
+local before, after = {}, {}
+if ARGV[1] ~= '' then
+  before = nearest('XREVRANGE', ARGV[1], '-')
+  after = nearest('XRANGE', '(' .. ARGV[1], '+')
+end
+return {
+  redis.call('XLEN', log),
+  redis.call('HGET', state, 'n') or '',
+  redis.call('HGET', state, 'sealed') or '',
+  deleted(),
+  usage(log),
+  redis.call('HLEN', seen),
+  usage(seen),
+  nearest('XRANGE', '-', '+'),
+  nearest('XREVRANGE', '+', '-'),
+  before,
+  after,
+  string.format('%d', now),
+  ages,
+}

@@ -1,0 +1,56 @@
+"""The doctor's checks of the log itself: is it whole, can it be kept, and for how long.
+
+A warning passes, with its remedy: the memory is full within three days. Within one day it fails.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from memorybus.alarms import Alarm, Code
+from memorybus.errors import LogError
+from memorybus.forecast import told, told_disk
+from memorybus.health import Health, read_health
+from memorybus.settings import Settings
+from memorybus.surfaces.check import Check
+
+_KINDS: dict[str, tuple[Code, ...]] = {
+    "continuity": ("data_loss", "numbering", "strays"),
+    "persistence": ("persistence",),
+    "memory": ("memory",),
+    "disk": ("disk",),
+}
+
+TRIMMING = "nothing is trimmed until the archive exists"
+
+
+def check_log(settings: Settings) -> Iterator[Check]:
+    """Check that the log is whole, and that Redis can go on keeping it (G1, G7, G10)."""
+    try:
+        health = read_health(settings)
+    except LogError as error:
+        fix = "see the checks of Redis above"
+        yield Check(name="continuity", ok=False, found=str(error), fix=fix)
+        return
+    yield from checks(health)
+
+
+def checks(health: Health) -> Iterator[Check]:
+    """Return the checks of one look, in order; eviction and durability have checks of their own."""
+    well = {
+        "continuity": "no number is missing in the log",
+        "persistence": "Redis can write what it is given",
+        "memory": f"{told(health.memory)}; {TRIMMING}",
+    }
+    if health.disk is not None:
+        well["disk"] = told_disk(health.disk)
+    for name, found in well.items():
+        yield _check(name, found, [a for a in health.alarms if a.code in _KINDS[name]])
+
+
+def _check(name: str, well: str, alarms: Sequence[Alarm]) -> Check:
+    critical = any(alarm.severity == "critical" for alarm in alarms)
+    return Check(
+        name=name,
+        ok=not critical,
+        found="; ".join(alarm.text for alarm in alarms) or well,
+        fix="; ".join(dict.fromkeys(alarm.remedy for alarm in alarms)),
+    )

@@ -1,0 +1,48 @@
+"""A log written to directly, without spools: for what is done to it behind the bus's back."""
+
+from memorybus import scripts
+from memorybus.continuity import Gap
+from memorybus.health import Health, read_health
+from memorybus.keys import Keys
+from memorybus.links import connect_redis
+from memorybus.log import EventLog
+from memorybus.scripts import Appended, Outgoing
+from memorybus.settings import Settings
+
+
+class Log:
+    """A log whose partition `PARTITION` is written to, and looked at as `status` does."""
+
+    PARTITION = 1
+
+    def __init__(self, settings: Settings) -> None:
+        """Let it be born."""
+        self.settings = settings
+        self.client = connect_redis(settings)
+        self.keys = Keys(settings.namespace)
+        self.key = self.keys.log(self.PARTITION)
+        self._sequence = 0
+        EventLog(self.client, settings).open()
+
+    def append(self, count: int, body: bytes = b"x" * 200) -> None:
+        """Append events as a publisher does."""
+        first, self._sequence = self._sequence + 1, self._sequence + count
+        numbers = range(first, self._sequence + 1)
+        events = [Outgoing(n, f"id{n}".encode(), b"digest..", body) for n in numbers]
+        call = scripts.append(
+            self.keys, self.PARTITION, "producer", 0, events, window_ms=10**9, max_ids=10**6
+        )
+        assert isinstance(scripts.appended(scripts.run(self.client, call)), Appended)
+
+    def entry(self, n: int) -> bytes:
+        """Return the id of the n-th entry; the log is whole."""
+        found: list[tuple[bytes, object]] = self.client.xrange(self.key)  # type: ignore[assignment]
+        return found[n - 1][0]
+
+    def look(self) -> Health:
+        """Look once, as `status` does."""
+        return read_health(self.settings)
+
+    def gaps(self) -> list[Gap]:
+        """Return what is missing."""
+        return self.look().continuity.gaps

@@ -1,0 +1,319 @@
+"""Whatever is done to the log behind our back is seen by the next look, on a real server."""
+
+import threading
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+import redis
+from conftest import MakeServer, MakeSettings
+from helpers.log import Log
+from helpers.servers import RedisServer
+from helpers.waiting import wait_until
+from memorybus.continuity import Gap
+from memorybus.errors import LogUnavailable
+from memorybus.health import Examiner, read_health
+from memorybus.inspection import PAGE, PAGES
+from memorybus.monitor import read_status
+from memorybus.server_binary import find_server_binary
+
+P = Log.PARTITION
+
+
+@pytest.fixture(name="log")
+def _log(redis_server: RedisServer, make_settings: MakeSettings) -> Iterator[Log]:
+    log = Log(make_settings(partitions=2))
+    yield log
+    log.client.close()
+
+
+def gap(first: int, last: int) -> Gap:
+    """Return a gap of the written partition."""
+    return Gap(P, first, last, last - first + 1)
+
+
+def test_a_whole_log_has_no_gap(log: Log) -> None:
+    """G7: an empty log, and one that only grew, lack nothing."""
+    assert log.gaps() == []
+    log.append(500)
+    assert log.gaps() == []
+
+
+def test_a_trimmed_stream_is_named(log: Log) -> None:
+    """G7: XTRIM by anybody is data loss, named from the first number to the last."""
+    log.append(10)
+    log.client.xtrim(log.key, maxlen=4, approximate=False)
+    assert log.gaps() == [gap(1, 6)]
+    log.client.xtrim(log.key, maxlen=0, approximate=False)
+    assert log.gaps() == [gap(1, 10)]
+    log.append(2)
+    assert log.gaps() == [gap(1, 10)]
+
+
+def test_what_is_sealed_may_be_trimmed(log: Log) -> None:
+    """G7: up to the number that is sealed nothing is missed, and everything above is."""
+    log.append(10)
+    log.client.hset(log.keys.state(P), "sealed", "4")
+    log.client.xtrim(log.key, maxlen=6, approximate=False)
+    assert log.gaps() == []
+    log.client.xtrim(log.key, maxlen=5, approximate=False)
+    assert log.gaps() == [gap(5, 5)]
+
+
+def test_a_deleted_stream_is_named(log: Log) -> None:
+    """G7: a stream that is gone is missed by its counter, also after it grows again."""
+    log.append(7)
+    log.client.delete(log.key)
+    assert log.gaps() == [gap(1, 7)]
+    log.append(1)
+    assert log.gaps() == [gap(1, 7)]
+
+
+def test_deleted_entries_are_named_by_number(log: Log) -> None:
+    """G7: XDEL in the middle, at the end and at the beginning is named by its numbers."""
+    log.append(20)
+    entries = [log.entry(n) for n in (1, 5, 6, 11, 20)]
+    log.client.xdel(log.key, *entries)
+    assert log.gaps() == [gap(1, 1), gap(5, 6), gap(11, 11), gap(20, 20)]
+
+
+def test_strangers_are_not_a_gap_and_hide_none(log: Log) -> None:
+    """G6, G7: entries of others are told as such, wherever they stand, and hide no deletion."""
+    log.client.xadd(log.key, {"foo": "bar"})
+    log.append(6)
+    log.client.xadd(log.key, {"n": "many", "e": "x"})
+    found = log.look()
+    assert found.continuity.gaps == []
+    assert {(a.code, a.subject) for a in found.alarms if a.code != "no_append_only_file"} == {
+        ("strays", "p01")
+    }
+    fields: list[tuple[bytes, object]] = log.client.xrange(log.key)  # type: ignore[assignment]
+    log.client.xdel(log.key, fields[3][0])
+    assert log.gaps() == [gap(3, 3)]
+
+
+def test_a_stranger_added_for_an_entry_deleted_is_seen_through(log: Log) -> None:
+    """G7: a running watch knows its counts of before, on every version of Redis."""
+    log.append(9)
+    log.client.xadd(log.key, {"foo": "bar"})
+    examiner = Examiner(log.client, log.settings)
+    assert examiner.look().continuity.gaps == []
+    log.client.xdel(log.key, log.entry(4))
+    assert examiner.look().continuity.gaps == [gap(4, 4)]
+
+
+def test_a_server_that_knows_what_it_deleted_gives_it_away(log: Log) -> None:
+    """G7: from Redis 7 a first look sees through a stranger that hides a deletion."""
+    if int(log.client.info("server")["redis_version"].split(".")[0]) < 7:
+        pytest.skip("Redis 6.2 does not keep the highest id that it deleted")
+    log.append(9)
+    entry = log.entry(4)
+    log.client.xadd(log.key, {"foo": "bar"})
+    log.client.xdel(log.key, entry)
+    assert log.gaps() == [gap(4, 4)]
+
+
+def test_a_server_that_forbids_weighing_is_looked_at(
+    make_redis: MakeServer, make_settings: MakeSettings
+) -> None:
+    """G10: where MEMORY is forbidden the gaps are told all the same, and no forecast is made up."""
+    log = Log(make_settings(url=make_redis().url, partitions=2))
+    log.client.acl_setuser("default", commands=["-memory"], enabled=True, reset=False)
+    log.append(10)
+    log.client.xtrim(log.key, maxlen=4, approximate=False)
+    found = log.look()
+    log.client.close()
+    assert found.continuity.gaps == [gap(1, 6)]
+    assert (found.memory.bytes_per_event, found.memory.seconds_left) == (0.0, None)
+
+
+def test_a_server_that_refuses_is_no_gap(
+    make_redis: MakeServer, make_settings: MakeSettings
+) -> None:
+    """G10: a look that the server refuses raises its reason; nothing is judged from half of it."""
+    log = Log(make_settings(url=make_redis().url, partitions=2))
+    log.append(3)
+    log.client.acl_setuser("default", commands=["-xrange"], enabled=True, reset=False)
+    with pytest.raises(LogUnavailable, match=r"can't run this command|permission"):
+        log.look()
+    log.client.close()
+
+
+def test_a_long_log_is_counted_at_once_and_read_by_and_by(log: Log) -> None:
+    """G10: a gap in a long log is told at the first look; its numbers follow, bounded each time."""
+    total = PAGE * PAGES + 500
+    for _ in range(total // 500):
+        log.append(500, b"x")
+    log.client.xdel(log.key, log.entry(total - 100))
+    examiner = Examiner(log.client, log.settings)
+    (first,) = examiner.look().continuity.gaps
+    assert (first.missing, first.last) == (1, total - 1)
+    assert first.first <= total - 100
+    assert examiner.look().continuity.gaps == [gap(total - 100, total - 100)]
+
+
+def test_a_look_costs_the_same_however_long_the_log(log: Log) -> None:
+    """G10: one script for each partition, whether the log holds ten events or a thousand."""
+
+    def calls() -> int:
+        before = _count(log.client)
+        Examiner(log.client, log.settings).look()
+        return _count(log.client) - before
+
+    log.append(10)
+    short = calls()
+    log.append(990)
+    assert calls() == short
+    assert log.gaps() == []
+
+
+def _count(client: redis.Redis) -> int:
+    """Return how many reads of streams the server has done."""
+    stats = client.info("commandstats")
+    return sum(stats.get(f"cmdstat_{name}", {}).get("calls", 0) for name in ("xrange", "xrevrange"))
+
+
+def test_a_look_while_events_come_raises_nothing(log: Log) -> None:
+    """G7: a partition is looked at in one moment, so that what arrives meanwhile is no gap."""
+    stop = threading.Event()
+    writer = Log(log.settings)
+
+    def publish() -> None:
+        while not stop.is_set():
+            writer.append(20)
+
+    thread = threading.Thread(target=publish)
+    thread.start()
+    try:
+        examiner = Examiner(log.client, log.settings)
+        found = [gap for _ in range(100) for gap in examiner.look().continuity.gaps]
+    finally:
+        stop.set()
+        thread.join()
+        writer.client.close()
+    assert found == []
+    assert log.client.xlen(log.key) > 20
+
+
+def test_a_lost_counter_is_told_with_its_repair(log: Log) -> None:
+    """G2: a partition whose counter is gone would give numbers twice; the command repairs it."""
+    log.append(5)
+    log.client.delete(log.keys.state(P))
+    (alarm,) = [alarm for alarm in log.look().alarms if alarm.code == "numbering"]
+    command, key, field, value = alarm.remedy.split("redis-cli ")[1].split()
+    assert (command, key) == ("hset", log.keys.state(P))
+    log.client.hset(key, field, value)
+    assert [alarm for alarm in log.look().alarms if alarm.code == "numbering"] == []
+    log.append(1)
+    assert log.gaps() == []
+
+
+def test_a_counter_lost_and_used_again_is_told(log: Log) -> None:
+    """G2: numbers that were given twice are told for as long as the log holds them."""
+    log.append(5)
+    log.client.delete(log.keys.state(P))
+    log.append(2)
+    (alarm,) = [alarm for alarm in log.look().alarms if alarm.code == "numbering"]
+    assert "after event 5 the numbers begin anew" in alarm.text
+
+
+def test_a_foreign_key_does_not_hide_the_others(log: Log) -> None:
+    """G10: a partition whose key is not ours is left out, and the others are looked at."""
+    log.append(5)
+    log.client.xtrim(log.key, maxlen=4, approximate=False)
+    log.client.set(log.keys.log(0), "theirs")
+    assert log.gaps() == [gap(1, 1)]
+    log.client.delete(log.keys.log(0))
+
+
+def test_an_event_is_weighed_truly(make_redis: MakeServer, make_settings: MakeSettings) -> None:
+    """G10: bytes per event, as the forecast takes them, are those Redis used, within a third."""
+    log = Log(make_settings(url=make_redis().url, partitions=2))
+    log.append(200)
+    before = log.client.info("memory")["used_memory"]
+    for _ in range(20):
+        log.append(500, b"x" * 900)
+    used = (log.client.info("memory")["used_memory"] - before) / 10_000
+    weighed = log.look().memory.bytes_per_event
+    log.client.close()
+    assert 0.67 * used < weighed < 1.5 * used
+
+
+def test_the_limit_is_maxmemory(make_redis: MakeServer, make_settings: MakeSettings) -> None:
+    """G10: a server near its maxmemory is a critical alarm at any rate; the limit is named."""
+    server = make_redis(appendonly="yes")
+    log = Log(make_settings(url=server.url, partitions=2))
+    found = log.look()
+    assert (found.memory.limit_from, found.memory.trend) == ("available", "not enough history")
+    assert found.alarms == []
+    used = log.client.info("memory")["used_memory"]
+    log.client.config_set("maxmemory", int(used * 1.02))
+    found = log.look()
+    log.client.close()
+    assert found.memory.limit_from == "maxmemory"
+    assert [(a.code, a.severity) for a in found.alarms] == [("memory", "critical")]
+
+
+def test_a_look_works_when_redis_is_full(
+    make_redis: MakeServer, make_settings: MakeSettings
+) -> None:
+    """G10: looking needs no memory of Redis: a full one can be looked at."""
+    log = Log(make_settings(url=make_redis().url, partitions=2))
+    log.append(20)
+    log.client.config_set("maxmemory", 1)
+    log.client.script_flush()  # a failover forgets scripts
+    found = log.look()
+    log.client.close()
+    assert found.continuity.gaps == []
+    assert "memory" in {alarm.code for alarm in found.alarms}
+
+
+def test_the_growth_is_measured_by_the_logs_own_times(log: Log) -> None:
+    """G10: what came in the last hour is counted from the ids, which are times."""
+    now = int(log.client.time()[0]) * 1000
+    for n, age in enumerate((4_000, 3_000, 500, 1), start=1):
+        log.client.xadd(log.key, {"n": n, "e": "x"}, id=f"{now - age * 1000}-0")
+    log.client.hset(log.keys.state(P), "n", 4)
+    memory = log.look().memory
+    # Two of the last ten minutes are twelve an hour; three of the last hour are fewer.
+    assert (memory.trend, memory.events_per_hour, memory.measured_over) == ("growing", 12.0, 600.0)
+
+
+def test_the_status_shows_what_is_missing(log: Log) -> None:
+    """G7: `status --json` carries the gaps in their stable shape, and an alarm for each."""
+    log.append(5)
+    log.client.xtrim(log.key, maxlen=2, approximate=False)
+    status = msgspec.json.decode(msgspec.json.encode(read_status(log.settings)))
+    assert status["continuity"]["gaps"] == [{"partition": P, "first": 1, "last": 3, "missing": 3}]
+    (alarm,) = [one for one in status["alarms"] if one["code"] == "data_loss"]
+    assert alarm["severity"] == "critical"
+    assert alarm["text"] == "partition p01: events 1 to 3 are gone"
+
+
+def test_failed_writes_of_redis_are_told(make_settings: MakeSettings) -> None:
+    """G1: an append-only file on a full disk is a critical alarm before anybody asks why."""
+    if find_server_binary().version >= (7,):
+        pytest.skip(
+            "from Redis 7 on the file is many, which cannot be put on a full disk so simply"
+        )
+    server = RedisServer(appendonly="yes")
+    (server.directory / "appendonly.aof").symlink_to("/dev/full")
+    try:
+        server.start()
+        server.client().set("x", "y")
+        found = read_health(make_settings(url=server.url, partitions=2))
+    finally:
+        server.remove()
+    assert [(a.code, a.severity, a.subject) for a in found.alarms] == [
+        ("persistence", "critical", "aof")
+    ]
+
+
+def test_a_failed_snapshot_is_told(make_redis: MakeServer, make_settings: MakeSettings) -> None:
+    """G1: a snapshot that cannot be written makes Redis refuse writes, and is told as such."""
+    server = make_redis(appendonly="yes")
+    log = Log(make_settings(url=server.url, partitions=2))
+    (server.directory / "dump.rdb").mkdir()  # in the way
+    log.client.bgsave()
+    wait_until(lambda: [a.subject for a in log.look().alarms] == ["snapshot"], "it is told")
+    log.client.close()

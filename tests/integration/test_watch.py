@@ -1,0 +1,340 @@
+"""A worker's watch: it tells at once what is lost, and remembers what the log no longer shows."""
+
+import logging
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+import redis
+from conftest import MakeServer, MakeSettings
+from helpers.log import Log
+from helpers.servers import RedisServer
+from helpers.waiting import wait_until
+from memorybus.clock import SYSTEM, Clock
+from memorybus.losses import Loss
+from memorybus.plain import iso
+from memorybus.surfaces.check_log import check_log
+from memorybus.testing import FakeClock
+from memorybus_workers.watch import EVERY, REMIND, LogWatch
+
+P = Log.PARTITION
+
+
+class Watched:
+    """A log, its watch and the watch's clock."""
+
+    def __init__(self, log: Log, clock: FakeClock) -> None:
+        """Look once, so that the watch knows the log."""
+        self.log = log
+        self.clock = clock
+        self.watch = LogWatch(log.settings, clock)
+        self.look()
+
+    def look(self, times: int = 1) -> None:
+        """Look, each time when it is time."""
+        for _ in range(times):
+            self.clock.advance(EVERY)
+            self.watch.look(self.log.client)
+
+    def settle(self) -> None:
+        """Look for so long that producers may have forgotten what is in the log."""
+        keep = self.log.settings.spool_keep + EVERY
+        self.look(2 * round(keep / EVERY + 1))
+
+    @property
+    def subjects(self) -> list[str]:
+        """What data loss the watch sees."""
+        return [alarm.subject for alarm in self.watch.alarms if alarm.code == "data_loss"]
+
+    @property
+    def losses(self) -> list[Loss]:
+        """What is written down."""
+        return self.log.look().continuity.losses
+
+
+@pytest.fixture(name="server")
+def _server(make_redis: MakeServer) -> RedisServer:
+    """Return a server that says no other alarm."""
+    return make_redis(appendonly="yes", appendfsync="always")
+
+
+@pytest.fixture(name="watched")
+def _watched(
+    server: RedisServer, make_settings: MakeSettings, fake_clock: FakeClock
+) -> Iterator[Watched]:
+    log = Log(make_settings(url=server.url, partitions=2))
+    yield Watched(log, fake_clock)
+    log.client.close()
+
+
+@pytest.fixture(name="said")
+def _said(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    caplog.set_level(logging.INFO, "memorybus")
+    return caplog
+
+
+def errors(said: pytest.LogCaptureFixture) -> list[str]:
+    """Return the error lines so far."""
+    return [one.getMessage() for one in said.records if one.levelno == logging.ERROR]
+
+
+def test_a_gap_is_logged_once(watched: Watched, said: pytest.LogCaptureFixture) -> None:
+    """G7: data loss is one error line with partition, numbers and what to do, however long."""
+    watched.log.append(10)
+    watched.look(2)
+    assert errors(said) == []
+    watched.log.client.xtrim(watched.log.key, maxlen=4, approximate=False)
+    watched.look(5)
+    (line,) = errors(said)
+    assert line.startswith("DATA LOSS: partition p01: events 1 to 6 are gone; find who trims")
+    assert watched.subjects == ["p01:1"]
+
+
+def test_a_gap_that_grows_is_told_again_each_minute(
+    watched: Watched, said: pytest.LogCaptureFixture
+) -> None:
+    """G10: somebody who trims without end does not fill the worker's log."""
+    watched.log.append(200)
+    for left in range(190, 100, -1):
+        watched.log.client.xtrim(watched.log.key, maxlen=left, approximate=False)
+        watched.look()
+    looks_a_line = REMIND / EVERY
+    assert len(errors(said)) == 90 / looks_a_line
+    assert f"events 1 to {200 - 190 + 60} are gone" in errors(said)[2]
+
+
+def test_a_wiped_log_is_told_by_its_id(watched: Watched, said: pytest.LogCaptureFixture) -> None:
+    """G1: FLUSHALL leaves nothing to count; the birth certificate's id tells it, with what was."""
+    watched.log.append(10)
+    watched.look()
+    before = watched.log.look().continuity.log
+    watched.log.client.flushall()
+    watched.look()
+    (line,) = errors(said)
+    assert line.startswith("DATA LOSS: the log was wiped, or replaced by another: partition p01")
+    assert "events 1 to 10 are gone" in line
+    (loss,) = watched.losses
+    assert msgspec.to_builtins(loss) == {
+        "what": "wiped",
+        "log": before,
+        "found_at": iso(watched.clock.now_ms()),
+        "gaps": [{"partition": P, "first": 1, "last": 10, "missing": 10}],
+    }
+    assert watched.log.look().continuity.log not in (None, before), "it was given a certificate"
+
+
+def test_a_wiped_log_that_went_on_is_told_all_the_same(
+    watched: Watched, said: pytest.LogCaptureFixture
+) -> None:
+    """G1: a log born anew and as long as before is another log, and no look is fooled by it."""
+    watched.log.append(10)
+    watched.look()
+    watched.log.client.flushall()
+    reborn = Log(watched.log.settings)
+    reborn.append(10)
+    reborn.client.close()
+    watched.look(3)
+    assert len(errors(said)) == 1
+    assert [loss.what for loss in watched.losses] == ["wiped"]
+
+
+def test_a_loss_stays_until_it_is_dealt_with(
+    watched: Watched, said: pytest.LogCaptureFixture
+) -> None:
+    """G10: status and doctor show what workers saw, until the command of the remedy ends it."""
+    watched.log.append(3)
+    watched.look()
+    watched.log.client.flushall()
+    watched.look(2)
+    (check,) = [one for one in check_log(watched.log.settings) if one.name == "continuity"]
+    assert not check.ok
+    command, key, field = check.fix.split("redis-cli ")[1].split()
+    assert command == "hdel"
+    assert watched.log.client.hdel(key, field) == 1
+    watched.look()
+    assert watched.subjects == []
+    assert said.messages[-1].startswith("no longer: the log was wiped")
+    assert all(one.ok for one in check_log(watched.log.settings))
+
+
+def test_two_workers_write_one_loss(watched: Watched) -> None:
+    """G1: whoever finds a loss first writes it down; the next one finds the same."""
+    watched.log.append(3)
+    watched.look()
+    other = Watched(watched.log, watched.clock)
+    watched.log.client.flushall()
+    watched.look()
+    other.look()
+    assert len(watched.losses) == 1
+    assert len(other.subjects) == 1
+
+
+def test_a_partition_that_began_anew_is_told(
+    watched: Watched, said: pytest.LogCaptureFixture
+) -> None:
+    """G1: a stream deleted with its counter counts from one again; the watch knows where it was."""
+    watched.log.append(10)
+    watched.settle()
+    watched.log.client.delete(watched.log.key, watched.log.keys.state(P))
+    watched.log.append(3)
+    watched.look(3)
+    (line,) = errors(said)
+    assert "gives these numbers again: partition p01: events 1 to 10 are gone" in line
+    (loss,) = watched.losses
+    assert loss.what == "tail"
+    watched.log.client.hdel(watched.log.keys.losses, loss.name)
+    watched.look(2)
+    assert watched.losses == []
+
+
+def test_an_older_state_is_told(
+    server: RedisServer, watched: Watched, said: pytest.LogCaptureFixture
+) -> None:
+    """G1: a Redis that comes back from an old snapshot lost what producers have forgotten."""
+    watched.log.client.config_set("appendonly", "no")
+    watched.log.append(10)
+    watched.log.client.save()
+    watched.log.append(5)
+    watched.settle()
+    server.kill()
+    server.start(appendonly="no")
+    watched.look()
+    (line,) = errors(said)
+    assert "the log went back" in line
+    assert "partition p01: events 11 to 15 are gone" in line
+
+
+def test_a_lost_tail_that_comes_again_is_no_loss(
+    server: RedisServer, watched: Watched, said: pytest.LogCaptureFixture
+) -> None:
+    """G1: what the spools still keep is sent again: a crash that loses it is no alarm."""
+    watched.log.client.config_set("appendonly", "no")
+    watched.log.append(10)
+    watched.settle()
+    watched.log.client.save()
+    watched.log.append(5)
+    watched.look()
+    server.kill()
+    server.start(appendonly="no")
+    watched.look()
+    Log(watched.log.settings).append(15)  # the producer sends again what Redis lost
+    watched.settle()
+    assert errors(said) == []
+    assert watched.losses == []
+
+
+def test_a_crash_that_loses_nothing_is_no_loss(
+    server: RedisServer, watched: Watched, said: pytest.LogCaptureFixture
+) -> None:
+    """G1: a Redis killed and started again on its file is the same log."""
+    watched.log.append(10)
+    watched.settle()
+    server.restart()
+    watched.settle()
+    assert errors(said) == []
+    assert watched.watch.alarms == ()
+
+
+def test_a_redis_that_keeps_nothing_comes_back_empty(
+    make_redis: MakeServer,
+    make_settings: MakeSettings,
+    fake_clock: FakeClock,
+    said: pytest.LogCaptureFixture,
+) -> None:
+    """G1: a Redis without persistence that is started again lost the log, and the watch says so."""
+    server = make_redis()
+    watched = Watched(Log(make_settings(url=server.url, partitions=2)), fake_clock)
+    watched.log.append(10)
+    watched.look()
+    server.restart()
+    watched.look(2)
+    assert len(errors(said)) == 1
+    assert [loss.what for loss in watched.losses] == ["wiped"]
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "code"),
+    [
+        ("maxmemory-policy", "allkeys-lru", "eviction_policy"),
+        ("appendonly", "no", "no_append_only_file"),
+    ],
+)
+def test_a_setting_changed_later_is_told(
+    option: str, value: str, code: str, watched: Watched, said: pytest.LogCaptureFixture
+) -> None:
+    """G1: a policy that evicts, or a file switched off, is an alarm also when it comes later."""
+    good = str(dict(watched.log.client.config_get(option))[option])
+    watched.log.client.config_set(option, value)
+    watched.look(2)
+    assert [alarm.code for alarm in watched.watch.alarms] == [code]
+    assert len(said.messages) == 1
+    watched.log.client.config_set(option, good)
+    watched.look()
+    assert watched.watch.alarms == ()
+    assert said.messages[1].startswith("no longer: ")
+
+
+def test_an_absent_redis_is_said_once(
+    server: RedisServer, watched: Watched, said: pytest.LogCaptureFixture
+) -> None:
+    """G9: a watch without Redis ends nothing, says so once, and goes on when it is back."""
+    server.kill()
+    watched.look(3)
+    assert len(said.messages) == 1
+    assert said.messages[0].startswith("the log cannot be watched")
+    server.start()
+    watched.log.append(2)
+    watched.log.client.xtrim(watched.log.key, maxlen=1, approximate=False)
+    watched.look()
+    assert watched.subjects == ["p01:1"]
+
+
+def test_a_loss_that_cannot_be_written_is_told_all_the_same(
+    watched: Watched, said: pytest.LogCaptureFixture
+) -> None:
+    """G1: a Redis that refuses writes keeps no watch from telling; it is written when it can be."""
+    watched.log.append(10)
+    watched.settle()
+    watched.log.client.delete(watched.log.key, watched.log.keys.state(P))
+    watched.log.client.config_set("maxmemory", 1)
+    watched.look(2)
+    assert len([line for line in errors(said) if line.startswith("DATA LOSS")]) == 1
+    assert watched.losses == []
+    watched.log.client.config_set("maxmemory", 0)
+    watched.look()
+    assert [loss.what for loss in watched.losses] == ["tail"]
+
+
+def test_a_look_before_its_time_asks_nothing(watched: Watched) -> None:
+    """G10: the watch may be called often, and looks every few seconds."""
+    watched.log.append(2)
+    watched.log.client.xtrim(watched.log.key, maxlen=1, approximate=False)
+    watched.watch.look(redis.Redis(port=1))
+    assert watched.subjects == []
+    watched.look()
+    assert watched.subjects == ["p01:1"]
+
+
+@pytest.mark.parametrize("how", ["XTRIM", "XDEL", "DEL", "FLUSHALL"])
+def test_it_is_told_within_ten_seconds(how: str, watched: Watched) -> None:
+    """G7: whatever is done to the log, a running watch tells it within ten seconds of real time."""
+    clock: Clock = SYSTEM
+    log = watched.log
+    watch = LogWatch(log.settings, clock)
+    log.append(10)
+    watch.look(log.client)
+    match how:
+        case "XTRIM":
+            log.client.xtrim(log.key, maxlen=4, approximate=False)
+        case "XDEL":
+            log.client.xdel(log.key, log.entry(5))
+        case "DEL":
+            log.client.delete(log.key)
+        case "FLUSHALL":
+            log.client.flushall()
+
+    def told() -> bool:
+        watch.look(log.client)
+        return [alarm.code for alarm in watch.alarms] == ["data_loss"]
+
+    wait_until(told, f"{how} is told", timeout=10)

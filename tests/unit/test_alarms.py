@@ -1,0 +1,144 @@
+"""Alarms: each has a code, a subject that lasts as long as it does, and a remedy."""
+
+from collections.abc import Iterable
+
+import pytest
+from memorybus import alarms, health
+from memorybus.alarms import Alarm, ServerState
+from memorybus.continuity import Audit, Gap, Place, View
+from memorybus.forecast import Disk, Memory
+from memorybus.keys import Keys
+from memorybus.losses import Loss
+from memorybus.surfaces.check_log import TRIMMING, checks
+
+KEYS = Keys("ns")
+DAY = 86_400.0
+AT = "2026-01-01T00:00:00.000Z"
+QUIET = Memory(10, 100, "maxmemory", 1.0, None, None, "not enough history", None)
+
+
+def memory(seconds_left: float) -> Memory:
+    """Return a forecast."""
+    return Memory(10, 100, "maxmemory", 1.0, 3600.0, 600.0, "growing", seconds_left)
+
+
+def short(found: Iterable[Alarm]) -> list[tuple[str, str, str]]:
+    """Return what tells alarms apart."""
+    seen = list(found)
+    assert all(alarm.text and alarm.remedy for alarm in seen)
+    return [(alarm.code, alarm.severity, alarm.subject) for alarm in seen]
+
+
+def test_a_gap_that_grows_is_the_same_alarm() -> None:
+    """G7: a gap is told by where it begins, so that a growing one is one alarm, not many."""
+    first, later = (short(alarms.of_gaps([gap])) for gap in (Gap(3, 1, 4, 4), Gap(3, 1, 90, 90)))
+    assert first == later == [("data_loss", "critical", "p03:1")]
+    (alarm,) = alarms.of_gaps([Gap(3, 1, 4, 4)])
+    assert "partition p03: events 1 to 4 are gone" in alarm.text
+
+
+@pytest.mark.parametrize(
+    ("loss", "subject", "said"),
+    [
+        (Loss("wiped", "ab", AT, [Gap(2, 1, 7, 7)]), "wiped:ab", "events 1 to 7 are gone"),
+        (Loss("wiped", "ab", AT, []), "wiped:ab", "held no event"),
+        (Loss("tail", "ab", AT, [Gap(2, 5, 7, 3)]), "tail:ab:2:5-7", "went back"),
+    ],
+)
+def test_a_loss_names_the_command_that_ends_it(loss: Loss, subject: str, said: str) -> None:
+    """G1: what a worker saw stays an alarm until an operator deletes it by the command told."""
+    (alarm,) = alarms.of_losses([loss], KEYS)
+    assert (alarm.code, alarm.severity, alarm.subject) == ("data_loss", "critical", subject)
+    assert said in alarm.text
+    assert alarm.remedy.endswith(f"redis-cli hdel ns:losses {subject}")
+
+
+def test_numbers_given_twice_and_strangers() -> None:
+    """G2, G6: a lost counter is told with the command that repairs it, also when it is too late."""
+    lost = View(length=2, n=0, first=Place("1-0", 1), last=Place("2-0", 2))
+    whole = View(length=2, n=2, first=Place("1-0", 1), last=Place("2-0", 2))
+    begun_anew = Audit((0, "", ""), Place("2-0", 2), done=True, restarted=9)
+    strange = Audit((0, "", ""), Place("2-0", 2), done=True, strays=4)
+    views = {0: lost, 1: whole, 2: whole, 3: whole}
+    found = list(alarms.of_numbering(views, {1: begun_anew, 2: strange}, KEYS))
+    assert short(found) == [
+        ("numbering", "critical", "p00"),
+        ("numbering", "critical", "p01"),
+        ("strays", "warning", "p02"),
+    ]
+    assert "redis-cli hset ns:{p00}:state n 2" in found[0].remedy
+    assert "4 entries" in found[2].text
+
+
+@pytest.mark.parametrize(
+    ("info", "expected"),
+    [
+        ({}, [("no_append_only_file", "warning", "aof")]),
+        ({"aof_enabled": 1}, []),
+        (
+            {"aof_enabled": 1, "maxmemory_policy": "allkeys-lru"},
+            [("eviction_policy", "critical", "allkeys-lru")],
+        ),
+        (
+            {"aof_enabled": 1, "aof_last_write_status": "err"},
+            [("persistence", "critical", "aof")],
+        ),
+        (
+            {"aof_enabled": 1, "aof_last_bgrewrite_status": "err"},
+            [("persistence", "warning", "aof rewrite")],
+        ),
+        (
+            {"aof_enabled": 1, "rdb_last_bgsave_status": "err"},
+            [("persistence", "critical", "snapshot")],
+        ),
+        (
+            {"aof_enabled": 0, "aof_last_write_status": "err"},
+            [("no_append_only_file", "warning", "aof")],
+        ),
+    ],
+)
+def test_what_the_server_says_of_itself(
+    info: dict[str, object], expected: list[tuple[str, str, str]]
+) -> None:
+    """G1: a policy that evicts, a missing file and failed writes are told by INFO's own words."""
+    assert short(alarms.of_server(health.state_of(info))) == expected
+
+
+def test_what_will_be_full_is_told_in_time() -> None:
+    """G10: a warning within three days, critical within one; another's disk is not judged."""
+    assert short(alarms.of_memory(memory(4 * DAY))) == []
+    assert short(alarms.of_memory(memory(2 * DAY))) == [("memory", "warning", "warning")]
+    assert short(alarms.of_memory(memory(3600))) == [("memory", "critical", "critical")]
+    assert short(alarms.of_disk(None)) == []
+    assert short(alarms.of_disk(Disk(10_000, 1, 2 * DAY))) == [("disk", "warning", "warning")]
+    assert short(alarms.of_disk(Disk(1, 10_000, None))) == [("disk", "critical", "critical")]
+
+
+def looked(*found: Alarm, disk: Disk | None = None) -> health.Health:
+    """Return the health of one look."""
+    return health.Health(list(found), health.Continuity("ab", [], []), QUIET, disk)
+
+
+def test_a_sound_log_passes_the_check_up() -> None:
+    """G7, G10: doctor says that the log is whole, how long memory lasts, and that nothing trims."""
+    found = {check.name: check for check in checks(looked(disk=Disk(9, 1, None)))}
+    assert list(found) == ["continuity", "persistence", "memory", "disk"]
+    assert all(check.ok and not check.fix for check in found.values())
+    assert found["memory"].found.endswith(TRIMMING)
+    assert "disk" not in {check.name for check in checks(looked())}
+
+
+def test_an_alarm_fails_its_check_and_a_warning_does_not() -> None:
+    """G7, G10: data loss fails with its remedy; memory for two days passes with one."""
+    (gap,) = alarms.of_gaps([Gap(3, 1, 4, 4)])
+    (soon,) = alarms.of_memory(memory(2 * DAY))
+    found = {check.name: check for check in checks(looked(gap, soon))}
+    assert (found["continuity"].ok, found["continuity"].fix) == (False, gap.remedy)
+    assert gap.text in found["continuity"].found
+    assert (found["memory"].ok, found["memory"].fix) == (True, soon.remedy)
+    assert found["persistence"].ok
+
+
+def test_a_healthy_server_raises_nothing() -> None:
+    """G1: the facts of a sound server are the default."""
+    assert list(alarms.of_server(ServerState())) == []

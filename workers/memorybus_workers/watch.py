@@ -1,0 +1,186 @@
+"""A worker's watch over the log: what is lost, and what will be, is told within seconds.
+
+Every look is judged by itself (`memorybus.health`). The watch adds what only memory can tell: that
+the log is not the one it was, or went back behind what producers may have forgotten. That is
+written down in Redis, so that `status` and `doctor` know it too.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+import msgspec
+from memorybus import alarms
+from memorybus.alarms import Alarm
+from memorybus.clock import Clock
+from memorybus.continuity import Gap, Place, View, tail_lost
+from memorybus.errors import LogError
+from memorybus.health import Examiner, Health
+from memorybus.keys import Keys
+from memorybus.links import translated
+from memorybus.log import EventLog
+from memorybus.losses import Loss, Losses
+from memorybus.plain import iso
+from memorybus.redis_urls import redacted
+from memorybus.settings import Settings
+from redis import Redis
+from redis.exceptions import RedisError
+
+_log = logging.getLogger("memorybus")
+
+EVERY = 2.0
+"""Seconds between looks."""
+
+REMIND = 60.0
+"""Seconds after which a gap that goes on growing is told again."""
+
+
+_Subject: TypeAlias = tuple[str, str, str]
+
+
+class _Told(msgspec.Struct, frozen=True):
+    """An alarm as it was logged, and when."""
+
+    at: float
+    alarm: Alarm
+
+
+class LogWatch:
+    """Watches one log. Belongs to one thread.
+
+    Attributes:
+        alarms: what was wrong at the last look.
+    """
+
+    def __init__(self, settings: Settings, clock: Clock) -> None:
+        """Look at nothing yet."""
+        self.alarms: tuple[Alarm, ...] = ()
+        self._settings = settings
+        self._clock = clock
+        self._keys = Keys(settings.namespace)
+        self._next = float("-inf")
+        self._complaint = ""
+        self._told: dict[_Subject, _Told] = {}
+        self._log_id: str | None = None
+        self._views: Mapping[int, View] = {}
+        self._unwritten: list[Loss] = []
+        self._settled: dict[int, Place] = {}
+        self._settling: tuple[float, dict[int, Place]] = (float("-inf"), {})
+        self._examiner: Examiner | None = None
+
+    def look(self, redis: Redis) -> None:
+        """Look, if it is time; without Redis say so once. Raises nothing that Redis does.
+
+        Args:
+            redis: the log's, the same at every look.
+        """
+        if self._clock.monotonic() < self._next:
+            return
+        self._next = self._clock.monotonic() + EVERY
+        try:
+            self._look(redis)
+            self._complaint = ""
+        except LogError as error:
+            self._complain(error)
+        except (RedisError, OSError) as error:
+            self._complain(translated(error, redacted(self._settings.redis_url)))
+
+    def _look(self, redis: Redis) -> None:
+        self._examiner = self._examiner or Examiner(redis, self._settings)
+        health = self._examiner.look(self._settled)
+        views = {partition: sight.view for partition, sight in self._examiner.sights.items()}
+        self._unwritten += self._lost(health.continuity.log, views)
+        self._views = views
+        self._tell([*health.alarms, *self._untold(health)])
+        self._write(Losses(redis, self._keys))
+        if health.continuity.log is None:
+            EventLog(redis, self._settings).open()  # the certificate went with the log
+
+    # -- what memory can tell -------------------------------------------------------------------
+
+    def _lost(self, log: str | None, views: Mapping[int, View]) -> list[Loss]:
+        """Return what was lost since the last look, and remember this one."""
+        now, at = iso(self._clock.now_ms()) or "", self._clock.monotonic()
+        known, self._log_id = self._log_id, log
+        if known not in (None, log):
+            self._forget()
+            return [Loss("wiped", str(known), now, _held(self._views))]
+        lost = [
+            Loss("tail", str(log), now, [gap])
+            for partition, place in self._settled.items()
+            if partition in views and (gap := tail_lost(partition, views[partition], place))
+        ]
+        if lost:
+            self._forget()
+        self._settle(at, views)
+        return lost
+
+    def _settle(self, now: float, views: Mapping[int, View]) -> None:
+        """Keep places that have been in the log for longer than a spool keeps what it sent."""
+        since, places = self._settling
+        if now - since >= self._settings.spool_keep + EVERY:
+            self._settled = places
+            self._settling = (now, {p: view.last for p, view in views.items() if view.last})
+
+    def _forget(self) -> None:
+        self._settled = {}
+        self._settling = (float("-inf"), {})
+
+    def _write(self, losses: Losses) -> None:
+        """Write down what was found; what cannot be written now is tried again."""
+        while self._unwritten:
+            losses.record(self._unwritten[0])
+            del self._unwritten[0]
+
+    def _untold(self, health: Health) -> list[Alarm]:
+        known = {loss.name for loss in health.continuity.losses}
+        return list(
+            alarms.of_losses(
+                [loss for loss in self._unwritten if loss.name not in known], self._keys
+            )
+        )
+
+    # -- telling --------------------------------------------------------------------------------
+
+    def _tell(self, found: Sequence[Alarm]) -> None:
+        """Log what is new, and what is over; a gap that grows is told again, not at every look."""
+        now = self._clock.monotonic()
+        current = {_subject(alarm): alarm for alarm in found}
+        for key, alarm in current.items():
+            if _is_news(alarm, self._told.get(key), now):
+                self._told[key] = _Told(now, alarm)
+                _say(alarm)
+        for key in self._told.keys() - current.keys():
+            _log.info("no longer: %s", self._told.pop(key).alarm.text)
+        self.alarms = tuple(current.values())
+
+    def _complain(self, error: LogError) -> None:
+        if str(error) != self._complaint:
+            _log.warning("the log cannot be watched: %s", error)
+        self._complaint = str(error)
+
+
+def _subject(alarm: Alarm) -> _Subject:
+    return (alarm.code, alarm.subject, alarm.severity)
+
+
+def _is_news(alarm: Alarm, told: _Told | None, now: float) -> bool:
+    if told is None:
+        return True
+    grown = alarm.code == "data_loss" and alarm.text != told.alarm.text
+    return grown and now - told.at >= REMIND
+
+
+def _say(alarm: Alarm) -> None:
+    level = logging.ERROR if alarm.severity == "critical" else logging.WARNING
+    kind = "DATA LOSS: " if alarm.code == "data_loss" else ""
+    _log.log(level, "%s%s; %s", kind, alarm.text, alarm.remedy)
+
+
+def _held(views: Mapping[int, View]) -> list[Gap]:
+    """Return the numbers that the log had."""
+    return [
+        Gap(partition, view.first.n, view.n, view.n - view.first.n + 1)
+        for partition, view in views.items()
+        if view.first is not None and view.n >= view.first.n
+    ]
