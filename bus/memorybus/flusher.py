@@ -234,7 +234,7 @@ class Flusher:
         cursor = self._sender.cursor
         if self._clock.monotonic() >= self._replicate_until or self._sender.lagging:
             return
-        if self._replicated < cursor and self._sender.replicated(_HOUSEKEEPING):
+        if self._replicated < cursor and self._sender.replication.confirmed(_HOUSEKEEPING):
             self._replicated = cursor
             self._tell()
 

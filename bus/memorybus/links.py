@@ -5,21 +5,40 @@ than a blocking read breaks it (redis-py 8.1 retries ten times with a 5 s time-o
 connection says its time-out, and nothing is retried behind our back.
 """
 
-from redis import Redis
+from typing import Any
+
+from redis import Redis, SSLConnection
 from redis.backoff import NoBackoff
+from redis.connection import parse_url
 from redis.exceptions import RedisError
 from redis.retry import Retry
+from redis.sentinel import Sentinel, SentinelConnectionPool
 
+from memorybus.cluster import Cluster
+from memorybus.cluster_nodes import Nodes
 from memorybus.errors import ForeignKey, LogError, LogUnavailable
-from memorybus.redis_urls import redacted
+from memorybus.redis_urls import (
+    hosts_of,
+    is_cluster,
+    is_sentinel,
+    one_server,
+    redacted,
+    service_of,
+)
 from memorybus.settings import Settings
 
 TIMEOUT = 5.0
 """Seconds a plain command may take."""
 
+_SENTINEL_TIMEOUT = 1.0
+"""Seconds a sentinel may take: another one knows as well."""
+
 
 def connect_redis(settings: Settings, *, timeout: float = TIMEOUT, single: bool = False) -> Redis:
     """Return a client of the log's Redis; connects at its first command, unless `single`.
+
+    Behind sentinels it follows the master: each new connection asks them where it is. Of a cluster
+    it is a `Cluster`, which takes the same commands.
 
     Args:
         settings: where Redis is.
@@ -42,18 +61,54 @@ def connect_jobs(settings: Settings, *, timeout: float = TIMEOUT) -> Redis:
 
 
 def _client(url: str, timeout: float, single: bool) -> Redis:
-    client = Redis.from_url(
-        url,
-        protocol=2,
-        decode_responses=False,
-        socket_timeout=timeout,
-        socket_connect_timeout=timeout,
-        retry=Retry(NoBackoff(), 0),
-        single_connection_client=single,
-    )
-    # An entry's fields as the list they come as: a dict for each is a tenth of a lane's work.
-    client.set_response_callback("XRANGE", lambda reply, **_: reply)
+    options = {
+        "protocol": 2,
+        "decode_responses": False,
+        "socket_timeout": timeout,
+        "socket_connect_timeout": timeout,
+        "retry": Retry(NoBackoff(), 0),
+    }
+    if is_cluster(url):
+        return _cluster(url, options, single)
+    if is_sentinel(url):
+        return _followed(url, options, single)
+    return Redis.from_url(url, single_connection_client=single, **options)
+
+
+def _cluster(url: str, options: dict[str, Any], single: bool) -> Redis:
+    nodes = Nodes(hosts_of(url), options | _given(url), single=single)
+    if single:
+        nodes.all()  # connects, so that no later command has to
+    return Cluster(nodes)
+
+
+def _followed(url: str, options: dict[str, Any], single: bool) -> Redis:
+    """Return a client of the master that sentinels name."""
+    given = _given(url)
+    asking = {
+        "username": given.pop("sentinel_username", None),
+        "password": given.pop("sentinel_password", None),
+        **{name: value for name, value in given.items() if name.startswith("ssl")},
+        **options,
+        "socket_timeout": min(_SENTINEL_TIMEOUT, options["socket_timeout"]),
+        "socket_connect_timeout": min(_SENTINEL_TIMEOUT, options["socket_timeout"]),
+    }
+    make: Any = Sentinel  # redis-py gives these two no types
+    make_pool: Any = SentinelConnectionPool
+    sentinels = make(hosts_of(url), sentinel_kwargs=asking)
+    pool = make_pool(service_of(url), sentinels, **(options | given))
+    client = Redis(connection_pool=pool, single_connection_client=single)
+    client.auto_close_connection_pool = True
     return client
+
+
+def _given(url: str) -> dict[str, Any]:
+    """Return what a URL says beside its hosts: credentials, database, TLS, redis-py's options."""
+    parse: Any = parse_url
+    given: dict[str, Any] = parse(one_server(url))
+    tls = given.pop("connection_class", None) is SSLConnection
+    del given["host"]
+    return given | ({"ssl": True} if tls else {})
 
 
 def translated(error: Exception, where: str) -> LogError:

@@ -5,26 +5,34 @@ densely within their partition (`n`); gaps and backlog are counted by it.
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
 from redis import Redis
-from redis.exceptions import RedisError, ResponseError
+from redis.exceptions import RedisError
 
+from memorybus.clock import SYSTEM, Clock
+from memorybus.cluster import Cluster, Shard, by_shard
 from memorybus.codec import Decoder
 from memorybus.errors import ForeignKey, UnsafeRedis, WrongPartitionCount
+from memorybus.ids import new_id
 from memorybus.keys import Keys
 from memorybus.links import translated
 from memorybus.logged import LoggedEvent, logged
 from memorybus.redis_urls import redacted
+from memorybus.server_facts import SAFE_POLICY, Server, server_facts, weakest
 from memorybus.settings import Settings
 
 START = "0-0"
 FOREIGN = ""
 """In place of an entry's id: the partition's key holds something that is not ours."""
 
+_FIRST_LOOK = 0.002
+_LAST_LOOK = 0.032
 _FORMAT = "1"
-_SAFE_POLICY = "noeviction"
+_XRANGE = b"XRANGE"
+"""As bytes, redis-py leaves the reply as it comes: a dict for each entry costs a lane a tenth."""
 
 
 class Head(msgspec.Struct, frozen=True):
@@ -35,24 +43,12 @@ class Head(msgspec.Struct, frozen=True):
     entry: str
 
 
-class Server(msgspec.Struct, frozen=True):
-    """What the server says of itself: version, policy, and how it keeps what it was given."""
-
-    version: str
-    policy: str
-    durability: str
-
-    @property
-    def counts_entries_read(self) -> bool:
-        """Whether XGROUP SETID takes ENTRIESREAD, so that tools can show a group's lag (7.0)."""
-        return int(self.version.split(".")[0]) >= 7
-
-
 class EventLog:
-    """Reads the log. Use from one thread, with a client made by `links.connect_redis`."""
+    """Reads the log. Use from one thread."""
 
-    def __init__(self, redis: Redis, settings: Settings) -> None:
+    def __init__(self, redis: Redis, settings: Settings, clock: Clock = SYSTEM) -> None:
         """Connect at the first command."""
+        self._clock = clock
         self._redis = redis
         self._settings = settings
         self._where = redacted(settings.redis_url)
@@ -68,7 +64,7 @@ class EventLog:
             WrongPartitionCount: the log was born with another count.
         """
         server = self.server()
-        if server.policy != _SAFE_POLICY:
+        if server.policy != SAFE_POLICY:
             raise UnsafeRedis(
                 f"{self._where}: maxmemory-policy is {server.policy!r}, which lets Redis drop "
                 f"events; run: redis-cli config set maxmemory-policy noeviction (and put it into "
@@ -78,37 +74,36 @@ class EventLog:
         return server
 
     def server(self) -> Server:
-        """Return what the server says of itself.
+        """Return what the server says of itself; of a cluster, the least that a shard promises.
 
         Raises:
             LogUnavailable: no answer.
         """
-        info = self._asked(lambda: self._redis.info("everything"))
-        return Server(
-            version=str(info["redis_version"]),
-            policy=str(info.get("maxmemory_policy", _SAFE_POLICY)),
-            durability=self._durability(info),
-        )
+        return weakest([self._asked(partial(server_facts, s.redis)) for s in self.shards()])
 
-    def _durability(self, info: Mapping[str, Any]) -> str:
-        """Return "memory", "snapshots" or "aof:<fsync policy>"."""
-        if int(info.get("aof_enabled", 0)):
-            fsync = self._config("appendfsync")
-            return f"aof:{fsync}" if fsync else "aof"
-        return "snapshots" if self._config("save") else "memory"
+    def shards(self) -> list[Shard]:
+        """Return the servers that hold the log, each with the keys of its partitions.
 
-    def _config(self, name: str) -> str:
-        try:
-            return str(dict(self._redis.config_get(name)).get(name, ""))
-        except ResponseError:
-            return ""  # managed servers forbid CONFIG
+        Raises:
+            LogUnavailable: no answer.
+        """
+        keys = [self.keys.log(partition) for partition in range(self._settings.partitions)]
+        return self._asked(lambda: by_shard(self._redis, keys))  # type: ignore[no-any-return]
 
     def _check_birth(self) -> None:
-        def born() -> list[Any]:
+        given = {
+            "partitions": str(self._settings.partitions),
+            "format": _FORMAT,
+            "log": new_id(),  # tells a log from one born anew
+        }
+
+        def born() -> None:
+            known = self._redis.hgetall(self.keys.meta)
+            missing = {name for name in given if name.encode() not in known}
             with self._redis.pipeline(transaction=False) as pipe:
-                pipe.hsetnx(self.keys.meta, "partitions", str(self._settings.partitions))
-                pipe.hsetnx(self.keys.meta, "format", _FORMAT)
-                return pipe.execute()
+                for name in missing:  # a server without memory is only read
+                    pipe.hsetnx(self.keys.meta, name, given[name])
+                pipe.execute()
 
         self._asked(born, self.keys.meta)
         self.check_partitions()
@@ -154,9 +149,9 @@ class EventLog:
             ForeignKey: the key holds something else.
         """
         key = self.keys.log(partition)
-        entries = self._asked(lambda: self._redis.xrange(key, f"({after}", "+", count), key)
+        found = self._asked(lambda: read_entries(self._redis, key, f"({after}", count=count), key)
         events = []
-        for entry, fields in entries:
+        for entry, fields in found:
             event = logged(partition, entry.decode(), fields, after_n + 1, self._decoder)
             after_n = event.position.n
             events.append(event)
@@ -181,7 +176,7 @@ class EventLog:
             ForeignKey: the key holds something else.
         """
         key = self.keys.log(partition)
-        return bool(self._asked(lambda: self._redis.xrange(key, entry, entry, 1), key))
+        return bool(self._asked(lambda: read_entries(self._redis, key, entry, entry), key))
 
     def foreign(self) -> list[str]:
         """Return the log's keys that hold something else: those partitions stand still.
@@ -207,12 +202,15 @@ class EventLog:
                 return pipe.execute(raise_on_error=False)
 
         replies = self._asked(ask)
-        return [_head(p, replies[2 * p], replies[2 * p + 1]) for p in partitions]
+        pairs = zip(partitions, replies[::2], replies[1::2], strict=True)
+        return [_head(partition, n, last) for partition, n, last in pairs]
 
     def wait(self, after: Mapping[int, str], timeout: float) -> dict[int, str]:
         """Block until a partition has an entry after its place.
 
-        The Redis client must have a socket time-out above `timeout`.
+        The Redis client must have a socket time-out above `timeout`. A blocking read waits for one
+        slot of a cluster, hence for one partition: there all are looked at again and again, with
+        pauses that grow to 1/30 s.
 
         Args:
             after: entry id by partition.
@@ -224,17 +222,53 @@ class EventLog:
         Raises:
             LogUnavailable: no answer.
         """
-        streams = {self.keys.log(partition): entry for partition, entry in after.items()}
+        if isinstance(self._redis, Cluster):
+            return self._looked(after, timeout)
+        streams: Any = {self.keys.log(partition): entry for partition, entry in after.items()}
         by_key = {self.keys.log(partition).encode(): partition for partition in after}
         block = max(1, round(timeout * 1000))
-        reply = self._asked(lambda: self._redis.xread(streams, count=1, block=block))  # type: ignore[arg-type]
+        reply = self._asked(lambda: self._redis.xread(streams, count=1, block=block))
         return {by_key[key]: entries[-1][0].decode() for key, entries in reply or ()}
+
+    def _looked(self, after: Mapping[int, str], timeout: float) -> dict[int, str]:
+        pause = _FIRST_LOOK
+        deadline = self._clock.monotonic() + timeout
+        while not (news := self._news(after)) and self._clock.monotonic() < deadline:
+            self._clock.sleep(pause)
+            pause = min(_LAST_LOOK, pause * 2)
+        return news
+
+    def _news(self, after: Mapping[int, str]) -> dict[int, str]:
+        def ask() -> list[Any]:
+            with self._redis.pipeline(transaction=False) as pipe:
+                queued: Any = pipe
+                for partition, entry in after.items():
+                    words = (self.keys.log(partition), f"({entry}", "+", "COUNT", 1)
+                    queued.execute_command(_XRANGE, *words)
+                return pipe.execute()
+
+        found = zip(after, self._asked(ask), strict=True)
+        return {partition: entries[0][0].decode() for partition, entries in found if entries}
 
     def _asked(self, ask: Any, where: str = "") -> Any:
         try:
             return ask()
         except (RedisError, OSError) as error:
             raise translated(error, where or self._where) from error
+
+
+def read_entries(
+    redis: Redis, key: str, first: str, last: str = "+", *, count: int = 1
+) -> list[tuple[bytes, list[bytes]]]:
+    """Return entries of a stream as they stand: ids, and names and values by turns.
+
+    Raises:
+        redis.RedisError: no answer, or no stream.
+    """
+    untyped: Any = redis
+    found: list[tuple[bytes, list[bytes]]]
+    found = untyped.execute_command(_XRANGE, key, first, last, "COUNT", count)
+    return found
 
 
 def _head(partition: int, n: Any, last: Any) -> Head:

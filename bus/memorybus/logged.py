@@ -14,10 +14,17 @@ _DIGITS = 15
 
 
 class LoggedEvent(msgspec.Struct, frozen=True):
-    """An envelope and its place in the log."""
+    """An envelope and its place in the log.
+
+    Attributes:
+        position: its place.
+        envelope: the event.
+        resent: Redis had it before and lost it, or may have: a lane may have applied it (G4).
+    """
 
     position: Position
     envelope: Envelope
+    resent: bool = False
 
 
 def logged(
@@ -28,13 +35,14 @@ def logged(
     Args:
         partition: which.
         entry: its id.
-        fields: ``n``, a number, ``e``, a body; or whatever somebody else wrote.
+        fields: ``n``, a number, ``e`` or ``r``, a body; or whatever somebody else wrote.
         next_n: the dense number of an entry that carries none.
         decoder: of envelopes.
     """
     try:
-        _, n, _, body = fields
-        return LoggedEvent(Position(partition, entry, _dense(n)), decoder.decode(body))
+        _, n, name, body = fields
+        position = Position(partition, entry, _dense(n))
+        return LoggedEvent(position, decoder.decode(body), name == b"r")
     except (TypeError, ValueError, CorruptEnvelope) as error:
         position = Position(partition, entry, _number(fields, next_n))
         return LoggedEvent(position, _stray(position, fields, error))
@@ -74,5 +82,7 @@ def _stray(position: Position, fields: Sequence[bytes], error: Exception) -> Env
         scope=Scope(),
         session=SessionRef(id="", root=""),
         at=int(position.entry.partition("-")[0]),
-        event=UnknownEvent(name=name, wire_version=0, raw=_named(fields, b"e")),
+        event=UnknownEvent(
+            name=name, wire_version=0, raw=_named(fields, b"e") or _named(fields, b"r")
+        ),
     )

@@ -7,6 +7,7 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from memorybus.alarms import Alarm
+from memorybus.done_set import above
 from memorybus.forecast import Disk, Memory
 from memorybus.health import Continuity, Examiner
 from memorybus.keys import Keys
@@ -16,7 +17,7 @@ from memorybus.plain import iso
 from memorybus.producers import taken
 from memorybus.recall_status import JobsStatus, read_jobs
 from memorybus.redis_urls import redacted
-from memorybus.roster import Roster
+from memorybus.roster import Roster, WorkerInfo
 from memorybus.settings import Settings
 from memorybus.spool_files import inspect
 from memorybus.spool_note import SpoolStats
@@ -39,7 +40,10 @@ class SpoolStatus(msgspec.Struct, frozen=True):
 
 
 class ProviderStatus(msgspec.Struct, frozen=True):
-    """A provider's lanes, summed up. `applied` leaves out what is parked or was discarded."""
+    """A provider's lanes, summed up. `applied` leaves out what is parked or was discarded.
+
+    `failing` says how its calls fail while none succeeds: its lanes wait, and nothing is parked.
+    """
 
     name: str
     applied: int
@@ -49,6 +53,7 @@ class ProviderStatus(msgspec.Struct, frozen=True):
     dead_letters: int
     lanes: int
     lanes_owned: int
+    failing: str = ""
 
 
 class WorkerStatus(msgspec.Struct, frozen=True):
@@ -76,11 +81,15 @@ class Status(msgspec.Struct, frozen=True):
     disk: Disk | None
 
 
+_FIELDS = ("entry", "n", "done", "parked", "discarded")
+
+
 class _Lane(msgspec.Struct, frozen=True):
     """A lane as it stands in Redis, beside its partition's head."""
 
     entry: str
     n: int
+    done_above: int
     not_applied: int
     owned: bool
     parked_keys: int
@@ -121,6 +130,7 @@ class Monitor:
         self._log.check_partitions()
         names = self._names()
         lanes = self.lanes(names)
+        workers = self._roster.alive()
         health = Examiner(self._redis, self._settings).look()
         return Status(
             redis=RedisStatus(
@@ -128,10 +138,10 @@ class Monitor:
             ),
             spool=self.spool(),
             partitions=self._settings.partitions,
-            providers=[self._provider(name, lanes[name]) for name in names],
+            providers=[self._provider(name, lanes[name], workers) for name in names],
             workers=[
                 WorkerStatus(w.id, w.host, w.pid, w.lanes, iso(w.heartbeat_at) or "")
-                for w in self._roster.alive()
+                for w in workers
             ],
             jobs=self._jobs(names),
             alarms=health.alarms,
@@ -159,9 +169,7 @@ class Monitor:
             for partition in self._partitions:
                 pipe.hget(self._keys.state(partition), "n")
                 for name in names:
-                    pipe.hmget(
-                        self._keys.lane(partition, name), "entry", "n", "parked", "discarded"
-                    )
+                    pipe.hmget(self._keys.lane(partition, name), *_FIELDS)
                     pipe.exists(self._keys.lease(partition, name))
                     pipe.hlen(self._keys.parked(partition, name))
                     pipe.xlen(self._keys.dead(partition, name))
@@ -173,16 +181,17 @@ class Monitor:
                 lanes[name].append(_lane(head, *(next(replies) for _ in range(4))))
         return lanes
 
-    def _provider(self, name: str, lanes: list[_Lane]) -> ProviderStatus:
+    def _provider(self, name: str, lanes: list[_Lane], workers: list[WorkerInfo]) -> ProviderStatus:
         return ProviderStatus(
             name=name,
-            applied=sum(lane.n - lane.not_applied for lane in lanes),
-            backlog=sum(max(0, lane.head - lane.n) for lane in lanes),
+            applied=sum(lane.n + lane.done_above - lane.not_applied for lane in lanes),
+            backlog=sum(max(0, lane.head - lane.n - lane.done_above) for lane in lanes),
             oldest_unapplied_at=iso(self._oldest(lanes)),
             parked_keys=sum(lane.parked_keys for lane in lanes),
             dead_letters=sum(lane.dead for lane in lanes),
             lanes=len(lanes),
             lanes_owned=sum(lane.owned for lane in lanes),
+            failing="; ".join(sorted({w.failing[name] for w in workers if name in w.failing})),
         )
 
     def _oldest(self, lanes: list[_Lane]) -> int | None:
@@ -218,10 +227,11 @@ def _summed(spools: list[SpoolStats]) -> SpoolStatus:
 
 
 def _lane(head: int, checkpoint: Any, owned: Any, parked_keys: Any, dead: Any) -> _Lane:
-    entry, n, parked, discarded = checkpoint if isinstance(checkpoint, list) else (None,) * 4
+    entry, n, done, parked, discarded = checkpoint if isinstance(checkpoint, list) else (None,) * 5
     return _Lane(
         entry=entry.decode() if entry else START,
         n=_int(n),
+        done_above=above(done or b"", _int(n)).bit_count(),
         not_applied=_int(parked) + _int(discarded),
         owned=bool(_int(owned)),
         parked_keys=_int(parked_keys),

@@ -57,7 +57,8 @@ def _visit(spool: Spool, redis: Redis, settings: Settings, clock: Clock, crash: 
     sender.catch_up()
     sent = sender.counts.sent
     rested = _rested(spool, sent > 0, clock)
-    if sender.lagging or (spool.size and rested < settings.spool_keep):
+    young = spool.size and rested < settings.spool_keep
+    if sender.lagging or young or not sender.replication.followed():
         spool.close()
     else:
         spool.discard()  # first: a crash before the next line only leaves a field in Redis

@@ -59,6 +59,7 @@ class WorkerInfo(msgspec.Struct, frozen=True, omit_defaults=True):
         heartbeat_at: wall time of the Redis server, milliseconds.
         capacity: its weight when lanes are shared out.
         ready: the instances that it has open and can work for now.
+        failing: how calls to an instance fail, while none succeeds.
     """
 
     id: str
@@ -70,6 +71,7 @@ class WorkerInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     heartbeat_at: int
     capacity: float = 1.0
     ready: tuple[str, ...] = ()
+    failing: dict[str, str] = {}
 
 
 class Roster:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 from redis import Redis
-from redis.exceptions import RedisError, ResponseError
+from redis.exceptions import RedisError
 
 from memorybus import scripts
 from memorybus.codec import Encoder
@@ -21,6 +21,7 @@ from memorybus.errors import ForeignKey, LogUnavailable
 from memorybus.keys import Keys
 from memorybus.links import translated
 from memorybus.producers import forget, taken
+from memorybus.replication import Replication
 from memorybus.scripts import Appended, Behind, Outgoing
 from memorybus.settings import Settings
 from memorybus.spool import Row, Spool
@@ -51,6 +52,7 @@ class Sender:
 
     Attributes:
         progress: see `Progress`; one value, for other threads to read.
+        replication: whether what was sent would outlive the server that took it.
         counts: see `SendCounts`.
     """
 
@@ -69,6 +71,7 @@ class Sender:
         self._redis = redis
         self._settings = settings
         self._keys = Keys(settings.namespace)
+        self.replication = Replication(redis, self._keys, settings.partitions, spool.producer)
         self._encoder = Encoder(settings.compress_min_bytes)
         self._taken: dict[int, int] = {}
         self._lagging: dict[int, int] = {}
@@ -110,30 +113,17 @@ class Sender:
                 self._rewind(partition, last)
         self._moved(self.cursor)
 
-    def replicated(self, timeout: float) -> bool:
-        """Say whether a replica, or the synced append-only file, has what this connection wrote.
+    def delete_upto(self, sequence: int) -> None:
+        """Delete rows that Redis has had long enough; never those of a lagging partition.
 
-        Args:
-            timeout: seconds to wait for the answer.
+        What a replica lacks that may take over is kept as well, while the spool is not half full.
 
         Raises:
-            LogUnavailable: no answer at all.
+            LogUnavailable: no answer.
         """
-        wait = round(timeout * 1000)
-        try:
-            # Redis answers for this connection's last write; after a reconnect it has none.
-            self._redis.hset(self._keys.meta, "confirmed", self.spool.producer)
-            if int(self._redis.info("replication").get("connected_slaves", 0)):
-                return int(self._redis.wait(1, wait)) >= 1
-            return int(self._redis.waitaof(1, 0, wait)[0]) >= 1
-        except ResponseError:
-            return False  # neither a replica nor WAITAOF (7.2, append-only file on)
-        except (RedisError, OSError) as error:
-            raise translated(error, "wait") from error
-
-    def delete_upto(self, sequence: int) -> None:
-        """Delete rows that Redis has had long enough; never those of a lagging partition."""
-        self.spool.delete_upto(min([sequence, self.cursor, *self._lagging.values()]))
+        full = self.spool.size > self._settings.spool_max_bytes // 2
+        if full or self.replication.followed():
+            self.spool.delete_upto(min([sequence, self.cursor, *self._lagging.values()]))
 
     def forget_producer(self) -> None:
         """Remove this producer from Redis: its spool is empty and will be discarded."""
@@ -191,9 +181,12 @@ class Sender:
             return {}
         calls = [self._call(partition, events) for partition, events in by_partition.items()]
         self._crash("sender.before_append")
+        self.spool.handed.announce(rows[-1][0])
         try:
             replies = scripts.run_many(self._redis, calls)
         except (RedisError, OSError) as error:
+            for partition, events in by_partition.items():  # it may have been taken
+                self.spool.handed.note(partition, events[-1].sequence)
             raise translated(error, "append") from error
         self._crash("sender.after_append")
         outcomes = {
@@ -221,6 +214,7 @@ class Sender:
             events,
             window_ms=round(self._settings.dedupe_window * 500),  # two windows are kept
             max_ids=self._settings.dedupe_max_ids,
+            handed=self.spool.handed.upto(partition),
         )
 
     def _settle(self, partition: int, events: list[Outgoing], reply: Any) -> Outcome:
@@ -231,6 +225,7 @@ class Sender:
             self._rewind(partition, outcome.last)
             return "behind"
         self._taken[partition] = events[-1].sequence
+        self.spool.handed.note(partition, events[-1].sequence)
         self._note(events, outcome)
         return "sent"
 

@@ -19,6 +19,7 @@ from memorybus.ballast import Ballast
 from memorybus.clock import Clock
 from memorybus.errors import SpoolError, SpoolFull
 from memorybus.spool_db import connect, named, transaction, translated
+from memorybus.spool_handed import HANDED, Handed
 from memorybus.spool_note import NOTE, PER_MS, SpoolStats, spooled_at, write_note
 
 Row: TypeAlias = tuple[int, int, bytes, bytes, bytes]
@@ -85,6 +86,7 @@ class Spool:
             self._load_counters()
             write_note(self.path, SpoolStats())
             opened.pop_all()  # all is well: they stay open
+        self.handed = Handed(path, self.last, empty=not self._rows)
         self._ballast.restore()
 
     def _check(self) -> None:
@@ -277,7 +279,7 @@ class Spool:
     def discard(self) -> None:
         """Delete an empty spool's files (an adopted one, sent whole)."""
         self._ballast.give_up()
-        for suffix in (".db", ".db-wal", ".db-shm", NOTE, SENT):
+        for suffix in (".db", ".db-wal", ".db-shm", NOTE, SENT, HANDED):
             self.path.with_suffix(suffix).unlink(missing_ok=True)
         self.close()
         Path(self._file_lock.lock_file).unlink(missing_ok=True)

@@ -21,6 +21,7 @@ from memorybus.ids import NewId
 from memorybus.settings import Settings
 from memorybus.spool import SENT, Row, Spool
 from memorybus.spool_db import salvaging
+from memorybus.spool_handed import HANDED
 from memorybus.spool_note import NOTE, SpoolStats, read_note, spooled_at
 
 _log = logging.getLogger("memorybus")
@@ -140,10 +141,11 @@ class SpoolFiles:
         fresh = self._create()
         rows = _readable(path)
         for _, partition, event_id, digest, body in rows:
-            fresh.append(partition, event_id, digest, body)
+            sequence = fresh.append(partition, event_id, digest, body)
+            fresh.handed.note(partition, sequence)  # the damaged file cannot say
         aside = path.with_suffix(".corrupt")
         path.rename(aside)
-        for suffix in (".db-wal", ".db-shm", ".ballast", NOTE):
+        for suffix in (".db-wal", ".db-shm", ".ballast", NOTE, HANDED):
             path.with_suffix(suffix).unlink(missing_ok=True)
         lock.release()
         _log.error("%s; it is now %s, and %d events read from it go on", why, aside.name, len(rows))

@@ -30,11 +30,17 @@ class RedisServer:
     """A server that a test may kill, freeze and start again on the same data.
 
     Args:
+        binary: which server; the one of `find_server_binary` if None.
+        sentinel: the file of a sentinel, which this then is; options do not count.
         options: redis.conf options by name, with ``_`` for ``-``; they override `DEFAULTS`.
     """
 
-    def __init__(self, **options: str | int) -> None:
+    def __init__(
+        self, *, binary: Path | None = None, sentinel: Path | None = None, **options: str | int
+    ) -> None:
         """Make the directory; start nothing."""
+        self.binary = binary or find_server_binary().path
+        self._sentinel = sentinel
         self.directory = Path(tempfile.mkdtemp(prefix="mb-r-"))
         self.socket = self.directory / "s"
         self.log_path = self.directory / "log"
@@ -111,9 +117,10 @@ class RedisServer:
 
     def _arguments(self) -> list[str]:
         own = {"dir": str(self.directory), "unixsocket": str(self.socket)}
-        options = self.options | own
+        options = own if self._sentinel else self.options | own
         words = [part for name in options for part in (f"--{name}", options[name])]
-        return [str(find_server_binary().path), *words]
+        kind = [str(self._sentinel), "--sentinel"] if self._sentinel else []
+        return [str(self.binary), *kind, *words]
 
     def _answers(self) -> bool:
         assert self.alive, f"redis-server ended at once: {self.log()}"

@@ -25,3 +25,18 @@ def wait_until(condition: Callable[[], T], what: str, timeout: float = 10.0) -> 
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {timeout:g} s: {what} (last value: {value!r})")
         time.sleep(POLL)
+
+
+def still(value: Callable[[], object], seconds: float) -> Callable[[], bool]:
+    """Return a condition for `wait_until`: `value` has not changed for so many seconds."""
+    last = value()
+    since = time.monotonic()
+
+    def unchanged() -> bool:
+        nonlocal last, since
+        now = value()
+        if now != last:
+            last, since = now, time.monotonic()
+        return time.monotonic() - since >= seconds
+
+    return unchanged

@@ -41,7 +41,9 @@ def test_a_log_is_born_with_its_partition_count(
     log.open()
     log.open()
     meta = Keys(log.keys.namespace).meta
-    assert redis_client.hgetall(meta) == {b"partitions": b"16", b"format": b"1"}
+    written = redis_client.hgetall(meta)
+    assert len(written.pop(b"log")) == 32
+    assert written == {b"partitions": b"16", b"format": b"1"}
     other = make_settings(partitions=8)
     with pytest.raises(WrongPartitionCount, match=r"born with 16 .*`partitions = 16`"):
         EventLog(connect_redis(other), other).open()
@@ -208,3 +210,25 @@ def test_status_survives_impossible_times(
     assert read_status(settings).providers[0].backlog == 1
     with MemoryBus.connect(settings) as bus, pytest.raises(InvalidEvent, match="year 9999"):
         bus.session("s", warm=False, at=10**18)
+
+
+def test_any_client_reads_the_log(
+    settings: Settings, redis_client: redis.Redis, log: EventLog
+) -> None:
+    """G3: how a client was made does not decide what is read through it."""
+    with MemoryBus.connect(settings) as bus:
+        bus.session("s", warm=False).turn_completed("hello", "ok")
+        assert bus.flush("logged", 10)
+    where = partition(settings, "s")
+    for client in (redis_client, redis.Redis(**_address(redis_client), protocol=3)):
+        found = EventLog(client, settings).read(where)
+        assert found == log.read(where)
+        assert [type(event.envelope.event).__name__ for event in found] == [
+            "SessionStarted",
+            "TurnCompleted",
+        ]
+        client.close()
+
+
+def _address(client: redis.Redis) -> dict[str, Any]:
+    return {"unix_socket_path": client.connection_pool.connection_kwargs["path"]}

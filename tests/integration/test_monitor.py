@@ -30,6 +30,7 @@ SHAPE = {
         "dead_letters",
         "lanes",
         "lanes_owned",
+        "failing",
     ],
     "workers": ["id", "host", "pid", "lanes", "heartbeat_at"],
     "jobs": [

@@ -100,6 +100,28 @@ def test_a_failing_key_holds_up_nothing_but_itself(
     assert texts(home(settings))[30:] == [f"!transient={flag} first", "second"]
 
 
+@pytest.mark.parametrize("kind", ["KeyedSide", "LookupSide", "Keyed", "Transactional"])
+def test_a_busy_session_does_not_keep_others_waiting(
+    redis_client: redis.Redis, make_settings: MakeSettings, tmp_path: Path, kind: str
+) -> None:
+    """G3, G6: however long the queue of a failing key, others of its lane go on; then it does."""
+    flag = tmp_path / "flag"
+    flag.touch()
+    settings = make_settings(attempts=1_000, window=64, batch=50, **recorded(kind))
+    busy, other = together(settings, 2)
+    with MemoryBus.connect(settings) as bus:
+        say(bus, busy, f"!transient={flag} first", *[f"more {n:03d}" for n in range(400)])
+        say(bus, other, "fine")
+        say(bus, busy, *[f"more {n:03d}" for n in range(400, 420)])
+        say(bus, other, "still fine")
+        assert bus.flush()
+        with thread_worker(settings):
+            wait_until(lambda: texts(home(settings)) == ["fine", "still fine"], "others go on", 20)
+            flag.unlink()
+            wait_applied(redis_client, settings, timeout=40)
+    assert texts(home(settings))[3:] == [f"more {n:03d}" for n in range(420)]
+
+
 @both
 def test_a_crash_repeats_only_what_was_not_done(
     redis_client: redis.Redis,

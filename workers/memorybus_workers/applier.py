@@ -11,6 +11,7 @@ import traceback
 
 import msgspec
 from memorybus.clock import Clock
+from memorybus.done_set import above
 from memorybus.errors import LeaseLost, Transient, Unavailable
 from memorybus.logged import LoggedEvent
 from memorybus.settings import Settings
@@ -21,7 +22,7 @@ from memorybus_workers.calls import Slot, Troubles
 from memorybus_workers.deadletter import Failure
 from memorybus_workers.lane import Lane
 from memorybus_workers.retry import Breaker, decide, reason
-from memorybus_workers.window import Begin, done_above
+from memorybus_workers.window import Begin
 
 _log = logging.getLogger("memorybus")
 
@@ -74,7 +75,7 @@ class Applier:
             LeaseLost: the store has seen a newer owner.
         """
         known = lane.checkpoint
-        return Begin(known.entry, known.n, done_above(known.done, known.n))
+        return Begin(known.entry, known.n, above(known.done, known.n))
 
     def advance(self, lane: Lane) -> bool:
         """Work on a lane for a while; return whether there may be more to do at once.
@@ -156,7 +157,7 @@ class Applier:
         if decision.action == "stop":
             raise LeaseLost(str(error)) from error
         if decision.action == "retry":
-            self._breaker.struck(now)
+            self._breaker.struck(now, reason(error))
             return max(now + decision.delay, self._breaker.until)
         if not isinstance(error, Transient):
             self._breaker.succeeded()  # it answered
@@ -165,7 +166,7 @@ class Applier:
 
     def _backend_down(self, error: Unavailable, now: float) -> float:
         was_closed = self._breaker.closed
-        delay = self._breaker.failed(now)
+        delay = self._breaker.failed(now, reason(error))
         if was_closed:
             name = self._provider.config.name
             _log.warning(

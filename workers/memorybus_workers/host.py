@@ -60,6 +60,11 @@ class ProviderHost:
         """Whether an instance is open and works on its lanes."""
         return self._runner.serving
 
+    @property
+    def failing(self) -> str:
+        """Why calls fail, while nothing succeeds; empty if they do not."""
+        return self._breaker.why
+
     def wait_opened(self, timeout: float) -> bool:
         """Wait until an instance is open, or the first failure."""
         return self._runner.opened.wait(timeout)
@@ -103,7 +108,7 @@ class ProviderHost:
 
     def _replace(self, what: str, redis: Redis) -> None:
         backend_up = self._breaker.closed
-        self._breaker.failed(self._around.clock.monotonic())
+        self._breaker.failed(self._around.clock.monotonic(), f"a call hangs: {what}")
         hanging = self._runner
         self._hung.append(hanging)
         self._tell_hung(what)

@@ -18,7 +18,7 @@ from memorybus.settings import Settings
 from memorybus.testing import CrashPoint
 from redis import Redis
 
-from memorybus_workers.deadletter import Parked
+from memorybus_workers.deadletter import BEHIND, Parked
 from memorybus_workers.leases import Lease, Leases
 from memorybus_workers.window import Begin, Window
 
@@ -128,6 +128,27 @@ class Lane:
             window.jump(events[0].position.n - 1)
         self.crash("lane.after_read")
         return consecutive(events)
+
+    def catch_up(self) -> bool:
+        """Read again what was skipped of one key whose turn it is; return whether there was any.
+
+        Raises:
+            LeaseLost: the lane has another owner.
+            LogUnavailable: Redis is away.
+        """
+        window = self.window
+        found = window.hungry()
+        if found is None:
+            return False
+        key, (entry, n) = found
+        links = self._links
+        events = links.log.read(self.partition, entry, links.settings.batch, after_n=n)
+        parked = key in self.parked.keys
+        if parked:
+            mine = [e for e in events if e.envelope.key == key and e.position.n <= window.read_n]
+            self.parked.put_aside([e for e in mine if not window.is_done(e.position.n)], BEHIND)
+        window.feed(events, keep=not parked)
+        return True
 
     def _look_back(self, n: int) -> None:
         """The next entry is not the one after the checkpoint: a lost tail, or a gap.

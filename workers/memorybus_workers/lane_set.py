@@ -169,6 +169,8 @@ class LaneSet:
         try:
             lane = Lane(self._links, partition, lease, checkpoint)
             lane.begin(self.applier.begin(lane), self.applier.patience)
+            if lane.n > checkpoint.n:
+                lane.commit()  # Redis lost what the provider's own checkpoint still says
         except BaseException:
             self._release(lease)
             raise

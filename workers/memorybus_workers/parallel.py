@@ -57,9 +57,12 @@ class ParallelApplier(Applier):
 
     def _fill(self, lane: Lane) -> bool:
         """Read as much as there is room for; return whether there may be more at once."""
+        if self._closed():
+            return False
+        if lane.catch_up():
+            return True
         batch, window = self._settings.batch, lane.window
-        room = window.room()
-        if window.open > batch or room < min(batch, self._settings.window) // 4 or self._closed():
+        if window.room() < min(batch, self._settings.window) // 4:
             return False
         events = lane.read(batch)
         if not events:
@@ -179,7 +182,7 @@ class ParallelApplier(Applier):
         if not isinstance(error, ProviderHung):
             return self._judge(task.lane, task.event, error, served)
         self._troubles.hung(event_id, backend_up=self._breaker.closed, served=served)
-        self._breaker.struck(self._clock.monotonic())
+        self._breaker.struck(self._clock.monotonic(), HUNG)
         if self._troubles.spent(event_id):
             self._park(task.lane, task.event, self._failure(task.event, HUNG))
             return 0.0

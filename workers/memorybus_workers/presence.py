@@ -9,6 +9,7 @@ from memorybus.clock import Clock
 from memorybus.errors import MemoryBusError
 from memorybus.homes import Home, Homes, here
 from memorybus.keys import Keys
+from memorybus.masking import masked
 from memorybus.roster import BEAT, ProviderInfo, Roster, WorkerInfo
 from memorybus.settings import Settings
 from redis import Redis
@@ -93,12 +94,13 @@ class Presence:
         ready = [host.name for host in hosts if host.serving and host.name in self.at_home()]
         if self._clock.monotonic() >= self._beat_at:
             self._beat_at = self._clock.monotonic() + BEAT
-            self._beat(ready)
+            failing = {host.name: masked(host.failing) for host in hosts if host.failing}
+            self._beat(ready, failing)
         wanted = self._balance.look(self._redis, self._alive, ready)
         for host in hosts:
             host.want(wanted.get(host.name, frozenset()))
 
-    def _beat(self, ready: Sequence[str]) -> None:
+    def _beat(self, ready: Sequence[str], failing: dict[str, str]) -> None:
         info = WorkerInfo(
             id=self._worker,
             host=socket.gethostname(),
@@ -109,6 +111,7 @@ class Presence:
             heartbeat_at=0,
             capacity=self._settings.capacity,
             ready=tuple(ready),
+            failing=failing,
         )
         self._alive = self._roster.beat(info, self._balance.silence)
         self._beats += 1

@@ -73,12 +73,14 @@ class Breaker:
     Attributes:
         failures: of the backend in a row.
         until: the monotonic time before which nothing is let through.
+        why: how the last call failed, until one succeeds.
     """
 
     def __init__(self, rng: random.Random) -> None:
         """Start closed."""
         self.failures = 0
         self.until = 0.0
+        self.why = ""
         self._strikes = 0
         self._probing = False
         self._rng = rng
@@ -97,7 +99,7 @@ class Breaker:
         self._probing = True
         return 1
 
-    def failed(self, now: float) -> float:
+    def failed(self, now: float, why: str = "") -> float:
         """The backend is down: open, or stay open longer; return for how many seconds.
 
         Failures of calls that had begun before it opened change nothing.
@@ -106,14 +108,16 @@ class Breaker:
             self.failures += 1
             self.until = now + pause(self.failures, self._rng)
         self._probing = False
+        self.why = why or self.why
         return self.until - now
 
-    def struck(self, now: float) -> None:
+    def struck(self, now: float, why: str = "") -> None:
         """A call failed in a way that may be the event's fault: several in a row are not."""
         self._strikes += 1
         if self._strikes >= STRIKES or not self.closed:
-            self.failed(now)
+            self.failed(now, why)
         self._probing = False
+        self.why = why or self.why
 
     def released(self) -> None:
         """A call ended without saying anything of the backend."""
@@ -123,5 +127,6 @@ class Breaker:
         """Close."""
         self.failures = 0
         self.until = 0.0
+        self.why = ""
         self._strikes = 0
         self._probing = False

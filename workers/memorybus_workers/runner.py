@@ -18,7 +18,7 @@ from memorybus_workers.lane_set import LOOK_AROUND, LaneSet, Surroundings
 from memorybus_workers.leases import Lease
 from memorybus_workers.parallel import ParallelApplier
 from memorybus_workers.pool import Pool
-from memorybus_workers.retry import Breaker
+from memorybus_workers.retry import Breaker, reason
 
 _log = logging.getLogger("memorybus")
 
@@ -179,7 +179,7 @@ class Runner:
         self.slot.end()
         if self._abandoned:
             return
-        delay = self._breaker.failed(self._around.clock.monotonic())
+        delay = self._breaker.failed(self._around.clock.monotonic(), reason(error))
         known = isinstance(error, MemoryBusError | RedisError | OSError)
         _log.warning(
             "provider %s: %s; its lanes wait %.1f s, nothing is parked",

@@ -86,6 +86,7 @@ class SerialApplier(Applier):
     def _retry(self, lane: Lane) -> bool:
         """Try the keys again whose time has come; return whether some are left to try at once."""
         window = lane.window
+        fed = lane.catch_up()
         window.wake(self._clock.monotonic())
         for event in window.take(self._settings.batch):
             until = self._try(lane, event)
@@ -96,7 +97,7 @@ class SerialApplier(Applier):
             lane.commit()
             if self._is_paused():
                 return False
-        return window.has_ready()
+        return fed or window.has_ready()
 
     def _take(self, lane: Lane, chunk: Sequence[LoggedEvent]) -> bool:
         lane.crash("lane.before_apply")

@@ -57,12 +57,8 @@ class Tail:
     def _run(self) -> None:
         failures = 0
         while not self._stop.is_set():
-            redis = connect_redis(self._settings, timeout=_BLOCK * 5)
             try:
-                log = EventLog(redis, self._settings)
-                seen = {h.partition: h.entry for h in log.heads() if h.entry != FOREIGN}
-                self._tell(set(seen))  # what came while nobody looked
-                self._follow(log, seen)
+                self._watch()
                 failures = 0
             except Exception as error:  # without a tail, lanes still look by themselves
                 if failures == 0:
@@ -70,8 +66,16 @@ class Tail:
                     _log.warning("tail: %s; lanes look every half second", error, exc_info=known)
                 self._stop.wait(backoff(failures, self._rng))
                 failures += 1
-            finally:
-                redis.close()
+
+    def _watch(self) -> None:
+        redis = connect_redis(self._settings, timeout=_BLOCK * 5)
+        try:
+            log = EventLog(redis, self._settings, self._clock)
+            seen = {h.partition: h.entry for h in log.heads() if h.entry != FOREIGN}
+            self._tell(set(seen))  # what came while nobody looked
+            self._follow(log, seen)
+        finally:
+            redis.close()
 
     def _follow(self, log: EventLog, seen: dict[int, str]) -> None:
         """Watch for a minute: then look again for partitions whose key was not ours."""

@@ -26,6 +26,7 @@ class TransactionalApplier(SerialApplier):
         """Bind the provider's hooks."""
         super().__init__(serving)
         self._store = store
+        self._whole = False
         self._once = self._alone
 
     def floor(self, partition: int) -> int:
@@ -109,21 +110,24 @@ class TransactionalApplier(SerialApplier):
                 done.add(event.envelope.id)  # it may stand in the log twice
 
     def _one_by_one(self, lane: Lane, events: Sequence[LoggedEvent], outcome: Outcome) -> Outcome:
+        simple = lane.window.idle
         for event in events:
             if outcome.delays and self._waits(lane, event, outcome):
                 continue
+            self._whole = simple and not outcome.left
             until = self._try(lane, event)
+            self._whole = False
             if until:
                 outcome.left.add(event.position.n)
                 outcome.delays[event.envelope.key] = until
         return outcome
 
     def _alone(self, lane: Lane, event: LoggedEvent) -> None:
-        """One event in a transaction; the checkpoint stays, the ledger knows what is done."""
+        """One event in a transaction; while others are open, the ledger alone knows that it is."""
         with self._transaction(lane) as transaction:
             if not transaction.applied([event.envelope.id]):
                 self._call(event)
-            transaction.record([event.envelope.id], self._progress(lane, event, whole=False))
+            transaction.record([event.envelope.id], self._progress(lane, event, whole=self._whole))
 
     def _progress(self, lane: Lane, event: LoggedEvent, *, whole: bool) -> Progress:
         if whole:

@@ -2,7 +2,9 @@
 
 Keys go on side by side, the events of one key one after another (G3). The checkpoint is the low
 water: everything up to it is done. What is done above it is the done-set, a bitmap of dense
-numbers, so that a crash repeats only what was not done.
+numbers, so that a crash repeats only what was not done. Of a key with very many events only the
+first are held; the others are skipped, and read again when their turn comes, so that a busy session
+does not keep the others of its lane from being read.
 """
 
 import heapq
@@ -10,9 +12,14 @@ from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 
 import msgspec
+from memorybus.done_set import encoded
 from memorybus.logged import LoggedEvent
 
-_HEADER = 8
+SPAN = 16
+"""A lane reads so many times its window above its checkpoint, while most of that is skipped."""
+
+_SHARE = 8
+"""One key gets this share of the window."""
 
 
 class Begin(msgspec.Struct, frozen=True):
@@ -23,6 +30,17 @@ class Begin(msgspec.Struct, frozen=True):
     done: int = 0
 
 
+Place = tuple[str, int]
+"""An entry and its dense number."""
+
+
+class Skipped(msgspec.Struct, frozen=True):
+    """Where a key's events begin that are not held: at `n` or later, after the place `before`."""
+
+    n: int
+    before: Place
+
+
 class Window:
     """The open events of one lane, by key and in order. Belongs to one thread.
 
@@ -31,16 +49,23 @@ class Window:
         n: its dense number.
         read_entry: how far the lane has read.
         read_n: its dense number.
+        open: how many events are held that are not done.
+        most: how many of them may be one key's.
     """
 
     def __init__(self, begin: Begin, size: int) -> None:
         """Hold nothing open; `size` is how far above the checkpoint may be read (G10)."""
         self.entry = self.read_entry = begin.entry
         self.n = self.read_n = begin.n
+        self.open = 0
+        self.most = max(1, size // _SHARE)
         self._size = size
         self._done = begin.done
-        self._before: dict[int, tuple[str, int]] = {}
+        self._before: dict[int, Place] = {}
+        self._lows: list[int] = []
         self._queues: dict[str, deque[LoggedEvent]] = {}
+        self._skipped: dict[str, Skipped] = {}
+        self._hungry: deque[str] = deque()
         self._ready: deque[str] = deque()
         self._delayed: list[tuple[float, str]] = []
 
@@ -54,27 +79,19 @@ class Window:
     @property
     def idle(self) -> bool:
         """Whether nothing is open or done above the checkpoint."""
-        return not self._before and not self._done
-
-    @property
-    def open(self) -> int:
-        """How many events are open."""
-        return len(self._before)
+        return not (self._before or self._done or self._skipped)
 
     def room(self) -> int:
         """Return how many events may be read now."""
-        return max(0, self._size - (self.read_n - self.n))
+        return max(0, min(self._size - self.open, self._size * SPAN - (self.read_n - self.n)))
 
     def is_done(self, n: int) -> bool:
         """Say whether an event above the checkpoint is done."""
         return n <= self.n or bool(self._done >> (n - self.n - 1) & 1)
 
     def done(self) -> bytes:
-        """Return the done-set: empty, or the checkpoint's number and the bitmap, little-endian."""
-        if not self._done:
-            return b""
-        bits = self._done.to_bytes((self._done.bit_length() + 7) // 8, "little")
-        return self.n.to_bytes(_HEADER, "little") + bits
+        """Return the done-set as it is written (see `memorybus.done_set`)."""
+        return encoded(self.n, self._done)
 
     # -- reading on -------------------------------------------------------------------------------
 
@@ -92,13 +109,21 @@ class Window:
         self._advance()
 
     def _take_in_one(self, event: LoggedEvent, stays: bool) -> None:
-        n = event.position.n
-        if stays:
-            self._before[n] = (self.read_entry, self.read_n)
-            self._queue(event)
-        else:
+        n, key = event.position.n, event.envelope.key
+        if not stays:
             self._done |= 1 << (n - self.n - 1)
+        elif key not in self._skipped:
+            before = (self.read_entry, self.read_n)
+            if len(self._queues.get(key, ())) < self.most:
+                self._stay(n, before)
+                self._queue(event)
+            else:
+                self._skipped[key] = Skipped(n, before)
         self.read_entry, self.read_n = event.position.entry, n
+
+    def _stay(self, n: int, before: Place) -> None:
+        self._before[n] = before
+        heapq.heappush(self._lows, n)
 
     def _queue(self, event: LoggedEvent) -> None:
         key = event.envelope.key
@@ -107,6 +132,53 @@ class Window:
             queue = self._queues[key] = deque()
             self._ready.append(key)
         queue.append(event)
+        self.open += 1
+
+    # -- what was skipped -------------------------------------------------------------------------
+
+    def hungry(self) -> tuple[str, Place] | None:
+        """Return a key whose held events are done, and after which place its skipped ones are."""
+        return (self._hungry[0], self._skipped[self._hungry[0]].before) if self._hungry else None
+
+    def feed(self, events: Sequence[LoggedEvent], *, keep: bool = True) -> None:
+        """The log was read after the place that `hungry` named: go on with its key's events there.
+
+        Args:
+            events: what was read, in order; empty if nothing is left there.
+            keep: hold them; if not, all of that key's are done (they were put aside).
+        """
+        key = self._hungry.popleft()
+        skipped = self._skipped.pop(key)
+        place = skipped.before
+        for event in events:
+            n = event.position.n
+            if n > self.read_n or len(self._queues[key]) >= self.most:
+                break
+            if event.envelope.key == key and not self.is_done(n):
+                self._feed_one(event, place, keep=keep)
+            place = (event.position.entry, n)
+        self._fed(key, place, over=not events or events[0].position.n > self.read_n)
+        self._advance()
+
+    def _feed_one(self, event: LoggedEvent, before: Place, *, keep: bool) -> None:
+        n = event.position.n
+        if keep:
+            self._stay(n, before)
+            self._queues[event.envelope.key].append(event)
+            self.open += 1
+        else:
+            self._done |= 1 << (n - self.n - 1)
+
+    def _fed(self, key: str, place: Place, *, over: bool) -> None:
+        """Note what is still skipped of a key, and whether it has events to go on with."""
+        if place[1] < self.read_n and not over:
+            self._skipped[key] = Skipped(place[1] + 1, place)
+        if self._queues[key]:
+            self._ready.append(key)
+        elif key in self._skipped:
+            self._hungry.append(key)
+        else:
+            del self._queues[key]
 
     # -- working off ------------------------------------------------------------------------------
 
@@ -135,8 +207,14 @@ class Window:
         if self._queues[key]:
             self._ready.append(key)
         else:
-            del self._queues[key]
+            self._emptied(key)
         self._advance()
+
+    def _emptied(self, key: str) -> None:
+        if key in self._skipped:
+            self._hungry.append(key)
+        else:
+            del self._queues[key]
 
     def postpone(self, event: LoggedEvent, until: float) -> None:
         """A taken event failed: its key waits."""
@@ -152,28 +230,26 @@ class Window:
         return list(self._queues[event.envelope.key])
 
     def abandon(self, event: LoggedEvent) -> None:
-        """A taken event and those behind it are put aside: all of them are done."""
-        for one in self._queues.pop(event.envelope.key):
-            self._pass(one)
+        """A taken event and those held behind it are put aside: all of them are done."""
+        queue = self._queues[event.envelope.key]
+        while queue:
+            self._pass(queue.popleft())
+        self._emptied(event.envelope.key)
         self._advance()
 
     def _pass(self, event: LoggedEvent) -> None:
         n = event.position.n
         del self._before[n]
         self._done |= 1 << (n - self.n - 1)
+        self.open -= 1
 
     def _advance(self) -> None:
-        """Raise the low water to just before the first open event."""
-        to = next(iter(self._before.values()), None) or (self.read_entry, self.read_n)
-        entry, n = to
+        """Raise the low water to just before the first event that is not done."""
+        while self._lows and self._lows[0] not in self._before:
+            heapq.heappop(self._lows)
+        entry, n = self._before[self._lows[0]] if self._lows else (self.read_entry, self.read_n)
+        for skipped in self._skipped.values():
+            if skipped.n <= n:
+                entry, n = skipped.before
         self._done >>= n - self.n
         self.entry, self.n = entry, n
-
-
-def done_above(done: bytes, n: int) -> int:
-    """Return a written done-set as a bitmap above `n`: an older release may have moved on since."""
-    if len(done) <= _HEADER:
-        return 0
-    base = int.from_bytes(done[:_HEADER], "little")
-    bits = int.from_bytes(done[_HEADER:], "little")
-    return bits >> (n - base) if n >= base else 0

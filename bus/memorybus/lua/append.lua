@@ -1,6 +1,7 @@
 -- Append a batch of one producer to one partition, each event once (G2).
 --
--- KEYS[1] log        stream: one entry per event, fields `n` (dense number) and `e` (envelope).
+-- KEYS[1] log        stream: one entry per event, fields `n` (dense number) and `e` (envelope), which
+--                    is named `r` instead if it was here before and was lost, or may have been.
 -- KEYS[2] state      hash: `n` last dense number, `since` when the window of ids began (ms),
 --                    `duplicates` and `conflicts` counted so far.
 -- KEYS[3] producers  hash: last sequence taken from each producer. A sequence at or below it is a
@@ -10,7 +11,7 @@
 --                    digest it is a conflict: skipped, counted and told to the caller.
 --
 -- ARGV: producer, last sequence the producer knows to be here, window (ms), ids per window,
---       then for each event: sequence, id, digest, body.
+--       last sequence that may have been here before, then for each event: sequence, id, digest, body.
 --
 -- Returns {0, last} and writes nothing when Redis has less than the producer was told (it lost its
 -- tail: the producer reads its spool again from `last`). Otherwise {1, numbers, conflicts}:
@@ -34,8 +35,8 @@ if now - since > tonumber(ARGV[3]) or redis.call('HLEN', new) >= tonumber(ARGV[4
 end
 
 local numbers, conflicts, fresh = {}, {}, {}
-local duplicates = 0
-for i = 5, #ARGV, 4 do
+local duplicates, handed = 0, tonumber(ARGV[5])
+for i = 6, #ARGV, 4 do
   local sequence, id, digest = tonumber(ARGV[i]), ARGV[i + 1], ARGV[i + 2]
   if sequence <= last then
     numbers[#numbers + 1] = -n
@@ -45,11 +46,12 @@ for i = 5, #ARGV, 4 do
       duplicates = duplicates + 1
       numbers[#numbers + 1] = -n
       if known ~= digest then
-        conflicts[#conflicts + 1] = (i - 5) / 4
+        conflicts[#conflicts + 1] = (i - 6) / 4
       end
     else
       n = n + 1
-      redis.call('XADD', log, '*', 'n', string.format('%d', n), 'e', ARGV[i + 3])
+      local name = sequence > handed and 'e' or 'r'
+      redis.call('XADD', log, '*', 'n', string.format('%d', n), name, ARGV[i + 3])
       redis.call('HSET', new, id, digest)
       fresh[id] = digest
       numbers[#numbers + 1] = n

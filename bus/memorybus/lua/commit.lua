@@ -26,8 +26,10 @@ end
 if ARGV[7] ~= '' then
   redis.call('HSET', KEYS[1], 'sent', ARGV[7])
 end
-if was[2] ~= ARGV[3] then
+if tonumber(ARGV[3]) > tonumber(was[2] or '0') then
   redis.call('HDEL', KEYS[1], 'deaths', 'tries')
+end
+if was[2] ~= ARGV[3] then
   if ARGV[5] == '1' then
     redis.pcall('XGROUP', 'SETID', KEYS[2], ARGV[4], ARGV[2], 'ENTRIESREAD', ARGV[3])
   else

@@ -105,6 +105,7 @@ def status_tables(status: Mapping[str, Any]) -> list[Table | Text]:
         *map(_alarm, status["alarms"]),
         _head(status),
         _providers(status["providers"]),
+        *map(_failing, (one for one in status["providers"] if one["failing"])),
         _workers(status),
         _jobs(status),
     ]
@@ -155,6 +156,14 @@ def _providers(providers: Sequence[Mapping[str, Any]]) -> Table:
             ),
         )
     return table
+
+
+def _failing(provider: Mapping[str, Any]) -> Text:
+    """Return why a provider's lanes wait."""
+    said = f"{one_line(provider['name'])} waits: {one_line(provider['failing'], 300)}"
+    return Text(
+        f"{said}\n    → nothing is parked; it goes on by itself once calls succeed", "yellow"
+    )
 
 
 def _workers(status: Mapping[str, Any]) -> Table | Text:

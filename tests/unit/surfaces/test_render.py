@@ -109,6 +109,7 @@ STATUS = {
             "dead_letters": 4,
             "lanes": 16,
             "lanes_owned": 15,
+            "failing": "",
         }
     ],
     "workers": [{"id": "w1", "host": "h\x1b", "pid": 5, "lanes": 15, "heartbeat_at": "2026-01-01"}],
@@ -178,6 +179,16 @@ def test_an_alarm_is_a_red_line_above_all():
     assert shown.startswith("DATA LOSS: partition p03: events 1 to 4 are gone\\x1b[2J\n")
     assert "→ stop who trims" in shown
     assert str(first.spans[0].style) == "bold red"
+
+
+def test_a_provider_whose_calls_fail_says_why_it_waits():
+    """G6: what a backend says while it is down stands below the table, safe to look at."""
+    status = STATUS | {
+        "providers": [STATUS["providers"][0] | {"failing": "Transient: 500 \x1b[31m"}]
+    }
+    said = printed(*status_tables(status))
+    assert "waits: Transient: 500" in said
+    assert "\x1b" not in said
 
 
 def test_a_status_without_workers_says_what_to_do():

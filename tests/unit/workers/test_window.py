@@ -6,10 +6,11 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from memorybus.done_set import above
 from memorybus.events import Envelope, Position, Scope, SessionRef, TurnCompleted
 from memorybus.ids import derived_id
 from memorybus.logged import LoggedEvent
-from memorybus_workers.window import Begin, Window, done_above
+from memorybus_workers.window import SPAN, Begin, Window
 
 SIZE = 64
 
@@ -56,7 +57,7 @@ def test_a_crash_finds_what_was_done() -> None:
     """G4: a window begun from a checkpoint and its done-set knows what need not be done again."""
     window = fresh()
     window.take_in(turns("abcdef"), left={2, 5})
-    after = fresh(Begin(window.entry, window.n, done_above(window.done(), window.n)))
+    after = fresh(Begin(window.entry, window.n, above(window.done(), window.n)))
     assert [n for n in range(1, 8) if after.is_done(n)] == [1, 3, 4, 6]
 
 
@@ -65,7 +66,7 @@ def test_a_done_set_holds_for_a_checkpoint_that_moved_on(moved: int, found: list
     """A release without done-sets may advance the checkpoint: the numbers still mean the same."""
     window = fresh()
     window.take_in(turns("abcde"), left={1, 2, 4})
-    done = done_above(window.done(), moved)
+    done = above(window.done(), moved)
     assert [n for n in range(moved + 1, 12) if done >> (n - moved - 1) & 1] == found
 
 
@@ -110,30 +111,64 @@ def test_an_abandoned_key_is_done_with_all_its_events() -> None:
 
 
 def test_a_full_window_has_no_room() -> None:
-    """G10: a lane reads no further above its checkpoint than the window's size."""
+    """G10: a lane holds no more events than the window's size, and reads so many times ahead."""
     window = Window(Begin("0-0", 0), 4)
-    window.take_in(turns("abcd"), left={1})
+    window.take_in(turns("abcd"), left={1, 2, 3, 4})
     assert window.room() == 0
-    (first,) = window.take(1)
+    for event in list(window.take(3)):
+        window.finish(event)
+    assert window.room() == 3
+    window.take_in(turns("x" * (4 * SPAN - 1), first=5))
+    assert window.room() == 0
+
+
+def test_a_busy_key_does_not_fill_the_window() -> None:
+    """G10: of one key only a share of the window is held; others go on far ahead of it."""
+    window = Window(Begin("0-0", 0), 16)
+    log = turns("a" * 10 + "b")
+    window.take_in(log, left=set(range(1, 12)))
+    assert window.open == window.most + 1
+    first, other = window.take(9)
+    window.finish(other)
     window.finish(first)
-    assert window.room() == 4
+    window.finish(*window.take(9))
+    assert window.hungry() == ("a", ("2-0", 2))
+    window.feed(log[2:5])
+    assert [e.position.n for e in window.waiting(log[2])] == [3, 4]
+    assert (window.n, window.is_done(11), window.is_done(5)) == (2, True, False)
 
 
-@given(keys=st.lists(st.sampled_from("abcd"), min_size=1, max_size=40), seed=st.integers(0, 10**6))
-def test_order_and_checkpoint_hold_under_any_course(keys: list[str], seed: int) -> None:
+def test_what_was_skipped_of_a_parked_key_is_put_aside_when_it_is_read() -> None:
+    """G6: the skipped events of a parked key count as done once they are read and put aside."""
+    window = Window(Begin("0-0", 0), 8)
+    log = turns("aaab")
+    window.take_in(log, left={1, 2, 3, 4})
+    first, other = window.take(9)
+    window.abandon(first)
+    assert window.hungry() == ("a", ("1-0", 1))
+    window.feed(log[1:], keep=False)
+    window.finish(other)
+    assert (window.n, window.idle, window.hungry()) == (4, True, None)
+
+
+@given(
+    keys=st.text("abcd", min_size=1, max_size=60),
+    seed=st.integers(0, 10**6),
+    size=st.sampled_from([SIZE, 16, 8]),
+)
+def test_order_and_checkpoint_hold_under_any_course(keys: str, seed: int, size: int) -> None:
     """G3, G4: whatever finishes, fails or is read next, keys keep order and nothing is passed."""
     rng = random.Random(seed)
-    window = fresh()
-    unread = turns(keys)
+    window = Window(Begin("0-0", 0), size)
+    log = turns(keys)
     busy: list[LoggedEvent] = []
     done: list[int] = []
     now = 0.0
-    while unread or window.open:
+    while window.read_n < len(log) or not window.idle:
         now += 1.0
-        move = rng.randrange(4)
-        if move == 0 and unread:
-            count = rng.randint(1, len(unread))
-            chunk, unread = unread[:count], unread[count:]
+        move = rng.randrange(5)
+        if move == 0 and window.room() and window.read_n < len(log):
+            chunk = log[window.read_n :][: rng.randint(1, window.room())]
             held = {e.position.n for e in chunk if e.envelope.key in window.keys}
             left = held | {e.position.n for e in chunk if rng.random() < 0.8}
             left = {e.position.n for e in chunk if behind(e, chunk, left)}
@@ -148,11 +183,13 @@ def test_order_and_checkpoint_hold_under_any_course(keys: list[str], seed: int) 
             done.append(event.position.n)
         elif move == 3 and busy:
             window.postpone(busy.pop(), now + 2)
+        elif move == 4 and (hungry := window.hungry()):
+            window.feed(log[hungry[1][1] :][: rng.randint(1, 9)])
         agrees(window, set(done))
     for key in set(keys):
         numbers = [n for n in done if keys[n - 1] == key]
         assert numbers == sorted(numbers)
-    assert window.idle
+    assert sorted(done) == list(range(1, len(log) + 1))
 
 
 def behind(event: LoggedEvent, chunk: list[LoggedEvent], left: set[int]) -> bool:
@@ -162,11 +199,13 @@ def behind(event: LoggedEvent, chunk: list[LoggedEvent], left: set[int]) -> bool
 
 
 def agrees(window: Window, done: set[int]) -> None:
-    """Fail unless the window says exactly what is done, and its checkpoint stands where it may."""
+    """Fail unless the window says exactly what is done, and its checkpoint passes nothing else."""
     every = range(1, window.read_n + 1)
     assert {n for n in every if window.is_done(n)} == done
-    assert window.n == next((n - 1 for n in every if n not in done), window.read_n)
-    kept = done_above(window.done(), window.n)
-    assert {window.n + 1 + i for i in range(SIZE) if kept >> i & 1} == {
+    low = next((n - 1 for n in every if n not in done), window.read_n)
+    assert window.n <= low  # what was skipped is not known before it is read again
+    assert window.n == low or window.hungry() or window.open < len(every) - len(done)
+    kept = above(window.done(), window.n)
+    assert {window.n + 1 + i for i in range(len(every)) if kept >> i & 1} == {
         n for n in done if n > window.n
     }

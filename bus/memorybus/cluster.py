@@ -1,0 +1,298 @@
+"""A Redis Cluster behind the client of one server: the same commands, the same errors (G1, G5).
+
+A command goes to the shard of its key, a pipeline to all shards at once, so it stays one round
+trip. MOVED and ASK are followed; a shard that was lost is looked for again before the next command.
+Beyond that nothing is repeated behind the caller's back. (redis-py's own cluster client asks a
+server for the keys of each script call in a pipeline, and repeats what failed one by one.)
+"""
+
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any, NoReturn, Self, TypeAlias
+
+import msgspec
+from redis import ConnectionPool, Redis
+from redis.client import Pipeline
+from redis.exceptions import AskError, ClusterDownError, MovedError, RedisError
+from redis.exceptions import ConnectionError as Unreachable
+from redis.exceptions import TimeoutError as TooLate
+from redis.sentinel import SentinelConnectionPool
+
+from memorybus.cluster_nodes import Nodes
+
+Command: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
+"""A command's words, and redis-py's options for its reply."""
+
+_REDIRECTIONS = 8
+_KEY_AT = {"EVALSHA": 3, "EVAL": 3, "XGROUP": 2, "XINFO": 2, "MEMORY": 2, "OBJECT": 2}
+"""Where the key stands, if not right behind the name."""
+
+_KEYLESS = frozenset(("CLIENT", "CLUSTER", "CONFIG", "INFO", "PING", "TIME"))
+_OF_ONE_SHARD = frozenset(
+    ("DBSIZE", "FLUSHALL", "FLUSHDB", "KEYS", "SCAN", "WAIT", "WAITAOF", "WATCH", "XREAD")
+)
+"""Would be answered for a part of the cluster only, so the caller names the shard (`by_shard`)."""
+
+_EVERYWHERE = "SCRIPT LOAD"
+
+
+class Shard(msgspec.Struct, frozen=True):
+    """One server, and those keys of a group that it holds.
+
+    Attributes:
+        redis: its client; of a single server, the caller's own.
+        keys: in the order given.
+        fails_over: another server stands ready to take its place, and may have less than it.
+    """
+
+    redis: Redis
+    keys: tuple[str, ...]
+    fails_over: bool
+
+
+def by_shard(redis: Redis, keys: Iterable[str]) -> list[Shard]:
+    """Group keys by the server that holds them: a single server holds them all.
+
+    Raises:
+        redis.RedisError: the cluster does not answer.
+    """
+    if isinstance(redis, Cluster):
+        return redis.shards(keys)
+    followed = isinstance(redis.connection_pool, SentinelConnectionPool)
+    return [Shard(redis, tuple(keys), followed)]
+
+
+def home_of(redis: Redis, key: str) -> Redis:
+    """Return the client of the server that holds a key; of a single server, the caller's own.
+
+    Raises:
+        redis.RedisError: the cluster does not answer.
+    """
+    return redis.home_of(key) if isinstance(redis, Cluster) else redis
+
+
+class Cluster(Redis):
+    """Acts as a `Redis`. A command without a key goes to the shard of slot 0; see `by_shard`.
+
+    May be used from several threads, unless its connections are single ones.
+    """
+
+    def __init__(self, nodes: Nodes) -> None:
+        """Connect at the first command."""
+        self._nodes = nodes
+        super().__init__(connection_pool=ConnectionPool())  # named by the base, never connected
+
+    def shards(self, keys: Iterable[str]) -> list[Shard]:
+        """See `by_shard`. Asks for the map anew: the caller talks to the shards by itself."""
+        self._nodes.refresh()
+        groups: dict[str, list[str]] = {}
+        for key in keys:
+            groups.setdefault(self._nodes.owner(key), []).append(key)
+        return [
+            Shard(self._nodes.at(address), tuple(held), self._nodes.is_replicated(address))
+            for address, held in groups.items()
+        ]
+
+    def home_of(self, key: str) -> Redis:
+        """See `home_of`."""
+        return self._nodes.at(self._nodes.owner(key))
+
+    def execute_command(self, *args: Any, **options: Any) -> Any:
+        """Run one command on the shard of its key.
+
+        Raises:
+            redis.RedisError: as the server or the connection says.
+        """
+        if args[0] == _EVERYWHERE:
+            said = [node.execute_command(*args, **options) for node in self._nodes.all()]
+            return said[-1]
+        address = self._nodes.owner(key_of(args))
+        try:
+            node: Any = self._nodes.at(address)
+            return node.execute_command(*args, **options)
+        except AskError as redirection:
+            return self._redirected((args, options), address, redirection)
+        except (Unreachable, TooLate, ClusterDownError):
+            self._nodes.forget(address)
+            raise
+
+    def _redirected(self, command: Command, asked: str, redirection: AskError) -> Any:
+        """Follow a key that moves, or has moved, to another shard."""
+        for _ in range(_REDIRECTIONS):
+            address = self._nodes.named(redirection.host, redirection.port, asked)
+            moved = isinstance(redirection, MovedError)
+            if moved:
+                self._nodes.refresh(address)
+            node: Any = self._nodes.at(address)
+            with node.pipeline(transaction=False) as pipe:
+                if not moved:
+                    pipe.execute_command("ASKING")
+                pipe.execute_command(*command[0], **command[1])
+                reply = pipe.execute(raise_on_error=False)[-1]
+            if not isinstance(reply, AskError):
+                break
+            asked, redirection = address, reply
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
+
+    def pipeline(self, transaction: bool = True, shard_hint: Any = None) -> Pipeline:
+        """Return a pipeline; a transaction is one shard's."""
+        return _Pipeline(self, transaction)
+
+    def send(self, commands: Sequence[Command]) -> list[Any]:
+        """Run commands in one round trip to all their shards; a refusal stands in its place.
+
+        Raises:
+            redis.ConnectionError: a shard is away; some commands may have been executed.
+        """
+        replies, asked = self._round(commands)
+        for i, reply in enumerate(replies):
+            if isinstance(reply, AskError):  # in order, so a key's commands stay in order
+                try:
+                    replies[i] = self._redirected(commands[i], asked[i], reply)
+                except RedisError as error:
+                    replies[i] = error
+            elif isinstance(reply, ClusterDownError):
+                self._nodes.forget(asked[i])
+        return replies
+
+    def _round(self, commands: Sequence[Command]) -> tuple[list[Any], list[str]]:
+        asked = [self._nodes.owner(key_of(args)) for args, _ in commands]
+        replies: list[Any] = [None] * len(commands)
+        with ExitStack() as held:
+            wires = []
+            for address in dict.fromkeys(asked):
+                mine = [i for i, at in enumerate(asked) if at == address]
+                wires.append(_Wire(self._nodes, address, [commands[i] for i in mine], mine))
+            for wire in wires:
+                held.enter_context(wire)
+                wire.write()
+            for wire in wires:
+                for i, reply in zip(wire.places, wire.read(), strict=True):
+                    replies[i] = reply
+        return replies, asked
+
+    def transaction_on_one_shard(self, commands: Sequence[Command], raising: bool) -> list[Any]:
+        """Run commands as one transaction.
+
+        Raises:
+            redis.RedisError: as the server says; also if they belong to several shards.
+        """
+        address = self._nodes.owner(key_of(commands[0][0]))
+        with self._nodes.at(address).pipeline() as pipe:
+            pipe.command_stack = list(commands)
+            try:
+                return list(pipe.execute(raising))
+            except (Unreachable, TooLate, AskError, ClusterDownError):
+                self._nodes.forget(address)
+                raise
+
+    def set_response_callback(self, command: str, callback: Any) -> NoReturn:
+        """Refuse: each shard's client reads its own replies."""
+        raise NotImplementedError(f"{command}: replies of a cluster are read as redis-py does")
+
+    def close(self) -> None:
+        """Close the connections to every shard."""
+        self._nodes.close()
+
+
+class _Pipeline(Pipeline):
+    """Collects commands for `Cluster.send`."""
+
+    def __init__(self, cluster: Cluster, transaction: bool) -> None:
+        super().__init__(cluster.connection_pool, cluster.response_callbacks, transaction, None)
+        self._cluster = cluster
+        self._atomic = transaction
+
+    def execute(self, raise_on_error: bool = True) -> list[Any]:
+        stack, self.command_stack = self.command_stack, []
+        if not stack:
+            return []
+        if self._atomic:
+            return self._cluster.transaction_on_one_shard(stack, raise_on_error)
+        replies = self._cluster.send(stack)
+        if raise_on_error:
+            raising: Any = self.raise_first_error
+            raising(stack, replies)
+        return replies
+
+
+class _Wire:
+    """One shard's part of a round trip; a connection that still owes replies is not used again."""
+
+    def __init__(
+        self, nodes: Nodes, address: str, commands: Sequence[Command], places: Sequence[int]
+    ) -> None:
+        self.places = places
+        self._nodes = nodes
+        self._address = address
+        self._commands = commands
+        self._redis: Any = nodes.at(address)
+        self._connection: Any = None
+        self._owing = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def write(self) -> None:
+        try:
+            single = self._redis.connection
+            self._connection = single or self._redis.connection_pool.get_connection()
+            self._owing = True
+            words = [args for args, _ in self._commands]
+            self._connection.send_packed_command(self._connection.pack_commands(words))
+        except (Unreachable, TooLate):
+            self._nodes.forget(self._address)
+            raise
+
+    def read(self) -> list[Any]:
+        try:
+            replies = [self._reply(args[0], options) for args, options in self._commands]
+        except (Unreachable, TooLate):
+            self._nodes.forget(self._address)
+            raise
+        self._owing = False
+        return replies
+
+    def _reply(self, name: str, options: dict[str, Any]) -> Any:
+        try:
+            return self._redis.parse_response(self._connection, name, **options)
+        except (Unreachable, TooLate):
+            raise
+        except RedisError as refusal:
+            return refusal
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._connection is None:
+            return
+        if self._owing:
+            self._connection.disconnect()
+        if self._redis.connection is None:
+            self._redis.connection_pool.release(self._connection)
+
+
+def key_of(args: Sequence[Any]) -> str | bytes | None:
+    """Return the key that decides where a command goes; None if it has none.
+
+    Args:
+        args: the command as redis-py sends it: a name of two words may be one of them.
+
+    Raises:
+        redis.RedisError: it must be sent to each shard by the caller.
+    """
+    name = args[0].decode() if isinstance(args[0], bytes) else str(args[0])
+    words = [*name.upper().split(), *args[1:]]
+    if words[0] in _KEYLESS:
+        return None
+    at = _KEY_AT.get(words[0], 1)
+    if words[0] in _OF_ONE_SHARD or len(words) <= at:
+        raise RedisError(f"{name}: has no key to find its shard by; send it to one (by_shard)")
+    key: str | bytes = words[at]
+    return key

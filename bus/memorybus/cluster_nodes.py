@@ -1,0 +1,174 @@
+"""Where the keys of a Redis Cluster lie: its map of slots, and a client of each node."""
+
+import threading
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from redis import Redis
+from redis.crc import key_slot
+from redis.exceptions import ConnectionError as Unreachable
+from redis.exceptions import RedisError
+
+
+class SlotMap(msgspec.Struct, frozen=True):
+    """Which node owns which range of slots, in order of the slots.
+
+    Attributes:
+        starts: the first slot of each range.
+        ends: the last one.
+        owners: its primary, as ``host:port``.
+        replicated: primaries that have replicas.
+    """
+
+    starts: tuple[int, ...]
+    ends: tuple[int, ...]
+    owners: tuple[str, ...]
+    replicated: frozenset[str]
+
+    def owner(self, slot: int) -> str | None:
+        """Return the primary of a slot; None if nobody serves it."""
+        i = bisect_right(self.starts, slot) - 1
+        return self.owners[i] if i >= 0 and slot <= self.ends[i] else None
+
+
+def read_slots(reply: Sequence[Any], asked: str) -> SlotMap:
+    """Return the map in a reply to ``CLUSTER SLOTS``.
+
+    Args:
+        reply: ranges, each ``[first, last, [host, port, …], replicas …]``.
+        asked: the host that was asked: a node that does not know its own name gives none.
+    """
+    ranges = sorted(reply, key=lambda entry: int(entry[0]))
+    owners = tuple(_address(entry[2], asked) for entry in ranges)
+    return SlotMap(
+        starts=tuple(int(entry[0]) for entry in ranges),
+        ends=tuple(int(entry[1]) for entry in ranges),
+        owners=owners,
+        replicated=frozenset(
+            owner for owner, entry in zip(owners, ranges, strict=True) if len(entry) > 3
+        ),
+    )
+
+
+def _address(node: Sequence[Any], asked: str) -> str:
+    host = node[0].decode() if isinstance(node[0], bytes) else node[0]
+    return f"{host if host and host != '?' else asked}:{int(node[1])}"
+
+
+class Nodes:
+    """The nodes of one cluster, and the newest map of it. Safe to use from several threads.
+
+    Args:
+        seeds: where to ask first.
+        options: of every connection, as redis-py names them.
+        single: one connection to each node, for a client that belongs to one thread.
+    """
+
+    def __init__(
+        self, seeds: Sequence[tuple[str, int]], options: Mapping[str, Any], *, single: bool
+    ) -> None:
+        """Ask nobody yet."""
+        self._seeds = [f"{host}:{port}" for host, port in seeds]
+        self._options = options
+        self._single = single
+        self._clients: dict[str, Redis] = {}
+        self._map: SlotMap | None = None
+        self._failed = ""
+        self._lock = threading.RLock()
+
+    def owner(self, key: str | bytes | None) -> str:
+        """Return the address of the node that holds a key; for None that of slot 0.
+
+        Raises:
+            redis.ConnectionError: nobody serves it, or no node answers.
+        """
+        slot = 0 if key is None else key_slot(key.encode() if isinstance(key, str) else key)
+        found = (self._map or self.refresh()).owner(slot)
+        if found is None:
+            self.forget("")
+            raise Unreachable(f"no shard of the cluster serves slot {slot}")
+        return found
+
+    def is_replicated(self, address: str) -> bool:
+        """Say whether a primary has replicas."""
+        return address in (self._map or self.refresh()).replicated
+
+    def at(self, address: str) -> Redis:
+        """Return the client of a node.
+
+        Raises:
+            redis.ConnectionError: with single connections, it cannot be reached.
+        """
+        with self._lock:
+            if address not in self._clients:
+                try:
+                    self._clients[address] = self._client(address)
+                except RedisError:
+                    self.forget(address)
+                    raise
+            return self._clients[address]
+
+    def _client(self, address: str) -> Redis:
+        host, _, port = address.rpartition(":")
+        return Redis(
+            host=host,
+            port=int(port),
+            single_connection_client=self._single,
+            **self._options,
+        )
+
+    def all(self) -> list[Any]:
+        """Return the client of every primary, and of every node a key was ever moved to."""
+        with self._lock:
+            owners = (self._map or self.refresh()).owners
+            return [self.at(address) for address in {*owners, *self._clients}]
+
+    def named(self, host: str, port: int, asked: str) -> str:
+        """Return the address in a redirection; without a host it is that of the node asked."""
+        return f"{host or asked.rpartition(':')[0]}:{port}"
+
+    def forget(self, address: str) -> None:
+        """Read the map again before the next command; ask `address` last, since it failed."""
+        with self._lock:
+            self._map, self._failed = None, address
+
+    def refresh(self, first: str = "") -> SlotMap:
+        """Read the map anew from the first node that answers.
+
+        Args:
+            first: a node that knows more than the others.
+
+        Raises:
+            redis.ConnectionError: none does.
+        """
+        with self._lock:
+            errors = []
+            for address in self._by_trust(first):
+                try:
+                    node: Any = self.at(address)
+                    reply = node.execute_command("CLUSTER", "SLOTS")
+                except (RedisError, OSError) as error:
+                    errors.append(f"{address}: {error}")
+                    continue
+                self._map = read_slots(reply, address.rpartition(":")[0])
+                self._drop_strangers(self._map)
+                return self._map
+            raise Unreachable("no node of the cluster answers: " + "; ".join(errors))
+
+    def _by_trust(self, first: str) -> Iterator[str]:
+        known = dict.fromkeys([*([first] if first else []), *self._clients, *self._seeds])
+        yield from sorted(known, key=lambda address: address == self._failed)
+
+    def _drop_strangers(self, slots: SlotMap) -> None:
+        """Close the clients of nodes that serve nothing any more."""
+        for address in self._clients.keys() - {*slots.owners}:
+            self._clients.pop(address).close()
+
+    def close(self) -> None:
+        """Close every connection."""
+        with self._lock:
+            for client in self._clients.values():
+                client.close()
+            self._clients.clear()

@@ -1,0 +1,28 @@
+"""What is done above a lane's checkpoint, as the lane's hash holds it: a number and a bitmap."""
+
+_HEADER = 8
+
+
+def encoded(n: int, done: int) -> bytes:
+    """Return a done-set as bytes: the checkpoint's number and the bitmap, both little-endian.
+
+    Args:
+        n: the checkpoint's dense number.
+        done: bit i says that n + 1 + i is done.
+    """
+    if not done:
+        return b""
+    return n.to_bytes(_HEADER, "little") + done.to_bytes((done.bit_length() + 7) // 8, "little")
+
+
+def above(done: bytes, n: int) -> int:
+    """Return a written done-set as a bitmap above `n`.
+
+    The checkpoint may have moved since it was written: a release without done-sets leaves it as it
+    was, and its numbers still mean the same.
+    """
+    if len(done) <= _HEADER:
+        return 0
+    base = int.from_bytes(done[:_HEADER], "little")
+    bits = int.from_bytes(done[_HEADER:], "little")
+    return bits >> (n - base) if n >= base else 0

@@ -1,0 +1,90 @@
+"""Whether what was written would outlive the server that took it (G1)."""
+
+from collections.abc import Callable
+
+from redis import Redis
+from redis.exceptions import RedisError, ResponseError
+
+from memorybus.cluster import Shard, by_shard
+from memorybus.keys import Keys
+from memorybus.links import translated
+
+_GLANCE_MS = 50
+_SYNC_MS = 2_000
+"""The file is synced once a second by default: who waits less asks again, and never hears."""
+
+
+class Replication:
+    """Asks the servers of a log what they have passed on. Belongs to one thread.
+
+    Redis answers for what the asking connection wrote, and for all that its server took before. So
+    each question is a write first; after a reconnect there would be none to answer for.
+
+    Args:
+        redis: the client that writes the log.
+        keys: the namespace.
+        partitions: how many there are.
+        producer: who asks.
+    """
+
+    def __init__(self, redis: Redis, keys: Keys, partitions: int, producer: str) -> None:
+        """Ask nothing yet."""
+        self._redis = redis
+        self._states = [keys.state(partition) for partition in range(partitions)]
+        self._producer = producer
+
+    def confirmed(self, timeout: float) -> bool:
+        """Say whether a replica, or else the synced append-only file, has all, of every server.
+
+        Where a replica may take over, only a replica's word counts.
+
+        Args:
+            timeout: seconds for the replicas' answers together; a file may take longer to sync.
+
+        Raises:
+            LogUnavailable: no answer at all.
+        """
+
+        def ask(shards: list[Shard]) -> bool:
+            wait = max(1, round(timeout * 1000 / len(shards)))
+            return all(self._is_confirmed(shard, wait) for shard in shards)
+
+        return self._asked(ask)
+
+    def _is_confirmed(self, shard: Shard, wait: int) -> bool:
+        try:
+            self._write(shard)
+            replicas = int(shard.redis.info("replication").get("connected_slaves", 0))
+            if replicas or shard.fails_over:
+                return int(shard.redis.wait(1, wait)) >= 1
+            return int(shard.redis.waitaof(1, 0, max(wait, _SYNC_MS))[0]) >= 1
+        except ResponseError:
+            return False  # no WAITAOF (7.2), the append-only file off, or out of memory
+
+    def followed(self) -> bool:
+        """Say whether every server that may be replaced has a replica with all that it took.
+
+        One that no sentinel or cluster replaces is not asked: it comes back as it was.
+
+        Raises:
+            LogUnavailable: no answer.
+        """
+        return self._asked(lambda shards: all(map(self._is_followed, shards)))
+
+    def _is_followed(self, shard: Shard) -> bool:
+        if not shard.fails_over:
+            return True
+        try:
+            self._write(shard)
+            return int(shard.redis.wait(1, _GLANCE_MS)) >= 1
+        except ResponseError:
+            return False  # out of memory, for one
+
+    def _write(self, shard: Shard) -> None:
+        shard.redis.hset(shard.keys[0], "confirmed", self._producer)
+
+    def _asked(self, ask: Callable[[list[Shard]], bool]) -> bool:
+        try:
+            return ask(by_shard(self._redis, self._states))
+        except (RedisError, OSError) as error:
+            raise translated(error, "replicas") from error

@@ -1,0 +1,74 @@
+"""What a Redis server says of itself: its release, its policy, how it keeps what it was given."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+from redis import Redis
+from redis.exceptions import ResponseError
+
+SAFE_POLICY = "noeviction"
+"""The only one under which no event is dropped."""
+
+_WEAKEST_FIRST = ("memory", "snapshots", "aof:no", "aof", "aof:everysec", "aof:always")
+
+
+class Server(msgspec.Struct, frozen=True):
+    """A server's facts.
+
+    Attributes:
+        version: its release; for Valkey, the Redis release it is compatible with.
+        policy: what it does when it is out of memory.
+        durability: "memory", "snapshots" or "aof:<fsync policy>".
+    """
+
+    version: str
+    policy: str
+    durability: str
+
+    @property
+    def counts_entries_read(self) -> bool:
+        """Whether XGROUP SETID takes ENTRIESREAD, so that tools can show a group's lag (7.0)."""
+        return self.release >= (7,)
+
+    @property
+    def release(self) -> tuple[int, ...]:
+        """The version as numbers."""
+        return tuple(int(part) for part in self.version.split(".") if part.isdigit())
+
+
+def server_facts(redis: Redis) -> Server:
+    """Ask one server.
+
+    Raises:
+        redis.RedisError: no answer.
+    """
+    info = redis.info("everything")
+    return Server(
+        version=str(info["redis_version"]),
+        policy=str(info.get("maxmemory_policy", SAFE_POLICY)),
+        durability=_durability(redis, info),
+    )
+
+
+def weakest(servers: Sequence[Server]) -> Server:
+    """Return what all servers of a log have in common: the oldest release, the least promise."""
+    return Server(
+        version=min(servers, key=lambda server: server.release).version,
+        policy=next((s.policy for s in servers if s.policy != SAFE_POLICY), SAFE_POLICY),
+        durability=min((s.durability for s in servers), key=_WEAKEST_FIRST.index),
+    )
+
+
+def _durability(redis: Redis, info: Mapping[str, Any]) -> str:
+    if int(info.get("aof_enabled", 0)):
+        fsync = _config(redis, "appendfsync")
+        return f"aof:{fsync}" if fsync else "aof"
+    return "snapshots" if _config(redis, "save") else "memory"
+
+
+def _config(redis: Redis, name: str) -> str:
+    try:
+        return str(dict(redis.config_get(name)).get(name, ""))
+    except ResponseError:
+        return ""  # managed servers forbid CONFIG

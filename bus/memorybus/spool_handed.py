@@ -1,0 +1,76 @@
+"""Which rows of a spool may have been handed to Redis before: what is lost then comes again marked.
+
+A lane may have applied an event that Redis lost afterwards. So an event that is sent again says so
+in the log (`LoggedEvent.resent`), and a provider that can be asked for it is asked (G4). In doubt,
+after a broken connection or the death of the owner, it counts as handed over.
+"""
+
+import os
+from pathlib import Path
+
+from memorybus.spool_note import PER_MS
+
+HANDED = ".handed"
+"""Suffix of the file that says up to which sequence rows may have been handed over."""
+
+_AHEAD = 10_000 * PER_MS
+"""Sequences announced at once: ten seconds of them, so that the file is written that seldom."""
+
+_WIDTH = 20
+
+
+class Handed:
+    """What Redis may once have taken of a spool, by partition. Belongs to the sending thread.
+
+    The file is written before rows are sent, ahead of them and always as long, so that it also
+    can be on a full disk; without it, every row found in the spool counts as handed over.
+    """
+
+    def __init__(self, spool: Path, last: int, *, empty: bool) -> None:
+        """Read what the last owner noted.
+
+        Args:
+            spool: the spool's file.
+            last: no row with a larger sequence is in it now.
+            empty: there is no row, hence no doubt about one.
+        """
+        self._file = spool.with_suffix(HANDED)
+        self._announced = _read(self._file)
+        if self._announced is None and empty:
+            self._announced = 0
+            _write(self._file, 0, durable=False)
+        self._before = last if self._announced is None else min(last, self._announced)
+        self._by_partition: dict[int, int] = {}
+
+    def upto(self, partition: int) -> int:
+        """Return the last sequence that Redis may have taken; a later row was never sent."""
+        return self._by_partition.get(partition, self._before)
+
+    def note(self, partition: int, sequence: int) -> None:
+        """Say that Redis took a partition's rows up to a sequence, or may have."""
+        self._by_partition[partition] = max(sequence, self.upto(partition))
+
+    def announce(self, sequence: int) -> None:
+        """Note for the next owner that rows up to a sequence are about to be sent."""
+        if self._announced is None or sequence > self._announced:
+            self._announced = sequence + _AHEAD
+            _write(self._file, self._announced, durable=True)
+
+
+def _read(file: Path) -> int | None:
+    try:
+        return int(file.read_bytes())
+    except (OSError, ValueError):
+        return None
+
+
+def _write(file: Path, sequence: int, *, durable: bool) -> None:
+    """Write; without room for it no file is left, and all is in doubt."""
+    try:
+        with file.open("r+b" if file.exists() else "wb") as out:
+            out.write(f"{sequence:0{_WIDTH}d}".encode())
+            out.flush()
+            if durable:
+                os.fsync(out.fileno())
+    except OSError:
+        file.unlink(missing_ok=True)

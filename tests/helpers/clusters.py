@@ -1,0 +1,278 @@
+"""Redis processes that belong together: a cluster of shards, or a master and its sentinels."""
+
+import shutil
+import socket
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import redis
+from redis.crc import key_slot
+from redis.exceptions import RedisError
+
+from helpers.servers import RedisServer
+from helpers.waiting import wait_until
+
+SLOTS = 16_384
+_FIRST_PORT, _LAST_PORT = 12_000, 22_000
+_BUS = 10_000
+"""A shard talks to the others on its port plus this: both below what the kernel gives out."""
+
+MASTER = "mymaster"
+
+
+def free_ports(count: int) -> list[int]:
+    """Return ports of this machine that nobody listens on, nor on the ones for a cluster's talk."""
+    found: list[int] = []
+    with socket.socket() as probe:  # where to begin: chosen by the kernel, so runs do not collide
+        probe.bind(("127.0.0.1", 0))
+        start = _FIRST_PORT + probe.getsockname()[1] % (_LAST_PORT - _FIRST_PORT)
+    for port in [*range(start, _LAST_PORT), *range(_FIRST_PORT, start)]:
+        if _free(port) and _free(port + _BUS):
+            found.append(port)
+        if len(found) == count:
+            return found
+    raise AssertionError("no free ports")
+
+
+def _free(port: int) -> bool:
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+class RedisCluster:
+    """Shards on this machine, each with the same number of replicas, and slots in even shares.
+
+    Attributes:
+        shards: the primaries the cluster began with.
+        replicas: of each of them, in turn.
+        url: names every shard.
+    """
+
+    def __init__(self, shards: int = 3, replicas: int = 0, binary: Path | None = None) -> None:
+        """Make directories; start nothing."""
+        ports = free_ports(shards * (1 + replicas))
+        servers = [_cluster_server(port, binary) for port in ports]
+        self.ports = ports
+        self.shards = servers[:shards]
+        self.replicas = servers[shards:]
+        hosts = ",".join(f"127.0.0.1:{port}" for port in ports[:shards])
+        self.url = f"redis+cluster://{hosts}"
+
+    @property
+    def servers(self) -> list[RedisServer]:
+        """All of them."""
+        return [*self.shards, *self.replicas]
+
+    def start(self) -> None:
+        """Start all, give the slots out, and wait until every one says that all is well."""
+        for server in self.servers:
+            server.start()
+        share = -(-SLOTS // len(self.shards))
+        for i, shard in enumerate(self.shards):
+            last = min(SLOTS, share * (i + 1)) - 1
+            shard.client().execute_command("CLUSTER", "ADDSLOTS", *range(share * i, last + 1))
+            shard.client().execute_command("CLUSTER", "SET-CONFIG-EPOCH", i + 1)
+        first = self.servers[0].client()
+        for port in self.ports[1:]:
+            first.execute_command("CLUSTER", "MEET", "127.0.0.1", port)
+        self.wait_whole()
+        for i, replica in enumerate(self.replicas):
+            name = self.shards[i % len(self.shards)].client().execute_command("CLUSTER", "MYID")
+            wait_until(
+                lambda replica=replica, name=name: _replicates(replica, name.decode()),
+                "a replica follows its shard",
+            )
+
+    def wait_whole(self, timeout: float = 20) -> None:
+        """Wait until every node that runs sees the whole cluster."""
+        alive = [server for server in self.servers if server.alive]
+        wait_until(
+            lambda: all(_sees(server, len(self.servers)) for server in alive),
+            "the cluster is whole",
+            timeout,
+        )
+
+    def shard_of(self, key: str) -> RedisServer:
+        """Return the shard that holds a key now."""
+        ranges = self.servers[0].client(protocol=2).execute_command("CLUSTER", "SLOTS")
+        slot = key_slot(key.encode())
+        (port,) = [node[1] for first, last, node, *_ in ranges if first <= slot <= last]
+        return self.servers[self.ports.index(port)]
+
+    def says_down(self, shard: int) -> bool:
+        """Whether a shard says that the cluster does not cover every slot."""
+        told = self.shards[shard].client().execute_command("CLUSTER", "INFO")
+        return b"cluster_state:fail" in told
+
+    @contextmanager
+    def moving(self, key: str) -> Iterator[None]:
+        """Let a key's slot be on its way to another shard meanwhile; at the end it has arrived."""
+        slot = key_slot(key.encode())
+        source = self.shard_of(key)
+        target = self.shards[self.shards.index(source) - 1]
+        names = {s: s.client().execute_command("CLUSTER", "MYID") for s in (source, target)}
+        _set_slot(target, slot, "IMPORTING", names[source])
+        _set_slot(source, slot, "MIGRATING", names[target])
+        yield
+        client = source.client()
+        port = self.ports[self.shards.index(target)]
+        while keys := client.execute_command("CLUSTER", "GETKEYSINSLOT", slot, 100):
+            client.execute_command("MIGRATE", "127.0.0.1", port, "", 0, 5000, "KEYS", *keys)
+        for shard in (target, source):
+            _set_slot(shard, slot, "NODE", names[target])
+
+    def remove(self) -> None:
+        """Kill all, delete the data."""
+        for server in self.servers:
+            server.remove()
+
+
+def _set_slot(server: RedisServer, slot: int, state: str, node: bytes) -> None:
+    server.client().execute_command("CLUSTER", "SETSLOT", slot, state, node)
+
+
+def _cluster_server(port: int, binary: Path | None) -> RedisServer:
+    return RedisServer(
+        binary=binary,
+        port=port,
+        cluster_enabled="yes",
+        cluster_node_timeout=1500,
+        appendonly="yes",
+        repl_diskless_sync="yes",
+        repl_diskless_sync_delay=0,
+    )
+
+
+def _replicates(replica: RedisServer, name: str) -> bool:
+    try:
+        replica.client().execute_command("CLUSTER", "REPLICATE", name)
+    except RedisError:
+        return False  # it does not know its shard yet
+    return bool(replica.client().info("replication").get("master_link_status") == "up")
+
+
+def _sees(server: RedisServer, nodes: int) -> bool:
+    try:
+        told = server.client().execute_command("CLUSTER", "INFO")
+    except RedisError:
+        return False
+    text = told.decode() if isinstance(told, bytes) else str(told)
+    return "cluster_state:ok" in text and f"cluster_known_nodes:{nodes}" in text
+
+
+class Sentinels:
+    """A master, its replica, and three sentinels that watch them.
+
+    Attributes:
+        servers: master first, as they began.
+        url: names the sentinels.
+    """
+
+    def __init__(self, binary: Path | None = None, **options: str | int) -> None:
+        """Make directories; start nothing."""
+        ports = free_ports(5)
+        self.servers = [_data_server(port, binary, options) for port in ports[:2]]
+        self._ports = ports
+        self._directory = Path(tempfile.mkdtemp(prefix="mb-sn-"))
+        self.sentinels = [self._sentinel(port, binary) for port in ports[2:]]
+        hosts = ",".join(f"127.0.0.1:{port}" for port in ports[2:])
+        self.url = f"redis+sentinel://{hosts}/{MASTER}"
+
+    def _sentinel(self, port: int, binary: Path | None) -> RedisServer:
+        """Return a sentinel: a server with another configuration, which it writes back."""
+        config = self._directory / f"sentinel-{port}.conf"
+        config.write_text(
+            f"port {port}\n"
+            f"sentinel monitor {MASTER} 127.0.0.1 {self._ports[0]} 2\n"
+            f"sentinel down-after-milliseconds {MASTER} 800\n"
+            f"sentinel failover-timeout {MASTER} 4000\n"
+        )
+        return RedisServer(binary=binary, sentinel=config)
+
+    def start(self) -> None:
+        """Start all; wait until the replica follows and the sentinels know each other."""
+        for server in self.servers:
+            server.start()
+        self.servers[1].client().replicaof("127.0.0.1", self._ports[0])
+        wait_until(
+            lambda: self.servers[1].client().info("replication")["master_link_status"] == "up",
+            "the replica follows",
+            20,
+        )
+        for sentinel in self.sentinels:
+            sentinel.start()
+        wait_until(
+            lambda: all(_knows_all(sentinel) for sentinel in self.sentinels),
+            "the sentinels know each other and the replica",
+            20,
+        )
+
+    def master_port(self) -> int:
+        """Return where the sentinels say that the master is."""
+        client = self.sentinels[0].client()
+        return int(client.execute_command("SENTINEL", "GET-MASTER-ADDR-BY-NAME", MASTER)[1])
+
+    def master(self) -> RedisServer:
+        """Return the server that the sentinels call the master."""
+        return self.servers[self._ports.index(self.master_port())]
+
+    def fail_over(self) -> None:
+        """Kill the master, and wait until the other is one."""
+        old, port = self.master(), self.master_port()
+        old.kill()
+        wait_until(lambda: self.master_port() != port, "another master is named", 30)
+        wait_until(
+            lambda: self.master().client().info("replication")["role"] == "master",
+            "it knows that it is the master",
+            20,
+        )
+
+    def remove(self) -> None:
+        """Kill all, delete the data."""
+        for server in [*self.sentinels, *self.servers]:
+            server.remove()
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+
+def _data_server(port: int, binary: Path | None, options: "dict[str, str | int]") -> RedisServer:
+    return RedisServer(
+        binary=binary,
+        **{
+            "port": port,
+            "appendonly": "yes",
+            "repl_diskless_sync": "yes",
+            "repl_diskless_sync_delay": 0,
+            **options,
+        },
+    )
+
+
+def _knows_all(sentinel: RedisServer) -> bool:
+    told = sentinel.client(protocol=2).execute_command("SENTINEL", "MASTER", MASTER)
+    facts = dict(zip(told[::2], told[1::2], strict=True))
+    return (facts[b"num-other-sentinels"], facts[b"num-slaves"]) == (b"2", b"1")
+
+
+@contextmanager
+def running(group: RedisCluster | Sentinels) -> Iterator[None]:
+    """Run a group of servers; in the end nothing is left of it."""
+    try:
+        group.start()
+        yield
+    finally:
+        group.remove()
+
+
+def lengths(servers: Sequence[RedisServer], pattern: str) -> list[int]:
+    """Count the entries of the streams that each server holds itself, by a pattern of keys."""
+    found = []
+    for server in servers:
+        client: redis.Redis = server.client()
+        found.append(sum(client.xlen(key) for key in client.scan_iter(pattern)))
+    return found

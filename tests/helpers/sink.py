@@ -1,0 +1,273 @@
+"""Sinks: providers of each delivery class whose log of effects hides nothing (G4).
+
+One SQLite file per lane, in the directory that the options name (so that several worker processes
+share it, as they would a remote backend) or in the instance's home. No constraint makes anything
+unique: what is applied twice is there twice. Each class de-duplicates by what it declares and no
+other way. Named as ``helpers.sink:Keyed`` and the like.
+"""
+
+import os
+import signal
+import sqlite3
+import threading
+import zlib
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from memorybus.errors import Permanent
+from memorybus.events import TurnCompleted
+from memorybus_providers import ledger
+from memorybus_providers.base import (
+    Capabilities,
+    Fence,
+    HookContext,
+    MemoryProvider,
+    Progress,
+    TransactionalProvider,
+)
+
+from helpers.oracle import Effect
+
+_SCHEMA = """
+create table if not exists effects(
+    id integer primary key, event_id text, key_ text, ordinal integer, lane integer, n integer,
+    epoch integer, pid integer, at integer, said integer);
+create index if not exists by_event on effects(event_id);
+create table if not exists refused(event_id text);
+"""
+_INSERT = (
+    "insert into effects(event_id, key_, ordinal, lane, n, epoch, pid, at, said) "
+    "values (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_COLUMNS = "event_id, key_, ordinal, lane, n, epoch, pid, at, said"
+
+RAISES, HANGS, EXITS = "!raises", "!hangs", "!exits"
+"""First words of a turn over which a sink's hook fails."""
+
+
+def misbehave(text: str) -> None:
+    """Fail as the first word of a text says."""
+    word = text.partition(" ")[0]
+    if word == RAISES:
+        raise Permanent("the backend refuses this one")
+    if word == HANGS:
+        threading.Event().wait()
+    if word == EXITS:
+        os.kill(os.getpid(), signal.SIGKILL) if " hard" in text else os._exit(7)
+
+
+class _File:
+    """One lane's file: a connection, and the lock that lets several threads use it."""
+
+    def __init__(self, path: Path) -> None:
+        self.db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5)
+        self.db.execute("pragma journal_mode = wal")
+        self.db.execute("pragma synchronous = off")  # the process dies here, not the machine
+        self.db.executescript(_SCHEMA)
+        self.lock = threading.Lock()
+
+
+class Blind(MemoryProvider):
+    """Takes whatever it is given, each call a commit of its own."""
+
+    kind = "sink"
+    capabilities = Capabilities(recall=False, handles=frozenset({TurnCompleted}))
+
+    def open(self) -> None:
+        """Make the directory; a lane's file is opened when it is first needed."""
+        self._directory = Path(str(self.config.options.get("directory") or self.config.home))
+        self._directory.mkdir(parents=True, exist_ok=True)
+        self._files: dict[int, _File] = {}
+        self._opening = threading.Lock()
+
+    def shutdown(self) -> None:
+        """Close the files."""
+        for file in getattr(self, "_files", {}).values():
+            file.db.close()
+
+    def sync_turn(self, event: TurnCompleted, ctx: HookContext) -> None:
+        """Keep a row for a turn."""
+        self.config.crash("sink.in_call")
+        misbehave(event.user)
+        self._slow()
+        file = self._file(ctx.position.partition)
+        with self._translated(), file.lock:
+            self._keep(file.db, self._row(event, ctx))
+        self.config.crash("sink.after_effect")
+
+    def _slow(self) -> None:
+        seconds = float(self.config.options.get("seconds", 0))
+        if seconds:
+            threading.Event().wait(seconds)
+
+    def _keep(self, db: sqlite3.Connection, row: tuple[Any, ...]) -> None:
+        db.execute(_INSERT, row)
+
+    def _row(self, event: TurnCompleted, ctx: HookContext) -> tuple[Any, ...]:
+        where, now = ctx.position, self.config.clock.now_ms()
+        of_event = (ctx.event_id, ctx.session.root, event.ordinal, where.partition, where.n)
+        return (*of_event, self._epoch(), os.getpid(), now, ctx.at)
+
+    def _epoch(self) -> int:
+        return 0  # only a transactional provider is told
+
+    def _file(self, lane: int) -> _File:
+        with self._opening:
+            if lane not in self._files:
+                self._files[lane] = self._opened(lane)
+            return self._files[lane]
+
+    def _opened(self, lane: int) -> _File:
+        with self._translated():
+            return _File(self._directory / f"p{lane:02d}.db")
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            raise ledger.translated(error) from error
+
+
+class Keyed(Blind):
+    """The backend takes our event id as its key, and notes what it refused."""
+
+    delivery = "keyed"
+
+    def _keep(self, db: sqlite3.Connection, row: tuple[Any, ...]) -> None:
+        if _holds(db, row[0]):
+            db.execute("insert into refused values (?)", row[:1])
+        else:
+            super()._keep(db, row)
+
+
+class Lookup(Blind):
+    """The backend can be asked for an event; it takes the same one twice."""
+
+    delivery = "lookup"
+
+    def knows(self, event_id: str, ctx: HookContext) -> bool:
+        """Ask, and note a yes."""
+        file = self._file(ctx.position.partition)
+        with self._translated(), file.lock:
+            known = _holds(file.db, event_id)
+            if known:
+                file.db.execute("insert into refused values (?)", (event_id,))
+        return known
+
+
+class Many(Keyed):
+    """As `Keyed`, for several keys at once; each call takes a while, as remote ones do."""
+
+    capabilities = Capabilities(recall=False, concurrent=True, handles=frozenset({TurnCompleted}))
+
+
+class Forgetful(Blind):
+    """Broken: forgets one event in a hundred."""
+
+    def _keep(self, db: sqlite3.Connection, row: tuple[Any, ...]) -> None:
+        if zlib.crc32(row[0].encode()) % 100:
+            super()._keep(db, row)
+
+
+class Doubling(Blind):
+    """Broken: keeps one event in a hundred twice."""
+
+    def _keep(self, db: sqlite3.Connection, row: tuple[Any, ...]) -> None:
+        for _ in range(1 + (zlib.crc32(row[0].encode()) % 100 == 0)):
+            super()._keep(db, row)
+
+
+class Muddled(Blind):
+    """Broken: keeps one event in a hundred after the next one of its lane."""
+
+    def _keep(self, db: sqlite3.Connection, row: tuple[Any, ...]) -> None:
+        late = self.__dict__.setdefault("_late", {})
+        waiting = late.pop(db, None)
+        if waiting is None and zlib.crc32(row[0].encode()) % 100 == 0:
+            late[db] = row
+            return
+        for one in (row, waiting):
+            if one is not None:
+                super()._keep(db, one)
+
+
+class Transactional(Blind, TransactionalProvider):
+    """Effects, ledger and checkpoint in one transaction, which knows the owner's epoch."""
+
+    delivery = "transactional"
+
+    def open(self) -> None:
+        """Prepare."""
+        super().open()
+        self._ledgers: dict[int, ledger.Ledger] = {}
+        self._fence = Fence("", 0)
+
+    def _opened(self, lane: int) -> _File:
+        file = super()._opened(lane)
+        with self._translated():
+            ledger.migrate(file.db)
+        self._ledgers[lane] = ledger.Ledger(file.db)
+        return file
+
+    def _epoch(self) -> int:
+        return self._fence.epoch
+
+    def progress(self, lane: str) -> Progress | None:
+        """Return a lane's progress."""
+        file = self._file(_number(lane))
+        with self._translated():
+            return ledger.progress(file.db, lane)
+
+    @contextmanager
+    def transaction(self, fence: Fence) -> Iterator[Any]:
+        """Open a transaction in the lane's file."""
+        self._file(_number(fence.lane))
+        self._fence = fence
+        with self._ledgers[_number(fence.lane)].transaction(fence) as transaction:
+            yield transaction
+
+
+CLASSES = ("Transactional", "Keyed", "Lookup", "Blind")
+
+
+def _number(lane: str) -> int:
+    return int(lane[1:])
+
+
+def _holds(db: sqlite3.Connection, event_id: str) -> bool:
+    found = db.execute("select 1 from effects where event_id = ?", (event_id,))
+    return found.fetchone() is not None
+
+
+def effects(directory: Path) -> list[Effect]:
+    """Return every effect that a sink's files hold, in order within each lane."""
+    rows = _rows(directory, f"select {_COLUMNS} from effects order by id")
+    return [Effect(*row) for row in rows]
+
+
+def newest(directory: Path) -> list[Effect]:
+    """Return the last effect of each lane."""
+    rows = _rows(directory, f"select {_COLUMNS} from effects order by id desc limit 1")
+    return [Effect(*row) for row in rows]
+
+
+def count(directory: Path) -> int:
+    """Return how many effects there are so far."""
+    return sum(row[0] for row in _rows(directory, "select count(*) from effects"))
+
+
+def refused(directory: Path) -> int:
+    """Return how often a sink was sent what it already had, and said so."""
+    return sum(row[0] for row in _rows(directory, "select count(*) from refused"))
+
+
+def _rows(directory: Path, sql: str) -> list[tuple[Any, ...]]:
+    found: list[tuple[Any, ...]] = []
+    for path in sorted(directory.glob("p*.db")):
+        with closing(sqlite3.connect(path, timeout=10)) as db:
+            if db.execute("select 1 from sqlite_master where name = 'refused'").fetchone():
+                found += db.execute(sql).fetchall()
+    return found

@@ -1,0 +1,302 @@
+"""A state machine over the whole bus: real spool, scripts, lanes and appliers; time by hand.
+
+Hypothesis chooses who does what next and where it stands still or dies. After every step the checks
+of `helpers.model_checks` hold; at the end all is drained, and nothing may be missing.
+"""
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import ClassVar
+
+import hypothesis
+import pytest
+from conftest import MakeServer
+from helpers.model_backend import KINDS, Backend, points
+from helpers.model_checks import Checks
+from helpers.model_process import Process
+from helpers.model_world import LEASE, PARTITIONS, World
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+ROOTS = ("s0", "s1", "s2", "s3", "s5")
+FATES = ("ok", "ok", "ok", "ok", "transient:1", "transient:2", "transient:5", "permanent")
+LANE_POINTS = (
+    "lane.after_acquire",
+    "lane.after_read",
+    "lane.before_apply",
+    "lane.after_apply",
+    "lane.after_commit",
+    "lane.before_release",
+)
+SENDER_POINTS = ("", "", "", "sender.before_append", "sender.after_append")
+PROCESSES = 3
+ROUNDS = 400
+"""Turns in which a run must be drained."""
+
+which = st.integers(0, 7)
+pauses = st.integers(0, 30)
+"""Which crash point to stand still at, and at which pass; most choose none."""
+
+
+class Bus(RuleBasedStateMachine):
+    """See the module."""
+
+    url: ClassVar[str]
+
+    # -- the beginning ----------------------------------------------------------------------------
+
+    @initialize(kind=st.sampled_from(sorted(KINDS)))
+    def begin(self, kind: str) -> None:
+        """One kind of provider, one worker."""
+        self.kind = kind
+        self.directory = Path(tempfile.mkdtemp(prefix="mb-m-"))
+        self.world = World(self.url, self.directory)
+        self.backend = Backend()
+        self.checks = Checks(self.world, self.backend, "live", kind)
+        self.processes: list[Process] = []
+        self.all: list[Process] = []
+        self.deaths = 0
+        self.points = LANE_POINTS + points(kind)
+        self.start_process()
+        self.processes[0].wanted = frozenset(range(PARTITIONS))
+
+    # -- the agent --------------------------------------------------------------------------------
+
+    @rule(root=st.sampled_from(ROOTS), fates=st.lists(st.sampled_from(FATES), max_size=5))
+    def publish(self, root: str, fates: list[str]) -> None:
+        """A session says something."""
+        for fate in fates:
+            self.world.publish(root, fate)
+
+    @rule(root=st.sampled_from(ROOTS), index=which)
+    def publish_again(self, root: str, index: int) -> None:
+        """A hook fires a second time."""
+        said = self.world.said.get(root)
+        if said:
+            self.world.publish_again(said[-1 - index % len(said)])
+
+    @rule(dies_at=st.sampled_from(SENDER_POINTS))
+    def send(self, dies_at: str) -> None:
+        """The flusher sends; it may die at a crash point."""
+        self.world.send(dies_at)
+
+    @rule()
+    def tidy_spool(self) -> None:
+        """The flusher deletes rows that Redis has on disk."""
+        self.world.tidy_spool()
+
+    # -- workers ----------------------------------------------------------------------------------
+
+    @precondition(lambda self: sum(p.alive for p in self.processes) < PROCESSES)
+    @rule()
+    def start_process(self) -> None:
+        """Another worker comes; it wants nothing yet."""
+        self._started("live", self.backend)
+
+    def _started(self, instance: str, backend: Backend) -> Process:
+        name = f"w{len(self.all)}"
+        world = self.world
+        process = Process(name, world.settings, world.clock, self.kind, instance)
+        self.all.append(process.opened(backend))
+        if instance == "live":
+            self.processes.append(process)
+        return process
+
+    @rule(index=which, wanted=st.frozensets(st.integers(0, PARTITIONS - 1)))
+    def want(self, index: int, wanted: frozenset[int]) -> None:
+        """The view of one worker changes; views may contradict each other."""
+        living = [process for process in self.processes if process.alive]
+        if living:
+            living[index % len(living)].wanted = wanted
+
+    @rule(index=which, pause=pauses, nth=st.integers(1, 4))
+    def turn(self, index: int, pause: int, nth: int) -> None:
+        """A worker goes through its loop once."""
+        self._work(index, lambda process: process.turn(self._pause(pause, nth)))
+
+    @rule(index=which, task=which, pause=pauses)
+    def call(self, index: int, task: int, pause: int) -> None:
+        """One of the calls that are in flight side by side is made."""
+        self._work(index, lambda process: process.call(task, self._pause(pause, 1)))
+
+    @rule(index=which, pause=pauses)
+    def leave(self, index: int, pause: int) -> None:
+        """A worker ends in good order."""
+        self._work(index, lambda process: process.leave(self._pause(pause, 1)))
+
+    def _pause(self, pause: int, nth: int) -> tuple[str, int]:
+        return (self.points[pause], nth) if pause < len(self.points) else ("", 0)
+
+    def _work(self, index: int, job: Callable[[Process], None]) -> None:
+        running = [process for process in self.processes if process.running]
+        if running:
+            self.pass_some(1.0)
+            job(running[index % len(running)])
+
+    @precondition(lambda self: any(p.alive and p.paused_at for p in self.processes))
+    @rule(index=which)
+    def resume(self, index: int) -> None:
+        """A worker that stood still goes on; what is another's now it leaves as it is (G5)."""
+        paused = [process for process in self.processes if process.alive and process.paused_at]
+        self._resume(paused[index % len(paused)])
+
+    def _resume(self, process: Process) -> None:
+        stale = [
+            partition
+            for partition, lane in process.lanes().items()
+            if int(self.checks.lane(partition).get(b"epoch", 0)) > lane.epoch
+        ]
+        if process.is_in_call and stale:  # it cannot be recalled, which G5 says
+            self._kill(process)
+            return
+        before = {partition: self.checks.written(partition) for partition in stale}
+        process.resume()
+        after = {partition: self.checks.written(partition) for partition in stale}
+        assert before == after, "a stale owner wrote"
+
+    @rule(index=which)
+    def kill(self, index: int) -> None:
+        """A worker dies."""
+        living = [process for process in self.processes if process.alive]
+        if living:
+            self._kill(living[index % len(living)])
+
+    def _kill(self, process: Process) -> None:
+        process.kill()
+        self.deaths += 1
+
+    @rule(index=which)
+    def stop_renewing(self, index: int) -> None:
+        """A worker's leases are renewed no more, or again; it works on."""
+        living = [process for process in self.processes if process.alive]
+        if living:
+            process = living[index % len(living)]
+            process.renews = not process.renews
+
+    # -- time and misfortune ----------------------------------------------------------------------
+
+    @rule(seconds=st.sampled_from([0.2, 1.0, 10.0, 40.0, LEASE + 1]))
+    def pass_some(self, seconds: float) -> None:
+        """Time passes; who can renews its leases meanwhile."""
+        while seconds > 0:
+            self.world.pass_time(min(seconds, LEASE / 5))
+            seconds -= LEASE / 5
+            for process in self.processes:
+                if process.running:
+                    process.renew()
+
+    @rule()
+    def outage(self) -> None:
+        """The backend goes down, or comes up again."""
+        self.backend.down = not self.backend.down
+
+    @rule()
+    def sync(self) -> None:
+        """Redis writes to its disk."""
+        self.world.sync()
+
+    @rule()
+    def lose_tail(self) -> None:
+        """Redis dies and comes back without what it had not written."""
+        self.world.lose_tail()
+
+    @rule(partition=st.integers(0, PARTITIONS - 1), less=st.integers(0, 2))
+    def trim(self, partition: int, less: int) -> None:
+        """What every lane has passed is trimmed, or most of it."""
+        n = int(self.checks.lane(partition).get(b"n", 0))
+        self.world.trim(partition, n - less)
+
+    # -- what must hold ---------------------------------------------------------------------------
+
+    @invariant()
+    def holds(self) -> None:
+        """See `helpers.model_checks`."""
+        self.checks.now(self.deaths)
+
+    def drain(self) -> None:
+        """All is well again: nothing is missing, and a replay comes to the same (G8)."""
+        self.backend.down = False
+        for process in self.processes:
+            if process.alive and process.paused_at:
+                self._resume(process)
+            if process.alive and process.paused_at:
+                self._kill(process)
+            process.renews = True
+        self._drain(self._started("live", self.backend), self.checks)
+        self.checks.now(self.deaths)
+        self.checks.complete()
+        self._replay()
+
+    def _drain(self, heir: Process, checks: Checks) -> None:
+        """Let an heir want everything, and others nothing, until everything is done."""
+        for process in self.processes:
+            process.wanted = frozenset()
+        heir.wanted = frozenset(range(PARTITIONS))
+        for _ in range(ROUNDS):
+            self.world.send()
+            if not self.world.unsent and checks.is_done():
+                return
+            self.pass_some(20.0)
+            heir.renew()
+            for process in {*self.processes, heir}:
+                if process.running:
+                    process.turn()
+                    while process.in_flight:
+                        process.call(0)
+        raise AssertionError("it does not come to an end")
+
+    def _replay(self) -> None:
+        backend = Backend()
+        checks = Checks(self.world, backend, "again", self.kind)
+        self._drain(self._started("again", backend), checks)
+        checks.now(0)
+        checks.complete()
+
+    def teardown(self) -> None:
+        """Drain, unless something failed already; leave nothing behind."""
+        try:
+            if sys.exc_info()[0] is None:
+                self.drain()
+        finally:
+            for process in self.all:
+                process.end()
+            self.world.close()
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def run(url: str, examples: int, steps: int) -> None:
+    """Run the machine."""
+    machine = type("Bus", (Bus,), {"url": url})
+    run_state_machine_as_test(
+        machine,
+        settings=hypothesis.settings(
+            max_examples=examples,
+            stateful_step_count=steps,
+            suppress_health_check=list(hypothesis.HealthCheck),
+        ),
+    )
+
+
+@pytest.mark.timeout(300)
+def test_the_bus_keeps_its_word_whatever_comes(make_redis: MakeServer) -> None:
+    """G1 to G6, G8: whatever comes in whatever order, nothing is lost, doubled or out of order."""
+    run(make_redis().url, examples=60, steps=40)
+
+
+@pytest.mark.fault
+@pytest.mark.timeout(7_200)
+@pytest.mark.skipif(os.environ.get("QUICK") == "1", reason="the long form is for the full run")
+def test_the_bus_keeps_its_word_for_long(make_redis: MakeServer) -> None:
+    """G1 to G6, G8: the same, two thousand times, fifty steps each."""
+    run(make_redis().url, examples=2_000, steps=50)

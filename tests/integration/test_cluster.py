@@ -1,0 +1,275 @@
+"""The log on a Redis Cluster: lanes across shards, moved slots, lost shards (G1 to G5)."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import msgspec
+import pytest
+from conftest import MakeSettings
+from helpers.clusters import RedisCluster, lengths, running
+from helpers.processes import Spawn
+from helpers.recording import effects, texts
+from helpers.scenario import (
+    agent,
+    apart,
+    home,
+    numbers,
+    partition,
+    recorded,
+    thread_worker,
+    wait_applied,
+    worker,
+)
+from helpers.servers import RedisServer
+from helpers.waiting import wait_until
+from memorybus.client import MemoryBus
+from memorybus.errors import UnsafeRedis
+from memorybus.keys import Keys
+from memorybus.links import connect_redis
+from memorybus.log import START, EventLog
+from memorybus.monitor import read_status
+from memorybus.settings import Settings
+from memorybus.surfaces.doctor import examine
+
+Run = Callable[..., RedisCluster]
+
+
+@pytest.fixture(name="cluster", scope="module")
+def _cluster() -> Iterator[RedisCluster]:
+    cluster = RedisCluster()
+    with running(cluster):
+        yield cluster
+
+
+@pytest.fixture(name="on_cluster")
+def _on_cluster(
+    cluster: RedisCluster, redis_server: RedisServer, make_settings: MakeSettings
+) -> Settings:
+    return make_settings(url=cluster.url, jobs_url=redis_server.url, **recorded("Transactional"))
+
+
+@pytest.fixture(name="own_cluster")
+def _own_cluster() -> Iterator[Run]:
+    """Start clusters of this test's own, for what breaks them."""
+    with ExitStack() as held:
+
+        def run(replicas: int = 0) -> RedisCluster:
+            cluster = RedisCluster(replicas=replicas)
+            held.enter_context(running(cluster))
+            return cluster
+
+        yield run
+
+
+def publish(bus: MemoryBus, names: list[str], first: int, count: int) -> None:
+    """Publish numbered turns to some sessions, in turn."""
+    for number in range(first, first + count):
+        for name in names:
+            bus.session(name, warm=False).turn_completed(f"{name} {number}", "ok", ordinal=number)
+
+
+def assert_once_in_order(settings: Settings, names: list[str], count: int) -> None:
+    """Fail unless each session's turns are applied, once, in order."""
+    found = texts(home(settings))
+    for name in names:
+        mine = [text for text in found if text.startswith(f"{name} ")]
+        assert mine == [f"{name} {number}" for number in range(count)]
+    assert len(found) == count * len(names)
+
+
+def resent(settings: Settings) -> int:
+    """Count the entries that say that they were in the log before."""
+    redis = connect_redis(settings)
+    log = EventLog(redis, settings)
+    found = [event for p in range(settings.partitions) for event in log.read(p, count=10_000)]
+    redis.close()
+    return sum(event.resent for event in found)
+
+
+def wait_for(settings: Settings, count: int, timeout: float = 40) -> None:
+    """Wait until so many turns are applied."""
+    wait_until(lambda: len(texts(home(settings))) >= count, f"{count} are applied", timeout)
+
+
+# -- at work --------------------------------------------------------------------------------------
+
+
+def test_lanes_run_across_shards(cluster: RedisCluster, on_cluster: Settings) -> None:
+    """G3, G4: what is published is on every shard, and is applied once, in order."""
+    names = apart(on_cluster, 8)
+    with thread_worker(on_cluster), MemoryBus.connect(on_cluster) as bus:
+        publish(bus, names, 0, 10)
+        assert bus.flush("logged", 10), bus.problem
+        client = connect_redis(on_cluster)
+        wait_applied(client, on_cluster)
+        client.close()
+    assert_once_in_order(on_cluster, names, 10)
+    assert all(lengths(cluster.shards, f"{on_cluster.namespace}:*:log"))
+
+
+def test_status_and_doctor_know_a_cluster(
+    on_cluster: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """G9: what people ask works on a cluster, and names every shard as one log."""
+    with thread_worker(on_cluster), MemoryBus.connect(on_cluster) as bus:
+        publish(bus, ["s"], 0, 5)
+        assert bus.flush("logged", 10), bus.problem
+        wait_for(on_cluster, 5)
+        status = read_status(on_cluster)
+        checks = {check.name: check for check in examine(on_cluster)}
+    assert (status.providers[0].applied, status.providers[0].backlog) == (5 + 1, 0)
+    assert status.redis.durability == "aof:everysec"
+    assert len(status.workers) == 1
+    assert checks["redis"].ok
+    assert checks["eviction policy"].ok
+    assert checks["log"].ok
+
+
+def test_one_evicting_shard_is_refused(cluster: RedisCluster, on_cluster: Settings) -> None:
+    """G1: a log of which one shard may drop events is refused, with the remedy."""
+    client = cluster.shards[2].client()
+    client.config_set("maxmemory-policy", "allkeys-lru")
+    try:
+        redis = connect_redis(on_cluster)
+        with pytest.raises(UnsafeRedis, match="noeviction"):
+            EventLog(redis, on_cluster).open()
+        redis.close()
+    finally:
+        client.config_set("maxmemory-policy", "noeviction")
+
+
+def test_recall_is_warm_on_a_cluster(on_cluster: Settings, spawn: Spawn) -> None:
+    """G9: requests and results lie on the cluster, the jobs between them on a plain Redis."""
+    settings = msgspec.structs.replace(on_cluster, recall_wait=5.0, recall_timeout=10.0)
+    child = worker(spawn, settings, jobs=1)
+    with MemoryBus.connect(settings) as bus:
+        session = bus.session("s", warm=False)
+        session.turn_completed("the harbour opens at six", "ok")
+        session.queue_prefetch("when does the harbour open")
+        wait_until(lambda: "six" in session.prefetch(), "the recall is warm", 20)
+        assert "six" in bus.recall("harbour", timeout=15).text
+    assert child.terminate() == 0
+
+
+def test_news_are_told_at_once(cluster: RedisCluster, on_cluster: Settings) -> None:
+    """G9: whoever follows the log hears of an event on any shard, and of its partition only."""
+    redis = connect_redis(on_cluster)
+    log = EventLog(redis, on_cluster)
+    places = dict.fromkeys(range(on_cluster.partitions), START)
+    assert log.wait(places, 0.01) == {}
+    with MemoryBus.connect(on_cluster) as bus:
+        names = apart(on_cluster, 3)
+        publish(bus, names, 0, 1)
+        assert bus.flush("logged", 10)
+    news = log.wait(places, 5)
+    assert set(news) == {partition(on_cluster, name) for name in names}
+    assert all(log.has(partition, entry) for partition, entry in news.items())
+    redis.close()
+
+
+# -- when it moves --------------------------------------------------------------------------------
+
+
+def test_a_slot_moves_under_the_load(
+    own_cluster: Run, redis_server: RedisServer, make_settings: MakeSettings
+) -> None:
+    """G2, G3: while a partition moves to another shard its events wait, and none is lost."""
+    cluster = own_cluster()
+    settings = make_settings(
+        url=cluster.url, jobs_url=redis_server.url, partitions=4, **recorded("Transactional")
+    )
+    names = apart(settings, 4)
+    key = Keys(settings.namespace).log(partition(settings, names[0]))
+    with thread_worker(settings), MemoryBus.connect(settings) as bus:
+        publish(bus, names, 0, 20)
+        wait_for(settings, 80)
+        with cluster.moving(key):
+            publish(bus, names, 20, 20)
+            assert not bus.flush("logged", 0.5), "its events wait while the slot is between two"
+        assert bus.flush("logged", 20), bus.problem
+        wait_for(settings, 160)
+    assert_once_in_order(settings, names, 40)
+
+
+# -- when it breaks -------------------------------------------------------------------------------
+
+
+def test_a_worker_and_a_shard_die_under_load(
+    own_cluster: Run, redis_server: RedisServer, make_settings: MakeSettings, spawn: Spawn
+) -> None:
+    """G1 to G5: a killed worker and a killed shard, which comes back, lose and double nothing."""
+    cluster = own_cluster()
+    settings = make_settings(
+        url=cluster.url,
+        jobs_url=redis_server.url,
+        lease=1.0,
+        call_timeout=0.5,
+        spool_keep=60.0,
+        **recorded("Transactional"),
+    )
+    turns = 4_000
+    workers = [worker(spawn, settings), worker(spawn, settings)]
+    agents = [
+        agent(spawn, settings, "--session", f"s{n}", "--count", turns, "--flush", 60)
+        for n in range(3)
+    ]
+    wait_until(lambda: texts(home(settings)), "events flow", 20)
+    workers[0].kill()
+    logged = sum(lengths(cluster.shards, f"{settings.namespace}:*:log"))
+    cluster.shards[1].kill()
+    assert 0 < logged < 3 * turns, "the shard died while events flowed"
+    wait_until(lambda: cluster.says_down(0), "the others miss the shard", 20)
+    cluster.shards[1].start()
+    for child in agents:
+        assert child.wait(90) == 0, child.output()
+        assert "\nflushed" in child.output(), child.output()[-300:]
+        assert numbers(child.output()) == list(range(turns))
+    wait_for(settings, 3 * turns, 60)
+    by_session: dict[str, list[str]] = defaultdict(list)
+    for effect in effects(home(settings)):
+        by_session[effect.session].append(effect.text)
+    expected = [f"turn {number:05d}" for number in range(turns)]
+    assert by_session == {f"s{n}": expected for n in range(3)}
+
+
+def test_a_replica_takes_over(
+    own_cluster: Run, redis_server: RedisServer, make_settings: MakeSettings
+) -> None:
+    """G1, G2: a shard whose replica took over is found again; what it lost comes again."""
+    cluster = own_cluster(replicas=1)
+    settings = make_settings(
+        url=cluster.url,
+        jobs_url=redis_server.url,
+        lease=1.0,
+        call_timeout=0.5,
+        spool_keep=60.0,
+        **recorded("Transactional"),
+    )
+    names = apart(settings, 6)
+    with thread_worker(settings), MemoryBus.connect(settings) as bus:
+        publish(bus, names, 0, 20)
+        assert bus.flush("replicated", 10), bus.problem
+        cluster.replicas[0].freeze()
+        cluster.shards[0].client().execute_command("CLIENT", "KILL", "TYPE", "replica")
+        publish(bus, names, 20, 20)
+        assert bus.flush("logged", 10), bus.problem
+        assert not bus.flush("replicated", 0.5), "a replica of one shard is behind"
+        wait_for(settings, 240)
+        cluster.shards[0].kill()
+        cluster.replicas[0].thaw()
+        wait_until(
+            lambda: cluster.replicas[0].client().info("replication")["role"] == "master",
+            "the replica took over",
+            20,
+        )
+        publish(bus, names, 40, 20)
+        assert bus.flush("logged", 30), bus.problem
+        wait_for(settings, 360)
+        (shown,) = read_status(settings).workers
+        wait_until(
+            lambda: read_status(settings).workers[0].heartbeat_at > shown.heartbeat_at,
+            "the worker shows itself again",
+        )
+    assert resent(settings) >= 20, "what the shard lost was found"
+    assert_once_in_order(settings, names, 60)

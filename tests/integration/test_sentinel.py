@@ -1,0 +1,157 @@
+"""A master watched by sentinels: its client follows it, and a failover costs nothing (G1, G2)."""
+
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+from conftest import MakeSettings
+from helpers.clusters import Sentinels, running
+from helpers.processes import Spawn
+from helpers.recording import texts
+from helpers.scenario import agent, home, numbers, recorded, thread_worker, worker
+from helpers.servers import RedisServer
+from helpers.waiting import wait_until
+from memorybus.client import MemoryBus
+from memorybus.clock import SYSTEM
+from memorybus.errors import LogUnavailable, NoWorker
+from memorybus.links import connect_redis
+from memorybus.log import EventLog
+from memorybus.monitor import read_status
+from memorybus.session import Session
+from memorybus.settings import Settings
+from redis.exceptions import RedisError
+
+
+@pytest.fixture(name="sentinels")
+def _sentinels() -> Iterator[Sentinels]:
+    sentinels = Sentinels()
+    with running(sentinels):
+        yield sentinels
+
+
+@pytest.fixture(name="watched")
+def _watched(sentinels: Sentinels, make_settings: MakeSettings) -> Settings:
+    return make_settings(
+        url=sentinels.url,
+        lease=1.0,
+        call_timeout=0.5,
+        spool_keep=60.0,
+        partitions=4,
+        **recorded("Transactional"),
+    )
+
+
+def publish(session: Session, first: int, count: int) -> None:
+    """Publish numbered turns."""
+    for number in range(first, first + count):
+        session.turn_completed(f"turn {number}", "ok", ordinal=number)
+
+
+def resent(settings: Settings) -> int:
+    """Count the entries that say that they were in the log before."""
+    redis = connect_redis(settings)
+    log = EventLog(redis, settings)
+    found = [event for p in range(settings.partitions) for event in log.read(p, count=100_000)]
+    redis.close()
+    return sum(event.resent for event in found)
+
+
+def test_a_failover_loses_nothing(sentinels: Sentinels, watched: Settings) -> None:
+    """G1, G4: what was `replicated` is there; what only the master had is sent again, once.
+
+    Rows stay in the spool until a replica has them, however short `spool_keep` is.
+    """
+    watched = msgspec.structs.replace(watched, spool_keep=0.1)
+    with thread_worker(watched), MemoryBus.connect(watched) as bus:
+        session = bus.session("s", warm=False)
+        publish(session, 0, 50)
+        assert bus.flush("replicated", 10), bus.problem
+        wait_until(lambda: bus._publisher.spool.size == 0, "rows that a replica has are deleted")
+        master, replica = sentinels.servers
+        replica.freeze()
+        master.client().execute_command("CLIENT", "KILL", "TYPE", "replica")
+        publish(session, 50, 50)
+        assert bus.flush("logged", 10), bus.problem
+        assert not bus.flush("replicated", 0.5), "the replica is behind"
+        wait_until(lambda: len(texts(home(watched))) == 100, "all are applied", 20)
+        until = SYSTEM.monotonic() + 2.0
+        wait_until(lambda: SYSTEM.monotonic() > until, "the time to delete them has passed")
+        master.kill()
+        replica.thaw()
+        wait_until(lambda: sentinels.master() is replica, "the replica is the master", 30)
+        publish(session, 100, 50)
+        assert bus.flush("logged", 40), bus.problem
+        wait_until(lambda: len(texts(home(watched))) >= 150, "all are applied", 40)
+    assert resent(watched) == 50
+    assert texts(home(watched)) == [f"turn {number}" for number in range(150)]
+
+
+def test_a_failover_under_load(sentinels: Sentinels, watched: Settings, spawn: Spawn) -> None:
+    """G1 to G5: agents and workers outlive the death of their master; all is applied once."""
+    turns = 4_000
+    workers = [worker(spawn, watched), worker(spawn, watched)]
+    agents = [
+        agent(spawn, watched, "--session", f"s{n}", "--count", turns, "--flush", 90)
+        for n in range(2)
+    ]
+    wait_until(lambda: texts(home(watched)), "events flow", 20)
+    applied = len(texts(home(watched)))
+    sentinels.fail_over()
+    assert applied < 2 * turns, "the master died while events flowed"
+    for child in agents:
+        assert child.wait(100) == 0, child.output()
+        assert "\nflushed" in child.output(), child.output()[-300:]
+        assert numbers(child.output()) == list(range(turns))
+    wait_until(lambda: len(texts(home(watched))) >= 2 * turns, "all are applied", 60)
+    found = texts(home(watched))
+    assert sorted(found) == sorted(2 * [f"turn {number:05d}" for number in range(turns)])
+    assert all(child.alive for child in workers)
+
+
+def test_a_master_that_only_stalled(sentinels: Sentinels, watched: Settings) -> None:
+    """G2, G4: what a replaced master still took, before it was told, comes again, once."""
+    old, new = sentinels.servers
+    with thread_worker(watched), MemoryBus.connect(watched) as bus:
+        session = bus.session("s", warm=False)
+        publish(session, 0, 50)
+        assert bus.flush("replicated", 10), bus.problem
+        old.freeze()
+        publish(session, 50, 50)
+        wait_until(lambda: sentinels.master() is new, "the replica is the master", 30)
+        old.thaw()  # it takes what waits in its sockets, and believes that it is the master
+        publish(session, 100, 50)
+        wait_until(lambda: _role(old) == "slave", "the old master is told", 40)
+        publish(session, 150, 50)
+        assert bus.flush("replicated", 40), bus.problem
+        wait_until(lambda: len(texts(home(watched))) >= 200, "all are applied", 40)
+    assert texts(home(watched)) == [f"turn {number}" for number in range(200)]
+    assert read_status(watched).providers[0].backlog == 0
+
+
+def _role(server: RedisServer) -> str:
+    try:
+        return str(server.client().info("replication")["role"])
+    except RedisError:
+        return ""  # whoever is made a replica breaks its connections
+
+
+def test_jobs_go_through_sentinels(sentinels: Sentinels, watched: Settings, spawn: Spawn) -> None:
+    """G9: recalls are asked and answered over sentinels too, also after a failover."""
+    child = worker(spawn, watched, jobs=1)
+    with MemoryBus.connect(watched) as bus:
+        session = bus.session("s", warm=False)
+        session.turn_completed("the harbour opens at six", "ok")
+        assert bus.flush("logged", 10)
+        wait_until(lambda: texts(home(watched)), "it is applied")
+        assert "six" in bus.recall("harbour", timeout=10).text
+        sentinels.fail_over()
+        wait_until(lambda: bus.flush("logged", 1), "the agent follows", 20)
+        wait_until(lambda: _recalled(bus), "the answers come again", 40)
+    assert child.alive, child.output()
+
+
+def _recalled(bus: MemoryBus) -> bool:
+    try:
+        return "six" in bus.recall("harbour", timeout=5).text
+    except (LogUnavailable, NoWorker):
+        return False

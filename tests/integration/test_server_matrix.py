@@ -1,0 +1,198 @@
+"""The same essentials on every server: what a release cannot do is found out, not assumed.
+
+Servers that are not here are skipped with the command that gets them; see `helpers.binaries`.
+"""
+
+from typing import Any
+
+import pytest
+from conftest import MakeServer, MakeSettings
+from helpers import binaries
+from helpers.binaries import Available
+from helpers.clusters import free_ports
+from helpers.processes import Spawn
+from helpers.recording import calls, texts
+from helpers.scenario import (
+    agent,
+    home,
+    numbers,
+    partition,
+    recorded,
+    thread_worker,
+    wait_applied,
+    worker,
+)
+from helpers.waiting import wait_until
+from memorybus.client import MemoryBus
+from memorybus.errors import UnsafeRedis
+from memorybus.keys import Keys
+from memorybus.links import connect_redis
+from memorybus.log import EventLog
+from memorybus.session import Session
+
+NAME = "rec"
+
+
+@pytest.fixture(name="server", params=binaries.NAMES)
+def _server(request: pytest.FixtureRequest) -> Available:
+    return binaries.available(request.param)
+
+
+def publish(session: Session, first: int, count: int) -> None:
+    """Publish numbered turns."""
+    for number in range(first, first + count):
+        session.turn_completed(f"turn {number}", "ok", ordinal=number)
+
+
+def expected(count: int) -> list[str]:
+    """Return the texts of the first turns."""
+    return [f"turn {number}" for number in range(count)]
+
+
+def test_from_event_to_recall(
+    server: Available, make_redis: MakeServer, make_settings: MakeSettings, spawn: Spawn
+) -> None:
+    """G1 to G4, G9: published, logged, applied, committed, and warm when it is asked for."""
+    redis = make_redis(binary=server.path, appendonly="yes")
+    settings = make_settings(
+        url=redis.url, recall_wait=5.0, recall_timeout=10.0, **recorded("Transactional")
+    )
+    child = worker(spawn, settings, jobs=1)
+    with MemoryBus.connect(settings) as bus:
+        session = bus.session("s", warm=False)
+        publish(session, 0, 20)
+        assert bus.flush("logged", 10), bus.problem
+        wait_applied(redis.client(), settings)
+        session.queue_prefetch("what was turn 7")
+        wait_until(lambda: "turn 7" in session.prefetch(), "the recall is warm", 20)
+    assert child.terminate() == 0, child.output()
+    assert texts(home(settings)) == expected(20)
+
+
+def test_tools_see_the_progress(
+    server: Available, make_redis: MakeServer, make_settings: MakeSettings
+) -> None:
+    """G3: the mirror for other tools says how far a lane is, and its lag where that is counted."""
+    redis = make_redis(binary=server.path)
+    settings = make_settings(url=redis.url, **recorded("Keyed"))
+    with thread_worker(settings), MemoryBus.connect(settings) as bus:
+        publish(bus.session("s", warm=False), 0, 20)
+        assert bus.flush("logged", 10), bus.problem
+        wait_applied(redis.client(), settings)
+        stream = Keys(settings.namespace).log(partition(settings, "s"))
+        last = redis.client().xinfo_stream(stream)["last-generated-id"]
+        wait_until(
+            lambda: _group(redis, stream)["last-delivered-id"] == last, "the mirror is there"
+        )
+        group = _group(redis, stream)
+    assert group["name"] == NAME.encode()
+    assert group.get("lag") == (0 if server.version >= (7, 0, 0) else None)
+
+
+def _group(redis: Any, stream: str) -> dict[str, Any]:
+    (group,) = redis.client().xinfo_groups(stream) or [{}]
+    return dict(group)
+
+
+@pytest.mark.parametrize("fsync", ["everysec", "always"])
+def test_a_killed_server_loses_nothing(
+    server: Available,
+    fsync: str,
+    make_redis: MakeServer,
+    make_settings: MakeSettings,
+    spawn: Spawn,
+) -> None:
+    """G1, G3: with either policy of the append-only file, kill -9 under load costs nothing."""
+    redis = make_redis(binary=server.path, appendonly="yes", appendfsync=fsync)
+    settings = make_settings(url=redis.url, spool_keep=60.0, **recorded("Transactional"))
+    turns = 1_500
+    with thread_worker(settings):
+        child = agent(spawn, settings, "--count", turns, "--flush", 40)
+        wait_until(lambda: texts(home(settings)), "events flow", 20)
+        redis.restart()
+        assert child.wait(60) == 0, child.output()
+        assert numbers(child.output()) == list(range(turns))
+        assert "\nflushed" in child.output()
+        wait_until(lambda: len(texts(home(settings))) >= turns, "all are applied", 30)
+    assert texts(home(settings)) == [f"turn {number:05d}" for number in range(turns)]
+
+
+@pytest.mark.parametrize("fsync", ["everysec", "always"])
+def test_replicated_without_a_replica(
+    server: Available, fsync: str, make_redis: MakeServer, make_settings: MakeSettings
+) -> None:
+    """G1: a synced append-only file counts where the server can confirm it (7.2), else nothing."""
+    redis = make_redis(binary=server.path, appendonly="yes", appendfsync=fsync)
+    with MemoryBus.connect(make_settings(url=redis.url)) as bus:
+        publish(bus.session("s", warm=False), 0, 5)
+        assert bus.flush("logged", 10), bus.problem
+        confirms = _can(server, (7, 2, 0))
+        assert bus.flush("replicated", 10 if confirms else 0.5) is confirms
+
+
+def test_replicated_with_a_replica_on(
+    server: Available, make_redis: MakeServer, make_settings: MakeSettings
+) -> None:
+    """G1: on every server a replica's word is taken, and its silence is told."""
+    (port,) = free_ports(1)
+    master = make_redis(
+        binary=server.path, port=port, repl_diskless_sync="yes", repl_diskless_sync_delay=0
+    )
+    replica = make_redis(binary=server.path)
+    replica.client().replicaof("127.0.0.1", port)
+    wait_until(
+        lambda: replica.client().info("replication")["master_link_status"] == "up", "it follows", 20
+    )
+    with MemoryBus.connect(make_settings(url=master.url)) as bus:
+        session = bus.session("s", warm=False)
+        publish(session, 0, 5)
+        assert bus.flush("replicated", 10), bus.problem
+        replica.freeze()
+        publish(session, 5, 5)
+        assert bus.flush("logged", 10), bus.problem
+        assert not bus.flush("replicated", 0.5)
+        replica.thaw()
+        assert bus.flush("replicated", 10), bus.problem
+
+
+def test_an_evicting_server_is_refused_on(
+    server: Available, make_redis: MakeServer, make_settings: MakeSettings
+) -> None:
+    """G1: a server that may drop events is refused at the start, with the remedy."""
+    redis = make_redis(binary=server.path, maxmemory_policy="allkeys-lru")
+    settings = make_settings(url=redis.url)
+    client = connect_redis(settings)
+    with pytest.raises(UnsafeRedis, match="config set maxmemory-policy noeviction"):
+        EventLog(client, settings).open()
+    client.close()
+
+
+@pytest.mark.parametrize("kind", ["Keyed", "Transactional"])
+def test_a_full_server_is_drained(
+    server: Available, kind: str, make_redis: MakeServer, make_settings: MakeSettings
+) -> None:
+    """G1, G4: without memory workers apply and commit, publishers hear why, and none does twice."""
+    redis = make_redis(binary=server.path, appendonly="yes")
+    settings = make_settings(url=redis.url, partitions=2, **recorded(kind))
+    with MemoryBus.connect(settings) as bus:
+        session = bus.session("s", warm=False)
+        publish(session, 0, 200)
+        assert bus.flush("logged", 10), bus.problem
+        redis.client().config_set("maxmemory", "1")
+        publish(session, 200, 10)
+        wait_until(lambda: "maxmemory" in bus.problem, "the publisher hears why")
+        for _ in range(2):  # the second finds the marks of the first
+            with thread_worker(settings):
+                wait_until(lambda: len(texts(home(settings))) >= 200, "it is drained", 20)
+                wait_applied(redis.client(), settings)
+        assert calls(home(settings)).count("turn 7") == 1, "what is done is marked as done"
+        redis.client().config_set("maxmemory", "0")
+        assert bus.flush("logged", 20), bus.problem
+    with thread_worker(settings):
+        wait_until(lambda: len(texts(home(settings))) >= 210, "the rest is applied", 20)
+    assert texts(home(settings)) == expected(210)
+
+
+def _can(server: Available, since: tuple[int, int, int]) -> bool:
+    """Whether a server has what came with a release of Redis; Valkey has all of 7.2."""
+    return server.name.startswith("valkey") or server.version >= since

@@ -1,0 +1,113 @@
+"""The oracle of the fault suite sees what it is there to see."""
+
+from pathlib import Path
+
+import pytest
+from helpers import sink
+from helpers.load import Load
+from helpers.oracle import Effect, Receipt, judge, latency
+from memorybus.events import Position, Scope, SessionRef, TurnCompleted
+from memorybus_providers.base import HookContext, ProviderConfig
+
+RECEIPTS = [Receipt(f"e{n}", "s", n) for n in range(3)]
+
+
+def effect(number: int, **given: int) -> Effect:
+    """Return the effect of the n-th event of a session."""
+    return Effect(f"e{number}", "s", number, **given)
+
+
+def test_a_run_that_holds_has_no_faults() -> None:
+    """G1, G3, G4: accepted, applied once, in order: nothing to say."""
+    verdict = judge(RECEIPTS, [effect(0), effect(1), effect(2)])
+    assert verdict.faults() == []
+    assert (verdict.accepted, verdict.applied) == (3, 3)
+
+
+def test_a_run_without_load_fails() -> None:
+    """A run that accepted nothing proves nothing."""
+    assert judge([], []).faults() == ["nothing was accepted"]
+
+
+def test_a_missing_event_is_lost() -> None:
+    """G1: an accepted event that is nowhere is named."""
+    verdict = judge(RECEIPTS, [effect(0), effect(2)])
+    assert verdict.lost == ("e1",)
+    assert verdict.faults() == ["1 lost: ('e1',)"]
+
+
+@pytest.mark.parametrize("where", ["parked", "spooled"])
+def test_a_parked_or_spooled_event_is_not_lost(where: str) -> None:
+    """G1, G6: what waits in a dead letter or in a spool is not lost."""
+    verdict = judge(RECEIPTS, [effect(0), effect(2)], **{where: {"e1"}})
+    assert verdict.faults() == []
+
+
+def test_a_repeat_is_counted_and_allowed_by_number() -> None:
+    """G4: every effect too many counts; only as many as the class may have are let pass."""
+    verdict = judge(RECEIPTS, [effect(0), effect(1), effect(0), effect(0), effect(2)])
+    assert verdict.twice == {"e0": 2}
+    assert verdict.faults(may_repeat=2) == []
+    assert verdict.faults(may_repeat=1) == ["2 effects too many (1 allowed): {'e0': 2}"]
+
+
+def test_order_is_judged_by_first_effects() -> None:
+    """G3: a repeat is no disorder, an event before its predecessor is."""
+    assert judge(RECEIPTS, [effect(0), effect(1), effect(0), effect(2)]).disordered == ()
+    assert judge(RECEIPTS, [effect(0), effect(2), effect(1)]).disordered == ("s",)
+
+
+def test_sessions_are_judged_apart() -> None:
+    """G3: order is promised within a key, not between keys."""
+    receipts = [*RECEIPTS[:2], Receipt("x0", "x", 0)]
+    effects = [effect(0), Effect("x0", "x", 0), effect(1)]
+    assert judge(receipts, effects).faults() == []
+
+
+def test_an_effect_of_a_stale_owner_is_seen() -> None:
+    """G5: an epoch below one that the lane has seen counts, in its own lane only."""
+    effects = [effect(0, epoch=2), effect(1, epoch=1), effect(2, epoch=1, lane=1)]
+    assert judge(RECEIPTS, effects).stale == 1
+
+
+def test_an_effect_without_a_receipt_is_seen() -> None:
+    """G1: an event whose writer died over it may be applied, but is counted."""
+    verdict = judge(RECEIPTS[:2], [effect(0), effect(1), effect(2)])
+    assert verdict.faults(may_exceed=1) == []
+    assert verdict.faults() == ["1 applied without a receipt (0 allowed)"]
+
+
+def test_latency_is_that_of_a_share() -> None:
+    """The share of the events that is named waited no longer than what is returned."""
+    effects = [effect(n, said=1_000, at=1_000 + 10 * n) for n in range(100)]
+    assert latency(effects, 0.5) == 0.5
+    assert latency(effects, 0.99) == 0.99
+    with pytest.raises(ValueError, match="no effect"):
+        latency([], 0.5)
+
+
+def test_a_torn_line_of_the_journal_is_no_receipt(tmp_path: Path) -> None:
+    """A line without its end was not fsynced whole: it does not count."""
+    (tmp_path / "journal").write_text("e0 s 0 spooled\ne1 s 1 logged\ne2 s 2 spo")
+    receipts = Load.__new__(Load)
+    receipts._journal = tmp_path / "journal"
+    assert receipts.receipts() == [Receipt("e0", "s", 0), Receipt("e1", "s", 1, "logged")]
+
+
+def context(number: int) -> HookContext:
+    """Return what a hook is told about the n-th event."""
+    ref = SessionRef("s", "s")
+    return HookContext(Scope(), ref, f"e{number}", Position(3, f"{number}-0", number), 0, 1.0)
+
+
+@pytest.mark.parametrize(("kind", "count"), [("Blind", 2), ("Lookup", 2), ("Keyed", 1)])
+def test_a_sink_hides_only_what_its_class_declares(kind: str, count: int, tmp_path: Path) -> None:
+    """G4: an event sent twice is there twice, unless the backend takes our id as its key."""
+    provider = getattr(sink, kind)(ProviderConfig(name="x", home=tmp_path))
+    provider.open()
+    for _ in range(2):
+        provider.sync_turn(TurnCompleted(user="0 x", ordinal=0), context(1))
+    provider.shutdown()
+    found = sink.effects(tmp_path)
+    assert [(e.event_id, e.lane, e.n) for e in found] == [("e1", 3, 1)] * count
+    assert sink.refused(tmp_path) == (kind == "Keyed")
