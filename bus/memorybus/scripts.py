@@ -216,9 +216,12 @@ def commit(
     return Call(COMMIT, (keys.lane(partition, provider), keys.log(partition)), args)
 
 
-def trying(keys: Keys, partition: int, provider: str, epoch: int, n: int) -> Call:
-    """Note the next try of an event; the reply is its number, or -1 if `epoch` is stale (G5)."""
-    return Call(TRY, (keys.lane(partition, provider),), (epoch, n))
+def trying(keys: Keys, partition: int, provider: str, epoch: int, n: int, step: int) -> Call:
+    """Note that a try of an event begins (1) or is over (-1).
+
+    The reply is how many tries of it are not known to be over, or -1 if `epoch` is stale (G5).
+    """
+    return Call(TRY, (keys.lane(partition, provider),), (epoch, n, step))
 
 
 def park(

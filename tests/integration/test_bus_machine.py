@@ -249,7 +249,7 @@ class Bus(RuleBasedStateMachine):
                 return
             self.pass_some(20.0)
             heir.renew()
-            for process in {*self.processes, heir}:
+            for process in dict.fromkeys([*self.processes, heir]):
                 if process.running:
                     process.turn()
                     while process.in_flight:

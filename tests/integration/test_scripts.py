@@ -290,16 +290,28 @@ def test_after_a_restart_everything_in_the_log_counts_as_sent(
 
 
 def test_tries_of_an_event_are_counted_over_owners(redis_client: redis.Redis, keys: Keys) -> None:
-    """G6: how often an event was begun is known to the next owner, until the checkpoint moves."""
+    """G6: a try that is not known to be over is known to the next owner until the lane moves."""
     epoch = acquire(redis_client, keys, "one").epoch
 
-    def tried(n: int, epoch: int = epoch) -> int:
-        return int(scripts.run(redis_client, scripts.trying(keys, 0, "a", epoch, n)))
+    def tried(n: int, step: int = 1, epoch: int = epoch) -> int:
+        return int(scripts.run(redis_client, scripts.trying(keys, 0, "a", epoch, n, step)))
 
-    assert [tried(4), tried(5), tried(4)] == [1, 1, 2]
-    assert tried(4, epoch + 1) == -1
+    assert [tried(4), tried(5), tried(4), tried(4, -1), tried(5, -1)] == [1, 1, 2, 1, 0]
+    assert tried(4, epoch=epoch + 1) == -1
     commit(redis_client, keys, epoch, n=1)
     assert tried(4) == 1
+
+
+def test_a_death_is_an_owner_that_neither_released_nor_came_back(
+    redis_client: redis.Redis, keys: Keys
+) -> None:
+    """G6: who loses a lease and takes its lane again has not died."""
+    lease = keys.lease(0, "a")
+    deaths = []
+    for worker in ("one", "one", "two", "two", "one"):
+        deaths.append(acquire(redis_client, keys, worker).deaths)
+        redis_client.delete(lease)
+    assert deaths == [0, 0, 1, 1, 2]
 
 
 def test_a_commit_shows_in_the_consumer_group(redis_client: redis.Redis, keys: Keys) -> None:

@@ -6,6 +6,7 @@ import pytest
 from helpers import sink
 from helpers.load import Load
 from helpers.oracle import Effect, Receipt, judge, latency
+from helpers.trial import Fault, demand
 from memorybus.events import Position, Scope, SessionRef, TurnCompleted
 from memorybus_providers.base import HookContext, ProviderConfig
 
@@ -111,3 +112,25 @@ def test_a_sink_hides_only_what_its_class_declares(kind: str, count: int, tmp_pa
     found = sink.effects(tmp_path)
     assert [(e.event_id, e.lane, e.n) for e in found] == [("e1", 3, 1)] * count
     assert sink.refused(tmp_path) == (kind == "Keyed")
+
+
+@pytest.mark.parametrize(
+    ("fired", "said"), [([], "0 of 1 faults fired"), ([Fault("kill", 0)], "nothing was in flight")]
+)
+def test_an_idle_run_proves_nothing(fired: list[Fault], said: str) -> None:
+    """A run in which no fault fired, or one found nothing in flight, fails."""
+    demand([Fault("kill", 1)], 1)
+    with pytest.raises(AssertionError, match=said):
+        demand(fired, 1)
+
+
+@pytest.mark.parametrize("kind", ["Forgetful", "Doubling", "Muddled"])
+def test_a_broken_sink_is_found(kind: str, tmp_path: Path) -> None:
+    """G1, G3, G4: what a sink forgets, doubles or muddles does not pass."""
+    provider = getattr(sink, kind)(ProviderConfig(name="x", home=tmp_path))
+    provider.open()
+    receipts = [Receipt(f"e{number}", "s", number) for number in range(500)]
+    for number in range(500):
+        provider.sync_turn(TurnCompleted(user="x", ordinal=number), context(number))
+    provider.shutdown()
+    assert judge(receipts, sink.effects(tmp_path)).faults()

@@ -110,6 +110,9 @@ class Applier:
         """Begin nothing new for a lane; return whether nothing of it is in flight."""
         return True
 
+    def keep(self, lane: Lane) -> None:
+        """A lane that was to be given up stays."""
+
     def forget(self, lane: Lane) -> None:
         """A lane is given up or lost."""
 
@@ -195,8 +198,8 @@ class Applier:
         self._troubles.settled(event.envelope.id)
 
     def _deadly(self, lane: Lane, event: LoggedEvent) -> bool:
-        """On a lane whose owners died: park an event that has ended too many of them."""
-        if not self._apply.handles(type(event.envelope.event)):
+        """On a lane whose owners died: note the try; park an event that has ended too many."""
+        if not self._is_tried(lane, event):
             return False
         kills = lane.kills(event.position.n)
         if kills:
@@ -204,3 +207,12 @@ class Applier:
             why = f"it ended its worker {kills} times"
             self._park(lane, event, Failure(why, kills, "", now, now))
         return bool(kills)
+
+    def _survived(self, lane: Lane, event: LoggedEvent) -> None:
+        """Its try is over, and this worker lives."""
+        if self._is_tried(lane, event):
+            lane.survived(event.position.n)
+
+    def _is_tried(self, lane: Lane, event: LoggedEvent) -> bool:
+        handled = self._apply.handles(type(event.envelope.event))
+        return handled and lane.careful(event.position.n)

@@ -122,7 +122,7 @@ class Lane:
         events: Sequence[LoggedEvent]
         events = log.read(self.partition, window.read_entry, count, after_n=window.read_n)
         if events and events[0].position.n != window.read_n + 1:
-            if not window.idle:
+            if not window.at_rest:
                 return ()  # first what is open
             self._look_back(events[0].position.n)
             window.jump(events[0].position.n - 1)
@@ -220,10 +220,24 @@ class Lane:
             LeaseLost: the lane has another owner.
             redis.RedisError: Redis is away.
         """
-        tries = int(scripts.run(self._links.redis, scripts.trying(*self._place, n)))
+        tries = self._trying(n, 1)
+        return tries - 1 if tries > KILLS else 0
+
+    def survived(self, n: int) -> None:
+        """Note that a try of an event is over, however it ended: it did not end the worker.
+
+        Raises:
+            LeaseLost: the lane has another owner.
+            redis.RedisError: Redis is away.
+        """
+        self._trying(n, -1)
+
+    def _trying(self, n: int, step: int) -> int:
+        call = scripts.trying(*self._place, n, step)
+        tries = int(scripts.run(self._links.redis, call))
         if tries < 0:
             raise LeaseLost(f"{self}: epoch {self.epoch}")
-        return tries - 1 if tries > KILLS else 0
+        return tries
 
 
 def consecutive(events: Sequence[LoggedEvent]) -> Sequence[LoggedEvent]:

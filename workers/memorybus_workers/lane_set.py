@@ -128,8 +128,11 @@ class LaneSet:
             LogUnavailable: Redis is away.
             ProviderError: the provider's store cannot be used.
         """
-        for partition in [p for p in self._lanes if p not in wanted]:
-            self._hand_over(partition)
+        for partition, lane in list(self._lanes.items()):
+            if partition in wanted:
+                self.applier.keep(lane)
+            else:
+                self._hand_over(partition)
         now = self._clock.monotonic()
         missing = [p for p in sorted(wanted) if p not in self._lanes]
         soon = missing == self._missing and now < self._tried_at + LOOK_AROUND
@@ -265,7 +268,8 @@ class LaneSet:
     def leave(self) -> None:
         """Finish what is in flight, give up all lanes and the connection.
 
-        What is still in flight after a call's time keeps its lease until that expires.
+        A lane of which a call is still in flight after its time is not released: its lease
+        expires, and is not renewed any more.
         """
         until = self._clock.monotonic() + self._around.settings.call_timeout
         with contextlib.suppress(RedisError, OSError, LogError):
@@ -275,5 +279,7 @@ class LaneSet:
                     self._hand_over(partition)
                 if self._lanes:
                     self._clock.sleep(COMMIT_EVERY)
+        for lease in self.leases():
+            self._around.leases.drop(lease)
         self.applier.stop()
         self._redis.close()

@@ -14,7 +14,7 @@ from memorybus_workers.applier import HUNG, Applier, Serving
 from memorybus_workers.calls import Slot
 from memorybus_workers.deadletter import BEHIND, Failure
 from memorybus_workers.lane import Lane
-from memorybus_workers.pool import Done, Pool, Task
+from memorybus_workers.pool import Done, Pool, Task, Withdrawn
 from memorybus_workers.retry import reason
 
 _PROBE = 0.02
@@ -104,7 +104,7 @@ class ParallelApplier(Applier):
         for event in window.take(most):
             if not self._breaker.room(now, 1):
                 window.postpone(event, max(self._breaker.until, now + _PROBE))
-            elif careful and self._deadly(lane, event):
+            elif self._deadly(lane, event):
                 self._abandon(lane, event)
             else:
                 self._in_flight[lane] = self._in_flight.get(lane, 0) + 1
@@ -122,6 +122,8 @@ class ParallelApplier(Applier):
 
     def _run(self, task: Task, slot: Slot) -> None:
         lane, event = task.lane, task.event
+        if lane in self._leaving:
+            raise Withdrawn
         lane.check(self._settings.call_timeout)
         slot.begin(event.envelope.id)
         if not (self._lookup and self._in_doubt(lane, event) and self._knows(event)):
@@ -154,6 +156,11 @@ class ParallelApplier(Applier):
 
     def _settle(self, lane: Lane, done: Done) -> None:
         event = done.task.event
+        if isinstance(done.error, Withdrawn):
+            self._breaker.released()
+            lane.window.postpone(event, 0.0)
+            return
+        self._survived(lane, event)
         if isinstance(done.error, LeaseLost):
             self._breaker.released()
             lane.lease.lost = True  # noticed at its next turn
@@ -216,6 +223,12 @@ class ParallelApplier(Applier):
         lane.commit()
         self.forget(lane)
         return True
+
+    def keep(self, lane: Lane) -> None:
+        """A lane that was to be given up stays: hand out again."""
+        if lane in self._leaving:
+            self._leaving.discard(lane)
+            self.dirty.add(lane)
 
     def forget(self, lane: Lane) -> None:
         """A lane is another's: what is in flight for it is not looked at."""

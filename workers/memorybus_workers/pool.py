@@ -18,6 +18,10 @@ from memorybus_workers.calls import Slot
 from memorybus_workers.lane import Lane
 
 
+class Withdrawn(BaseException):
+    """A task was not begun, since its lane is being given up: its event stays open."""
+
+
 class Task(msgspec.Struct, frozen=True):
     """An event on its way through the pool; `served` counts the successes before it."""
 

@@ -157,7 +157,9 @@ class SerialApplier(Applier):
         except BaseException as error:  # a provider that calls sys.exit() is only refusing
             if not self._slot.interrupted() and isinstance(error, Transient | OSError):
                 error = Unavailable(str(error))  # opening or committing: not this event
+            self._survived(lane, event)
             return self._judge(lane, event, error)
+        self._survived(lane, event)
         self._troubles.settled(event.envelope.id)
         return 0.0
 
@@ -169,9 +171,7 @@ class SerialApplier(Applier):
         until = self._troubles.until(event.envelope.id)
         if until:
             return until
-        if lane.careful(event.position.n) and self._deadly(lane, event):
-            return 0.0
-        return None
+        return 0.0 if self._deadly(lane, event) else None
 
     def _ask_first(self, lane: Lane, event: LoggedEvent) -> None:
         """Call the hook, unless the event is in doubt and the backend has it (``lookup``)."""

@@ -81,6 +81,11 @@ class Window:
         """Whether nothing is open or done above the checkpoint."""
         return not (self._before or self._done or self._skipped)
 
+    @property
+    def at_rest(self) -> bool:
+        """Whether everything that was read is done."""
+        return not (self._before or self._skipped)
+
     def room(self) -> int:
         """Return how many events may be read now."""
         return max(0, min(self._size - self.open, self._size * SPAN - (self.read_n - self.n)))
@@ -96,7 +101,8 @@ class Window:
     # -- reading on -------------------------------------------------------------------------------
 
     def jump(self, n: int) -> None:
-        """The next entry's number does not follow: go on before it. Only while `idle`."""
+        """The next entry's number does not follow: go on before it. Only while nothing is open."""
+        self._done = self._done >> n - self.n if n >= self.n else 0
         self.n = self.read_n = n
 
     def take_in(self, events: Sequence[LoggedEvent], left: Collection[int] = ()) -> None:

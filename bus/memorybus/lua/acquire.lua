@@ -32,7 +32,8 @@ local epoch = redis.call('HINCRBY', KEYS[2], 'epoch', leap)
 if epoch <= tonumber(ARGV[4]) then
   epoch = tonumber(ARGV[4]) + 1
 end
-local deaths = was[5] and redis.call('HINCRBY', KEYS[2], 'deaths', 1)
+local died = was[5] and was[5] ~= ARGV[1] -- else it was given up, or lost by who takes it again
+local deaths = died and redis.call('HINCRBY', KEYS[2], 'deaths', 1)
   or tonumber(redis.call('HGET', KEYS[2], 'deaths') or '0')
 redis.call('HSET', KEYS[2], 'epoch', string.format('%d', epoch), 'owner', ARGV[1], 'run', run)
 redis.call('SET', KEYS[1], string.format('%d', epoch) .. ':' .. ARGV[1], 'PX', ARGV[2])

@@ -1,15 +1,22 @@
--- Note that an event is about to be tried, on a lane whose owners died: it may be what kills them.
+-- Note that an event is about to be tried, or that its try is over, on a lane whose owners died: it
+-- may be what kills them.
 --
--- KEYS[1] lane  hash: `epoch` is checked; `tries` counts by n, as JSON, how often events were begun;
---               it goes when the checkpoint advances.
--- ARGV: epoch, n.
--- Returns the number of this try, or -1 if the epoch is not the lane's.
+-- KEYS[1] lane  hash: `epoch` is checked; `tries` counts by n, as JSON, the tries that were begun
+--               and are not known to be over; it goes when the checkpoint advances.
+-- ARGV: epoch, n, 1 for a try that begins, -1 for one that is over.
+-- Returns the number of tries of the event that are not known to be over, or -1 if the epoch is not
+-- the lane's.
 local was = redis.call('HMGET', KEYS[1], 'epoch', 'tries')
 if was[1] ~= ARGV[1] then
   return -1
 end
 redis.call('HDEL', KEYS[1], '')
 local tries = was[2] and cjson.decode(was[2]) or {}
-tries[ARGV[2]] = (tries[ARGV[2]] or 0) + 1
-redis.call('HSET', KEYS[1], 'tries', cjson.encode(tries))
-return tries[ARGV[2]]
+local count = math.max(0, (tries[ARGV[2]] or 0) + tonumber(ARGV[3]))
+tries[ARGV[2]] = count > 0 and count or nil
+if next(tries) then
+  redis.call('HSET', KEYS[1], 'tries', cjson.encode(tries))
+else
+  redis.call('HDEL', KEYS[1], 'tries')
+end
+return count

@@ -122,6 +122,14 @@ def test_a_full_window_has_no_room() -> None:
     assert window.room() == 0
 
 
+@pytest.mark.parametrize(("to", "found"), [(3, [4]), (4, []), (0, [])])
+def test_a_gap_keeps_what_is_known_to_be_done(to: int, found: list[int]) -> None:
+    """A lane that goes on behind a gap keeps its done-set; before a lost tail it means nothing."""
+    window = fresh(Begin("1-0", 1, 0b101))  # 2 and 4 are done
+    window.jump(to)
+    assert [n for n in range(window.n + 1, 9) if window.is_done(n)] == found
+
+
 def test_a_busy_key_does_not_fill_the_window() -> None:
     """G10: of one key only a share of the window is held; others go on far ahead of it."""
     window = Window(Begin("0-0", 0), 16)
