@@ -3,13 +3,15 @@
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo setup check format docs test faults bench bench-recall clean
+.PHONY: help demo setup check format docs servers test faults bench bench-peers bench-recall clean
 
 VENV := .venv
 PY := $(VENV)/bin/python
-PIP := $(PY) -m pip --disable-pip-version-check install --quiet
+PIP_QUIET := python -m pip --disable-pip-version-check install --quiet
+PIP := $(VENV)/bin/$(PIP_QUIET)
 PYTHONS := $(PYTHON) python3.13 python3.12 python3.11 python3 python
 SOURCES := bus workers providers tests bench
+PEERS := bench/out/peers
 # Two processes: the tests wait more than they compute, and each process has a server of its own.
 WORKERS ?= 2
 
@@ -38,21 +40,27 @@ docs: $(VENV)/.installed-dev ## write the pages that are made from the code
 	$(PY) docs/redis_keys.py
 	$(PY) docs/guarantee_tests.py
 
+servers: $(VENV)/.installed-dev ## fetch other Redis releases and Valkey for the tests
+	@PYTHONPATH=tests $(PY) -m helpers.binaries
+
 test: $(VENV)/.installed-dev ## all tests but the long fault runs
 	$(PY) -m pytest -n $(WORKERS) -m 'not fault'
 
-faults: $(VENV)/.installed-dev ## the long runs that kill real processes
-	$(PY) -m pytest -m fault --timeout=600
+faults: $(VENV)/.installed-dev ## the fault suite; QUICK=1 as in CI, SEED= repeats a run
+	QUICK=$(QUICK) $(PY) -m pytest -p no:randomly -m fault
 
 bench: $(VENV)/.installed-dev ## the benchmark table; QUICK=1 for the short form
+	@$(MAKE) --no-print-directory bench-peers || echo 'the peers cannot be installed; left out'
 	$(PY) bench/run.py $(if $(QUICK),--quick)
+
+bench-peers: $(PEERS)/.installed ## what the benchmarks compare with, in environments of its own
 
 bench-recall: $(VENV)/.installed-dev ## how much of the evidence recall finds
 	$(PY) bench/recall.py
 
 clean: ## remove the environment and everything generated
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis \
-	  .coverage dist build bench/out
+	  .coverage dist build bench/out .servers
 	find $(SOURCES) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamps are newer than pyproject.toml when nothing has to be installed.
@@ -65,6 +73,16 @@ $(VENV)/.installed-dev: pyproject.toml $(PY)
 	@echo 'installing memorybus and its tools into $(VENV) …'
 	@$(PIP) -e '.[dev]'
 	@touch $(VENV)/.installed $@
+
+# arq wants an older redis client than the others.
+$(PEERS)/.installed: bench/peers/requirements.txt bench/peers/requirements-arq.txt | $(PY)
+	@echo 'installing the peers into $(PEERS) …'
+	@rm -rf $(PEERS)
+	@$(PY) -m venv $(PEERS)/venv
+	@$(PEERS)/venv/bin/$(PIP_QUIET) -r bench/peers/requirements.txt
+	@$(PY) -m venv $(PEERS)/venv-arq
+	@$(PEERS)/venv-arq/bin/$(PIP_QUIET) -r bench/peers/requirements-arq.txt
+	@touch $@
 
 # A name on PATH may be a shim that runs nothing, so each is asked for its version.
 $(PY):

@@ -7,18 +7,16 @@ down by the provider) to the last commit (written down by Redis in the lanes), s
 leases counts against it; the floor's from before its first read to after its last XACK.
 """
 
-import json
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import zstandard
+from floor_runs import floor_per_s
 from floors import ZSTD_FIRST_BYTE
 from gauge import Figures, Size, medians
 from memorybus.client import MemoryBus
-from stage import PATIENCE, Agent, Stage
+from stage import Agent, Stage
 from texts import turns
 
 from providers import OPENED
@@ -98,23 +96,8 @@ class _Contest:
         return self._events / drain_seconds(self._stage, name, kind)
 
     def _floor(self, name: str, streams: list[str], database: Path | None = None) -> float:
-        for stream in streams:
-            self._stage.redis.xgroup_create(stream, f"floor-{name}", "0", mkstream=True)
-        command = [
-            sys.executable,
-            str(Path(__file__).with_name("floors.py")),
-            *("--socket", str(self._stage.settings.socket_path)),
-            *("--group", f"floor-{name}"),
-            *("--streams", " ".join(streams)),
-            *(("--database", str(database)) if database else ()),
-        ]
-        done = subprocess.run(command, capture_output=True, timeout=PATIENCE, check=False)
-        if done.returncode:
-            raise RuntimeError(f"the floor failed: {done.stderr.decode()[-500:]}")
-        result = json.loads(done.stdout)
-        if result["events"] != self._events:
-            raise RuntimeError(f"the floor saw {result['events']} of {self._events} events")
-        return float(result["events"] / result["seconds"])
+        options = ("--database", str(database)) if database else ()
+        return floor_per_s(self._stage, "floors.py", name, *options, streams=streams)
 
 
 def drain_seconds(stage: Stage, name: str, kind: str) -> float:

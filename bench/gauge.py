@@ -14,6 +14,10 @@ US = 1_000
 """Nanoseconds in a microsecond."""
 
 
+class LeftOut(Exception):
+    """A part cannot be measured here; the message says why and what would help."""
+
+
 class Bound(msgspec.Struct, frozen=True):
     """What a figure must keep: at most, or at least, a limit."""
 
@@ -39,6 +43,15 @@ BOUNDS: dict[str, Bound] = {
     "applied_p50_ms": Bound(5.0),
     "prefetch_p50_over_get": Bound(1.5),
     "redis_bytes_over_encoded": Bound(1.15),
+    "slow_provider_events_per_s": Bound(3_000.0, least=True),
+    "scale_1_to_4_workers": Bound(3.8, least=True),
+    "scale_cpu_1_to_2": Bound(1.7, least=True),
+    "backlog_1m_over_1k": Bound(0.85, least=True),
+    "recovery_after_kill_s": Bound(12.0),
+    "recovery_after_kill_worst_s": Bound(12.0),
+    "recovery_after_kill_short_lease_worst_s": Bound(4.0),
+    "drain_noop_over_fastest_batch_peer": Bound(2.0, least=True),
+    "drain_noop_over_fastest_single_peer": Bound(15.0, least=True),
 }
 """The bounds the project sets itself; every other figure is for information."""
 
@@ -53,6 +66,14 @@ class Size(msgspec.Struct, frozen=True):
         drained: events a drain works off.
         singles: events published one at a time into an idle system.
         stored: events whose memory in Redis is counted.
+        long_runs: repetitions of what takes long.
+        slow: events that a slow provider works off.
+        window: seconds for which the pace of several workers is watched.
+        bursts: backlogs of 1,000 events.
+        kills: workers killed at the default lease; at a short one, twice as many.
+        peer_runs: repetitions of the peers.
+        peer_patience: seconds in which a peer may recover from a kill; 0 leaves that out.
+        quick: the short form: only the fastest peers run, and one floor is left out.
     """
 
     runs: int
@@ -61,10 +82,48 @@ class Size(msgspec.Struct, frozen=True):
     drained: int
     singles: int
     stored: int
+    long_runs: int
+    slow: int
+    window: float
+    bursts: int
+    kills: int
+    peer_runs: int
+    peer_patience: float
+    quick: bool
 
 
-QUICK = Size(runs=3, calls=2_000, paced=700, drained=40_000, singles=150, stored=10_000)
-FULL = Size(runs=7, calls=5_000, paced=2_000, drained=100_000, singles=600, stored=50_000)
+QUICK = Size(
+    runs=3,
+    calls=2_000,
+    paced=700,
+    drained=40_000,
+    singles=150,
+    stored=10_000,
+    long_runs=1,
+    slow=15_000,
+    window=2.0,
+    bursts=15,
+    kills=1,
+    peer_runs=1,
+    peer_patience=0.0,
+    quick=True,
+)
+FULL = Size(
+    runs=7,
+    calls=5_000,
+    paced=2_000,
+    drained=100_000,
+    singles=600,
+    stored=50_000,
+    long_runs=3,
+    slow=40_000,
+    window=4.0,
+    bursts=40,
+    kills=5,
+    peer_runs=3,
+    peer_patience=120.0,
+    quick=False,
+)
 
 
 def timed(call: Callable[[Any], object], inputs: Iterable[Any], pause: float = 0.0) -> list[int]:

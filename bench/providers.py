@@ -4,11 +4,14 @@ Named in the settings as ``bench.providers:NoopProvider`` and the like; the work
 them because the repository's root is on its path.
 """
 
+import os
 import sqlite3
 import time
 from contextlib import AbstractContextManager
 from typing import ClassVar
 
+import msgspec
+from calls import Calls
 from memorybus.events import TurnCompleted
 from memorybus_providers import ledger
 from memorybus_providers.base import (
@@ -22,12 +25,22 @@ from memorybus_providers.base import (
     Transaction,
     TransactionalProvider,
 )
+from tally import Tally
 
 OPENED = "opened"
 """The file in a provider's home that holds the wall time of its opening, in milliseconds."""
 
 STAMPS = "stamps"
 """The file in a provider's home that holds, for each applied turn, ordinal and wall time (ns)."""
+
+TALLIES = "tallies"
+"""The directory in a provider's home that holds a `Tally` for each process that served it."""
+
+CALLS = "calls"
+"""The file in a provider's home that holds its calls, see `Calls`."""
+
+SLOW = 0.020
+"""Seconds that a slow provider takes for a call."""
 
 ROWS = """
 create table if not exists turns(
@@ -100,6 +113,51 @@ class RowProvider(TransactionalProvider):
     def shutdown(self) -> None:
         """Close the database."""
         self._db.close()
+
+
+class TallyProvider(MemoryProvider):
+    """Counts turns, in a file of the home named for its process."""
+
+    kind: ClassVar[str] = "tally"
+    delivery: ClassVar[Delivery] = "keyed"
+    capabilities: ClassVar[Capabilities] = _TURNS
+
+    def open(self) -> None:
+        """Begin to count."""
+        self._tally = Tally(self.config.home / TALLIES / str(os.getpid()))
+
+    def sync_turn(self, event: TurnCompleted, ctx: HookContext) -> None:
+        """Count."""
+        self._tally.hit()
+
+
+class SlowProvider(TallyProvider):
+    """Takes 20 ms for each turn, as a remote backend does, and may be called from many threads."""
+
+    kind: ClassVar[str] = "slow"
+    capabilities: ClassVar[Capabilities] = msgspec.structs.replace(_TURNS, concurrent=True)
+
+    def sync_turn(self, event: TurnCompleted, ctx: HookContext) -> None:
+        """Wait, and count."""
+        time.sleep(SLOW)
+        self._tally.hit()
+
+
+class HoldProvider(MemoryProvider):
+    """Never returns from its first call: whoever is asked second applies the turn."""
+
+    kind: ClassVar[str] = "hold"
+    delivery: ClassVar[Delivery] = "keyed"
+    capabilities: ClassVar[Capabilities] = _TURNS
+
+    def open(self) -> None:
+        """Find the file of calls."""
+        self.config.home.mkdir(parents=True, exist_ok=True)
+        self._calls = Calls(self.config.home / CALLS)
+
+    def sync_turn(self, event: TurnCompleted, ctx: HookContext) -> None:
+        """Write down the call; hold the first one."""
+        self._calls.hold_first()
 
 
 class StampProvider(MemoryProvider):

@@ -14,31 +14,57 @@ import platform
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
-from gauge import BOUNDS, FULL, QUICK, Figures, Size
+import msgspec
+from gauge import BOUNDS, FULL, QUICK, Figures, LeftOut, Size
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 OUT = Path(__file__).with_name("out") / "bench.json"
 
-PARTS = ("publish", "prefetch", "applied", "drain", "memory", "extras", "peers")
+PARTS = (
+    "publish",
+    "prefetch",
+    "applied",
+    "drain",
+    "memory",
+    "extras",
+    "rq_threads",
+    "slow",
+    "scaling",
+    "backlog",
+    "recovery",
+    "peers",
+)
 
 
-def run(names: list[str], size: Size, console: Console) -> tuple[Figures, dict[str, str]]:
-    """Run parts one after another; return their figures, and errors by part."""
+class Outcome(msgspec.Struct, frozen=True):
+    """What the parts gave: figures, and by part, errors and why one was left out."""
+
+    figures: Figures
+    errors: dict[str, str]
+    left_out: dict[str, str]
+
+
+def run(names: list[str], size: Size, console: Console) -> Outcome:
+    """Run parts one after another."""
     figures: Figures = {}
     errors: dict[str, str] = {}
+    left_out: dict[str, str] = {}
     for name in names:
         began = time.perf_counter()
         with console.status(f"measuring {name}"):
             try:
                 figures |= importlib.import_module(name).measure(size)
+            except LeftOut as why:
+                left_out[name] = str(why)
             except Exception as error:
                 notes = "\n".join(getattr(error, "__notes__", ()))
                 errors[name] = f"{type(error).__name__}: {error}\n{notes}".strip()
         console.print(f"[dim]{name}: {time.perf_counter() - began:.1f} s[/dim]")
-    return figures, errors
+    return Outcome(figures, errors, left_out)
 
 
 def table(figures: Figures) -> Table:
@@ -65,18 +91,31 @@ def spelled(value: float) -> str:
     return f"{value:,.0f}" if value >= 1_000 else f"{value:.3g}"
 
 
-def write(figures: Figures, errors: dict[str, str], load: float, seconds: float) -> None:
-    """Write one flat object of numbers."""
-    everything = figures | {
-        "bounds_missed": float(len(missed(figures))),
-        "parts_failed": float(len(errors)),
+def write(outcome: Outcome, load: float, seconds: float) -> None:
+    """Write numbers by figure; a figure named ``group.kind.name`` stands inside its group."""
+    everything = outcome.figures | {
+        "bounds_missed": float(len(missed(outcome.figures))),
+        "parts_failed": float(len(outcome.errors)),
+        "parts_left_out": float(len(outcome.left_out)),
         "cores": float(os.cpu_count() or 0),
         "load_1m_before": load,
         "load_1m_after": os.getloadavg()[0],
         "seconds": seconds,
     }
     OUT.parent.mkdir(exist_ok=True)
-    OUT.write_text(json.dumps(everything, indent=1) + "\n")
+    OUT.write_text(json.dumps(nested(everything), indent=1) + "\n")
+
+
+def nested(figures: Figures) -> dict[str, Any]:
+    """Return the figures with dotted names as objects in objects."""
+    found: dict[str, Any] = {}
+    for name, value in figures.items():
+        *groups, last = name.split(".")
+        place = found
+        for group in groups:
+            place = place.setdefault(group, {})
+        place[last] = value
+    return found
 
 
 def missed(figures: Figures) -> list[str]:
@@ -87,7 +126,7 @@ def missed(figures: Figures) -> list[str]:
 def main() -> int:
     """Parse the arguments, run, report."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="under two minutes")
+    parser.add_argument("--quick", action="store_true", help="about three minutes")
     parser.add_argument("--only", action="append", choices=PARTS, metavar="NAME", help=str(PARTS))
     parser.add_argument("--strict", action="store_true", help="exit 1 when a bound is missed")
     options = parser.parse_args()
@@ -99,13 +138,15 @@ def main() -> int:
         "Redis over its unix socket; every ratio is of one run on one server"
     )
     size = QUICK if options.quick else FULL
-    figures, errors = run(options.only or list(PARTS), size, console)
-    console.print(table(figures))
-    for name, error in errors.items():
+    outcome = run(options.only or list(PARTS), size, console)
+    console.print(table(outcome.figures))
+    for name, error in outcome.errors.items():
         console.print(f"[red]ERROR[/red] {name}: {escape(error)}")
-    write(figures, errors, load, time.perf_counter() - began)
+    for name, why in outcome.left_out.items():
+        console.print(f"[yellow]LEFT OUT[/yellow] {name}: {escape(why)}")
+    write(outcome, load, time.perf_counter() - began)
     console.print(f"written: {OUT}")
-    return int(bool(errors) or (options.strict and bool(missed(figures))))
+    return int(bool(outcome.errors) or (options.strict and bool(missed(outcome.figures))))
 
 
 if __name__ == "__main__":

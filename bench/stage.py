@@ -6,6 +6,7 @@ its unix socket. What is compared in a ratio always runs against the same server
 """
 
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -13,9 +14,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import msgspec
+import psutil
 from memorybus.client import MemoryBus
 from memorybus.codec import Encoder
 from memorybus.embedded import EmbeddedRedis
@@ -23,12 +25,15 @@ from memorybus.events import Envelope, TurnCompleted
 from memorybus.keys import Keys, session_key
 from memorybus.links import connect_redis
 from memorybus.log import EventLog
+from memorybus.server_binary import ServerBinary, find_server_binary
 from memorybus.session import Session
 from memorybus.settings import Settings, to_environ
 from redis import Redis
 from texts import SESSIONS, Turn
 
 ROOT = Path(__file__).resolve().parents[1]
+
+Worker: TypeAlias = "subprocess.Popen[bytes]"
 
 PATIENCE = 120.0
 """Seconds that anything waited for may take."""
@@ -44,19 +49,41 @@ class Stage:
         redis: a client with redis-py's own defaults, as a hand-written program would have it.
     """
 
-    def __init__(self, **settings: Any) -> None:
-        """Start nothing yet."""
+    def __init__(
+        self, find: Callable[[], ServerBinary] = find_server_binary, **settings: Any
+    ) -> None:
+        """Start nothing yet; `find` chooses the server."""
         self._directory = tempfile.TemporaryDirectory(prefix="mb-bench-")
         self.data_dir = Path(self._directory.name)
         self.settings = Settings(data_dir=self.data_dir, **settings)
         self.keys = Keys(self.settings.namespace)
-        self._server = EmbeddedRedis(self.settings)
+        self._server = EmbeddedRedis(self.settings, find=find)
         self.redis = Redis(unix_socket_path=str(self.settings.socket_path))
 
     def __enter__(self) -> Self:
         """Start the server."""
         self._pid = self._server.start().pid
         return self
+
+    def listen(self) -> int:
+        """Let the server listen on a TCP port too, and point the settings at it; return it."""
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = int(free.getsockname()[1])
+        self.redis.config_set("bind", "127.0.0.1")
+        self.redis.config_set("port", port)
+        self.settings = msgspec.structs.replace(self.settings, url=f"redis://127.0.0.1:{port}/0")
+        return port
+
+    def settle(self) -> None:
+        """Wait until the server no longer rewrites its append-only file, which takes a core."""
+        busy = ("aof_rewrite_in_progress", "aof_rewrite_scheduled")
+
+        def quiet() -> bool:
+            said = self.redis.info("persistence")
+            return not any(int(said[name]) for name in busy)
+
+        wait_for("the append-only file to be rewritten", quiet, look=0.05)
 
     @contextmanager
     def away(self) -> Iterator[None]:
@@ -100,28 +127,33 @@ class Stage:
     @contextmanager
     def worker(self, settings: Settings, jobs: int = 0) -> Iterator[None]:
         """Run a real worker process until the context ends."""
-        paths = (str(ROOT), os.environ.get("PYTHONPATH", ""))
-        base = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
-        log = self.data_dir / "worker.log"
-        with log.open("ab") as errors:
-            child = subprocess.Popen(
-                [sys.executable, "-m", "memorybus_workers", "worker", "--jobs", str(jobs)],
-                env=to_environ(settings, base),
-                cwd=ROOT,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-            )
-        try:
-            _await_ready(child)
+        with self.workers(settings, 1, jobs):
             yield
+
+    @contextmanager
+    def workers(self, settings: Settings, count: int, jobs: int = 0) -> Iterator[list[Worker]]:
+        """Start real worker processes at once; run them until the context ends."""
+        log = self.data_dir / "worker.log"
+        running: list[Worker] = []
+        try:
+            running += [_start_worker(settings, jobs, log) for _ in range(count)]
+            for one in running:
+                _await_ready(one)
+            yield running
         except BaseException as error:
-            error.add_note(f"the worker's log: {log.read_text()[-500:]}")
+            error.add_note(f"the workers' log: {log.read_text()[-500:]}")
             raise
         finally:
-            child.terminate()
-            child.wait(PATIENCE)
-            if child.stdout is not None:
-                child.stdout.close()
+            for one in running:
+                one.terminate()
+            for one in running:
+                _end(one)
+
+    def owners(self, provider: str) -> dict[int, str]:
+        """Return the worker that owns each lane now; lanes without an owner are left out."""
+        keys = [self.keys.lease(p, provider) for p in range(self.settings.partitions)]
+        held = self.redis.mget(keys)
+        return {p: h.decode().partition(":")[2] for p, h in enumerate(held) if h}
 
     def heads(self) -> dict[int, int]:
         """Return how many events each partition holds."""
@@ -155,14 +187,38 @@ class Stage:
         return max(at for _, at in lanes.values())
 
 
+def resident(pid: int) -> int:
+    """Return a process's resident memory, in bytes."""
+    return int(psutil.Process(pid).memory_info().rss)
+
+
 def can_pin() -> bool:
     """Say whether processes can be held on chosen cores here, and there are two."""
     return hasattr(os, "sched_setaffinity") and len(os.sched_getaffinity(0)) > 1
 
 
-def _await_ready(worker: subprocess.Popen[bytes]) -> None:
+def _start_worker(settings: Settings, jobs: int, log: Path) -> Worker:
+    paths = (str(ROOT), str(ROOT / "bench"), os.environ.get("PYTHONPATH", ""))
+    base = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    with log.open("ab") as errors:
+        return subprocess.Popen(
+            [sys.executable, "-m", "memorybus_workers", "worker", "--jobs", str(jobs)],
+            env=to_environ(settings, base),
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+        )
+
+
+def _await_ready(worker: Worker) -> None:
     if worker.stdout is None or not worker.stdout.readline():
         raise RuntimeError("the worker ended before it was ready")
+
+
+def _end(worker: Worker) -> None:
+    worker.wait(PATIENCE)
+    if worker.stdout is not None:
+        worker.stdout.close()
 
 
 def wait_for(what: str, done: Callable[[], bool], look: float = _LOOK) -> None:

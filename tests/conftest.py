@@ -20,6 +20,8 @@ from memorybus.server_binary import find_server_binary
 from memorybus.settings import Settings
 from memorybus.testing import FakeClock
 
+pytest_plugins = ["helpers.disks", "helpers.islands", "helpers.remote", "helpers.rows"]
+
 SHORT_TIMINGS: dict[str, Any] = {
     "lease": 2.0,
     "call_timeout": 1.0,
@@ -111,8 +113,8 @@ def make_redis() -> Iterator[MakeServer]:
     """
     servers: list[RedisServer] = []
 
-    def make(**options: str | int) -> RedisServer:
-        server = RedisServer(**options)
+    def make(*, binary: Path | None = None, **options: str | int) -> RedisServer:
+        server = RedisServer(binary=binary, **options)
         servers.append(server)
         server.start()
         return server

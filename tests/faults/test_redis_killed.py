@@ -4,6 +4,7 @@ import pytest
 from conftest import MakeSettings
 from helpers.processes import Child, Spawn
 from helpers.recording import texts
+from helpers.scale import QUICK
 from helpers.scenario import (
     agent,
     home,
@@ -101,6 +102,7 @@ def _publish(session: Session, first: int, count: int) -> None:
 
 
 @pytest.mark.fault
+@pytest.mark.skipif(QUICK, reason="60,000 events: part of the whole suite only")
 @pytest.mark.timeout(400)
 def test_everything_dies_in_turn(
     private_redis: RedisServer, make_settings: MakeSettings, spawn: Spawn

@@ -1,6 +1,5 @@
 """SIGKILL for workers at every named place, by delivery class (G4, G5)."""
 
-import random
 from collections import Counter
 
 import pytest
@@ -8,8 +7,7 @@ import redis
 from conftest import MakeSettings
 from helpers.processes import Child, Spawn
 from helpers.recording import effects, texts
-from helpers.scenario import backlog, environ, home, recorded, thread_worker, wait_applied
-from helpers.waiting import wait_until
+from helpers.scenario import environ, home, recorded, thread_worker, wait_applied
 from memorybus.client import MemoryBus
 from memorybus.settings import Settings
 
@@ -91,35 +89,3 @@ def test_builtin_files_survive_a_dying_worker(
     wanted[7] = "a better note"
     del wanted[3]
     assert entries == wanted
-
-
-@pytest.mark.fault
-@pytest.mark.timeout(400)
-@pytest.mark.parametrize("kind", list(MAY_DOUBLE))
-def test_workers_die_again_and_again(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn, kind: str
-) -> None:
-    """G3, G4: a dozen workers in a row die at random places; one repeat a crash is the most."""
-    settings = make_settings(lease=0.6, call_timeout=0.5, batch=8, **recorded(kind))
-    names = ("a", "b", "c", "d")
-    fill(settings, names, 150)
-    rng = random.Random(11)
-    crashes = 0
-    for _ in range(12):
-        child = dying_worker(spawn, settings, f"{rng.choice(PLACES)}:{rng.randint(1, 25)}")
-        ended = wait_until(
-            lambda child=child: not child.alive or _is_done(redis_client, settings), "it died", 30
-        )
-        assert ended
-        crashes += not child.alive
-        if child.alive:
-            child.kill()
-    with thread_worker(settings):
-        wait_applied(redis_client, settings, timeout=40)
-    assert crashes >= 3
-    assert_in_order(settings, names, 150)
-    assert doubled(settings) <= MAY_DOUBLE[kind] * crashes
-
-
-def _is_done(client: redis.Redis, settings: Settings) -> bool:
-    return backlog(client, settings) == 0

@@ -7,7 +7,6 @@ other way. Named as ``helpers.sink:Keyed`` and the like.
 """
 
 import os
-import signal
 import sqlite3
 import threading
 import zlib
@@ -55,7 +54,7 @@ def misbehave(text: str) -> None:
     if word == HANGS:
         threading.Event().wait()
     if word == EXITS:
-        os.kill(os.getpid(), signal.SIGKILL) if " hard" in text else os._exit(7)
+        os._exit(7)
 
 
 class _File:
@@ -91,16 +90,10 @@ class Blind(MemoryProvider):
         """Keep a row for a turn."""
         self.config.crash("sink.in_call")
         misbehave(event.user)
-        self._slow()
         file = self._file(ctx.position.partition)
         with self._translated(), file.lock:
             self._keep(file.db, self._row(event, ctx))
         self.config.crash("sink.after_effect")
-
-    def _slow(self) -> None:
-        seconds = float(self.config.options.get("seconds", 0))
-        if seconds:
-            threading.Event().wait(seconds)
 
     def _keep(self, db: sqlite3.Connection, row: tuple[Any, ...]) -> None:
         db.execute(_INSERT, row)
@@ -159,7 +152,7 @@ class Lookup(Blind):
 
 
 class Many(Keyed):
-    """As `Keyed`, for several keys at once; each call takes a while, as remote ones do."""
+    """As `Keyed`, called for several keys at once."""
 
     capabilities = Capabilities(recall=False, concurrent=True, handles=frozenset({TurnCompleted}))
 

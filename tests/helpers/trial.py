@@ -35,6 +35,13 @@ class Fault(msgspec.Struct, frozen=True):
     in_flight: int
 
 
+def demand(fired: Sequence[Fault], wanted: int) -> None:
+    """Fail a run that proves nothing: too few faults, or one that found nothing in flight."""
+    idle = [fault for fault in fired if not fault.in_flight]
+    assert len(fired) >= wanted, f"{len(fired)} of {wanted} faults fired"
+    assert not idle, f"nothing was in flight at {idle}"
+
+
 class Outcome(msgspec.Struct, frozen=True):
     """A run's end: the writer's word, the faults, the verdict by provider."""
 
@@ -219,9 +226,7 @@ class Trial:
     def judged(self, done: Done, faults: int) -> Outcome:
         """Judge a run that was drained; its workers end."""
         self.crew.stop()
-        idle = [fault for fault in self.faults if not fault.in_flight]
-        assert len(self.faults) >= faults, f"{len(self.faults)} of {faults} faults fired"
-        assert not idle, f"nothing was in flight at {idle}"
+        demand(self.faults, faults)
         return Outcome(done, tuple(self.faults), {n: self.judge(n) for n in self.sinks})
 
     @property

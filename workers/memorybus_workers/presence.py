@@ -23,6 +23,9 @@ _log = logging.getLogger("memorybus")
 
 _REGISTER_EVERY = 10
 
+_PER_LANE = 0.0005
+"""Seconds between looks for each lane there is, so that a look at very many costs no more."""
+
 
 class Presence:
     """Heartbeats, homes and the balance of lanes of one worker. Belongs to one thread.
@@ -64,7 +67,7 @@ class Presence:
         self._balance = Balance(settings, clock, worker, served)
         self._alive: Sequence[WorkerInfo] = ()
         self._beats = 0
-        self._beat_at = float("-inf")
+        self._beat_at = self._look_at = float("-inf")
 
     def register(self) -> None:
         """Make our provider instances known, and find out which have their home here.
@@ -96,6 +99,10 @@ class Presence:
             self._beat_at = self._clock.monotonic() + BEAT
             failing = {host.name: masked(host.failing) for host in hosts if host.failing}
             self._beat(ready, failing)
+        if self._clock.monotonic() < self._look_at:
+            return
+        lanes = self._settings.partitions * len(ready)
+        self._look_at = self._clock.monotonic() + lanes * _PER_LANE
         wanted = self._balance.look(self._redis, self._alive, ready)
         for host in hosts:
             host.want(wanted.get(host.name, frozenset()))

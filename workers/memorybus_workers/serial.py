@@ -87,6 +87,8 @@ class SerialApplier(Applier):
         """Try the keys again whose time has come; return whether some are left to try at once."""
         window = lane.window
         fed = lane.catch_up()
+        if fed:
+            lane.commit()  # nothing more of that key may be all that was missing
         window.wake(self._clock.monotonic())
         for event in window.take(self._settings.batch):
             until = self._try(lane, event)
