@@ -84,6 +84,10 @@ class Troubles:
         self._clock = clock
         self._events: dict[str, Trouble] = {}
 
+    def __bool__(self) -> bool:
+        """Say whether any event is in trouble."""
+        return bool(self._events)
+
     def failed(self, event_id: str, *, backend_up: bool, served: int | None = None) -> Trouble:
         """Note a failure of an event; return what is known of it now.
 

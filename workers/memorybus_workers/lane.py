@@ -13,7 +13,7 @@ from memorybus.errors import LeaseLost
 from memorybus.keys import Keys
 from memorybus.log import EventLog
 from memorybus.logged import LoggedEvent
-from memorybus.scripts import Acquired, Call, Checkpoint
+from memorybus.scripts import Acquired, Checkpoint
 from memorybus.settings import Settings
 from memorybus.testing import CrashPoint
 from redis import Redis
@@ -164,40 +164,27 @@ class Lane:
 
     # -- committing -------------------------------------------------------------------------------
 
-    def commit_call(self, sent: int | str = "") -> Call | None:
-        """Return the call that commits the window's progress, None if there is none to commit."""
+    def commit(self, sent: int | str = "") -> None:
+        """Commit the window's progress, if there is any.
+
+        Args:
+            sent: the highest n that may be handed to the provider from now on (``lookup``).
+
+        Raises:
+            LeaseLost: the lane has another owner.
+            redis.RedisError: Redis is away; the next commit says it again.
+        """
         window = self.window
         now = Checkpoint(window.entry, window.n, window.done(), sent)
         if now == self._committed:
-            return None
-        self._committed = Checkpoint(now.entry, now.n, now.done)
+            return
         links = self._links
-        return scripts.commit(*self._place, now, entries_read=links.entries_read)
-
-    def committed(self, reply: object) -> None:
-        """Read a commit's reply.
-
-        Raises:
-            LeaseLost: the lane has another owner.
-            redis.RedisError: it could not be written.
-        """
-        if isinstance(reply, Exception):
-            raise reply
-        if not reply:
-            self._links.leases.drop(self.lease)
+        call = scripts.commit(*self._place, now, entries_read=links.entries_read)
+        if not scripts.run(links.redis, call):
+            links.leases.drop(self.lease)
             raise LeaseLost(f"{self}: epoch {self.epoch}")
+        self._committed = Checkpoint(now.entry, now.n, now.done)
         self.crash("lane.after_commit")
-
-    def commit(self, sent: int | str = "") -> None:
-        """Commit the window's progress.
-
-        Raises:
-            LeaseLost: the lane has another owner.
-            redis.RedisError: Redis is away.
-        """
-        call = self.commit_call(sent)
-        if call is not None:
-            self.committed(scripts.run(self._links.redis, call))
 
     def check(self, room: float = 0.0) -> None:
         """Make sure that the lane is still ours, for `room` seconds at least.
@@ -208,6 +195,11 @@ class Lane:
         self._links.leases.check(self.lease, room)
 
     # -- what may kill a worker -------------------------------------------------------------------
+
+    @property
+    def uneasy(self) -> bool:
+        """Whether any event may have to go alone."""
+        return self._careful_upto >= 0
 
     def careful(self, n: int) -> bool:
         """Say whether an event goes alone, since its lane's owners died before it was done."""

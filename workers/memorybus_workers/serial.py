@@ -149,7 +149,8 @@ class SerialApplier(Applier):
         if event.envelope.key in lane.parked.keys:
             lane.parked.put_aside([event], BEHIND)
             return 0.0
-        until = self._in_trouble(lane, event)
+        uneasy = lane.uneasy or bool(self._troubles)
+        until = self._in_trouble(lane, event) if uneasy else None
         if until is not None:
             return until
         try:
@@ -161,8 +162,9 @@ class SerialApplier(Applier):
                 error = Unavailable(str(error))  # opening or committing: not this event
             self._survived(lane, event)
             return self._judge(lane, event, error)
-        self._survived(lane, event)
-        self._troubles.settled(event.envelope.id)
+        if uneasy:
+            self._survived(lane, event)
+            self._troubles.settled(event.envelope.id)
         return 0.0
 
     def _in_trouble(self, lane: Lane, event: LoggedEvent) -> float | None:
