@@ -92,7 +92,9 @@ def test_the_epoch_starts_above_what_the_store_has_seen(
     leases: Leases, redis_client: redis.Redis, settings: Settings
 ) -> None:
     """G5: after Redis lost its count, a new owner's epoch is above the provider's own record."""
-    taken = leases.acquire(redis_client, "p", 0, 41)
+    taken = leases.acquire(redis_client, "p", 0, 2**51)
     assert taken is not None
-    assert taken[0].epoch == taken[1].epoch == 42
-    assert redis_client.hget(Keys(settings.namespace).lane(0, "p"), "epoch") == b"42"
+    assert taken[0].epoch == taken[1].epoch == 2**51 + 1
+    assert (
+        redis_client.hget(Keys(settings.namespace).lane(0, "p"), "epoch") == str(2**51 + 1).encode()
+    )

@@ -65,6 +65,12 @@ def renew(client: redis.Redis, keys: Keys, epoch: int, worker: str) -> int:
     return int(scripts.run(client, call))
 
 
+def release(client: redis.Redis, keys: Keys, epoch: int, worker: str) -> int:
+    """Give a lane up; return what the script says."""
+    call = scripts.release(keys.lease(0, "a"), keys.lane(0, "a"), f"{epoch}:{worker}")
+    return int(scripts.run(client, call))
+
+
 def park(client: redis.Redis, keys: Keys, epoch: int, *records: tuple[str, str]) -> int:
     """Put events aside; return how many."""
     given = [(entry, key, b"{}") for entry, key in records]
@@ -188,7 +194,7 @@ def test_commit_and_park_work_on_a_full_server(make_redis: Any, keys: Keys) -> N
         append(client, keys, [event(1)])
     assert commit(client, keys, owner.epoch) == 1
     assert park(client, keys, owner.epoch, ("9-1", "k")) == 1
-    assert renew(client, keys, 1, "w") == 1
+    assert renew(client, keys, owner.epoch, "w") == 1
     assert client.hget(keys.lane(0, "a"), "n") == b"1"
 
 
@@ -197,55 +203,53 @@ def test_commit_and_park_work_on_a_full_server(make_redis: Any, keys: Keys) -> N
 
 def test_a_taken_lane_is_not_given_away(redis_client: redis.Redis, keys: Keys) -> None:
     """G5: a lane has one owner at a time, and each owner a higher epoch."""
-    assert acquire(redis_client, keys, "one").epoch == 1
+    first = acquire(redis_client, keys, "one")
     assert acquire(redis_client, keys, "two") is None
-    release = scripts.release(keys.lease(0, "a"), keys.lane(0, "a"), "1:one")
-    assert scripts.run(redis_client, release) == 1
-    assert acquire(redis_client, keys, "two").epoch == 2
+    assert release(redis_client, keys, first.epoch, "one") == 1
+    assert acquire(redis_client, keys, "two").epoch == first.epoch + 1
 
 
 def test_the_epoch_grows_over_an_expired_lease(redis_client: redis.Redis, keys: Keys) -> None:
     """G5: after an expiry the next owner's epoch is higher, so the last one's commit is refused."""
-    assert acquire(redis_client, keys, "one", ms=1).epoch == 1
+    first = acquire(redis_client, keys, "one", ms=1)
     second = wait_until(lambda: acquire(redis_client, keys, "two"), "the lease has expired")
-    assert second.epoch == 2
-    assert commit(redis_client, keys, 1, n=7) == 0
+    assert second.epoch == first.epoch + 1
+    assert commit(redis_client, keys, first.epoch, n=7) == 0
     assert redis_client.hget(keys.lane(0, "a"), "n") is None
-    assert commit(redis_client, keys, 2, n=7) == 1
+    assert commit(redis_client, keys, second.epoch, n=7) == 1
 
 
 def test_the_next_owner_goes_on_at_the_checkpoint(redis_client: redis.Redis, keys: Keys) -> None:
     """G3: who takes a lane gets the place where the one before committed last."""
     first = acquire(redis_client, keys, "one")
     commit(redis_client, keys, first.epoch, n=5, entry="17-3")
-    scripts.run(redis_client, scripts.release(keys.lease(0, "a"), keys.lane(0, "a"), "1:one"))
+    release(redis_client, keys, first.epoch, "one")
     second = acquire(redis_client, keys, "two")
     assert (second.entry, second.n) == ("17-3", 5)
 
 
 def test_renew_never_makes_anothers_lease(redis_client: redis.Redis, keys: Keys) -> None:
     """G5: a renewal of a lost lease says so and neither creates one nor touches another's."""
-    lease, lane = keys.lease(0, "a"), keys.lane(0, "a")
+    lease = keys.lease(0, "a")
     assert renew(redis_client, keys, 1, "one") == 0
     assert not redis_client.exists(lease)
-    acquire(redis_client, keys, "two", ms=5_000)
-    assert renew(redis_client, keys, 9, "one") == 0
+    epoch = acquire(redis_client, keys, "two", ms=5_000).epoch
+    assert renew(redis_client, keys, epoch + 8, "one") == 0
     assert redis_client.pttl(lease) <= 5_000
-    assert scripts.run(redis_client, scripts.release(lease, lane, "9:one")) == 0
-    assert redis_client.get(lease) == b"1:two"
+    assert release(redis_client, keys, epoch + 8, "one") == 0
+    assert redis_client.get(lease) == f"{epoch}:two".encode()
 
 
 def test_a_lease_that_another_had_since_is_not_made_again(
     redis_client: redis.Redis, keys: Keys
 ) -> None:
     """G5: once another owned the lane, even one that gave it up, a renewal finds it lost."""
-    acquire(redis_client, keys, "one", ms=60_000)
+    first = acquire(redis_client, keys, "one", ms=60_000).epoch
     redis_client.delete(keys.lease(0, "a"))
-    acquire(redis_client, keys, "two", ms=60_000)
-    release = scripts.release(keys.lease(0, "a"), keys.lane(0, "a"), "2:two")
-    assert scripts.run(redis_client, release) == 1
-    assert renew(redis_client, keys, 1, "one") == 0
-    assert renew(redis_client, keys, 2, "two") == 0
+    second = acquire(redis_client, keys, "two", ms=60_000).epoch
+    assert release(redis_client, keys, second, "two") == 1
+    assert renew(redis_client, keys, first, "one") == 0
+    assert renew(redis_client, keys, second, "two") == 0
     assert not redis_client.exists(keys.lease(0, "a"))
 
 
@@ -253,11 +257,21 @@ def test_a_lease_that_ran_out_too_early_is_made_again(
     redis_client: redis.Redis, keys: Keys
 ) -> None:
     """G5: if the server's clock was set forward, the owner keeps a lane that nobody took since."""
-    acquire(redis_client, keys, "one", ms=60_000)
+    epoch = acquire(redis_client, keys, "one", ms=60_000).epoch
     redis_client.delete(keys.lease(0, "a"))
-    assert renew(redis_client, keys, 1, "one") == 1
-    assert redis_client.get(keys.lease(0, "a")) == b"1:one"
+    assert renew(redis_client, keys, epoch, "one") == 1
+    assert redis_client.get(keys.lease(0, "a")) == f"{epoch}:one".encode()
     assert acquire(redis_client, keys, "two") is None
+
+
+def test_a_lane_that_was_lost_begins_above_its_epochs(
+    redis_client: redis.Redis, keys: Keys
+) -> None:
+    """G5: a lane whose hash was lost with its epochs gives none of them a second time."""
+    first = acquire(redis_client, keys, "one").epoch
+    redis_client.delete(keys.lane(0, "a"), keys.lease(0, "a"))
+    wait_until(lambda: redis_client.time()[0] * 1_000 > first, "time has gone by")
+    assert acquire(redis_client, keys, "two").epoch > first
 
 
 def test_the_done_set_goes_with_the_checkpoint(redis_client: redis.Redis, keys: Keys) -> None:

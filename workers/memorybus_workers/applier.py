@@ -20,7 +20,7 @@ from memorybus_providers.dispatch import bind
 
 from memorybus_workers.calls import Slot, Troubles
 from memorybus_workers.deadletter import Failure
-from memorybus_workers.lane import Lane
+from memorybus_workers.lane import PART, Lane
 from memorybus_workers.retry import Breaker, decide, reason
 from memorybus_workers.window import Begin
 
@@ -45,11 +45,14 @@ class Applier:
 
     Attributes:
         dirty: lanes whose progress is not committed yet.
-        patience: owners of a lane that may die in a row before its next goes event by event, in
-            search of what kills them (G6).
+        suspects: how many events above a lane's checkpoint may be under way when its owner dies,
+            once one has died (G6).
     """
 
-    patience = 1
+    suspects = PART
+
+    has_room = False
+    """Whether more keys could be handed out now (only if that is done in advance)."""
 
     def __init__(self, serving: Serving) -> None:
         """Bind the provider's hooks."""
@@ -185,6 +188,12 @@ class Applier:
             return Failure(why, 1, trace, now, now)
         return Failure(why, trouble.tries, trace, trouble.first_at, trouble.last_at)
 
+    def _hung_before(self, event: LoggedEvent) -> bool:
+        """Whether a dead letter hung when it was applied again: once is enough."""
+        trouble = self._troubles.of(event.envelope.id)
+        self._troubles.settled(event.envelope.id)
+        return trouble is not None and trouble.hung
+
     def _park(self, lane: Lane, event: LoggedEvent, failure: Failure) -> None:
         _log.error(
             "provider %s: event %s is parked after %d tries: %s; later events of its key %r wait",
@@ -214,5 +223,4 @@ class Applier:
             lane.survived(event.position.n)
 
     def _is_tried(self, lane: Lane, event: LoggedEvent) -> bool:
-        handled = self._apply.handles(type(event.envelope.event))
-        return handled and lane.careful(event.position.n)
+        return lane.careful and self._apply.handles(type(event.envelope.event))

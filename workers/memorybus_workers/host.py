@@ -14,9 +14,10 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from memorybus_workers.calls import Troubles
-from memorybus_workers.lane_set import Surroundings
+from memorybus_workers.pool import PoolThread
 from memorybus_workers.retry import Breaker
 from memorybus_workers.runner import MakeProvider, Runner
+from memorybus_workers.surroundings import Surroundings
 
 _log = logging.getLogger("memorybus")
 
@@ -39,7 +40,7 @@ class ProviderHost:
         self._make = make
         self._around = around
         self._breaker = Breaker(around.rng)
-        self._hung: list[Runner] = []
+        self._hung: list[Runner | PoolThread] = []
         troubles = Troubles(around.clock, around.rng, around.settings.attempts)
         self._runner = Runner(name, make, around, troubles, self._breaker)
 
@@ -79,15 +80,14 @@ class ProviderHost:
         Raises:
             ProviderHung: too many threads hang; a thread cannot be ended, so the process must.
         """
-        self._hung = [runner for runner in self._hung if runner.alive]
         timeout = self._around.settings.call_timeout
         pool = self._runner.pool
         for event_id in pool.watch(timeout) if pool else ():
             self._tell_hung(event_id)
-        most = MOST_HUNG + (self._around.settings.concurrency if pool else 0)
-        hung = len(self._hung) + (pool.hung() if pool else 0)
-        if hung >= most:
-            raise self._given_up(hung)
+        self._hung += pool.taken_hung() if pool else []
+        self._hung = [one for one in self._hung if one.alive]
+        if len(self._hung) >= MOST_HUNG + (self._around.settings.concurrency if pool else 0):
+            raise self._given_up(len(self._hung))
         what = self._runner.slot.hanging(timeout)
         if what:
             self._replace(what, redis)

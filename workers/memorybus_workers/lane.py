@@ -24,6 +24,12 @@ from memorybus_workers.window import Begin, Window
 
 _log = logging.getLogger("memorybus")
 
+DEATHS = 2
+"""Owners that died in a row without advancing; the next one goes event by event (G6)."""
+
+PART = 64
+"""Events of one chunk after one death: so the next owner knows where to look."""
+
 KILLS = 3
 """Workers that one event may end, tried alone, before it is parked (G6)."""
 
@@ -50,6 +56,7 @@ class Lane:
         parked: its parked keys.
         window: what is read and not yet done.
         doubt: the highest n that a former owner may have handed to the provider.
+        more: whether the log may hold more than the last `read` returned.
     """
 
     def __init__(self, links: Links, partition: int, lease: Lease, checkpoint: Acquired) -> None:
@@ -67,10 +74,16 @@ class Lane:
         self._keys = Keys(links.settings.namespace)
         self._place = (self._keys, partition, links.provider, lease.epoch)
         self.parked = Parked(links.redis, *self._place, lease.worker)
-        self._careful_upto = -1
+        self._wary_upto = self._careful_upto = -1
+        self.more = False
 
-    def begin(self, begin: Begin, patience: int) -> None:
-        """Go on there; after `patience` deaths of owners in a row, event by event for a while.
+    def begin(self, begin: Begin, suspects: int) -> None:
+        """Go on there.
+
+        Args:
+            begin: the checkpoint and what is done above it.
+            suspects: how many events above the checkpoint may have been under way when an owner
+                died: after two deaths these go one by one.
 
         Raises:
             LogUnavailable: Redis is away.
@@ -79,8 +92,10 @@ class Lane:
         begin = self._within_log(begin)
         self.window = Window(begin, settings.window)
         self.doubt = max(checkpoint.sent, begin.n + begin.done.bit_length() + 1)
-        if checkpoint.deaths >= patience:
-            self._careful_upto = begin.n + max(settings.window, settings.batch)
+        if checkpoint.deaths:
+            self._wary_upto = begin.n + settings.batch
+        if checkpoint.deaths >= DEATHS:
+            self._careful_upto = begin.n + suspects
         self._committed = Checkpoint(checkpoint.entry, checkpoint.n, checkpoint.done)
         self.crash("lane.after_acquire")
 
@@ -116,6 +131,7 @@ class Lane:
         """
         window = self.window
         count = min(most, window.room())
+        self.more = False
         if not count:
             return ()
         log = self._links.log
@@ -127,7 +143,9 @@ class Lane:
             self._look_back(events[0].position.n)
             window.jump(events[0].position.n - 1)
         self.crash("lane.after_read")
-        return consecutive(events)
+        found = consecutive(events)
+        self.more = len(events) == count or len(found) < len(events)
+        return found
 
     def catch_up(self) -> bool:
         """Read again what was skipped of one key whose turn it is; return whether there was any.
@@ -196,14 +214,16 @@ class Lane:
 
     # -- what may kill a worker -------------------------------------------------------------------
 
-    @property
-    def uneasy(self) -> bool:
-        """Whether any event may have to go alone."""
-        return self._careful_upto >= 0
+    def chunk(self, most: int) -> int:
+        """Return how many events may go into one chunk, of `most` otherwise."""
+        if self.careful:
+            return 1
+        return min(most, PART) if self.window.n < self._wary_upto else most
 
-    def careful(self, n: int) -> bool:
-        """Say whether an event goes alone, since its lane's owners died before it was done."""
-        return n <= self._careful_upto
+    @property
+    def careful(self) -> bool:
+        """Whether events go alone: owners died before the checkpoint had passed a certain place."""
+        return self.window.n < self._careful_upto
 
     def kills(self, n: int) -> int:
         """Note that an event is tried alone; return how many workers it has ended, 0 if it may go.

@@ -2,28 +2,22 @@
 
 import contextlib
 import logging
-import random
 import threading
 from collections.abc import Callable, Collection
 
-import msgspec
-from memorybus.clock import Clock
 from memorybus.errors import ForeignKey, LeaseLost, LogError, Unavailable
 from memorybus.links import connect_redis, translated
 from memorybus.log import EventLog
 from memorybus.scripts import Acquired
-from memorybus.settings import Settings
-from memorybus.testing import CrashPoint
-from memorybus_providers.base import TransactionalProvider
 from redis.exceptions import RedisError
 
-from memorybus_workers.applier import Applier, Serving
+from memorybus_workers.applier import Serving
+from memorybus_workers.appliers import applier_for
 from memorybus_workers.lane import Lane, Links
-from memorybus_workers.leases import Lease, Leases
-from memorybus_workers.parallel import COMMIT_EVERY, ParallelApplier
+from memorybus_workers.leases import Lease
+from memorybus_workers.parallel import COMMIT_EVERY
 from memorybus_workers.redo import Redo
-from memorybus_workers.serial import SerialApplier
-from memorybus_workers.transactional import TransactionalApplier
+from memorybus_workers.surroundings import Surroundings
 
 _log = logging.getLogger("memorybus")
 
@@ -33,18 +27,10 @@ LOOK_AROUND = 0.5
 REOPEN = 5
 """Failures of the backend in a row after which the instance is closed and opened anew."""
 
+TURNS = 1.0
+"""Seconds after which ownership is looked at, whatever the lanes have still to do."""
+
 _NEVER = float("inf")
-
-
-class Surroundings(msgspec.Struct, frozen=True):
-    """What every thread of a worker shares."""
-
-    settings: Settings
-    clock: Clock
-    rng: random.Random
-    leases: Leases
-    crash: CrashPoint
-    entries_read: bool
 
 
 class LaneSet:
@@ -79,6 +65,7 @@ class LaneSet:
         self._failures = serving.breaker.failures
         self._stop = stop
         self._lanes: dict[int, Lane] = {}
+        self._beginning: Lease | None = None
         self._foreign: set[int] = set()
         self._missing: list[int] = []
         self._redis = connect_redis(around.settings, single=True)
@@ -92,7 +79,7 @@ class LaneSet:
             around.crash,
             around.entries_read,
         )
-        self.applier = self._applier(serving, wake)
+        self.applier = applier_for(serving, self._redis, wake)
         self._redo = Redo(
             self._redis,
             log.keys,
@@ -101,19 +88,13 @@ class LaneSet:
             clock=around.clock,
             crash=around.crash,
         )
-        self._tried_at = self._redone_at = -_NEVER
-
-    def _applier(self, serving: Serving, wake: Callable[[], None]) -> Applier:
-        provider = serving.provider
-        if isinstance(provider, TransactionalProvider):
-            return TransactionalApplier(serving, provider)
-        if provider.capabilities.concurrent and provider.delivery in ("keyed", "lookup"):
-            return ParallelApplier(serving, self._redis, wake)
-        return SerialApplier(serving)
+        self._tried_at = self._redone_at = self._looked_at = -_NEVER
+        self._last = -1
 
     def leases(self) -> list[Lease]:
-        """Return what is owned now."""
-        return [lane.lease for lane in list(self._lanes.values())]
+        """Return what is owned now, or about to be."""
+        begun = [self._beginning] if self._beginning else []
+        return begun + [lane.lease for lane in list(self._lanes.values())]
 
     def look_at_all(self) -> None:
         """Look at every lane in the next step."""
@@ -169,14 +150,17 @@ class LaneSet:
             _log.info("%s", lost)
 
     def _begin(self, partition: int, lease: Lease, checkpoint: Acquired) -> None:
+        self._beginning = lease  # a hang from here on gives it back
         try:
             lane = Lane(self._links, partition, lease, checkpoint)
-            lane.begin(self.applier.begin(lane), self.applier.patience)
+            lane.begin(self.applier.begin(lane), self.applier.suspects)
             if lane.n > checkpoint.n:
                 lane.commit()  # Redis lost what the provider's own checkpoint still says
         except BaseException:
             self._release(lease)
             raise
+        finally:
+            self._beginning = None
         self._lanes[partition] = lane
         self.unfinished.add(partition)
         self._foreign.discard(partition)
@@ -209,16 +193,35 @@ class LaneSet:
         now = self._clock.monotonic()
         self.unfinished |= self._collected() | news
         self.unfinished |= {p for p, lane in self._lanes.items() if lane.window.next_at() <= now}
+        if now >= self._looked_at + LOOK_AROUND:
+            self._looked_at = now
+            self.look_at_all()  # a lost word must not stop a lane
         if self._breaker.failures - self._failures >= REOPEN:
+            self._failures = self._breaker.failures
             raise Unavailable("the backend stays down; the instance is opened anew")
         if now < self._breaker.until:
             return
-        due = sorted(self.unfinished & self._lanes.keys())
-        self.unfinished.clear()
-        for partition in due:
-            if not self._stop.is_set() and self._step_one(partition):
-                self.unfinished.add(partition)
+        self._give_turns(now + TURNS)
         self._redo_some(now)
+
+    def _give_turns(self, until: float) -> None:
+        """Work on what is due until then, beginning behind the lane that was last."""
+        due = sorted(self._due(), key=lambda p: (p <= self._last, p))
+        self.unfinished.clear()
+        for index, partition in enumerate(due):
+            now = self._clock.monotonic()
+            if self._stop.is_set() or now >= until or now < self._breaker.until:
+                self.unfinished.update(due[index:])
+                return
+            self._last = partition
+            if self._step_one(partition) or self._clock.monotonic() < self._breaker.until:
+                self.unfinished.add(partition)
+
+    def _due(self) -> set[int]:
+        if self.applier.has_room:
+            ready = {p for p, lane in self._lanes.items() if lane.window.has_ready()}
+            return (self.unfinished & self._lanes.keys()) | ready
+        return self.unfinished & self._lanes.keys()
 
     def _collected(self) -> set[int]:
         try:
@@ -272,14 +275,16 @@ class LaneSet:
         expires, and is not renewed any more.
         """
         until = self._clock.monotonic() + self._around.settings.call_timeout
-        with contextlib.suppress(RedisError, OSError, LogError):
-            while self._lanes and self._clock.monotonic() < until:
-                self._collected()
-                for partition in list(self._lanes):
-                    self._hand_over(partition)
-                if self._lanes:
-                    self._clock.sleep(COMMIT_EVERY)
-        for lease in self.leases():
-            self._around.leases.drop(lease)
-        self.applier.stop()
-        self._redis.close()
+        try:
+            with contextlib.suppress(RedisError, OSError, LogError):
+                while self._lanes and self._clock.monotonic() < until:
+                    self._collected()
+                    for partition in list(self._lanes):
+                        self._hand_over(partition)
+                    if self._lanes:
+                        self._clock.sleep(COMMIT_EVERY)
+        finally:
+            for lease in self.leases():
+                self._around.leases.drop(lease)
+            self.applier.stop()
+            self._redis.close()

@@ -12,9 +12,10 @@ from memorybus.links import connect_redis
 from memorybus.scripts import Acquired
 from memorybus.settings import Settings
 from redis import Redis
-from redis.exceptions import RedisError
 
 _log = logging.getLogger("memorybus")
+
+_LEAST = 0.02
 
 
 class Lease(msgspec.Struct):
@@ -130,10 +131,10 @@ class Leases:
     def _run(self) -> None:
         # So often that a call always has its time left on the lease (see `check`).
         spare = self._settings.lease - self._settings.call_timeout
-        while not self._stop.wait(min(self._settings.lease / 3, spare / 2)):
+        while not self._stop.wait(max(_LEAST, min(self._settings.lease / 3, spare / 2))):
             try:
                 self.renew()
-            except (RedisError, OSError) as error:
+            except Exception as error:  # the thread must outlive any mistake
                 _log.warning("leases cannot be renewed: %s", error)
 
     def renew(self) -> None:

@@ -31,9 +31,9 @@ from redis.exceptions import RedisError
 from memorybus_workers.children import JobProcesses
 from memorybus_workers.host import ProviderHost
 from memorybus_workers.instances import make
-from memorybus_workers.lane_set import Surroundings
 from memorybus_workers.leases import Leases
 from memorybus_workers.presence import Presence
+from memorybus_workers.surroundings import Surroundings
 from memorybus_workers.tail import Tail
 from memorybus_workers.watch import LogWatch
 

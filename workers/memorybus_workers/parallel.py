@@ -17,6 +17,9 @@ from memorybus_workers.lane import Lane
 from memorybus_workers.pool import Done, Pool, Task, Withdrawn
 from memorybus_workers.retry import reason
 
+_AHEAD = 2
+"""Calls handed to the pool for each of its threads: the next one is there when one returns."""
+
 _PROBE = 0.02
 """Seconds after which is looked again whether a probe has returned."""
 
@@ -31,13 +34,12 @@ class ParallelApplier(Applier):
         pool: its threads.
     """
 
-    patience = 2  # one by one is slow here
-
     def __init__(self, serving: Serving, redis: Redis, wake: Callable[[], None]) -> None:
         """Bind the provider's hooks; threads start when there is work."""
         super().__init__(serving)
         self._redis = redis
         self._lookup = serving.provider.delivery == "lookup"
+        self.suspects = serving.settings.window
         name, size = serving.provider.config.name, serving.settings.concurrency
         self.pool = Pool(name, size, serving.clock, self._run, wake)
         self._in_flight: dict[Lane, int] = {}
@@ -71,7 +73,7 @@ class ParallelApplier(Applier):
         window.take_in(events, left)
         if left and self._lookup:
             lane.commit(sent=window.read_n)
-        return len(events) == batch and window.room() > 0
+        return lane.more and window.room() > 0
 
     def _closed(self) -> bool:
         return self._clock.monotonic() < self._breaker.until
@@ -94,21 +96,41 @@ class ParallelApplier(Applier):
         if lane in self._leaving or not window.has_ready():
             return
         lane.crash("lane.before_apply")
-        now = self._clock.monotonic()
-        careful = lane.careful(window.n + 1)
-        if careful:
+        most = self._room()
+        if lane.careful:
             if self._in_flight.get(lane):
                 return
             lane.commit()
-        most = 1 if careful else self._settings.window
+            most = 1
+        now = self._clock.monotonic()
         for event in window.take(most):
             if not self._breaker.room(now, 1):
                 window.postpone(event, max(self._breaker.until, now + _PROBE))
-            elif self._deadly(lane, event):
-                self._abandon(lane, event)
             else:
-                self._in_flight[lane] = self._in_flight.get(lane, 0) + 1
-                self.pool.submit(Task(lane, event, self._troubles.served))
+                self._submit(lane, event)
+
+    def _submit(self, lane: Lane, event: LoggedEvent) -> None:
+        try:
+            deadly = self._deadly(lane, event)
+        except BaseException:
+            self._breaker.released()
+            raise
+        if deadly:
+            self._breaker.released()
+            self._abandon(lane, event)
+        else:
+            self._in_flight[lane] = self._in_flight.get(lane, 0) + 1
+            probes = not self._breaker.closed
+            self.pool.submit(Task(lane, event, self._troubles.served, probes))
+
+    def _room(self) -> int:
+        """Return how many calls may be handed out: few wait, so that a pause reaches them all."""
+        return max(0, _AHEAD * self._settings.concurrency - self.pool.unfinished)
+
+    @property
+    def has_room(self) -> bool:  # type: ignore[override]
+        """Whether more keys could be handed out now."""
+        return self._room() > 0
 
     def _commit(self, lane: Lane) -> None:
         now = self._clock.monotonic()
@@ -122,7 +144,7 @@ class ParallelApplier(Applier):
 
     def _run(self, task: Task, slot: Slot) -> None:
         lane, event = task.lane, task.event
-        if lane in self._leaving:
+        if lane in self._leaving or not (self._breaker.closed or task.probes):
             raise Withdrawn
         lane.check(self._settings.call_timeout)
         slot.begin(event.envelope.id)
@@ -146,19 +168,24 @@ class ParallelApplier(Applier):
         """
         for done in self.pool.collect():
             lane = done.task.lane
-            self._in_flight[lane] = self._in_flight.get(lane, 1) - 1
+            left = self._in_flight.pop(lane, 1) - 1
+            if left:
+                self._in_flight[lane] = left
             if lane.lease.lost:
                 self._breaker.released()
-            else:
+                continue
+            try:
                 self._settle(lane, done)
-                self.dirty.add(lane)
+            except LeaseLost:
+                lane.lease.lost = True
+            self.dirty.add(lane)  # if it is lost, its next turn finds out
         return {lane.partition for lane in self.dirty}
 
     def _settle(self, lane: Lane, done: Done) -> None:
         event = done.task.event
         if isinstance(done.error, Withdrawn):
             self._breaker.released()
-            lane.window.postpone(event, 0.0)
+            lane.window.postpone(event, self._breaker.until)
             return
         self._survived(lane, event)
         if isinstance(done.error, LeaseLost):
@@ -202,6 +229,8 @@ class ParallelApplier(Applier):
         if self._closed():
             raise Unavailable("the provider is paused")
         lane.check(self._settings.call_timeout)
+        if self._hung_before(event):
+            return self._failure(event, HUNG)
         self._slot.begin(event.envelope.id)
         try:
             if not (self._lookup and self._knows(event)):
@@ -235,8 +264,6 @@ class ParallelApplier(Applier):
         self._leaving.discard(lane)
         self.dirty.discard(lane)
         self._committed_at.pop(lane, None)
-        if not self._in_flight.get(lane, 0):
-            self._in_flight.pop(lane, None)
 
     def stop(self) -> None:
         """End the threads once they are idle."""

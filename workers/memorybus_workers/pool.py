@@ -23,11 +23,19 @@ class Withdrawn(BaseException):
 
 
 class Task(msgspec.Struct, frozen=True):
-    """An event on its way through the pool; `served` counts the successes before it."""
+    """An event on its way through the pool.
+
+    Attributes:
+        lane: whose it is.
+        event: what the call is about.
+        served: the calls that had succeeded before.
+        probes: whether it finds out if the backend is there again.
+    """
 
     lane: Lane
     event: LoggedEvent
     served: int
+    probes: bool
 
 
 class Done(msgspec.Struct, frozen=True):
@@ -40,10 +48,11 @@ class Done(msgspec.Struct, frozen=True):
 Call = Callable[[Task, Slot], None]
 
 
-class _Thread:
+class PoolThread:
     """One thread and the call it is busy with."""
 
-    def __init__(self, clock: Clock, run: Callable[["_Thread"], None], name: str) -> None:
+    def __init__(self, clock: Clock, run: Callable[["PoolThread"], None], name: str) -> None:
+        """Start it."""
         self.slot = Slot(clock)
         self.task: Task | None = None
         self.abandoned = False
@@ -52,6 +61,7 @@ class _Thread:
 
     @property
     def alive(self) -> bool:
+        """Whether it still runs."""
         return self._thread.is_alive()
 
 
@@ -64,6 +74,9 @@ class Pool:
         clock: time.
         call: what each thread does with a task; begins and ends the slot.
         wake: called when a task is done.
+
+    Attributes:
+        unfinished: tasks that were submitted and not collected.
     """
 
     def __init__(
@@ -77,16 +90,16 @@ class Pool:
         self._wake = wake
         self._tasks: SimpleQueue[Task | None] = SimpleQueue()
         self._done: deque[Done] = deque()
-        self._threads: list[_Thread] = []
-        self._hung: list[_Thread] = []
+        self._threads: list[PoolThread] = []
+        self._hung: list[PoolThread] = []
         self._lock = threading.Lock()
-        self._unfinished = 0
+        self.unfinished = 0
 
     def submit(self, task: Task) -> None:
         """Have a task done; called from one thread."""
-        self._unfinished += 1
+        self.unfinished += 1
         self._tasks.put(task)
-        if len(self._threads) < min(self._size, self._unfinished):
+        if len(self._threads) < min(self._size, self.unfinished):
             self._start()
 
     def collect(self) -> list[Done]:
@@ -94,18 +107,20 @@ class Pool:
         found = []
         while self._done:
             found.append(self._done.popleft())
-        self._unfinished -= len(found)
+        self.unfinished -= len(found)
         return found
 
     def watch(self, timeout: float) -> list[str]:
         """Abandon threads whose call has taken longer than `timeout`; return their events."""
-        late = [thread for thread in list(self._threads) if thread.slot.hanging(timeout)]
-        return [found for thread in late if (found := self._abandon(thread))]
+        late = [
+            (thread, thread.task) for thread in list(self._threads) if thread.slot.hanging(timeout)
+        ]
+        return [task.event.envelope.id for one, task in late if task and self._abandon(one, task)]
 
-    def hung(self) -> int:
-        """Return how many abandoned threads still hang."""
-        self._hung = [thread for thread in self._hung if thread.alive]
-        return len(self._hung)
+    def taken_hung(self) -> list["PoolThread"]:
+        """Return the threads that were abandoned since the last call."""
+        hung, self._hung = self._hung, []
+        return hung
 
     def stop(self) -> None:
         """End the threads once they are idle."""
@@ -114,26 +129,25 @@ class Pool:
 
     def _start(self) -> None:
         name = f"memorybus-{self._name}-{len(self._threads)}"
-        self._threads.append(_Thread(self._clock, self._run, name))
+        self._threads.append(PoolThread(self._clock, self._run, name))
 
-    def _abandon(self, thread: _Thread) -> str:
+    def _abandon(self, thread: PoolThread, task: Task) -> bool:
         with self._lock:
-            task = thread.task
-            if task is None or thread.abandoned:
-                return ""
+            if thread.task is not task or thread.abandoned:
+                return False  # it has returned meanwhile
             thread.abandoned = True
             self._threads.remove(thread)
             self._hung.append(thread)
             self._start()
         event_id = task.event.envelope.id
         self._finish(Done(task, ProviderHung(f"a call for event {event_id} was abandoned")))
-        return event_id
+        return True
 
     def _finish(self, done: Done) -> None:
         self._done.append(done)
         self._wake()
 
-    def _run(self, thread: _Thread) -> None:
+    def _run(self, thread: PoolThread) -> None:
         while (task := self._tasks.get()) is not None:
             thread.task = task
             error: BaseException | None = None

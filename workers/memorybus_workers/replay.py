@@ -12,25 +12,26 @@ from collections.abc import Callable
 
 import msgspec
 from memorybus.clock import SYSTEM, Clock
-from memorybus.errors import ConfigError, LeaseLost, LogUnavailable, Unavailable
+from memorybus.errors import ConfigError
 from memorybus.ids import new_id, new_rng
 from memorybus.keys import Keys
-from memorybus.links import connect_redis
+from memorybus.links import connect_redis, translated
 from memorybus.log import EventLog
 from memorybus.settings import Settings
 from memorybus.testing import crash_points
 from redis import Redis
+from redis.exceptions import RedisError
 
-from memorybus_workers.applier import Serving
-from memorybus_workers.calls import Slot, Troubles
+from memorybus_workers.host import ProviderHost
 from memorybus_workers.instances import make
-from memorybus_workers.lane_set import LaneSet, Surroundings
 from memorybus_workers.leases import Leases
-from memorybus_workers.retry import Breaker
+from memorybus_workers.surroundings import Surroundings
 
 _log = logging.getLogger("memorybus")
 
 _TRIES = 5
+_READY = 30.0
+_LOOK = 0.05
 
 
 class Progress(msgspec.Struct, frozen=True):
@@ -118,54 +119,49 @@ class Replay:
         around = Surroundings(
             self._settings, self._clock, rng, leases, crash, server.counts_entries_read
         )
-        instance = make(self._settings, self._into, self._clock, crash, kind=self._provider)
-        instance.open()
-        serving = Serving(
-            instance,
-            self._settings,
-            self._clock,
-            Slot(self._clock),
-            Troubles(self._clock, rng, self._settings.attempts),
-            Breaker(rng),
+        settings = self._settings
+        host = ProviderHost(
+            self._into,
+            lambda: make(settings, self._into, self._clock, crash, kind=self._provider),
+            around,
         )
-        news = threading.Event()
-        lanes = LaneSet(self._into, serving, around, self._stop, news.set)
+        make(settings, self._into, self._clock, kind=self._provider)  # refused now, not in a thread
+        host.want(frozenset(range(settings.partitions)))
+        host.start()
         try:
-            finished = self._apply(redis, lanes, news)
+            finished = self._follow(redis, host, leases)
         finally:
-            lanes.leave()
-            instance.shutdown()
+            host.stop()
+            host.join()
             leases.stop()
         done, parked = self._counts(redis)
         redis.close()
-        home = str(self._settings.provider_home(self._into))
+        home = str(settings.provider_home(self._into))
         return Finished(finished, self._provider, self._into, done - parked, parked, home)
 
-    def _apply(self, redis: Redis, lanes: LaneSet, news: threading.Event) -> bool:
+    def _follow(self, redis: Redis, host: ProviderHost, leases: Leases) -> bool:
+        """Tell how far it is until it is done; a backend that is down is waited for."""
         total = sum(head.n for head in EventLog(redis, self._settings).heads())
-        every = frozenset(range(self._settings.partitions))
-        lanes.balance(every)
-        if len(lanes.leases()) < self._settings.partitions:
+        host.wait_ready(_READY)
+        if host.serving and leases.count() < self._settings.partitions:
             raise ConfigError(f"{self._into!r} is being filled by another replay; wait for its end")
         failures = 0
         while not self._stop.is_set():
             try:
-                news.clear()
-                lanes.balance(every)  # again, should a lease have been lost
-                lanes.step(set())
+                host.watch(redis)
+                done = self._counts(redis)[0]
                 failures = 0
-            except (Unavailable, LogUnavailable, LeaseLost) as error:
+            except RedisError as error:
                 failures += 1
                 if failures >= _TRIES:
-                    raise
+                    raise translated(error, "replay") from error
                 _log.warning("replay: %s; trying again", error)
                 self._stop.wait(failures)
-            done = self._counts(redis)[0]
+                continue
             self._tell(Progress(min(done, total), total))
             if done >= total:
                 return True
-            if not news.wait(lanes.rest()):
-                lanes.look_at_all()
+            self._stop.wait(_LOOK)
         return False
 
     def _counts(self, redis: Redis) -> tuple[int, int]:

@@ -86,6 +86,11 @@ class Breaker:
         self._rng = rng
 
     @property
+    def uneasy(self) -> bool:
+        """Whether a success would change anything."""
+        return self.failures > 0 or self._strikes > 0
+
+    @property
     def closed(self) -> bool:
         """Whether everything is let through."""
         return self.failures == 0

@@ -14,11 +14,12 @@ from redis.exceptions import RedisError
 
 from memorybus_workers.applier import Serving
 from memorybus_workers.calls import Slot, Troubles
-from memorybus_workers.lane_set import LOOK_AROUND, LaneSet, Surroundings
+from memorybus_workers.lane_set import LaneSet
 from memorybus_workers.leases import Lease
 from memorybus_workers.parallel import ParallelApplier
 from memorybus_workers.pool import Pool
 from memorybus_workers.retry import Breaker, reason
+from memorybus_workers.surroundings import Surroundings
 
 _log = logging.getLogger("memorybus")
 
@@ -172,8 +173,6 @@ class Runner:
         with self._news:
             if not (self._woken or self._stop.is_set()):
                 self._news.wait(rest)
-                if not self._woken and rest == LOOK_AROUND:
-                    lanes.look_at_all()  # a lost word must not stop a lane
 
     def _pause(self, error: BaseException) -> None:
         self.slot.end()

@@ -13,6 +13,11 @@ from memorybus_workers.retry import reason
 
 Once = Callable[[Lane, LoggedEvent], None]
 
+_FIRST_CHUNK = 64
+
+TURN = 0.25
+"""Seconds after which a lane lets others have their turn, give or take one call."""
+
 
 class Outcome(msgspec.Struct):
     """What became of a chunk.
@@ -41,26 +46,35 @@ class SerialApplier(Applier):
         provider = serving.provider
         self._once: Once = self._ask_first if provider.delivery == "lookup" else self._just_call
         each = provider.delivery in ("lookup", "blind") and provider.capabilities.handles
-        self._chunk = 1 if each else self._settings.batch
+        self._largest = 1 if each else self._settings.batch
+        self._chunk = min(self._largest, _FIRST_CHUNK)
+        self._until = 0.0
 
     def advance(self, lane: Lane) -> bool:
-        """Try again what is due, then read and apply a batch."""
+        """Try again what is due, then read and apply a batch, for a turn's time at most."""
         lane.check()
         if self._is_paused():
             return False
+        self._until = self._clock.monotonic() + TURN
         more = self._retry(lane)
         events = lane.read(self._settings.batch)
-        careful = bool(events) and lane.careful(events[0].position.n)
-        for chunk in _chunks(events, 1 if careful else self._chunk):
+        for chunk in _chunks(events, lane.chunk(self._chunk)):
             if self._is_paused() or not self._take(lane, chunk):
                 return False
-        return more or len(events) == self._settings.batch
+            if self._is_over():
+                return True
+        return more or lane.more
+
+    def _is_over(self) -> bool:
+        return self._clock.monotonic() >= self._until
 
     def again(self, lane: Lane, event: LoggedEvent) -> Failure | None:
         """Apply a dead letter."""
         if self._is_paused():
             raise Unavailable("the provider is paused")
         lane.check(self._settings.call_timeout)
+        if self._hung_before(event):
+            return self._failure(event, HUNG)
         try:
             self._once(lane, event)
         except LeaseLost:
@@ -97,24 +111,32 @@ class SerialApplier(Applier):
             else:
                 window.finish(event)
             lane.commit()
-            if self._is_paused():
-                return False
+            if self._is_paused() or self._is_over():
+                break
         return fed or window.has_ready()
 
     def _take(self, lane: Lane, chunk: Sequence[LoggedEvent]) -> bool:
         lane.crash("lane.before_apply")
-        served = self._troubles.served
+        if self._provider.delivery == "lookup" and not lane.window.idle:
+            lane.commit(sent=chunk[-1].position.n)  # else a crash would doubt the lowest one only
+        begun = self._clock.monotonic()
         outcome = self._apply_chunk(lane, chunk)
-        if self._troubles.served != served and not self._is_paused():
-            self._breaker.succeeded()
         if not outcome.taken:
             return False
+        self._fit(self._clock.monotonic() - begun)
         lane.crash("lane.after_apply")
         lane.window.take_in(chunk, outcome.left)
         for key, until in outcome.delays.items():
             lane.window.delay(key, until)
         lane.commit()
         return True
+
+    def _fit(self, took: float) -> None:
+        """Choose the next chunk's size, so that one takes a part of a turn."""
+        if took > TURN / 2:
+            self._chunk = max(1, self._chunk // 2)
+        elif took < TURN / 8 and self._chunk < self._largest:
+            self._chunk = min(self._largest, self._chunk * 2)
 
     def _apply_chunk(self, lane: Lane, events: Sequence[LoggedEvent]) -> Outcome:
         """Call the hooks in order; a failing key waits or is parked, the others go on."""
@@ -149,7 +171,7 @@ class SerialApplier(Applier):
         if event.envelope.key in lane.parked.keys:
             lane.parked.put_aside([event], BEHIND)
             return 0.0
-        uneasy = lane.uneasy or bool(self._troubles)
+        uneasy = lane.careful or bool(self._troubles)
         until = self._in_trouble(lane, event) if uneasy else None
         if until is not None:
             return until
@@ -165,6 +187,8 @@ class SerialApplier(Applier):
         if uneasy:
             self._survived(lane, event)
             self._troubles.settled(event.envelope.id)
+        if self._breaker.uneasy and self._apply.handles(type(event.envelope.event)):
+            self._breaker.succeeded()
         return 0.0
 
     def _in_trouble(self, lane: Lane, event: LoggedEvent) -> float | None:

@@ -31,20 +31,26 @@ class TransactionalApplier(SerialApplier):
 
     def floor(self, partition: int) -> int:
         """Return the newest epoch that the store has seen of a lane."""
-        self._slot.enter("progress")
-        known = self._store.progress(lane_name(partition))
-        self._slot.end()
+        known = self._known(partition)
         return known.epoch if known else 0
+
+    def _known(self, partition: int) -> Progress | None:
+        self._slot.enter("progress")
+        try:
+            return self._store.progress(lane_name(partition))
+        finally:
+            self._slot.end()
 
     def begin(self, lane: Lane) -> Begin:
         """The provider's own checkpoint holds; our epoch is written beside it at once (G5)."""
-        known = self._store.progress(lane_name(lane.partition))
+        known = self._known(lane.partition)
         # A fresh store begins at the log's beginning, wherever Redis thinks the lane is.
         entry, n = (known.entry, known.n) if known else (START, 0)
         try:
             with self._transaction(lane) as transaction:
                 transaction.record((), Progress(lane.epoch, entry, n))
         except StaleEpoch as error:
+            self._slot.interrupted()
             raise LeaseLost(str(error)) from error
         return Begin(entry, n)
 
@@ -54,6 +60,7 @@ class TransactionalApplier(SerialApplier):
             with self._transaction(lane) as transaction:
                 transaction.record((), Progress(lane.epoch, lane.window.entry, lane.window.n))
         except StaleEpoch as error:
+            self._slot.interrupted()
             raise LeaseLost(str(error)) from error
 
     @contextmanager
@@ -72,15 +79,18 @@ class TransactionalApplier(SerialApplier):
         simple = lane.window.idle
         mine = events if simple else [e for e in events if not self._waits(lane, e, outcome)]
         mine = self._put_aside(lane, mine)
-        alone = self._troubles.among(event.envelope.id for event in mine)
-        if alone or lane.careful(events[-1].position.n):
+        if lane.careful or self._troubles.among(event.envelope.id for event in mine):
             return self._one_by_one(lane, mine, outcome)
+        served = self._troubles.served
         try:
             with self._transaction(lane) as transaction:
                 self._apply_all(transaction, mine)
                 progress = self._progress(lane, events[-1], whole=simple)
                 transaction.record([event.envelope.id for event in mine], progress)
+            if self._breaker.uneasy and self._troubles.served != served:
+                self._breaker.succeeded()
         except StaleEpoch as error:
+            self._slot.interrupted()
             raise LeaseLost(str(error)) from error
         except LeaseLost:
             self._slot.interrupted()

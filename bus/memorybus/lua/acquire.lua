@@ -29,10 +29,15 @@ if was[6] and was[6] ~= run then
   redis.call('HSET', KEYS[2], 'sent', string.format('%d', sent))
 end
 local epoch = redis.call('HINCRBY', KEYS[2], 'epoch', leap)
+if not was[6] then -- a new lane, or one that was lost with its epochs: begin above them all
+  local time = redis.call('TIME')
+  epoch = math.max(epoch, time[1] * 1000 + math.floor(time[2] / 1000))
+end
 if epoch <= tonumber(ARGV[4]) then
   epoch = tonumber(ARGV[4]) + 1
 end
-local died = was[5] and was[5] ~= ARGV[1] -- else it was given up, or lost by who takes it again
+-- Else it was given up, or lost by who takes it again, or by all when the server went.
+local died = was[5] and was[5] ~= ARGV[1] and was[6] == run
 local deaths = died and redis.call('HINCRBY', KEYS[2], 'deaths', 1)
   or tonumber(redis.call('HGET', KEYS[2], 'deaths') or '0')
 redis.call('HSET', KEYS[2], 'epoch', string.format('%d', epoch), 'owner', ARGV[1], 'run', run)

@@ -226,6 +226,7 @@ def worker(status: Status) -> Check:
 def providers(status: Status, configured: Sequence[str]) -> Check:
     """Check that every provider is served, all its lanes."""
     lacking = [one for one in status.providers if one.lanes_owned < one.lanes]
+    lacking = [one for one in lacking if not one.failing]  # served, and told by `backends`
     unserved = [one.name for one in lacking if one.name in configured and not one.lanes_owned]
     if unserved:
         listed = ", ".join(unserved)
@@ -239,13 +240,14 @@ def providers(status: Status, configured: Sequence[str]) -> Check:
     if lacking:
         found = f"lanes without an owner: {', '.join(one.name for one in lacking)}"
         return Check(name="providers", ok=False, found=found, fix="run: memorybus worker")
-    found = f"every lane of {', '.join(one.name for one in status.providers)} is owned"
+    owned = [one.name for one in status.providers if one.lanes_owned == one.lanes]
+    found = f"every lane of {', '.join(owned)} is owned" if owned else "none has lanes now"
     return Check(name="providers", ok=True, found=found)
 
 
 def backlog(settings: Settings, status: Status, clock: Clock) -> Check:
     """Check that whoever is behind catches up; waits a little only if somebody is."""
-    behind = [one for one in status.providers if one.backlog and one.lanes_owned]
+    behind = [one for one in status.providers if one.backlog and (one.lanes_owned or one.failing)]
     stuck = behind
     deadline = clock.monotonic() + MOVES_WITHIN
     while stuck and clock.monotonic() < deadline:

@@ -1,0 +1,21 @@
+"""What every thread of a worker shares."""
+
+import random
+
+import msgspec
+from memorybus.clock import Clock
+from memorybus.settings import Settings
+from memorybus.testing import CrashPoint
+
+from memorybus_workers.leases import Leases
+
+
+class Surroundings(msgspec.Struct, frozen=True):
+    """Settings, time, chance, leases and crash points, and whether groups count entries read."""
+
+    settings: Settings
+    clock: Clock
+    rng: random.Random
+    leases: Leases
+    crash: CrashPoint
+    entries_read: bool
