@@ -291,7 +291,7 @@ def test_the_done_set_goes_with_the_checkpoint(redis_client: redis.Redis, keys: 
 def test_after_a_restart_everything_in_the_log_counts_as_sent(
     make_redis: MakeServer, keys: Keys
 ) -> None:
-    """G4, G5: a restarted server may have lost what lanes did last: epochs leap, all is doubted."""
+    """G4, G5: a restarted server may have lost what lanes did last: new epochs, all is doubted."""
     server = make_redis(appendonly="yes")
     client = server.client()
     append(client, keys, [event(1), event(2), event(3)])
@@ -299,7 +299,7 @@ def test_after_a_restart_everything_in_the_log_counts_as_sent(
     server.restart()
     client = server.client()
     second = wait_until(lambda: acquire(client, keys, "two"), "the lease has expired")
-    assert second.epoch > first.epoch + 100
+    assert second.epoch > first.epoch + 1
     assert second.sent == 3
 
 

@@ -123,7 +123,7 @@ class Lane:
     # -- reading ----------------------------------------------------------------------------------
 
     def read(self, most: int) -> Sequence[LoggedEvent]:
-        """Read on: events with consecutive numbers, none that is done; empty if the window is full.
+        """Read on: events with consecutive numbers, also done ones; none if the window is full.
 
         Raises:
             LeaseLost: the log lost its tail.

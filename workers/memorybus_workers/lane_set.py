@@ -89,6 +89,7 @@ class LaneSet:
             crash=around.crash,
         )
         self._tried_at = self._redone_at = self._looked_at = -_NEVER
+        self._redo_more = False
         self._last = -1
 
     def leases(self) -> list[Lease]:
@@ -230,7 +231,8 @@ class LaneSet:
             raise translated(error, self._name) from error
 
     def _redo_some(self, now: float) -> None:
-        if now < self._redone_at + LOOK_AROUND or not self._lanes:
+        soon = not self._redo_more and now < self._redone_at + LOOK_AROUND
+        if soon or not self._lanes:
             return
         try:
             more = self._redo.work(self._lanes)
@@ -239,14 +241,15 @@ class LaneSet:
             more = False
         except RedisError as error:
             raise translated(error, self._name) from error
-        self._redone_at = -_NEVER if more else now
+        self._redone_at = now
+        self._redo_more = more
 
     def rest(self) -> float:
         """Return how long there is nothing to do unless somebody brings news, in seconds."""
         now = self._clock.monotonic()
         if now < self._breaker.until:
             return min(LOOK_AROUND, self._breaker.until - now)
-        if self.unfinished & self._lanes.keys() or self._redone_at == -_NEVER:
+        if self.unfinished & self._lanes.keys() or self._redo_more:
             return 0.0
         due = min((lane.window.next_at() for lane in self._lanes.values()), default=_NEVER)
         most = COMMIT_EVERY if self.applier.dirty else LOOK_AROUND

@@ -164,13 +164,19 @@ class Worker:
         self._leases.start()
         self._serve_at_home()
         tail.start()
-        for host in self._hosts:
-            host.wait_opened(_READY)
+        self._await(ProviderHost.wait_opened)
         with contextlib.suppress(MemoryBusError, RedisError, OSError):
             self._presence.look(self._hosts)
-            for host in self._hosts:
-                host.wait_ready(_READY)
+            self._await(ProviderHost.wait_ready)
         self._log_watch.look(self._redis)
+
+    def _await(self, there: Callable[[ProviderHost, float], bool]) -> None:
+        """Wait until all hosts are there, or have failed; what hangs is replaced meanwhile."""
+        until = self._clock.monotonic() + _READY
+        while not self._stop.is_set() and self._clock.monotonic() < until:
+            if all(there(host, _KEEP) for host in self._hosts):
+                return
+            self._watch()
 
     def _serve_at_home(self) -> None:
         """Serve what has its home here and nothing else: a home may move while we work."""

@@ -172,7 +172,7 @@ class ParallelApplier(Applier):
             if left:
                 self._in_flight[lane] = left
             if lane.lease.lost:
-                self._breaker.released()
+                self._release(done.task)
                 continue
             try:
                 self._settle(lane, done)
@@ -183,14 +183,10 @@ class ParallelApplier(Applier):
 
     def _settle(self, lane: Lane, done: Done) -> None:
         event = done.task.event
-        if isinstance(done.error, Withdrawn):
-            self._breaker.released()
-            lane.window.postpone(event, self._breaker.until)
-            return
         self._survived(lane, event)
-        if isinstance(done.error, LeaseLost):
-            self._breaker.released()
-            lane.lease.lost = True  # noticed at its next turn
+        if isinstance(done.error, Withdrawn):
+            self._release(done.task)
+            lane.window.postpone(event, self._breaker.until)
             return
         if done.error is None:
             self._troubles.served += 1
@@ -209,6 +205,10 @@ class ParallelApplier(Applier):
         """An event is parked: those of its key that wait behind it are put aside with it (G6)."""
         lane.parked.put_aside(lane.window.waiting(event)[1:], BEHIND)
         lane.window.abandon(event)
+
+    def _release(self, task: Task) -> None:
+        if task.probes:
+            self._breaker.released()
 
     def _after(self, task: Task, error: BaseException) -> float:
         """Return when to try a failed event again, 0.0 if it is parked."""

@@ -54,7 +54,7 @@ class Window:
     """
 
     def __init__(self, begin: Begin, size: int) -> None:
-        """Hold nothing open; `size` is how far above the checkpoint may be read (G10)."""
+        """Hold nothing open; `size` is how many events may be held (G10)."""
         self.entry = self.read_entry = begin.entry
         self.n = self.read_n = begin.n
         self.open = 0

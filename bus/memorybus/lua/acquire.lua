@@ -13,25 +13,21 @@
 --       lost its count, the new epoch must still be above it).
 -- Returns nil if the lane is taken, else {epoch, entry, n, done, sent, deaths}; '0-0' and 0 at the
 -- beginning. After a restart the server may have lost what lanes did last: everything in the log
--- then counts as sent, and the epoch leaps over those that may have been lost.
+-- then counts as sent, and the epoch begins at the time (ms), above those that may have been lost.
 if redis.call('EXISTS', KEYS[1]) == 1 then
   return false
 end
 redis.call('HDEL', KEYS[2], '') -- so that a full server does not refuse what follows
 local was = redis.call('HMGET', KEYS[2], 'entry', 'n', 'done', 'sent', 'owner', 'run')
 local sent = tonumber(was[4] or '0')
-local leap = 1
 local info = redis.pcall('INFO', 'server')
 local run = type(info) == 'string' and string.match(info, 'run_id:(%x+)') or ''
-if was[6] and was[6] ~= run then
-  sent = math.max(sent, tonumber(redis.call('HGET', KEYS[4], 'n') or '0'))
-  leap = 1000
-  redis.call('HSET', KEYS[2], 'sent', string.format('%d', sent))
-end
-local epoch = redis.call('HINCRBY', KEYS[2], 'epoch', leap)
-if not was[6] then -- a new lane, or one that was lost with its epochs: begin above them all
+local epoch = redis.call('HINCRBY', KEYS[2], 'epoch', 1)
+if was[6] ~= run then -- a new lane, or the server was restarted and may have lost its last epochs
   local time = redis.call('TIME')
   epoch = math.max(epoch, time[1] * 1000 + math.floor(time[2] / 1000))
+  sent = was[6] and math.max(sent, tonumber(redis.call('HGET', KEYS[4], 'n') or '0')) or sent
+  redis.call('HSET', KEYS[2], 'sent', string.format('%d', sent))
 end
 if epoch <= tonumber(ARGV[4]) then
   epoch = tonumber(ARGV[4]) + 1
