@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo setup check format docs servers test faults bench bench-peers bench-recall clean
+.PHONY: help demo setup check format docs servers test faults sabotage bench bench-peers bench-recall clean
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -48,6 +48,9 @@ test: $(VENV)/.installed-dev ## all tests but the long fault runs
 
 faults: $(VENV)/.installed-dev ## the fault suite; QUICK=1 as in CI, SEED= repeats a run
 	QUICK=$(QUICK) $(PY) -m pytest -p no:randomly -m fault
+
+sabotage: $(VENV)/.installed-dev ## deliberate bugs, each of which must turn tests red
+	$(PY) -m pytest -p no:randomly tests/sabotage
 
 bench: $(VENV)/.installed-dev ## the benchmark table; QUICK=1 for the short form
 	@$(MAKE) --no-print-directory bench-peers || echo 'the peers cannot be installed; left out'

@@ -124,4 +124,5 @@ def translated(error: Exception, where: str) -> LogError:
             f"{where}: holds something that memorybus did not write; rename or delete it, or set "
             f"another `namespace`"
         )
+    text = text.partition(" : <redis")[0]  # a sentinel's error names its objects
     return LogUnavailable(f"{where}: {text or type(error).__name__}")

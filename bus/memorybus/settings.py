@@ -134,15 +134,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def spool_dir(self) -> Path:
         """Where this host's spools for this log lie: a log never gets another one's events."""
-        return self.data_dir / "spool" / self._log_name
+        return self.data_dir / "spool" / self.log_name
 
     @property
     def sessions_path(self) -> Path:
         """Where this host notes the sessions of this log."""
-        return self.data_dir / "sessions" / f"{self._log_name}.db"
+        return self.data_dir / "sessions" / f"{self.log_name}.db"
 
     @property
-    def _log_name(self) -> str:
+    def log_name(self) -> str:
+        """A name for this log on this host: its namespace and a digest of where its Redis is."""
         return f"{self.namespace}-{text_digest(place_of(self.redis_url))}"
 
     def provider_home(self, name: str) -> Path:

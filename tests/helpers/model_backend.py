@@ -210,5 +210,3 @@ KINDS: dict[str, Callable[[ProviderConfig, Backend], Blind]] = {
 def points(kind: str) -> tuple[str, ...]:
     """Return the crash points of a kind's own."""
     return CALL_POINTS + (STORE_POINTS if kind == "transactional" else ())
-
-

@@ -39,10 +39,10 @@ class Checks:
         self._instance = instance
         self._kind = kind
         self._owners: dict[tuple[int, int], str] = {}
+        self._recorded: dict[str, int] = {}
+        self._tails_lost = 0
         self._skipped = {
-            event_id
-            for partition in range(PARTITIONS)
-            for event_id in self._trimmed_ids(partition)
+            event_id for partition in range(PARTITIONS) for event_id in self._trimmed_ids(partition)
         }
 
     def _trimmed_ids(self, partition: int) -> list[str]:
@@ -59,6 +59,9 @@ class Checks:
 
     def now(self, deaths: int) -> None:
         """Check all that must hold between two steps of anybody."""
+        if self._tails_lost != self._world.tails_lost:  # what was recorded may be lost with it
+            self._tails_lost = self._world.tails_lost
+            self._recorded.clear()
         letters = self.letters()
         settled = {kept.event_id for kept in self._backend.effects} | {
             letter.event_id for letter in letters
@@ -96,6 +99,17 @@ class Checks:
                 assert event.envelope.id in settled, (
                     f"partition {partition}: {m} is passed by {n}, {done:b}, and is not done"
                 )
+                self._is_not_called_again(event.envelope.id)
+
+    def _is_not_called_again(self, event_id: str) -> None:
+        """G4: what the checkpoint or its done-set says is done is never handed over again.
+
+        A transaction may repeat the call, and does not commit then.
+        """
+        if self._kind == "transactional":
+            return
+        tries = self._backend.tries[event_id]
+        assert self._recorded.setdefault(event_id, tries) == tries, "it was known to be done"
 
     def _lease_is_the_lanes(self, partition: int) -> None:
         """G5: a lease carries its lane's epoch, and an epoch has one owner, for ever."""

@@ -18,16 +18,17 @@ from memorybus_providers.base import ProviderConfig
 from memorybus_workers.applier import Serving
 from memorybus_workers.calls import Slot, Troubles
 from memorybus_workers.lane import Lane
-from memorybus_workers.lane_set import LaneSet, Surroundings
+from memorybus_workers.lane_set import LaneSet
 from memorybus_workers.leases import Leases
 from memorybus_workers.parallel import ParallelApplier
 from memorybus_workers.pool import Call, Done, Pool, Task
 from memorybus_workers.retry import Breaker
+from memorybus_workers.surroundings import Surroundings
 from redis.exceptions import RedisError
 
 from helpers.model_backend import IN_FLIGHT, KINDS, Backend
 
-MOST = 60.0
+MOST = 20.0
 """Seconds in which a job must be done: it only waits for Redis."""
 
 
@@ -40,14 +41,13 @@ class HandPool(Pool):
 
     def __init__(self, clock: FakeClock, call: Call) -> None:
         """Hold no task."""
+        super().__init__("by hand", 1, clock, call, lambda: None)
         self.tasks: list[Task] = []
         self.hurry = False
-        self._clock = clock
-        self._call = call
-        self._ended: list[Done] = []
 
     def submit(self, task: Task) -> None:
         """Take a task in."""
+        self.unfinished += 1
         self.tasks.append(task)
 
     def run(self, index: int) -> None:
@@ -60,17 +60,13 @@ class HandPool(Pool):
             raise
         except BaseException as raised:
             error = raised
-        self._ended.append(Done(task, error))
+        self._done.append(Done(task, error))
 
     def collect(self) -> list[Done]:
         """Return what was done since the last call."""
         while self.hurry and self.tasks:
             self.run(0)
-        ended, self._ended = self._ended, []
-        return ended
-
-    def stop(self) -> None:
-        """Have no thread to end."""
+        return super().collect()
 
 
 class Process:
@@ -193,7 +189,7 @@ class Process:
             raise self._error
 
     def _run(self) -> None:
-        while True:
+        while not self._over:
             self._go.acquire()
             if self._over:
                 return
@@ -232,9 +228,7 @@ class Process:
         config = ProviderConfig(name=self._instance, home=Path(), crash=self._pass)
         provider = KINDS[self._kind](config, self._backend)
         slot = Slot(self._clock)
-        serving = Serving(
-            provider, self.settings, self._clock, slot, self._troubles, self._breaker
-        )
+        serving = Serving(provider, self.settings, self._clock, slot, self._troubles, self._breaker)
         around = Surroundings(
             self.settings, self._clock, self._rng, self.leases, self._pass, entries_read=False
         )

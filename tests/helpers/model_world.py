@@ -17,6 +17,7 @@ from memorybus.ids import checksum, derived_id, new_id
 from memorybus.keys import Keys, partition_of
 from memorybus.links import connect_redis
 from memorybus.log import EventLog
+from memorybus.producers import taken
 from memorybus.sender import Sender
 from memorybus.settings import Settings
 from memorybus.spool import Spool
@@ -33,7 +34,7 @@ TIMES = {
     "call_timeout": 60.0,
     "partitions": PARTITIONS,
     "spool_ballast": 0,
-    "attempts": 3,
+    "attempts": 4,
     "batch": 4,
     "window": 8,
     "concurrency": 3,
@@ -204,10 +205,23 @@ class World:
             for name in self._all_keys()
         }
         self._synced_trimmed = dict(self.trimmed)
-        self._synced_upto = self._sender.cursor if self._sender is not None else 0
+        self._synced_upto = self._taken_upto()
 
-    def lose_tail(self) -> None:
-        """Redis dies and comes back as it was at the last `sync`; all connections break."""
+    def _taken_upto(self) -> int:
+        """Return the last sequence up to which Redis has every row of the spool."""
+        upto = 0
+        there = taken(self.redis, self.keys, PARTITIONS, self._spool.producer)
+        for sequence, partition, *_ in self._spool.after(0, 100_000, 1 << 30):
+            if sequence > there.get(partition, 0):
+                break
+            upto = sequence
+        return upto
+
+    def lose_tail(self, *, told: bool) -> None:
+        """Redis dies and comes back as it was at the last `sync`.
+
+        The workers' connections break; the agent's only if it is `told`, else it finds out.
+        """
         self.tails_lost += 1
         keys = list(self._all_keys())
         self.redis.delete(*keys)
@@ -219,7 +233,8 @@ class World:
         self.trimmed = dict(self._synced_trimmed)
         self._until_ids_are_new()
         self.redis.client_kill_filter(_type="normal", skipme=True)
-        self._sender = None
+        if told:
+            self._sender = None
 
     def _restore(self, name: bytes, held: Held) -> None:
         left = 0
@@ -239,7 +254,9 @@ class World:
         events = self.log.read(partition, count=10_000)
         later = next((e for e in events if e.position.n > upto), None)
         if later is not None and upto > self.trimmed[partition]:
-            self.redis.xtrim(self.keys.log(partition), minid=later.position.entry, approximate=False)
+            self.redis.xtrim(
+                self.keys.log(partition), minid=later.position.entry, approximate=False
+            )
             self.redis.hset(self.keys.state(partition), "sealed", upto)
             self.trimmed[partition] = upto
 

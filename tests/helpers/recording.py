@@ -2,6 +2,7 @@
 
 Named as ``helpers.recording:Keyed`` and the like. A turn whose text begins with a word of
 `MISDEEDS` makes its hook fail; ``!name=/path`` does so only while that file exists.
+``!takes=0.02`` makes its hook take so many seconds.
 """
 
 import hashlib
@@ -52,6 +53,15 @@ def _hang(path: str) -> None:
         threading.Event().wait(0.01)
 
 
+def _take(seconds: str) -> None:
+    threading.Event().wait(float(seconds))
+
+
+def _hang_then_refuse(path: str) -> None:
+    _hang(path)
+    raise Permanent("refused after a while")
+
+
 def _fail(error: type[Exception], path: str) -> None:
     if not path or Path(path).exists():
         raise error(f"told to raise {error.__name__}")
@@ -78,6 +88,8 @@ MISDEEDS = {
     "!transient": lambda path: _fail(Transient, path),
     "!unavailable": lambda path: _fail(Unavailable, path),
     "!hang": _hang,
+    "!takes": _take,
+    "!refused_later": _hang_then_refuse,
 }
 
 
@@ -243,6 +255,22 @@ class Transactional(Recording, TransactionalProvider):
         bad = self.config.options.get("refuse_at_commit")
         if bad and self.db.execute("select 1 from effects where text = ?", (bad,)).fetchone():
             raise Permanent(f"the store refuses {bad!r}")
+
+
+class SlowToBegin(Transactional):
+    """Hangs when it is asked a second time how far a lane is, while the file ``hangs`` exists."""
+
+    def open(self) -> None:
+        """Open the file."""
+        super().open()
+        self._asked: set[str] = set()
+
+    def progress(self, lane: str) -> Progress | None:
+        """Return a lane's progress, at once or much later."""
+        if lane in self._asked:
+            _hang(str(self.config.options["hangs"]))
+        self._asked.add(lane)
+        return super().progress(lane)
 
 
 class Sick(Recording):

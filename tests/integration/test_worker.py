@@ -19,7 +19,7 @@ from memorybus.monitor import read_status
 from memorybus.settings import Settings, load
 
 
-def refused(spawn: Spawn, settings: Settings, code: int = 1) -> str:
+def refused(spawn: Spawn, settings: Settings, code: int = 2) -> str:
     """Return what a worker says that cannot start; it must end by itself, with an exit code."""
     child = spawn("-m", "memorybus_workers", "worker", env=environ(settings))
     assert child.wait(20) == code, child.output()
@@ -73,7 +73,7 @@ def test_an_unknown_provider_is_refused(
     redis_server: RedisServer, make_settings: MakeSettings, spawn: Spawn
 ) -> None:
     """G10: a provider nobody knows ends the worker with the nearest name."""
-    assert "builtin" in refused(spawn, make_settings(providers=("builtim",)), code=2)
+    assert "builtin" in refused(spawn, make_settings(providers=("builtim",)))
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

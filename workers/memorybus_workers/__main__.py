@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 from memorybus import logs
-from memorybus.errors import ConfigError, MemoryBusError, MissingProvider
+from memorybus.errors import HOPELESS, MemoryBusError
 from memorybus.settings import Settings, load
 
 from memorybus_workers.parent import when_parent_ends
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _run(options, load())
     except MemoryBusError as error:
         _explain(options, error)
-        return MISCONFIGURED if isinstance(error, ConfigError | MissingProvider) else FAILED
+        return MISCONFIGURED if isinstance(error, HOPELESS) else FAILED
 
 
 def _explain(options: argparse.Namespace, error: MemoryBusError) -> None:

@@ -12,7 +12,7 @@ import traceback
 import msgspec
 from memorybus.clock import Clock
 from memorybus.done_set import above
-from memorybus.errors import LeaseLost, Transient, Unavailable
+from memorybus.errors import LeaseLost, Unavailable
 from memorybus.logged import LoggedEvent
 from memorybus.settings import Settings
 from memorybus_providers.base import HookContext, MemoryProvider
@@ -165,8 +165,7 @@ class Applier:
         if decision.action == "retry":
             self._breaker.struck(now, reason(error))
             return max(now + decision.delay, self._breaker.until)
-        if not isinstance(error, Transient):
-            self._breaker.succeeded()  # it answered
+        self._breaker.succeeded()  # it answered, or serves others: what failed is the event
         self._park(lane, event, self._failure(event, reason(error), error))
         return 0.0
 

@@ -100,15 +100,23 @@ class Lane:
         self.crash("lane.after_acquire")
 
     def _within_log(self, begin: Begin) -> Begin:
-        """Step back to the checkpoint in Redis if the log no longer has the provider's.
+        """Go to the checkpoint in Redis if the log does not have the provider's.
 
         The log lost its tail then, and the checkpoint beside it was lost with it, so that one is
-        still true; the provider's ledger knows what comes again (G4).
+        still true; the provider's ledger knows what comes again (G4). Or the store served another
+        log before.
         """
         checkpoint = self.checkpoint
-        if begin.n <= checkpoint.n or self._links.log.has(self.partition, begin.entry):
+        known = not begin.n or begin.entry == checkpoint.entry
+        if known or self._links.log.has(self.partition, begin.entry):
             return begin
-        _log.warning("%s: the log lost its tail: back from %d to %d", self, begin.n, checkpoint.n)
+        _log.warning(
+            "%s: the log does not have the store's checkpoint %d (it lost its tail, or the store "
+            "served another log): going on at %d",
+            self,
+            begin.n,
+            checkpoint.n,
+        )
         return Begin(checkpoint.entry, checkpoint.n)
 
     @property
@@ -172,13 +180,13 @@ class Lane:
         """The next entry is not the one after the checkpoint: a lost tail, or a gap.
 
         Raises:
-            LeaseLost: the log no longer has our checkpoint: begin again.
+            LeaseLost: the log gives our numbers again and has our checkpoint no more: begin anew.
         """
         window = self.window
-        if window.n and not self._links.log.has(self.partition, window.entry):
-            raise LeaseLost(f"{self}: the log lost its tail")
         if n > window.n:
             _log.error("%s: after %d comes %d; events between are lost", self, window.n, n)
+        elif not self._links.log.has(self.partition, window.entry):
+            raise LeaseLost(f"{self}: the log lost its tail")
 
     # -- committing -------------------------------------------------------------------------------
 

@@ -43,7 +43,8 @@ _READY = 30.0
 _KEEP = 0.5
 _ADOPT_EVERY = 5.0
 _REMIND = 30.0
-_START_REDIS = "start it with `memorybus up`, or name another with --url or MEMORYBUS_URL"
+_START_OURS = "start it with `memorybus up`, or name another with --url or MEMORYBUS_URL"
+_START_YOURS = "start it, or correct --url or MEMORYBUS_URL"
 
 
 class Worker:
@@ -131,7 +132,8 @@ class Worker:
             except LogUnavailable as error:
                 if self._clock.monotonic() - told_at >= _REMIND:
                     told_at = self._clock.monotonic()
-                    _log.warning("waiting for Redis: %s; %s", error, _START_REDIS)
+                    remedy = _START_YOURS if self._settings.url else _START_OURS
+                    _log.warning("waiting for Redis: %s; %s", error, remedy)
                 self._stop.wait(backoff(failures, self._rng))
                 failures += 1
         return None

@@ -218,6 +218,7 @@ class ParallelApplier(Applier):
         self._troubles.hung(event_id, backend_up=self._breaker.closed, served=served)
         self._breaker.struck(self._clock.monotonic(), HUNG)
         if self._troubles.spent(event_id):
+            self._breaker.succeeded()
             self._park(task.lane, task.event, self._failure(task.event, HUNG))
             return 0.0
         return max(self._breaker.until, self._troubles.until(event_id))

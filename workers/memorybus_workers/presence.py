@@ -23,6 +23,9 @@ _log = logging.getLogger("memorybus")
 
 _REGISTER_EVERY = 10
 
+_PATIENCE = 10
+"""Beats for which a home that Redis lost is left to the worker that has the state."""
+
 _PER_LANE = 0.0005
 """Seconds between looks for each lane there is, so that a look at very many costs no more."""
 
@@ -64,6 +67,8 @@ class Presence:
         self._local = [name for name, info in served.items() if info.placement == "local"]
         self._here = here(settings) if self._local else None
         self._elsewhere: dict[str, Home] = {}
+        self._homeless: dict[str, int] = {}
+        self._patient: set[str] = set()
         self._balance = Balance(settings, clock, worker, served)
         self._alive: Sequence[WorkerInfo] = ()
         self._beats = 0
@@ -129,7 +134,7 @@ class Presence:
     def _find_homes(self) -> None:
         if self._here is None:
             return
-        found = self._homes.elsewhere(self._local, self._here)
+        found = self._homes.elsewhere(self._claimable(), self._here)
         for name in found.keys() - self._elsewhere.keys():
             home = found[name]
             _log.warning(
@@ -140,7 +145,18 @@ class Presence:
                 home.path,
                 name,
             )
-        self._elsewhere = found
+        self._elsewhere = {name: self._elsewhere[name] for name in self._patient} | found
+
+    def _claimable(self) -> list[str]:
+        """Return the local providers; without those of others whose home was lost a moment ago.
+
+        If Redis lost the homes, who holds the state shall claim it before anybody else does.
+        """
+        known = self._homes.all() if self._elsewhere else {}
+        lost = [name for name in self._elsewhere if name not in known]
+        self._homeless = {name: self._homeless.get(name, 0) + 1 for name in lost}
+        self._patient = {name for name, beats in self._homeless.items() if beats <= _PATIENCE}
+        return [name for name in self._local if name not in self._patient]
 
     def leave(self) -> None:
         """Say that this worker ends; without Redis, its silence says so."""

@@ -84,6 +84,10 @@ class Ending:
 
     def _run(self) -> None:
         self._words.get()
+        _log.info(
+            "ending: what is in hand is finished, within %g s; a second signal ends at once",
+            self._settings.grace,
+        )
         self._stop()
         why = self._why()
         self._at_once()

@@ -19,6 +19,7 @@ from memorybus_workers.leases import Lease
 from memorybus_workers.parallel import ParallelApplier
 from memorybus_workers.pool import Pool
 from memorybus_workers.retry import Breaker, reason
+from memorybus_workers.store_use import StoreUse
 from memorybus_workers.surroundings import Surroundings
 
 _log = logging.getLogger("memorybus")
@@ -127,15 +128,26 @@ class Runner:
     def _serve(self) -> None:
         """Open an instance, run its lanes until something breaks, leave nothing behind."""
         provider = self._make()
-        self._watched("open", provider.open)
+        use = self._use(provider)
         try:
-            around = self._around
-            serving = Serving(
-                provider, around.settings, around.clock, self.slot, self.troubles, self._breaker
-            )
-            self._run_lanes(LaneSet(self._name, serving, around, self._stop, self._wake))
+            self._watched("open", provider.open)
+            self._work(provider)
         finally:
             self._watched("shutdown", provider.shutdown)
+            if use is not None:
+                use.close()
+
+    def _use(self, provider: MemoryProvider) -> StoreUse | None:
+        if provider.placement != "local":
+            return None
+        return StoreUse(provider.config.home, self._around.settings.log_name)
+
+    def _work(self, provider: MemoryProvider) -> None:
+        around = self._around
+        serving = Serving(
+            provider, around.settings, around.clock, self.slot, self.troubles, self._breaker
+        )
+        self._run_lanes(LaneSet(self._name, serving, around, self._stop, self._wake))
 
     def _watched(self, what: str, call: Callable[[], None]) -> None:
         self.slot.enter(what)
@@ -151,7 +163,7 @@ class Runner:
         try:
             while not self._stop.is_set():
                 told = self._told
-                lanes.balance(self.wanted)
+                self._balance(lanes)
                 if told:
                     self.ready.set()
                 lanes.step(self._taken_dirty())
@@ -159,6 +171,19 @@ class Runner:
         finally:
             self.serving = False
             lanes.leave()  # an abandoned thread too, should its call ever return
+
+    def _balance(self, lanes: LaneSet) -> None:
+        before = {lease.lane for lease in lanes.leases()}
+        lanes.balance(self.wanted)
+        now = {lease.lane for lease in lanes.leases()}
+        if before != now:
+            _log.info(
+                "provider %s: %d lanes taken, %d given up, %d owned",
+                self._name,
+                len(now - before),
+                len(before - now),
+                len(now),
+            )
 
     def _taken_dirty(self) -> set[int]:
         with self._news:

@@ -194,6 +194,7 @@ class SerialApplier(Applier):
     def _in_trouble(self, lane: Lane, event: LoggedEvent) -> float | None:
         """Return what is decided already, None if the event is to be tried."""
         if self._troubles.spent(event.envelope.id):
+            self._breaker.succeeded()
             self._park(lane, event, self._failure(event, HUNG))
             return 0.0
         until = self._troubles.until(event.envelope.id)

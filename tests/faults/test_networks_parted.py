@@ -1,0 +1,145 @@
+"""Row 5: workers, then producers, are cut off from Redis and come back (G1, G5, G9)."""
+
+import socket
+from collections.abc import Callable
+
+import pytest
+from conftest import MakeServer
+from helpers import sink
+from helpers.crew import Crew
+from helpers.islands import Island
+from helpers.processes import Spawn
+from helpers.rows import MakeTrial, Report
+from helpers.scale import rounds, spread
+from helpers.servers import RedisServer
+from helpers.waiting import wait_until
+from memorybus.clock import SYSTEM
+
+SHORTEST, LONGEST = 5.0, 60.0
+HEALED = 30.0
+AT_EACH_SIDE = 2
+WORKERS = 2 * AT_EACH_SIDE
+ACCEPTED_MEANWHILE = 1_000
+"""Events per second that a producer must go on accepting, half of what is offered."""
+
+
+@pytest.fixture
+def island(make_island: Callable[[], Island]) -> Island:
+    """Return a host that can be cut off."""
+    return make_island()
+
+
+@pytest.fixture
+def shore_redis(make_redis: MakeServer, island: Island) -> RedisServer:
+    """Return a server that the island reaches by its network, and we by a socket."""
+    return make_redis(port=_free_port(), bind=island.shore, protected_mode="no")
+
+
+def url_from(island: Island, server: RedisServer) -> str:
+    """Return the server as the island sees it."""
+    return f"redis://{island.shore}:{server.options['port']}"
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_for(seconds: float) -> None:
+    """Let a time pass."""
+    until = SYSTEM.monotonic() + seconds
+    wait_until(lambda: SYSTEM.monotonic() > until, f"{seconds:g} s have passed", seconds + 5)
+
+
+def healed(island: Island, recovered: Callable[[], bool]) -> float:
+    """Heal an island; return the seconds until all is as it was."""
+    begin = SYSTEM.monotonic()
+    island.heal()
+    wait_until(recovered, "recovered after healing", HEALED)
+    return SYSTEM.monotonic() - begin
+
+
+@pytest.mark.fault
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("number", rounds(30))
+def test_workers_are_cut_off(
+    shore_redis: RedisServer,
+    island: Island,
+    make_trial: MakeTrial,
+    spawn: Spawn,
+    report: Report,
+    number: int,
+) -> None:
+    """G3, G5: half of the workers cannot reach Redis: each lane has one owner, then as before."""
+    trial = make_trial(shore_redis, "Blind")
+    away = Crew(spawn, trial.with_url(url_from(island, shore_redis)), within=island.within)
+    trial.write()
+    trial.crew.start(AT_EACH_SIDE)
+    away.start(AT_EACH_SIDE)
+    trial.crew.wait_ready()
+    away.wait_ready()
+    pids = {member.pid for member in away.members}
+    lanes = trial.settings.partitions
+
+    def shared() -> bool:
+        owners = trial.owners()
+        return owners.total() == lanes and pids <= owners.keys() and len(owners) == WORKERS
+
+    wait_until(shared, "the lanes are shared out", 20)
+    trial.catch("workers cut off")
+    island.cut()
+    lease = trial.settings.lease
+    wait_until(lambda: not pids & trial.owners().keys(), "their leases have ended", lease + 2)
+    wait_until(lambda: trial.owners().total() == lanes, "the others have taken over", 2)
+    seconds = spread(trial.rng, SHORTEST, LONGEST)
+    wait_for(seconds)
+    assert not pids & trial.owners().keys()
+    recovery = healed(island, shared)
+    done = trial.drain()
+    away.stop()
+    verdict = trial.judged(done, faults=1).verdicts["blind"]
+    assert not verdict.faults(may_repeat=AT_EACH_SIDE)
+    report(
+        seconds=f"{seconds:.0f}",
+        recovery_s=f"{recovery:.1f}",
+        accepted=verdict.accepted,
+        lost=len(verdict.lost),
+        repeats=verdict.repeats,
+    )
+
+
+@pytest.mark.fault
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("number", rounds(30))
+def test_a_producer_is_cut_off(
+    shore_redis: RedisServer,
+    island: Island,
+    make_trial: MakeTrial,
+    report: Report,
+    number: int,
+) -> None:
+    """G1, G3, G9: the producer goes on accepting, and what it took is sent, in order, later."""
+    trial = make_trial(shore_redis, "Keyed")
+    trial.write(within=island.within, env={"MEMORYBUS_URL": url_from(island, shore_redis)})
+    trial.crew.start(AT_EACH_SIDE)
+    trial.crew.wait_ready()
+    trial.wait_shared_out()
+    before = len(trial.receipts())
+    island.cut()
+    seconds = spread(trial.rng, SHORTEST, LONGEST)
+    wait_for(seconds)
+    accepted = len(trial.receipts())
+    assert accepted - before > ACCEPTED_MEANWHILE * seconds, "the producer was held up"
+    trial.fault("producer cut off", accepted - sink.count(trial.sink("keyed")))
+    recovery = healed(island, lambda: sink.count(trial.sink("keyed")) >= accepted)
+    verdict = trial.finish().verdicts["keyed"]
+    assert not verdict.faults()
+    report(
+        seconds=f"{seconds:.0f}",
+        recovery_s=f"{recovery:.1f}",
+        accepted=verdict.accepted,
+        accepted_meanwhile=accepted - before,
+        lost=len(verdict.lost),
+        repeats=verdict.repeats,
+    )

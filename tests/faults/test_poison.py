@@ -1,0 +1,182 @@
+"""Row 9: events that no provider can take park their key, and hold nobody else up (G6)."""
+
+from collections import Counter
+
+import pytest
+from conftest import MakeServer
+from helpers import poison, sink
+from helpers.oracle import Verdict, latency
+from helpers.rows import MakeTrial, Report
+from helpers.scale import rounds
+from helpers.trial import Trial
+from helpers.waiting import wait_until
+from memorybus.client import MemoryBus
+from memorybus.clock import SYSTEM
+
+WORKERS = 4
+REFUSED = Counter({"raises": 6, "surrogates": 4, "newer schema": 4, "large": 3})
+"""What a provider or this release refuses: it costs the others nothing."""
+HANGING = Counter({"hangs": 2})
+"""What takes a thread with it."""
+DEADLY = Counter({"exits": 1})
+"""What takes a worker with it."""
+LARGE = (1 << 20) - 1_000
+CAUGHT_UP = 200
+"""So few events in flight are what a healthy run has at any moment."""
+TAKE_OVER = 2.0
+"""Seconds beside its lease in which a dead worker's lane has another owner."""
+
+
+def give(trial: Trial, bus: MemoryBus, kind: str, number: int) -> None:
+    """Bring one bad event, and those behind it, to the workers."""
+    if kind in poison.FOREIGN:
+        poison.put_into_log(trial.client, trial.settings, kind, number)
+    elif kind == "large":
+        session = bus.session(poison.session_of(kind, number), warm=False)
+        session.turn_completed("x" * LARGE, "ok", ordinal=0)
+    else:
+        poison.publish(bus, kind, number)
+
+
+def parked_by(kind: str) -> int:
+    """Return how many events a dose of a kind must park."""
+    if kind in poison.FOREIGN:
+        return 1
+    return 0 if kind == "large" else 1 + poison.FOLLOWERS
+
+
+class Round:
+    """A run that is given poison, dose by dose, with a calm while before each.
+
+    Attributes:
+        wanted: how many events must be parked so far.
+        deaths: how many workers died of it.
+    """
+
+    def __init__(self, trial: Trial, doses: Counter[str], calm: float) -> None:
+        """Give it the doses, each after `calm` seconds, and wait until each is dealt with."""
+        self.trial = trial
+        (self.name,) = trial.sinks
+        self.doses = doses
+        self.wanted = self.deaths = 0
+        self._calm: list[range] = []
+        self._poisoned: list[range] = []
+        self._start()
+        kinds = list(doses.elements())
+        trial.rng.shuffle(kinds)
+        with MemoryBus.connect(trial.settings) as bus:
+            assert poison.refused_at_once(bus) == 2
+            for number, kind in enumerate(kinds):
+                self._calm.append(self._while(SYSTEM.now_ms(), calm))
+                self._poisoned.append(self._dose(bus, kind, number, calm))
+
+    def _start(self) -> None:
+        trial = self.trial
+        trial.write()
+        trial.crew.start(WORKERS)
+        trial.crew.wait_ready()
+        trial.wait_shared_out()
+        wait_until(lambda: trial.in_flight() < CAUGHT_UP, "the workers have caught up", 30)
+
+    def _dose(self, bus: MemoryBus, kind: str, number: int, calm: float) -> range:
+        self.trial.catch(kind)
+        begin = SYSTEM.now_ms()
+        give(self.trial, bus, kind, number)
+        self.wanted += parked_by(kind)
+        wait_until(self._dealt_with, f"{self.wanted} events are parked", 90)
+        return self._while(begin, calm)
+
+    def _dealt_with(self) -> bool:
+        """Whether all is parked and nobody waits; the dead are replaced, as by a supervisor."""
+        self.deaths += self.trial.crew.replace_dead()
+        parked = len(self.trial.parked(self.name)) == self.wanted
+        return parked and self.trial.in_flight() < CAUGHT_UP
+
+    def _while(self, begin: int, seconds: float) -> range:
+        """Let a time pass; return it and what went before, from `begin`, in milliseconds."""
+        until = SYSTEM.monotonic() + seconds
+        wait_until(lambda: SYSTEM.monotonic() > until, f"{seconds:g} s have passed", seconds + 5)
+        return range(begin, SYSTEM.now_ms())
+
+    def judge(self, may_repeat: int = 0) -> Verdict:
+        """End the run: nothing lost, nothing twice, and what is only large is applied."""
+        verdict = self.trial.finish(faults=self.doses.total()).verdicts[self.name]
+        large = {e.key for e in self.trial.effects(self.name) if e.key.startswith("poison-large")}
+        assert not verdict.faults(may_repeat=may_repeat, may_exceed=self.doses["large"])
+        assert len(large) == self.doses["large"]
+        return verdict
+
+    def waits(self, share: float) -> tuple[float, float]:
+        """Return how long a share of the others' events waited at most: in calm, and poisoned."""
+        others = [e for e in self.trial.effects(self.name) if not e.key.startswith("poison")]
+        calm, poisoned = (
+            [e for e in others if any(e.said in one for one in times)]
+            for times in (self._calm, self._poisoned)
+        )
+        return latency(calm, share), latency(poisoned, share)
+
+
+@pytest.mark.fault
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("number", rounds(10))
+def test_refused_events_park_only_their_key(
+    make_redis: MakeServer, make_trial: MakeTrial, report: Report, number: int
+) -> None:
+    """G4, G6: each is parked with those behind it; the others' p99 at most doubles."""
+    run = Round(make_trial(make_redis(), "Keyed", attempts=3), REFUSED, calm=0.3)
+    verdict = run.judge()
+    calm, poisoned = run.waits(0.99)
+    report(**figures(run, verdict), p99_calm_s=calm, p99_poisoned_s=poisoned)
+    assert run.deaths == 0
+    assert poisoned <= 2 * calm
+
+
+@pytest.mark.fault
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("number", rounds(10))
+def test_hanging_events_park_only_their_key(
+    make_redis: MakeServer, make_trial: MakeTrial, report: Report, number: int
+) -> None:
+    """G4, G6: where calls run beside each other, one that hangs doubles the others' p99 at most."""
+    run = Round(make_trial(make_redis(), "Many", attempts=3), HANGING, calm=1.0)
+    verdict = run.judge()
+    calm, poisoned = run.waits(0.99)
+    report(**figures(run, verdict), p99_calm_s=calm, p99_poisoned_s=poisoned)
+    assert run.deaths == 0
+    assert poisoned <= 2 * calm
+
+
+@pytest.mark.fault
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("number", rounds(10))
+def test_deadly_events_park_only_their_key(
+    make_redis: MakeServer, make_trial: MakeTrial, report: Report, number: int
+) -> None:
+    """G4, G6: an event that ends its worker is found and parked; the others go on.
+
+    Nobody waits longer than it takes to replace the workers that it ended.
+    """
+    kind = sink.CLASSES[1 + number % 3]
+    run = Round(make_trial(make_redis(), kind, attempts=3), DEADLY, calm=1.5)
+    verdict = run.judge(may_repeat=run.deaths if kind == "Blind" else 0)
+    calm, poisoned = run.waits(0.99)
+    slowest = run.waits(1.0)[1]
+    report(
+        **figures(run, verdict),
+        deaths=run.deaths,
+        p99_calm_s=calm,
+        p99_poisoned_s=poisoned,
+        slowest_s=slowest,
+    )
+    assert slowest <= run.deaths * (run.trial.settings.lease + TAKE_OVER)
+
+
+def figures(run: Round, verdict: Verdict) -> dict[str, int]:
+    """Return what every row of these reports."""
+    return {
+        "doses": run.doses.total(),
+        "parked": run.wanted,
+        "accepted": verdict.accepted,
+        "lost": len(verdict.lost),
+        "repeats": verdict.repeats,
+    }

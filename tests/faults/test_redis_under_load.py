@@ -1,0 +1,165 @@
+"""Rows 3, 4 and 7: Redis is killed, comes back without its last second, is out of memory."""
+
+import statistics
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import MakeServer
+from helpers import sink
+from helpers.rows import MakeTrial, Report
+from helpers.scale import rounds
+from helpers.servers import RedisServer
+from helpers.trial import Trial
+from helpers.waiting import wait_until
+from memorybus.client import MemoryBus
+from memorybus.clock import SYSTEM
+
+KILLS = 10
+LOSSES = 5
+FILLINGS = 2
+WORKERS = 4
+SECOND = 1.0
+ROOM = 6 << 20
+"""Bytes that Redis may still take before it is full."""
+
+
+def events_flow(trial: Trial, some: int = 500) -> None:
+    """Wait until the slowest sink has taken more."""
+
+    def least() -> int:
+        return min(sink.count(trial.sink(name)) for name in trial.sinks)
+
+    seen = least()
+    wait_until(lambda: trial.crew.checked() and least() > seen + some, "events flow", 30)
+
+
+def seconds_of(act: Callable[[], None]) -> float:
+    """Return how long something takes."""
+    begin = SYSTEM.monotonic()
+    act()
+    return SYSTEM.monotonic() - begin
+
+
+def begun(trial: Trial) -> Trial:
+    """Start the load and the workers of a run, and wait until all is under way."""
+    trial.write()
+    trial.crew.start(WORKERS)
+    trial.crew.wait_ready()
+    events_flow(trial)
+    return trial
+
+
+@pytest.mark.fault
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("number", rounds(10))
+@pytest.mark.parametrize("fsync", ["everysec", "always"])
+def test_redis_is_killed_again_and_again(
+    make_redis: MakeServer, make_trial: MakeTrial, report: Report, fsync: str, number: int
+) -> None:
+    """G1, G3: nothing is lost, spools drain in order, nothing is applied twice."""
+    server = make_redis(appendonly="yes", appendfsync=fsync, auto_aof_rewrite_percentage="0")
+    trial = begun(make_trial(server, "Transactional", "Keyed"))
+    recovery: list[float] = []
+    for _ in range(KILLS):
+        trial.catch(f"kill {fsync}")
+        server.restart()
+        recovery.append(seconds_of(lambda: events_flow(trial)))
+    outcome = trial.finish(faults=KILLS)
+    for name, verdict in outcome.verdicts.items():
+        assert not verdict.faults(), name
+        assert verdict.parked == 0
+    report(
+        kills=KILLS,
+        accepted=outcome.done.accepted,
+        lost=0,
+        rate=round(outcome.done.rate),
+        recovery_s=f"{statistics.median(recovery):.1f} to {max(recovery):.1f}",
+    )
+
+
+def lose_last_second(server: RedisServer) -> int:
+    """Kill the server and cut its file to what it was a second before; return the bytes cut."""
+    path = append_only_file(server)
+    size = path.stat().st_size
+    until = SYSTEM.monotonic() + SECOND
+    wait_until(lambda: SYSTEM.monotonic() > until, "a second has passed")
+    server.kill()
+    cut = path.stat().st_size - size
+    with path.open("ab") as file:
+        file.truncate(size)
+    server.start()
+    return cut
+
+
+def append_only_file(server: RedisServer) -> Path:
+    """Return the file that the server appends to; from version 7 it is one of several."""
+    found = sorted(server.directory.rglob("*.incr.aof")) or sorted(server.directory.glob("*.aof"))
+    assert found, f"no append-only file in {server.directory}"
+    return found[-1]
+
+
+@pytest.mark.fault
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("number", rounds(10))
+def test_redis_comes_back_without_its_last_second(
+    make_trial: MakeTrial, aof_redis: RedisServer, report: Report, number: int
+) -> None:
+    """G1, G2, G4: the loss is found by producer sequence and resent; no effect comes twice."""
+    trial = begun(make_trial(aof_redis, "Transactional", "Keyed", "Lookup", spool_keep=60.0))
+    bytes_lost = 0
+    for _ in range(LOSSES):
+        trial.catch("lost tail")
+        cut = lose_last_second(aof_redis)
+        assert cut > 0, "nothing was lost"
+        bytes_lost += cut
+        events_flow(trial)
+    outcome = trial.finish(faults=LOSSES)
+    for name, verdict in outcome.verdicts.items():
+        assert not verdict.faults(), name
+        assert verdict.parked == 0
+    report(
+        losses=LOSSES,
+        bytes_lost=bytes_lost,
+        accepted=outcome.done.accepted,
+        rewinds=outcome.done.counters["rewinds"],
+    )
+
+
+@pytest.mark.fault
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("number", rounds(10))
+def test_redis_is_out_of_memory(
+    make_redis: MakeServer, make_trial: MakeTrial, report: Report, number: int
+) -> None:
+    """G1, G9, G10: a full Redis takes no event and says so; lanes still drain; then all goes on."""
+    server = make_redis(maxmemory_policy="noeviction")
+    trial = begun(make_trial(server, "Keyed"))
+    client = server.client()
+    for _ in range(FILLINGS):
+        client.config_set("maxmemory", client.info("memory")["used_memory"] + ROOM)
+        problem = refused_for_memory(trial)
+        trial.fault(
+            "out of memory", in_flight=len(trial.receipts()) - sink.count(trial.sink("keyed"))
+        )
+        wait_until(lambda: trial.in_flight() == 0, "workers drain and commit in a full Redis", 30)
+        assert client.info("stats")["evicted_keys"] == 0
+        client.config_set("maxmemory", 0)
+        events_flow(trial)
+    outcome = trial.finish(faults=FILLINGS)
+    verdict = outcome.verdicts["keyed"]
+    assert not verdict.faults()
+    assert verdict.parked == 0
+    report(fillings=FILLINGS, accepted=verdict.accepted, lost=0, said=repr(problem[-80:]))
+
+
+def refused_for_memory(trial: Trial) -> str:
+    """Publish until Redis takes no more; return what the bus says of it."""
+    with MemoryBus.connect(trial.settings) as bus:
+        session = bus.session("witness", warm=False)
+
+        def problem() -> str:
+            session.turn_started("?")
+            return bus.problem if "memory" in bus.problem else ""
+
+        return wait_until(problem, "the bus says that Redis is out of memory", 30)

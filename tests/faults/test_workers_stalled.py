@@ -1,0 +1,76 @@
+"""Row 2: workers stop for longer than three leases while others work, then go on (G5)."""
+
+import pytest
+from conftest import MakeServer
+from helpers.crew import Member
+from helpers.rows import MakeTrial, Report
+from helpers.scale import rounds
+from helpers.trial import Trial
+from helpers.waiting import wait_until
+from memorybus.clock import SYSTEM
+
+LEASE = 0.6
+STALLS = 14
+WORKERS = 4
+AT_ONCE = 3
+
+
+def stalled(trial: Trial) -> list[Member]:
+    """Stop some workers that own lanes; return them."""
+    owners = trial.owners()
+    busy = [m for m in trial.crew.checked() if owners[m.pid]]
+    chosen = trial.rng.sample(busy, min(AT_ONCE, len(busy)))
+    for member in chosen:
+        trial.catch("stall")
+        member.child.freeze()
+    return chosen
+
+
+def outlast(trial: Trial, frozen: list[Member]) -> None:
+    """Wait for three leases, and until others own all lanes and have applied more."""
+    until = SYSTEM.monotonic() + 3 * LEASE
+    lanes = trial.settings.partitions * len(trial.sinks)
+    pids = {member.pid for member in frozen}
+
+    def taken_over() -> bool:
+        owners = trial.owners()
+        return SYSTEM.monotonic() > until and owners.total() == lanes and not pids & owners.keys()
+
+    wait_until(taken_over, "others own the lanes of the stalled", 3 * LEASE + 10)
+
+
+@pytest.mark.fault
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("number", rounds(20))
+def test_workers_stall_past_three_leases(
+    make_redis: MakeServer, make_trial: MakeTrial, report: Report, number: int
+) -> None:
+    """G5: what was stopped finds itself replaced: it writes nothing, and says so.
+
+    A blind backend may get the one call that was under way once more; that is what G5 says.
+    """
+    trial = make_trial(make_redis(), "Transactional", "Blind", lease=LEASE, call_timeout=0.3)
+    trial.write()
+    trial.crew.start(WORKERS)
+    trial.crew.wait_ready()
+    while len(trial.faults) < STALLS:
+        trial.wait_shared_out()
+        frozen = stalled(trial)
+        outlast(trial, frozen)
+        before = trial.refusals()
+        for member in frozen:
+            member.child.thaw()
+        wait_until(lambda before=before: trial.refusals() > before, "the stale owner was told", 10)
+    told = trial.refusals()
+    verdicts = trial.finish(faults=STALLS).verdicts
+    transactional, blind = verdicts["transactional"], verdicts["blind"]
+    report(
+        stalls=len(trial.faults),
+        accepted=blind.accepted,
+        lost=len(blind.lost) + len(transactional.lost),
+        repeats_blind=blind.repeats,
+        stale=transactional.stale,
+        told=told,
+    )
+    assert not transactional.faults()
+    assert not blind.faults(may_repeat=len(trial.faults))

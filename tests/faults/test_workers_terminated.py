@@ -1,0 +1,54 @@
+"""Row 13: a storm of SIGTERM: a worker is asked to end, another starts (G3, G4)."""
+
+import pytest
+from conftest import MakeServer
+from helpers.rows import MakeTrial, Report
+from helpers.scale import rounds, spread
+from helpers.waiting import wait_until
+from memorybus.clock import SYSTEM
+
+STORM = 20
+WORKERS = 4
+GRACE = 10.0
+
+
+@pytest.mark.fault
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("number", rounds(15))
+def test_workers_end_when_asked(
+    make_redis: MakeServer, make_trial: MakeTrial, report: Report, number: int
+) -> None:
+    """G3, G4: each finishes its batch and gives its lanes up in time: no loss, no repeat.
+
+    The lease is long: were a lane not given up, the next owner would wait for its end.
+    """
+    trial = make_trial(make_redis(), "Blind", lease=30.0, call_timeout=0.5)
+    trial.write()
+    trial.crew.start(WORKERS)
+    trial.crew.wait_ready()
+    slowest = 0.0
+    for _ in range(STORM):
+        owners = trial.owners()
+        busy = [m for m in trial.crew.checked() if owners[m.pid]]
+        trial.catch("SIGTERM")
+        begin = SYSTEM.monotonic()
+        assert trial.crew.dismiss(trial.rng.choice(busy), GRACE) == 0
+        slowest = max(slowest, SYSTEM.monotonic() - begin)
+        trial.crew.start(1)
+        until = SYSTEM.monotonic() + spread(trial.rng, 0.2, 10.0)
+        wait_until(lambda until=until: SYSTEM.monotonic() > until, "the next is due", 20)
+        wait_until(
+            lambda: trial.owners().total() == trial.settings.partitions,
+            "all lanes have owners again",
+            GRACE,
+        )
+    outcome = trial.finish(faults=STORM)
+    verdict = outcome.verdicts["blind"]
+    assert not verdict.faults()
+    report(
+        terms=STORM,
+        accepted=verdict.accepted,
+        lost=len(verdict.lost),
+        repeats=verdict.repeats,
+        slowest_s=f"{slowest:.1f}",
+    )

@@ -1,0 +1,197 @@
+"""Lanes handed over, kept after all, or lost: none is held by an owner that cannot work."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from conftest import MakeSettings
+from helpers.processes import Spawn
+from helpers.recording import calls, effects, texts
+from helpers.scenario import (
+    NAME,
+    apart,
+    home,
+    partition,
+    recorded,
+    thread_worker,
+    wait_applied,
+    worker,
+)
+from helpers.waiting import wait_until
+from memorybus.client import MemoryBus
+from memorybus.keys import Keys
+from memorybus.settings import Settings
+from memorybus_workers.host import ProviderHost
+from memorybus_workers.main import Worker
+from memorybus_workers.presence import Presence
+
+SLOW = "!takes=0.02"
+
+
+@pytest.fixture(name="flag")
+def _flag(tmp_path: Path) -> Path:
+    """While this file exists, the call that names it hangs."""
+    flag = tmp_path / "flag"
+    flag.touch()
+    return flag
+
+
+def say(bus: MemoryBus, session: str, *words: str) -> None:
+    """Publish turns of one session."""
+    for text in words:
+        bus.session(session, warm=False).turn_completed(text, "ok")
+
+
+def runner_of(running: Worker) -> Any:
+    """Return what works for the worker's only provider at the moment."""
+    return running._hosts[0]._runner
+
+
+def owner(client: redis.Redis, settings: Settings, place: int) -> str:
+    """Return who holds a lane's lease, "" for nobody."""
+    raw: Any = client.get(Keys(settings.namespace).lease(place, NAME))
+    return (raw or b":").decode().partition(":")[2]
+
+
+def epoch(client: redis.Redis, settings: Settings) -> int:
+    """Return the newest epoch of the only lane, 0 if it never had an owner."""
+    found: Any = client.hget(Keys(settings.namespace).lane(0, NAME), "epoch")
+    return int(found or 0)
+
+
+def test_a_lane_that_cannot_be_handed_over_expires(
+    redis_client: redis.Redis,
+    make_settings: MakeSettings,
+    monkeypatch: pytest.MonkeyPatch,
+    flag: Path,
+) -> None:
+    """G5: a lane left while a call is under way is not renewed any more, and goes on elsewhere."""
+    settings = make_settings(partitions=1, call_timeout=0.4, lease=1.0, **recorded("KeyedSide"))
+    monkeypatch.setattr(ProviderHost, "watch", lambda *_: None)  # the call stays under way
+    with MemoryBus.connect(settings) as bus, thread_worker(settings) as running:
+        say(bus, "a", f"!hang={flag} x")
+        wait_until(lambda: calls(home(settings)), "a call is under way")
+        lanes = runner_of(running)._lanes
+        before = epoch(redis_client, settings)
+        lanes._redis.connection._sock.shutdown(2)
+        say(bus, "b", "news")
+        wait_until(lambda: runner_of(running)._lanes is not lanes, "the lanes were left")
+        wait_until(lambda: epoch(redis_client, settings) > before, "the lane is taken again", 6)
+        flag.unlink()
+        wait_applied(redis_client, settings)
+    assert sorted(texts(home(settings))) == [f"!hang={flag} x", "news"]
+
+
+def test_a_lane_that_is_wanted_again_while_it_drains_goes_on(
+    redis_client: redis.Redis,
+    make_settings: MakeSettings,
+    monkeypatch: pytest.MonkeyPatch,
+    flag: Path,
+) -> None:
+    """G3: a hand-over that is called off leaves the lane at work, in the same epoch."""
+    settings = make_settings(partitions=1, call_timeout=5.0, lease=8.0, **recorded("KeyedSide"))
+    with MemoryBus.connect(settings) as bus, thread_worker(settings) as running:
+        runner = runner_of(running)
+        say(bus, "a", f"!hang={flag} one")
+        wait_until(lambda: calls(home(settings)), "a call is under way")
+        before = epoch(redis_client, settings)
+        with monkeypatch.context() as still:
+            still.setattr(Presence, "look", lambda *_: None)
+            runner.want(frozenset())
+            wait_until(lambda: runner._lanes.applier._leaving, "the lane drains")
+            runner.want(frozenset({0}))
+            flag.unlink()
+            say(bus, "b", "two")
+            assert bus.flush()
+            wait_applied(redis_client, settings, timeout=5)
+        assert epoch(redis_client, settings) == before
+    assert sorted(texts(home(settings))) == [f"!hang={flag} one", "two"]
+
+
+@pytest.mark.parametrize("where", ["transaction", "progress"])
+def test_a_store_that_hangs_while_a_lane_begins_gives_it_back(
+    redis_client: redis.Redis,
+    make_settings: MakeSettings,
+    spawn: Spawn,
+    flag: Path,
+    where: str,
+) -> None:
+    """G5, G6: a lane whose owner hangs before it could begin is taken again; nothing is lost."""
+    how = {
+        "transaction": recorded("Transactional", begin=f"!hang={flag}"),
+        "progress": recorded("SlowToBegin", hangs=str(flag)),
+    }
+    settings = make_settings(partitions=1, call_timeout=0.3, lease=1.0, **how[where])
+    with MemoryBus.connect(settings) as bus:
+        say(bus, "a", "one")
+        assert bus.flush()
+        worker(spawn, settings, wait=False)
+        before = wait_until(lambda: epoch(redis_client, settings), "a first owner begins", 20)
+        wait_until(lambda: epoch(redis_client, settings) > before, "another one begins", 6)
+        flag.unlink()
+        wait_applied(redis_client, settings)
+    assert texts(home(settings)) == ["one"]
+
+
+def test_a_lane_lost_while_its_call_returns_costs_the_others_nothing(
+    redis_client: redis.Redis, make_settings: MakeSettings, flag: Path
+) -> None:
+    """G5: if one lane is another's by now, what came back for it is dropped, the rest goes on."""
+    settings = make_settings(partitions=2, call_timeout=0.9, lease=1.2, **recorded("KeyedSide"))
+    lost, kept = apart(settings, 2)
+    keys = Keys(settings.namespace)
+    with MemoryBus.connect(settings) as bus, thread_worker(settings) as running:
+        lanes = runner_of(running)._lanes
+        say(bus, lost, f"!refused_later={flag} x")
+        say(bus, kept, f"!hang={flag} fine")
+        wait_until(lambda: len(calls(home(settings))) == 2, "both are called")
+        redis_client.hincrby(keys.lane(partition(settings, lost), NAME), "epoch")
+        flag.unlink()
+        wait_applied(redis_client, settings)
+        assert runner_of(running)._lanes is lanes, "the instance was not opened anew"
+        assert redis_client.xlen(keys.dead(partition(settings, lost), NAME)) == 1
+    assert texts(home(settings)) == [f"!hang={flag} fine"]
+
+
+def test_a_slow_serial_provider_ends_in_good_order(
+    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
+) -> None:
+    """G5: told to end in the midst of long batches, a worker commits what it did and gives up."""
+    settings = make_settings(partitions=4, batch=200, **recorded("Keyed"))
+    with MemoryBus.connect(settings) as bus:
+        for name in apart(settings, 4):
+            say(bus, name, *[f"{SLOW} {number}" for number in range(300)])
+        assert bus.flush()
+        child = worker(spawn, settings)
+        wait_until(lambda: len(texts(home(settings))) > 50, "it is busy")
+        assert child.terminate(settings.call_timeout + 5) == 0
+    assert [owner(redis_client, settings, place) for place in range(4)] == [""] * 4
+    applied = effects(home(settings))
+    for place in range(4):
+        n: Any = redis_client.hget(Keys(settings.namespace).lane(place, NAME), "n")
+        mine = [e.n for e in applied if partition(settings, e.session) == place]
+        assert int(n or 0) >= max(mine, default=0), "what was applied is committed"
+
+
+def test_a_busy_serial_provider_takes_lanes_over_in_time(
+    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
+) -> None:
+    """G5: two seconds after a dead worker's leases have ended, a busy one works on its lanes."""
+    settings = make_settings(
+        partitions=4, batch=200, lease=1.0, call_timeout=0.5, **recorded("Keyed")
+    )
+    first, second = worker(spawn, settings), worker(spawn, settings)
+
+    def owned(pid: int) -> list[int]:
+        return [p for p in range(4) if f"-{pid}-" in owner(redis_client, settings, p)]
+
+    with MemoryBus.connect(settings) as bus:
+        wait_until(lambda: len(owned(first.pid)) == len(owned(second.pid)) == 2, "shared", 20)
+        for name in apart(settings, 4):
+            say(bus, name, *[f"{SLOW} {number}" for number in range(400)])
+        assert bus.flush()
+        wait_until(lambda: len(calls(home(settings), second.pid)) > 20, "the second is busy")
+        first.kill()
+        wait_until(lambda: len(owned(second.pid)) == 4, "taken over", settings.lease + 2)
+        second.kill()

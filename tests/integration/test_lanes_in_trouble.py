@@ -1,0 +1,342 @@
+"""Lanes with failing, hanging and deadly events: what costs a dead letter, and what only time."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+import pytest
+import redis
+from conftest import MakeSettings
+from helpers.processes import Spawn
+from helpers.recording import calls, texts
+from helpers.scenario import (
+    NAME,
+    apart,
+    environ,
+    home,
+    partition,
+    recorded,
+    thread_worker,
+    wait_applied,
+)
+from helpers.waiting import wait_until
+from memorybus.client import MemoryBus
+from memorybus.clock import SYSTEM
+from memorybus.ids import new_id
+from memorybus.keys import Keys
+from memorybus.redo import Request, Requests
+from memorybus.settings import Settings
+from memorybus_workers import host, lane_set
+from memorybus_workers.main import Worker
+from memorybus_workers.replay import Replay
+
+EVER = 1000
+"""Attempts that a test does not come to the end of."""
+
+
+@pytest.fixture(name="flag")
+def _flag(tmp_path: Path) -> Path:
+    """While this file exists, the events that name it fail or hang."""
+    flag = tmp_path / "flag"
+    flag.touch()
+    return flag
+
+
+def say(bus: MemoryBus, session: str, *words: str) -> None:
+    """Publish turns of one session."""
+    for text in words:
+        bus.session(session, warm=False).turn_completed(text, "ok")
+
+
+def host_of(running: Worker) -> Any:
+    """Return what keeps the worker's only provider running."""
+    return running._hosts[0]
+
+
+def letters(client: redis.Redis, settings: Settings) -> list[dict[str, Any]]:
+    """Return the dead letters of the only lane."""
+    found: Any = client.xrange(Keys(settings.namespace).dead(0, NAME))
+    return [msgspec.json.decode(fields[b"r"]) for _, fields in found]
+
+
+def number_of(client: redis.Redis, settings: Settings, text: str) -> int:
+    """Return the dense number of the only event in the log that holds a text."""
+    found: Any = client.xrange(Keys(settings.namespace).log(0))
+    (n,) = [int(fields[b"n"]) for _, fields in found if text.encode() in b"".join(fields.values())]
+    return n
+
+
+def mourn(client: redis.Redis, settings: Settings, **fields: Any) -> None:
+    """Leave the only lane as owners leave it who were killed in a row, just above its first event.
+
+    That one is a session's beginning, which is nobody's fault.
+    """
+    keys = Keys(settings.namespace)
+    ((entry, _),) = cast("Any", client.xrange(keys.log(0), count=1))
+    lane = {"owner": "somebody", "deaths": 5, "entry": entry, "n": 1, **fields}
+    client.hset(keys.lane(0, NAME), mapping=lane)
+
+
+# -- what is not the event's fault ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["Keyed", "KeyedSide", "Transactional"])
+def test_an_outage_after_a_kill_parks_nothing(
+    redis_client: redis.Redis, make_settings: MakeSettings, flag: Path, kind: str
+) -> None:
+    """G6: where workers died, a call that came back is no suspect, however often it failed."""
+    settings = make_settings(partitions=1, **recorded(kind))
+    with MemoryBus.connect(settings) as bus:
+        say(bus, "s", f"!unavailable={flag} hello")
+        assert bus.flush()
+        mourn(redis_client, settings)
+        with thread_worker(settings):
+            wait_until(lambda: len(calls(home(settings))) >= 4, "it was tried again and again", 15)
+            flag.unlink()
+            wait_applied(redis_client, settings)
+    assert letters(redis_client, settings) == []
+    assert texts(home(settings)) == [f"!unavailable={flag} hello"]
+
+
+def test_a_hanging_backend_after_a_kill_parks_nothing(
+    redis_client: redis.Redis, make_settings: MakeSettings, flag: Path
+) -> None:
+    """G6: where workers died, a call that outlived its time ended a thread, not its worker."""
+    timings = {"call_timeout": 0.2, "lease": 1.0, "attempts": EVER}
+    settings = make_settings(partitions=1, **timings, **recorded("Keyed"))
+    with MemoryBus.connect(settings) as bus:
+        say(bus, "s", f"!hang={flag} hello")
+        assert bus.flush()
+        mourn(redis_client, settings)
+        with thread_worker(settings):
+            wait_until(lambda: len(calls(home(settings))) >= 4, "it was tried again and again", 15)
+            flag.unlink()
+            wait_applied(redis_client, settings)
+    assert letters(redis_client, settings) == []
+
+
+def test_a_backend_that_is_down_costs_few_calls(
+    redis_client: redis.Redis, make_settings: MakeSettings, flag: Path
+) -> None:
+    """G10: once a backend is known to be down it gets single calls, however many keys wait."""
+    settings = make_settings(partitions=4, concurrency=4, **recorded("KeyedSide"))
+    with MemoryBus.connect(settings) as bus:
+        for number in range(300):
+            say(bus, f"s{number}", f"!unavailable={flag} x")
+        assert bus.flush()
+        with thread_worker(settings) as running:
+            breaker = host_of(running)._breaker
+            wait_until(lambda: breaker.failures >= 4, "it was probed")
+            made = len(calls(home(settings)))
+            assert made <= 2 * settings.concurrency + breaker.failures, "what was handed out before"
+            flag.unlink()
+            wait_applied(redis_client, settings)
+    assert len(texts(home(settings))) == 300
+
+
+def test_a_replay_outlives_an_outage(
+    redis_client: redis.Redis,
+    make_settings: MakeSettings,
+    monkeypatch: pytest.MonkeyPatch,
+    flag: Path,
+) -> None:
+    """G6: a replay waits for a backend that is down, also when its instance is opened anew."""
+    monkeypatch.setattr(lane_set, "REOPEN", 2)
+    settings = make_settings(partitions=1, **recorded("KeyedSide"))
+    with MemoryBus.connect(settings) as bus, ThreadPoolExecutor() as threads:
+        say(bus, "s", f"!unavailable={flag} x", "y")
+        assert bus.flush()
+        filling = threads.submit(Replay(settings, NAME, "copy", lambda _: None).run)
+        copy = home(settings, "copy")
+        try:
+            wait_until(lambda: len(calls(copy)) >= 4 or filling.done(), "it is tried for long", 20)
+        finally:
+            flag.unlink()
+        assert filling.result(20).finished
+    assert texts(copy) == [f"!unavailable={flag} x", "y"]
+
+
+# -- what is --------------------------------------------------------------------------------------
+
+
+def test_a_deadly_event_far_above_a_waiting_key_is_found(
+    redis_client: redis.Redis, make_settings: MakeSettings, flag: Path
+) -> None:
+    """G6: what ends its workers is parked, also if the checkpoint waits far below it."""
+    sizes = {"partitions": 1, "window": 8, "batch": 8, "attempts": EVER}
+    settings = make_settings(**sizes, **recorded("Keyed"))
+    with MemoryBus.connect(settings) as bus:
+        say(bus, "bad", f"!transient={flag} x")
+        say(bus, "good", *[str(number) for number in range(90)])
+        say(bus, "deadly", "this one")
+        assert bus.flush()
+        n = number_of(redis_client, settings, "this one")
+        mourn(redis_client, settings, tries=msgspec.json.encode({n: 3}))
+        with thread_worker(settings):
+            wait_until(lambda: letters(redis_client, settings), "it is parked")
+            flag.unlink()
+            wait_applied(redis_client, settings)
+    (letter,) = letters(redis_client, settings)
+    assert letter["reason"] == "it ended its worker 3 times"
+    assert "this one" not in texts(home(settings))
+
+
+def test_a_deadly_event_that_is_parked_uncalled_is_no_probe(
+    redis_client: redis.Redis, make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """G6: an event that is parked without a call leaves the next call to probe the backend."""
+    begun = Worker._begun
+
+    def begun_after_a_failure(self: Worker, name: str) -> Any:
+        found = begun(self, name)
+        found._breaker.failed(SYSTEM.monotonic())
+        return found
+
+    monkeypatch.setattr(Worker, "_begun", begun_after_a_failure)
+    settings = make_settings(partitions=1, **recorded("KeyedSide"))
+    with MemoryBus.connect(settings) as bus:
+        say(bus, "deadly", "this one")
+        say(bus, "good", "fine")
+        assert bus.flush()
+        n = number_of(redis_client, settings, "this one")
+        mourn(redis_client, settings, tries=msgspec.json.encode({n: 3}))
+        with thread_worker(settings):
+            wait_applied(redis_client, settings, timeout=6)
+    assert texts(home(settings)) == ["fine"]
+    assert len(letters(redis_client, settings)) == 1
+
+
+def test_hung_calls_of_a_closed_instance_still_count(
+    redis_client: redis.Redis,
+    make_settings: MakeSettings,
+    monkeypatch: pytest.MonkeyPatch,
+    flag: Path,
+) -> None:
+    """G10: threads that hang are counted for the worker's life, not for the instance's."""
+    monkeypatch.setattr(host, "MOST_HUNG", 1)
+    limits = {"call_timeout": 0.2, "lease": 1.0, "attempts": 1, "concurrency": 2}
+    settings = make_settings(partitions=1, **limits, **recorded("KeyedSide"))
+    with MemoryBus.connect(settings) as bus, thread_worker(settings) as running:
+        say(bus, "a", f"!hang={flag} one")
+        say(bus, "b", f"!hang={flag} two")
+        wait_until(lambda: len(letters(redis_client, settings)) == 2, "both are parked")
+        runner = host_of(running)._runner
+        lanes = runner._lanes
+        lanes._redis.connection._sock.shutdown(2)
+        say(bus, "c", "news")
+        wait_until(lambda: runner._lanes is not lanes, "another instance is open")
+        assert not running.failed
+        say(bus, "d", f"!hang={flag} three")
+        wait_until(lambda: running.failed, "the worker gives up", 6)
+        flag.unlink()
+
+
+def test_a_letter_that_hangs_again_is_refused_again(
+    redis_client: redis.Redis, make_settings: MakeSettings, flag: Path
+) -> None:
+    """G6: to retry what still hangs costs one call; the request is done with, others go on."""
+    timings = {"call_timeout": 0.3, "lease": 1.0, "attempts": 1}
+    settings = make_settings(partitions=1, **timings, **recorded("Keyed"))
+    requests = Requests(redis_client, Keys(settings.namespace), NAME)
+    with MemoryBus.connect(settings) as bus, thread_worker(settings) as running:
+        say(bus, "bad", f"!hang={flag} x")
+        wait_until(lambda: letters(redis_client, settings), "it is parked")
+        before = len(calls(home(settings)))
+        requests.send([Request(new_id(), 0, "retry", keys=("session:bad",))])
+        wait_until(lambda: not requests.waiting(), "the request is carried out", 8)
+        assert len(calls(home(settings))) == before + 1
+        say(bus, "good", "fine")
+        wait_until(lambda: texts(home(settings)) == ["fine"], "others go on")
+        assert not running.failed
+        flag.unlink()
+    (letter,) = letters(redis_client, settings)
+    assert letter["reason"] == "every try outlived call_timeout"
+
+
+# -- what waits, and what goes on -----------------------------------------------------------------
+
+
+def test_an_event_in_doubt_above_waiting_ones_is_asked_for(
+    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn, flag: Path
+) -> None:
+    """G4: ``lookup`` asks for what a dead owner had handed over, also above events that wait."""
+    settings = make_settings(partitions=1, lease=1.0, call_timeout=0.5, **recorded("Lookup"))
+    with MemoryBus.connect(settings) as bus:
+        say(bus, "good", "first")
+        say(bus, "bad", f"!transient={flag} x", "y", "z")
+        say(bus, "good", "only once")
+        assert bus.flush()
+    crash = {"MEMORYBUS_CRASH_AT": "recording.after_effect:2"}
+    words = ("-m", "memorybus_workers", "worker", "--jobs", "0")
+    child = spawn(*words, env=environ(settings) | crash)
+    wait_until(lambda: not child.alive, "it died after the effect", 20)
+    assert texts(home(settings)) == ["first", "only once"]
+    flag.unlink()
+    with thread_worker(settings):
+        wait_applied(redis_client, settings)
+    assert texts(home(settings)) == ["first", "only once", f"!transient={flag} x", "y", "z"]
+
+
+def test_a_backlog_goes_on_after_an_outage_while_another_lane_is_busy(
+    redis_client: redis.Redis, make_settings: MakeSettings, flag: Path
+) -> None:
+    """G2: a lane without news is not forgotten for one that has news all the time."""
+    settings = make_settings(partitions=4, batch=50, **recorded("Keyed"))
+    quiet, busy = apart(settings, 2)
+    keys, place = Keys(settings.namespace), partition(settings, quiet)
+
+    def drained() -> bool:
+        say(bus, busy, "load")  # as long as we wait
+        n: Any = redis_client.hget(keys.lane(place, NAME), "n")
+        head: Any = redis_client.hget(keys.state(place), "n")
+        return int(n or 0) == int(head)
+
+    with MemoryBus.connect(settings) as bus:
+        say(bus, busy, f"!unavailable={flag} x")
+        say(bus, quiet, *[str(number) for number in range(500)])
+        assert bus.flush()
+        with thread_worker(settings) as running:
+            breaker = host_of(running)._breaker
+            wait_until(lambda: breaker.failures >= 2, "the backend is down")
+            flag.unlink()
+            wait_until(drained, "the quiet lane is done", 8)
+
+
+@pytest.mark.parametrize("kind", ["Keyed", "KeyedSide"])
+def test_a_batch_above_the_window_drains_at_full_speed(
+    redis_client: redis.Redis, make_settings: MakeSettings, kind: str
+) -> None:
+    """G10: the window bounds what is held, not how soon the lane reads on."""
+    settings = make_settings(partitions=1, window=32, batch=33, **recorded(kind))
+    with MemoryBus.connect(settings) as bus:
+        for number in range(640):
+            say(bus, f"s{number % 97}", str(number))
+        assert bus.flush()
+        with thread_worker(settings):
+            wait_applied(redis_client, settings, timeout=5)  # 20 windows; half a second for each
+    assert sorted(map(int, texts(home(settings)))) == list(range(640))
+
+
+def test_a_gap_below_what_is_done_is_passed(
+    redis_client: redis.Redis, make_settings: MakeSettings, flag: Path
+) -> None:
+    """G3: if the entry a lane stood before is gone, it goes on behind it and repeats nothing."""
+    settings = make_settings(partitions=1, attempts=EVER, **recorded("KeyedSide"))
+    keys = Keys(settings.namespace)
+    with MemoryBus.connect(settings) as bus:
+        say(bus, "bad", f"!transient={flag} x")
+        say(bus, "good", "1", "2", "3")
+        assert bus.flush()
+        with thread_worker(settings):
+            wait_until(lambda: len(texts(home(settings))) == 3, "the others are done")
+        n: Any = redis_client.hget(keys.lane(0, NAME), "n")
+        found: Any = redis_client.xrange(keys.log(0))
+        (gone,) = [entry for entry, fields in found if int(fields[b"n"]) == int(n) + 1]
+        redis_client.xdel(keys.log(0), gone)
+        say(bus, "good", "4")
+        assert bus.flush()
+        with thread_worker(settings):
+            wait_applied(redis_client, settings, timeout=6)
+    assert texts(home(settings)) == ["1", "2", "3", "4"]
+    assert [what for what in calls(home(settings)) if what in "1234"] == ["1", "2", "3", "4"]

@@ -1,0 +1,52 @@
+"""A local store and the logs whose workers use it."""
+
+from pathlib import Path
+
+import pytest
+import redis
+from conftest import MakeSettings
+from helpers.recording import texts
+from helpers.scenario import NAME, home, thread_worker, wait_applied
+from helpers.waiting import wait_until
+from memorybus.client import MemoryBus
+from memorybus.errors import Unavailable
+from memorybus.monitor import read_status
+from memorybus_workers.store_use import StoreUse
+
+
+def test_workers_of_one_log_share_a_store(tmp_path: Path) -> None:
+    """Several processes may hold the same store for the same log."""
+    first, second = StoreUse(tmp_path, "log"), StoreUse(tmp_path, "log")
+    first.close()
+    second.close()
+
+
+def test_workers_of_another_log_are_kept_out(tmp_path: Path) -> None:
+    """G4: a store that workers of one log use is refused to those of another, until they end."""
+    first = StoreUse(tmp_path, "log")
+    with pytest.raises(Unavailable, match="another log"):
+        StoreUse(tmp_path, "other")
+    first.close()
+    StoreUse(tmp_path, "other").close()
+
+
+def test_two_logs_do_not_write_to_one_store(
+    redis_client: redis.Redis, make_settings: MakeSettings
+) -> None:
+    """G4: the second log's worker says why it waits, and goes on once the first's has ended."""
+    table = {"providers": (NAME,), "provider": {NAME: {"kind": "helpers.local:Local"}}}
+    one, other = make_settings(**table), make_settings(namespace="another", **table)
+    for settings, text in ((one, "of one"), (other, "of another")):
+        with MemoryBus.connect(settings) as bus:
+            bus.session("s", warm=False).turn_completed(text, "ok")
+            assert bus.flush()
+    with thread_worker(one):
+        wait_applied(redis_client, one)
+        with thread_worker(other):
+            wait_until(
+                lambda: "another log" in read_status(other).providers[0].failing, "it says why"
+            )
+            assert texts(home(one)) == ["of one"]
+    with thread_worker(other):
+        wait_applied(redis_client, other)
+    assert texts(home(one)) == ["of one", "of another"]

@@ -1,0 +1,130 @@
+"""Each deliberate bug turns the suite red: the tests that guard a guarantee can fail."""
+
+from pathlib import Path
+
+import pytest
+from helpers.sabotage import RED, ROOTS, Copy, Moved, Patch, Sabotage
+
+MACHINE = "tests/integration/test_bus_machine.py::test_the_bus_keeps_its_word_whatever_comes"
+BY_HAND = "tests/integration/test_lanes_by_hand.py::"
+SCRIPTS = "tests/integration/test_scripts.py::"
+LUA = "bus/memorybus/lua/"
+WORKERS = "workers/memorybus_workers/"
+
+SABOTAGES = (
+    Sabotage(
+        "commit before apply",
+        (
+            Patch(
+                WORKERS + "lane.py",
+                '        self.crash("lane.after_read")\n',
+                '        self.crash("lane.after_read")\n'
+                "        if events:\n"
+                "            last = events[-1].position\n"
+                "            at = Checkpoint(last.entry, last.n)\n"
+                "            call = scripts.commit(*self._place, at, entries_read=False)\n"
+                "            scripts.run(self._links.redis, call)\n",
+            ),
+        ),
+        (BY_HAND + "test_an_owner_that_dies_between_read_and_commit_loses_nothing", MACHINE),
+    ),
+    Sabotage(
+        "no epoch check in commit",
+        (Patch(LUA + "commit.lua", "if was[1] ~= ARGV[1] then", "if false then"),),
+        (SCRIPTS + "test_the_epoch_grows_over_an_expired_lease",),
+    ),
+    Sabotage(
+        "renewal that re-creates a lease",
+        (
+            Patch(
+                LUA + "renew.lua",
+                "if held or lane[1] ~= ARGV[3] or lane[2] ~= ARGV[4] then",
+                "if held and not lane then",
+            ),
+        ),
+        (
+            SCRIPTS + "test_renew_never_makes_anothers_lease",
+            "tests/integration/test_leases.py",
+        ),
+    ),
+    Sabotage(
+        "done-set ignored",
+        (Patch(WORKERS + "applier.py", "above(known.done, known.n)", "0"),),
+        (BY_HAND + "test_what_is_done_above_the_checkpoint_is_not_called_again", MACHINE),
+    ),
+    Sabotage(
+        "spool row deleted on send",
+        (
+            Patch(
+                "bus/memorybus/sender.py",
+                "            self._moved(rows[-1][0])\n",
+                "            self._moved(rows[-1][0])\n"
+                "            self.spool.delete_upto(rows[-1][0])\n",
+            ),
+        ),
+        ("tests/integration/test_sender.py::test_a_lost_tail_is_sent_again",),
+    ),
+    Sabotage(
+        "producer sequence ignored",
+        (
+            Patch(LUA + "append.lua", "if last < tonumber(ARGV[2]) then", "if false then"),
+            Patch(LUA + "append.lua", "  if sequence <= last then", "  if false then"),
+        ),
+        (SCRIPTS + "test_append_tells_that_redis_lost_its_tail",),
+    ),
+    Sabotage(
+        "park without blocking later events",
+        (
+            Patch(
+                WORKERS + "deadletter.py",
+                "            self.keys.update(key for _, key, _ in records)\n",
+                "            self.keys.clear()\n",
+            ),
+        ),
+        ("tests/integration/test_applier.py::test_poison_parks_only_its_key",),
+    ),
+    Sabotage(
+        "trim by length",
+        (Patch(LUA + "append.lua", "'XADD', log, '*'", "'XADD', log, 'MAXLEN', '5', '*'"),),
+        (
+            "tests/integration/test_continuity.py::test_a_whole_log_has_no_gap",
+            SCRIPTS + "test_append_numbers_densely",
+        ),
+    ),
+)
+GUARDS = tuple(dict.fromkeys(test for one in SABOTAGES for test in one.tests))
+
+pytestmark = [pytest.mark.fault, pytest.mark.timeout(300)]
+
+
+@pytest.mark.parametrize("sabotage", SABOTAGES, ids=lambda one: one.name)
+def test_a_sabotage_turns_the_suite_red(sabotage: Sabotage, tmp_path: Path) -> None:
+    """G1 to G7: with one deliberate bug at least one of its tests fails, and none cannot run."""
+    copy = Copy(tmp_path / "copy")
+    for patch in sabotage.patches:
+        copy.change(patch)
+    done = copy.test(*sabotage.tests)
+    assert done.returncode == RED, done.stdout + done.stderr
+    assert " failed" in done.stdout, done.stdout
+    assert " error" not in done.stdout.splitlines()[-1], done.stdout
+
+
+def test_the_same_tests_are_green_without_sabotage(tmp_path: Path) -> None:
+    """What turns red does so for the sabotage: in a copy that nobody changed all of it passes."""
+    copy = Copy(tmp_path / "copy")
+    done = copy.test(*GUARDS)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_copy_is_what_runs(tmp_path: Path) -> None:
+    """The tests of a copy import the copy, not the sources that are installed."""
+    copy = Copy(tmp_path / "copy")
+    assert [path.relative_to(copy.directory).parts[0] for path in copy.imported()] == list(ROOTS)
+
+
+def test_a_table_that_is_out_of_date_is_told(tmp_path: Path) -> None:
+    """A text that is not in the sources, or there twice, is no sabotage: it is an error."""
+    copy = Copy(tmp_path / "copy")
+    for old in ("no such words", "redis.call"):
+        with pytest.raises(Moved):
+            copy.change(Patch(LUA + "commit.lua", old, ""))
