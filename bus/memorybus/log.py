@@ -178,6 +178,21 @@ class EventLog:
         key = self.keys.log(partition)
         return bool(self._asked(lambda: read_entries(self._redis, key, entry, entry), key))
 
+    def before(self, partition: int, entry: str) -> LoggedEvent | None:
+        """Return the last event before a place, None if there is none.
+
+        Raises:
+            LogUnavailable: no answer.
+            ForeignKey: the key holds something else.
+        """
+        key = self.keys.log(partition)
+        found = self._asked(lambda: self._redis.xrevrange(key, f"({entry}", count=1), key)
+        if not found:
+            return None
+        place, fields = found[0]
+        flat = [part for field in fields.items() for part in field]
+        return logged(partition, place.decode(), flat, 1, self._decoder)
+
     def foreign(self) -> list[str]:
         """Return the log's keys that hold something else: those partitions stand still.
 

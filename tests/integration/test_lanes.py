@@ -125,7 +125,7 @@ def test_a_frozen_owner_wakes_inside_a_batch(
     """G5: an owner that wakes in the midst of a batch makes no further call after a takeover."""
     flag = tmp_path / "flag"
     flag.touch()
-    settings = make_settings(lease=1.0, call_timeout=0.9, attempts=50, **recorded("Keyed"))
+    settings = make_settings(lease=2.5, call_timeout=2.4, attempts=50, **recorded("Keyed"))
     with MemoryBus.connect(settings) as bus:
         say(bus, "s", f"!hang={flag} slow", *[f"late {number}" for number in range(50)])
         assert bus.flush()

@@ -158,10 +158,10 @@ def test_a_slow_serial_provider_ends_in_good_order(
     redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
 ) -> None:
     """G5: told to end in the midst of long batches, a worker commits what it did and gives up."""
-    settings = make_settings(partitions=4, batch=200, **recorded("Keyed"))
+    settings = make_settings(partitions=4, batch=400, **recorded("Keyed"))
     with MemoryBus.connect(settings) as bus:
         for name in apart(settings, 4):
-            say(bus, name, *[f"{SLOW} {number}" for number in range(300)])
+            say(bus, name, *[f"{SLOW} {number}" for number in range(400)])
         assert bus.flush()
         child = worker(spawn, settings)
         wait_until(lambda: len(texts(home(settings))) > 50, "it is busy")

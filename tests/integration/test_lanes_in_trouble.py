@@ -74,7 +74,7 @@ def mourn(client: redis.Redis, settings: Settings, **fields: Any) -> None:
     """
     keys = Keys(settings.namespace)
     ((entry, _),) = cast("Any", client.xrange(keys.log(0), count=1))
-    lane = {"owner": "somebody", "deaths": 5, "entry": entry, "n": 1, **fields}
+    lane: Any = {"owner": "somebody", "deaths": 5, "entry": entry, "n": 1, **fields}
     client.hset(keys.lane(0, NAME), mapping=lane)
 
 

@@ -11,7 +11,7 @@ import msgspec
 from memorybus import scripts
 from memorybus.errors import LeaseLost
 from memorybus.keys import Keys
-from memorybus.log import EventLog
+from memorybus.log import START, EventLog
 from memorybus.logged import LoggedEvent
 from memorybus.scripts import Acquired, Checkpoint
 from memorybus.settings import Settings
@@ -29,6 +29,9 @@ DEATHS = 2
 
 PART = 64
 """Events of one chunk after one death: so the next owner knows where to look."""
+
+STEP_BACK = 5_000
+"""A store's checkpoint so far above Redis's is not followed: its ledger knows what comes again."""
 
 KILLS = 3
 """Workers that one event may end, tried alone, before it is parked (G6)."""
@@ -100,24 +103,37 @@ class Lane:
         self.crash("lane.after_acquire")
 
     def _within_log(self, begin: Begin) -> Begin:
-        """Go to the checkpoint in Redis if the log does not have the provider's.
+        """Return a place that the log has, at or before what the provider or Redis says.
 
-        The log lost its tail then, and the checkpoint beside it was lost with it, so that one is
-        still true; the provider's ledger knows what comes again (G4). Or the store served another
-        log before.
+        Redis may have come back without its last second: without events, without what was committed
+        and put aside then, or without one of these. What is read again is known to the ledger, or
+        marked in the log as come again, or in doubt (G4).
         """
         checkpoint = self.checkpoint
-        known = not begin.n or begin.entry == checkpoint.entry
-        if known or self._links.log.has(self.partition, begin.entry):
+        if 0 < begin.n - checkpoint.n <= STEP_BACK:
+            begin = Begin(checkpoint.entry, checkpoint.n)  # dead letters may be lost up to there
+        if not begin.n or self._links.log.has(self.partition, begin.entry):
             return begin
+        found = self._surviving(begin)
         _log.warning(
-            "%s: the log does not have the store's checkpoint %d (it lost its tail, or the store "
-            "served another log): going on at %d",
+            "%s: the log does not have the checkpoint %d: it lost its tail, or was trimmed, or the "
+            "store served another log; going on behind %d",
             self,
             begin.n,
-            checkpoint.n,
+            found.n,
         )
-        return Begin(checkpoint.entry, checkpoint.n)
+        return found
+
+    def _surviving(self, begin: Begin) -> Begin:
+        """Return the last place before a checkpoint that the log still has."""
+        log, checkpoint = self._links.log, self.checkpoint
+        before = log.before(self.partition, begin.entry)
+        if before is not None and before.position.n < begin.n:
+            return Begin(before.position.entry, before.position.n)
+        after = log.read(self.partition, begin.entry, 1)
+        if not after or after[0].position.n > begin.n:
+            return begin  # trimmed: what it stood for is done
+        return Begin(START, 0) if begin.n <= checkpoint.n else Begin(checkpoint.entry, checkpoint.n)
 
     @property
     def n(self) -> int:

@@ -13,7 +13,7 @@
 --       lost its count, the new epoch must still be above it).
 -- Returns nil if the lane is taken, else {epoch, entry, n, done, sent, deaths}; '0-0' and 0 at the
 -- beginning. After a restart the server may have lost what lanes did last: everything in the log
--- then counts as sent, and the epoch begins at the time (ms), above those that may have been lost.
+-- then counts as sent (for a lane that is not known, if the restart was a short while ago), and the epoch begins at the time (ms), above those that may have been lost.
 if redis.call('EXISTS', KEYS[1]) == 1 then
   return false
 end
@@ -26,8 +26,12 @@ local epoch = redis.call('HINCRBY', KEYS[2], 'epoch', 1)
 if was[6] ~= run then -- a new lane, or the server was restarted and may have lost its last epochs
   local time = redis.call('TIME')
   epoch = math.max(epoch, time[1] * 1000 + math.floor(time[2] / 1000))
-  sent = was[6] and math.max(sent, tonumber(redis.call('HGET', KEYS[4], 'n') or '0')) or sent
-  redis.call('HSET', KEYS[2], 'sent', string.format('%d', sent))
+  -- A lane that is not there is new, unless the server came back within these ten minutes.
+  local up = type(info) == 'string' and tonumber(string.match(info, 'uptime_in_seconds:(%d+)')) or 0
+  if was[6] or up < 600 then
+    sent = math.max(sent, tonumber(redis.call('HGET', KEYS[4], 'n') or '0'))
+    redis.call('HSET', KEYS[2], 'sent', string.format('%d', sent))
+  end
 end
 if epoch <= tonumber(ARGV[4]) then
   epoch = tonumber(ARGV[4]) + 1
