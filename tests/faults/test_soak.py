@@ -32,9 +32,13 @@ JUDGED_FROM = 1_200.0
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """What a process used at a time, in seconds; `fds` without the files of the sinks.
+    """What a process used at a time, without what its sinks have open for the lanes it owns then.
 
-    Those come and go with the lanes that it owns, three to a lane.
+    Attributes:
+        at: when, in seconds (monotonic).
+        rss: its resident bytes, mapped files apart: SQLite maps an index for each lane's file.
+        fds: its open files; three of a lane's are not counted.
+        threads: how many run.
     """
 
     at: float
@@ -47,9 +51,10 @@ def sample(process: psutil.Process, sinks: Path) -> Sample:
     """Measure a process that has files open below `sinks`."""
     with process.oneshot():
         theirs = [f for f in process.open_files() if Path(f.path).is_relative_to(sinks)]
+        memory = process.memory_info()
         return Sample(
             SYSTEM.monotonic(),
-            process.memory_info().rss,
+            memory.rss - memory.shared,
             process.num_fds() - len(theirs),
             process.num_threads(),
         )
@@ -144,6 +149,7 @@ def test_nothing_grows_in_half_an_hour(
         faults=len(outcome.faults),
         accepted=outcome.done.accepted,
         growth_mb_per_hour=f"{growth / MB:.2f}" + ("" if judged else " (too short to judge)"),
+        rss_mb=f"{samples[0].rss / MB:.1f} to {samples[-1].rss / MB:.1f}",
         fds=f"{samples[0].fds} to {samples[-1].fds}",
         threads=f"{samples[0].threads} to {samples[-1].threads}",
     )

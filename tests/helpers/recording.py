@@ -219,6 +219,12 @@ class KeyedSide(Keyed):
     capabilities = _SIDE_BY_SIDE
 
 
+class DeafSide(KeyedSide):
+    """As `KeyedSide`, and takes no events."""
+
+    capabilities = Capabilities(concurrent=True)
+
+
 class LookupSide(Lookup):
     """As `Lookup`, called for several keys at once."""
 

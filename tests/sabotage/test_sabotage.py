@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from helpers import scale
 from helpers.sabotage import RED, ROOTS, Copy, Moved, Patch, Sabotage
 
 MACHINE = "tests/integration/test_bus_machine.py::test_the_bus_keeps_its_word_whatever_comes"
@@ -94,7 +95,11 @@ SABOTAGES = (
 )
 GUARDS = tuple(dict.fromkeys(test for one in SABOTAGES for test in one.tests))
 
-pytestmark = [pytest.mark.fault, pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.fault,
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(scale.QUICK, reason="has a target of its own: make sabotage"),
+]
 
 
 @pytest.mark.parametrize("sabotage", SABOTAGES, ids=lambda one: one.name)

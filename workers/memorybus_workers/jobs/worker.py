@@ -13,10 +13,11 @@ from contextlib import contextmanager
 from memorybus.clock import SYSTEM, Clock
 from memorybus.errors import ConfigError
 from memorybus.keys import Keys
-from memorybus.links import connect_jobs, connect_redis
+from memorybus.links import connect_jobs, connect_redis, translated
 from memorybus.masking import described
 from memorybus.recall_health import RecallHealth
 from memorybus.recall_queue import JOB, LIFE, longest_run, rq_queue
+from memorybus.redis_urls import redacted
 from memorybus.settings import Settings
 from memorybus.testing import CrashPoint, crash_points
 from redis.client import Pipeline
@@ -77,7 +78,7 @@ class JobWorker(SimpleWorker):
         heart = threading.Thread(target=self._beat, name="memorybus-job-heart", daemon=True)
         heart.start()
         try:
-            self.work(with_scheduler=False, logging_level="WARNING")
+            self.work(with_scheduler=False, logging_level="CRITICAL")  # its tracebacks are ours
         finally:
             self._ended.set()
 
@@ -180,6 +181,7 @@ def run_jobs(settings: Settings, providers: tuple[str, ...]) -> None:
 
     Raises:
         ConfigError: none, or several.
+        LogUnavailable: Redis is away.
     """
     if len(providers) != 1:
         raise ConfigError("a recall process serves one provider: name it with --providers")
@@ -195,6 +197,8 @@ def run_jobs(settings: Settings, providers: tuple[str, ...]) -> None:
 
     try:
         job_worker(settings, provider, {JOB: recaller.warm}, lost, crash).work_until_told()
+    except (RedisError, OSError) as error:
+        raise translated(error, redacted(settings.redis_jobs_url)) from error
     finally:
         instances.shutdown()
 
@@ -207,7 +211,7 @@ def job_worker(
     crash: CrashPoint,
 ) -> JobWorker:
     """Return the RQ worker of a provider's queue."""
-    logging.getLogger("rq").setLevel(logging.WARNING)
+    logging.getLogger("rq").setLevel(logging.CRITICAL)
     queue = rq_queue(connect_jobs(settings), settings, provider, allowed_job(allowed))
     look = LostJobs(queue, SYSTEM, allowed.keys(), lost)
     return JobWorker(queue, SYSTEM, look, longest_run(settings), crash)
