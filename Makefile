@@ -12,8 +12,8 @@ PIP := $(VENV)/bin/$(PIP_QUIET)
 PYTHONS := $(PYTHON) python3.13 python3.12 python3.11 python3 python
 SOURCES := bus workers providers tests bench
 PEERS := bench/out/peers
-# Two processes: the tests wait more than they compute, and each process has a server of its own.
-WORKERS ?= 2
+# More processes than cores: the tests wait more than they compute. Each has a server of its own.
+WORKERS ?= 4
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile

@@ -153,7 +153,7 @@ def test_a_second_up_is_refused(up, run):
 
 def test_up_restarts_a_worker_that_died(up, spawn):
     """A killed worker is replaced, and told of."""
-    ready = json.loads(up.output().splitlines()[0])
+    ready = json.loads(next(line for line in up.output().splitlines() if line.startswith("{")))
     psutil.Process(ready["worker_pid"]).kill()
 
     up.wait_output("another starts in")
