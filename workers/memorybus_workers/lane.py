@@ -112,8 +112,8 @@ class Lane:
         checkpoint = self.checkpoint
         if 0 < begin.n - checkpoint.n <= STEP_BACK:
             begin = Begin(checkpoint.entry, checkpoint.n)  # dead letters may be lost up to there
-        if not begin.n or self._links.log.has(self.partition, begin.entry):
-            return begin
+        if begin.entry == START or self._links.log.has(self.partition, begin.entry):
+            return begin  # at the beginning, or behind what is missing there
         found = self._surviving(begin)
         _log.warning(
             "%s: the log does not have the checkpoint %d: it lost its tail, or was trimmed, or the "
