@@ -27,14 +27,18 @@ def stalled(trial: Trial) -> list[Member]:
 
 
 def outlast(trial: Trial, frozen: list[Member]) -> None:
-    """Wait for three leases, and until others own all lanes and have applied more."""
+    """Wait for three leases, and until others own the lanes.
+
+    A worker that is stopped inside a SQLite transaction keeps that file locked, which no lease ends:
+    so the lanes of one of the two sinks must be owned, and nothing by who is stopped.
+    """
     until = SYSTEM.monotonic() + 3 * LEASE
-    lanes = trial.settings.partitions * len(trial.sinks)
+    lanes = trial.settings.partitions
     pids = {member.pid for member in frozen}
 
     def taken_over() -> bool:
         owners = trial.owners()
-        return SYSTEM.monotonic() > until and owners.total() == lanes and not pids & owners.keys()
+        return SYSTEM.monotonic() > until and owners.total() >= lanes and not pids & owners.keys()
 
     wait_until(taken_over, "others own the lanes of the stalled", 3 * LEASE + 10)
 
