@@ -29,7 +29,7 @@ def stalled(trial: Trial) -> list[Member]:
 def outlast(trial: Trial, frozen: list[Member]) -> None:
     """Wait for three leases, and until others own the lanes.
 
-    A worker that is stopped inside a SQLite transaction keeps that file locked, which no lease ends:
+    A worker stopped inside a SQLite transaction keeps that file locked, which no lease can end:
     so the lanes of one of the two sinks must be owned, and nothing by who is stopped.
     """
     until = SYSTEM.monotonic() + 3 * LEASE
