@@ -185,7 +185,10 @@ class Cluster(Redis):
             pipe.command_stack = list(commands)
             try:
                 return list(pipe.execute(raising))
-            except (Unreachable, TooLate, AskError, ClusterDownError):
+            except MovedError as moved:  # the others may not have heard of it yet
+                self._nodes.refresh(self._nodes.named(moved.host, moved.port, address))
+                raise
+            except (Unreachable, TooLate, ClusterDownError):
                 self._nodes.forget(address)
                 raise
 

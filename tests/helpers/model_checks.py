@@ -39,6 +39,7 @@ class Checks:
         self._instance = instance
         self._kind = kind
         self._owners: dict[tuple[int, int], str] = {}
+        self._newest = dict.fromkeys(range(PARTITIONS), 0)
         self._recorded: dict[str, int] = {}
         self._tails_lost = 0
         self._skipped = {
@@ -114,6 +115,8 @@ class Checks:
     def _lease_is_the_lanes(self, partition: int) -> None:
         """G5: a lease carries its lane's epoch, and an epoch has one owner, for ever."""
         world = self._world
+        given = int(self.lane(partition).get(b"epoch", 0))
+        self._newest[partition] = max(self._newest[partition], given)
         lease: Any = world.redis.get(world.keys.lease(partition, self._instance))
         if lease is None:
             return
@@ -121,6 +124,10 @@ class Checks:
         assert int(epoch) == int(self.lane(partition)[b"epoch"]), "the lease is not the lane's"
         known = self._owners.setdefault((partition, int(epoch)), owner)
         assert known == owner, f"epoch {epoch} was {known}'s and is {owner}'s"
+
+    def had_heir(self, partition: int, epoch: int) -> bool:
+        """Say whether a lane was given to another after this epoch, though Redis may not know."""
+        return self._newest[partition] > epoch
 
     def _order_is_kept(self) -> None:
         """G3: the first effects of a key come in the order in which it was published."""

@@ -171,7 +171,8 @@ class Bus(RuleBasedStateMachine):
             for partition, lane in process.lanes().items()
             if int(self.checks.lane(partition).get(b"epoch", 0)) > lane.epoch
         ]
-        if process.is_in_call and stale:  # it cannot be recalled, which G5 says
+        had_heir = any(self.checks.had_heir(p, lane.epoch) for p, lane in process.lanes().items())
+        if process.is_in_call and had_heir:  # it cannot be recalled, which G5 says
             self._kill(process)
             return
         before = {partition: self.checks.written(partition) for partition in stale}

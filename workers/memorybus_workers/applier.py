@@ -12,7 +12,7 @@ import traceback
 import msgspec
 from memorybus.clock import Clock
 from memorybus.done_set import above
-from memorybus.errors import LeaseLost, Unavailable
+from memorybus.errors import LeaseLost, StaleEpoch, Transient, Unavailable
 from memorybus.logged import LoggedEvent
 from memorybus.settings import Settings
 from memorybus_providers.base import HookContext, MemoryProvider
@@ -63,6 +63,7 @@ class Applier:
         self._slot = serving.slot
         self._troubles = serving.troubles
         self._breaker = serving.breaker
+        self._lookup = serving.provider.delivery == "lookup"
         self._apply = bind(serving.provider)
 
     # -- what a lane asks -------------------------------------------------------------------------
@@ -96,7 +97,26 @@ class Applier:
             Unavailable: the backend is down, or the call may be tried later.
             LeaseLost: the lane has another owner.
         """
-        raise NotImplementedError
+        if self._is_paused():
+            raise Unavailable("the provider is paused")
+        lane.check(self._settings.call_timeout)
+        if self._hung_before(event):
+            return self._failure(event, HUNG)
+        try:
+            self._once(lane, event)
+        except LeaseLost:
+            raise
+        except BaseException as error:
+            if not self._slot.interrupted() and isinstance(error, Transient | OSError):
+                raise Unavailable(str(error)) from error
+            if isinstance(error, Unavailable):
+                raise
+            if isinstance(error, StaleEpoch):
+                raise LeaseLost(str(error)) from error
+            return self._failure(event, reason(error), error)
+        finally:
+            self._troubles.settled(event.envelope.id)
+        return None
 
     def pin(self, lane: Lane) -> None:
         """Bring the provider's own checkpoint, if it keeps one, to where the lane's stands.
@@ -123,6 +143,26 @@ class Applier:
         """End what this applier started."""
 
     # -- one event --------------------------------------------------------------------------------
+
+    def _is_paused(self) -> bool:
+        return self._clock.monotonic() < self._breaker.until
+
+    def _once(self, lane: Lane, event: LoggedEvent) -> None:
+        """Apply one event on this thread; a ``lookup`` backend is asked first if it is in doubt."""
+        if not self._apply.handles(type(event.envelope.event)):
+            return
+        if self._lookup and self._in_doubt(lane, event):
+            self._slot.begin(event.envelope.id)
+            known = self._provider.knows(event.envelope.id, self._context(event))
+            self._slot.end()
+            if known:
+                return
+        self._call(event)
+
+    def _in_doubt(self, lane: Lane, event: LoggedEvent) -> bool:
+        """Whether an earlier try, owner or log may have brought it to the backend already."""
+        known = self._troubles.of(event.envelope.id) is not None
+        return known or event.resent or event.position.n <= max(lane.doubt, lane.window.n)
 
     def _call(self, event: LoggedEvent) -> None:
         envelope = event.envelope
@@ -186,6 +226,14 @@ class Applier:
         if trouble is None:
             return Failure(why, 1, trace, now, now)
         return Failure(why, trouble.tries, trace, trouble.first_at, trouble.last_at)
+
+    def _parked_as_hung(self, lane: Lane, event: LoggedEvent) -> bool:
+        """Park an event that has hung as often as it may; return whether it had."""
+        if not self._troubles.spent(event.envelope.id):
+            return False
+        self._breaker.succeeded()  # it serves others: what hangs is the event
+        self._park(lane, event, self._failure(event, HUNG))
+        return True
 
     def _hung_before(self, event: LoggedEvent) -> bool:
         """Whether a dead letter hung when it was applied again: once is enough."""

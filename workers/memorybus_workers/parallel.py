@@ -6,16 +6,15 @@ was not done. Before a ``lookup`` provider gets an event, the checkpoint says th
 
 from collections.abc import Callable, Sequence
 
-from memorybus.errors import LeaseLost, ProviderHung, Unavailable
+from memorybus.errors import LeaseLost, ProviderHung
 from memorybus.logged import LoggedEvent
 from redis import Redis
 
 from memorybus_workers.applier import HUNG, Applier, Serving
 from memorybus_workers.calls import Slot
-from memorybus_workers.deadletter import BEHIND, Failure
+from memorybus_workers.deadletter import BEHIND
 from memorybus_workers.lane import Lane
 from memorybus_workers.pool import Done, Pool, Task, Withdrawn
-from memorybus_workers.retry import reason
 
 _AHEAD = 2
 """Calls handed to the pool for each of its threads: the next one is there when one returns."""
@@ -38,7 +37,6 @@ class ParallelApplier(Applier):
         """Bind the provider's hooks; threads start when there is work."""
         super().__init__(serving)
         self._redis = redis
-        self._lookup = serving.provider.delivery == "lookup"
         self.suspects = serving.settings.window
         name, size = serving.provider.config.name, serving.settings.concurrency
         self.pool = Pool(name, size, serving.clock, self._run, wake)
@@ -59,7 +57,7 @@ class ParallelApplier(Applier):
 
     def _fill(self, lane: Lane) -> bool:
         """Read as much as there is room for; return whether there may be more at once."""
-        if self._closed():
+        if self._is_paused():
             return False
         if lane.catch_up():
             return True
@@ -74,9 +72,6 @@ class ParallelApplier(Applier):
         if left and self._lookup:
             lane.commit(sent=window.read_n)
         return lane.more and window.room() > 0
-
-    def _closed(self) -> bool:
-        return self._clock.monotonic() < self._breaker.until
 
     def _admitted(self, lane: Lane, events: Sequence[LoggedEvent]) -> set[int]:
         """Return which events have to be handed out; put those of parked keys aside."""
@@ -148,15 +143,10 @@ class ParallelApplier(Applier):
             raise Withdrawn
         lane.check(self._settings.call_timeout)
         slot.begin(event.envelope.id)
-        if not (self._lookup and self._in_doubt(lane, event) and self._knows(event)):
-            self._apply(event.envelope.event, self._context(event))
-
-    def _in_doubt(self, lane: Lane, event: LoggedEvent) -> bool:
-        known = self._troubles.of(event.envelope.id) is not None
-        return known or event.resent or event.position.n <= max(lane.doubt, lane.window.n)
-
-    def _knows(self, event: LoggedEvent) -> bool:
-        return self._provider.knows(event.envelope.id, self._context(event))
+        context = self._context(event)
+        doubted = self._lookup and self._in_doubt(lane, event)
+        if not (doubted and self._provider.knows(event.envelope.id, context)):
+            self._apply(event.envelope.event, context)
 
     # -- what came back ---------------------------------------------------------------------------
 
@@ -217,33 +207,11 @@ class ParallelApplier(Applier):
             return self._judge(task.lane, task.event, error, served)
         self._troubles.hung(event_id, backend_up=self._breaker.closed, served=served)
         self._breaker.struck(self._clock.monotonic(), HUNG)
-        if self._troubles.spent(event_id):
-            self._breaker.succeeded()
-            self._park(task.lane, task.event, self._failure(task.event, HUNG))
+        if self._parked_as_hung(task.lane, task.event):
             return 0.0
         return max(self._breaker.until, self._troubles.until(event_id))
 
     # -- the rest ---------------------------------------------------------------------------------
-
-    def again(self, lane: Lane, event: LoggedEvent) -> Failure | None:
-        """Apply a dead letter, on the lane's own thread."""
-        if self._closed():
-            raise Unavailable("the provider is paused")
-        lane.check(self._settings.call_timeout)
-        if self._hung_before(event):
-            return self._failure(event, HUNG)
-        self._slot.begin(event.envelope.id)
-        try:
-            if not (self._lookup and self._knows(event)):
-                self._apply(event.envelope.event, self._context(event))
-        except (LeaseLost, Unavailable):
-            raise
-        except BaseException as error:
-            return self._failure(event, reason(error), error)
-        finally:
-            self._slot.end()
-            self._troubles.settled(event.envelope.id)
-        return None
 
     def drain(self, lane: Lane) -> bool:
         """Hand out nothing more; commit and say yes once nothing is in flight."""

@@ -1,17 +1,14 @@
 """Appliers that call their provider from one thread, an event after the other."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
-from memorybus.errors import LeaseLost, StaleEpoch, Transient, Unavailable
+from memorybus.errors import LeaseLost, Transient, Unavailable
 from memorybus.logged import LoggedEvent
 
-from memorybus_workers.applier import HUNG, Applier, Serving
-from memorybus_workers.deadletter import BEHIND, Failure
+from memorybus_workers.applier import Applier, Serving
+from memorybus_workers.deadletter import BEHIND
 from memorybus_workers.lane import Lane
-from memorybus_workers.retry import reason
-
-Once = Callable[[Lane, LoggedEvent], None]
 
 _FIRST_CHUNK = 64
 
@@ -44,7 +41,6 @@ class SerialApplier(Applier):
         """Bind the provider's hooks."""
         super().__init__(serving)
         provider = serving.provider
-        self._once: Once = self._ask_first if provider.delivery == "lookup" else self._just_call
         each = provider.delivery in ("lookup", "blind") and provider.capabilities.handles
         self._largest = 1 if each else self._settings.batch
         self._chunk = min(self._largest, _FIRST_CHUNK)
@@ -68,35 +64,6 @@ class SerialApplier(Applier):
     def _is_over(self) -> bool:
         return self._clock.monotonic() >= self._until
 
-    def again(self, lane: Lane, event: LoggedEvent) -> Failure | None:
-        """Apply a dead letter."""
-        if self._is_paused():
-            raise Unavailable("the provider is paused")
-        lane.check(self._settings.call_timeout)
-        if self._hung_before(event):
-            return self._failure(event, HUNG)
-        try:
-            self._once(lane, event)
-        except LeaseLost:
-            raise
-        except BaseException as error:
-            if not self._slot.interrupted() and isinstance(error, Transient | OSError):
-                raise Unavailable(str(error)) from error
-            if isinstance(error, Unavailable):
-                raise
-            if isinstance(error, StaleEpoch):
-                raise LeaseLost(str(error)) from error
-            return self._failure(event, reason(error), error)
-        finally:
-            self._troubles.settled(event.envelope.id)
-        return None
-
-    def _just_call(self, lane: Lane, event: LoggedEvent) -> None:
-        self._call(event)
-
-    def _is_paused(self) -> bool:
-        return self._clock.monotonic() < self._breaker.until
-
     def _retry(self, lane: Lane) -> bool:
         """Try the keys again whose time has come; return whether some are left to try at once."""
         window = lane.window
@@ -117,7 +84,7 @@ class SerialApplier(Applier):
 
     def _take(self, lane: Lane, chunk: Sequence[LoggedEvent]) -> bool:
         lane.crash("lane.before_apply")
-        if self._provider.delivery == "lookup" and not lane.window.idle:
+        if self._lookup and not lane.window.idle:
             lane.commit(sent=chunk[-1].position.n)  # else a crash would doubt the lowest one only
         begun = self._clock.monotonic()
         outcome = self._apply_chunk(lane, chunk)
@@ -193,33 +160,12 @@ class SerialApplier(Applier):
 
     def _in_trouble(self, lane: Lane, event: LoggedEvent) -> float | None:
         """Return what is decided already, None if the event is to be tried."""
-        if self._troubles.spent(event.envelope.id):
-            self._breaker.succeeded()
-            self._park(lane, event, self._failure(event, HUNG))
+        if self._parked_as_hung(lane, event):
             return 0.0
         until = self._troubles.until(event.envelope.id)
         if until:
             return until
         return 0.0 if self._deadly(lane, event) else None
-
-    def _ask_first(self, lane: Lane, event: LoggedEvent) -> None:
-        """Call the hook, unless the event is in doubt and the backend has it (``lookup``)."""
-        if not self._apply.handles(type(event.envelope.event)):
-            return
-        if self._in_doubt(lane, event) and self._knows(event):
-            return
-        self._call(event)
-
-    def _in_doubt(self, lane: Lane, event: LoggedEvent) -> bool:
-        """Whether an earlier try, owner or log may have brought it to the backend already."""
-        known = self._troubles.of(event.envelope.id) is not None
-        return known or event.resent or event.position.n <= max(lane.doubt, lane.window.n)
-
-    def _knows(self, event: LoggedEvent) -> bool:
-        self._slot.begin(event.envelope.id)
-        known = self._provider.knows(event.envelope.id, self._context(event))
-        self._slot.end()
-        return known
 
 
 def _chunks(events: Sequence[LoggedEvent], size: int) -> Iterator[Sequence[LoggedEvent]]:

@@ -27,7 +27,6 @@ class TransactionalApplier(SerialApplier):
         super().__init__(serving)
         self._store = store
         self._whole = False
-        self._once = self._alone
 
     def floor(self, partition: int) -> int:
         """Return the newest epoch that the store has seen of a lane."""
@@ -46,19 +45,17 @@ class TransactionalApplier(SerialApplier):
         known = self._known(lane.partition)
         # A fresh store begins at the log's beginning, wherever Redis thinks the lane is.
         entry, n = (known.entry, known.n) if known else (START, 0)
-        try:
-            with self._transaction(lane) as transaction:
-                transaction.record((), Progress(lane.epoch, entry, n))
-        except StaleEpoch as error:
-            self._slot.interrupted()
-            raise LeaseLost(str(error)) from error
+        self._set(lane, entry, n)
         return Begin(entry, n)
 
     def pin(self, lane: Lane) -> None:
         """Bring the store's checkpoint to where the lane's stands."""
+        self._set(lane, lane.window.entry, lane.window.n)
+
+    def _set(self, lane: Lane, entry: str, n: int) -> None:
         try:
             with self._transaction(lane) as transaction:
-                transaction.record((), Progress(lane.epoch, lane.window.entry, lane.window.n))
+                transaction.record((), Progress(lane.epoch, entry, n))
         except StaleEpoch as error:
             self._slot.interrupted()
             raise LeaseLost(str(error)) from error
@@ -132,7 +129,7 @@ class TransactionalApplier(SerialApplier):
                 outcome.delays[event.envelope.key] = until
         return outcome
 
-    def _alone(self, lane: Lane, event: LoggedEvent) -> None:
+    def _once(self, lane: Lane, event: LoggedEvent) -> None:
         """One event in a transaction; while others are open, the ledger alone knows that it is."""
         with self._transaction(lane) as transaction:
             if not transaction.applied([event.envelope.id]):

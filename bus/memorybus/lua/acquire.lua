@@ -13,7 +13,8 @@
 --       lost its count, the new epoch must still be above it).
 -- Returns nil if the lane is taken, else {epoch, entry, n, done, sent, deaths}; '0-0' and 0 at the
 -- beginning. After a restart the server may have lost what lanes did last: everything in the log
--- then counts as sent (for a lane that is not known, if the restart was a short while ago), and the epoch begins at the time (ms), above those that may have been lost.
+-- then counts as sent (for a lane that is not known, if the restart was a short while ago), and the
+-- epoch begins at the time (ms), above those that may have been lost.
 if redis.call('EXISTS', KEYS[1]) == 1 then
   return false
 end
