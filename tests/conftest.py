@@ -20,7 +20,13 @@ from memorybus.server_binary import find_server_binary
 from memorybus.settings import Settings
 from memorybus.testing import FakeClock
 
-pytest_plugins = ["helpers.disks", "helpers.islands", "helpers.remote", "helpers.rows"]
+pytest_plugins = [
+    "helpers.disks",
+    "helpers.hermes_fixtures",
+    "helpers.islands",
+    "helpers.remote",
+    "helpers.rows",
+]
 
 SHORT_TIMINGS: dict[str, Any] = {
     "lease": 2.0,
@@ -178,6 +184,14 @@ def spawn(tmp_path: Path, short_dir: Path) -> Iterator[Spawn]:
     spawner = Spawn(tmp_path, uuid.uuid4().hex, short_dir)
     yield spawner
     spawner.end_all()
+
+
+@pytest.fixture
+def flag(tmp_path: Path) -> Path:
+    """Return a file; while it exists, the events that name it fail, hang or are refused."""
+    file = tmp_path / "flag"
+    file.touch()
+    return file
 
 
 @pytest.fixture

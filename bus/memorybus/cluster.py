@@ -185,11 +185,10 @@ class Cluster(Redis):
             pipe.command_stack = list(commands)
             try:
                 return list(pipe.execute(raising))
-            except MovedError as moved:  # the others may not have heard of it yet
-                self._nodes.refresh(self._nodes.named(moved.host, moved.port, address))
-                raise
-            except (Unreachable, TooLate, ClusterDownError):
+            except (Unreachable, TooLate, AskError, ClusterDownError) as error:
                 self._nodes.forget(address)
+                if isinstance(error, MovedError):  # the others may not have heard of it yet
+                    self._nodes.refresh(self._nodes.named(error.host, error.port, address))
                 raise
 
     def set_response_callback(self, command: str, callback: Any) -> NoReturn:

@@ -178,6 +178,8 @@ class Flusher:
             except Exception as error:  # the thread must outlive any mistake (G9)
                 _log.exception("flusher: unexpected error; it goes on")
                 self._back_off(error)
+        if self._redis is not None:
+            self._redis.close()
 
     def _round(self) -> None:
         if self._sender is None:

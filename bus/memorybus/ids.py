@@ -18,6 +18,11 @@ def new_id() -> str:
     return str(uuid_utils.uuid7().hex)
 
 
+def new_mark() -> str:
+    """Return six hex digits that tell what carries them from others of the same name."""
+    return new_id()[-6:]
+
+
 class Derivation:
     """The ids that idempotency keys with a common beginning stand for.
 

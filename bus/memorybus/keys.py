@@ -64,6 +64,13 @@ TABLE: tuple[KeyDoc, ...] = (
         "Provider instances by name: kind, delivery, placement, order of recall.",
     ),
     KeyDoc(
+        "{ns}:tools",
+        "hash",
+        True,
+        "The tools that provider instances declare, by name: schemas (at most 64 KiB), and which "
+        "of them only read.",
+    ),
+    KeyDoc(
         "{ns}:workers",
         "hash",
         True,
@@ -135,6 +142,12 @@ TABLE: tuple[KeyDoc, ...] = (
         "What became of dead letters since, by entry: later refusals, an operator's edit.",
     ),
     KeyDoc(
+        "{ns}:{pNN}:reply:<event>",
+        "hash",
+        False,
+        "What providers answered to an event whose publisher waits, or to a reading tool's call.",
+    ),
+    KeyDoc(
         "{ns}:redo:<provider>",
         "hash",
         True,
@@ -176,6 +189,7 @@ class Keys:
         self.namespace = namespace
         self.meta = f"{namespace}:meta"
         self.providers = f"{namespace}:providers"
+        self.tools = f"{namespace}:tools"
         self.workers = f"{namespace}:workers"
         self.homes = f"{namespace}:homes"
         self.losses = f"{namespace}:losses"
@@ -218,6 +232,10 @@ class Keys:
     def amended(self, partition: int, provider: str) -> str:
         """Return what became of a lane's dead letters since."""
         return self._partition(partition, f"amended:{provider}")
+
+    def reply(self, partition: int, event_id: str) -> str:
+        """Return what providers answered to an event, or to a call."""
+        return self._partition(partition, f"reply:{event_id}")
 
     def redo(self, provider: str) -> str:
         """Return what operators asked of a provider's dead letters."""

@@ -1,7 +1,9 @@
 """Who is there: provider instances that workers registered, and workers by their heartbeats."""
 
 import logging
+import socket
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import msgspec
@@ -11,6 +13,7 @@ from redis.exceptions import RedisError
 from memorybus import scripts
 from memorybus.keys import Keys
 from memorybus.links import translated
+from memorybus.tools import Declared
 
 _log = logging.getLogger("memorybus")
 
@@ -22,8 +25,19 @@ ALIVE = 15.0
 BEAT = 1.0
 """Seconds between heartbeats."""
 
+_NO_TOOLS: Mapping[str, Declared] = MappingProxyType({})
 _FORGOTTEN = 60.0
 _UNSERVED = 86_400.0
+
+
+def worker_id(pid: int, mark: str) -> str:
+    """Return the id of a worker on this host: its starter knows it before the worker says a word.
+
+    Args:
+        pid: its process.
+        mark: tells it from one with the same host name and process id in another container.
+    """
+    return f"{socket.gethostname()}-{pid}-{mark}"
 
 
 class ProviderInfo(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -35,7 +49,9 @@ class ProviderInfo(msgspec.Struct, frozen=True, omit_defaults=True):
         placement: "local" or "shared".
         order: its place in a memory block.
         recall: whether it answers recalls.
+        compresses: whether it contributes to the summary of a compression.
         seen_at: when a worker last served it (server's wall time, milliseconds).
+        note: what people should know beside.
     """
 
     kind: str
@@ -43,7 +59,9 @@ class ProviderInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     placement: str
     order: int = 0
     recall: bool = True
+    compresses: bool = False
     seen_at: int = 0
+    note: str = ""
 
 
 class WorkerInfo(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -75,7 +93,7 @@ class WorkerInfo(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Roster:
-    """The two hashes. Belongs to one thread.
+    """The three hashes. Belongs to one thread.
 
     Every method raises `LogUnavailable` without Redis, and `ForeignKey` if a hash is not ours.
     """
@@ -85,19 +103,23 @@ class Roster:
         self._redis = redis
         self._keys = keys
 
-    def register(self, providers: Mapping[str, ProviderInfo]) -> None:
-        """Make instances known, and forget those that no worker has served for a day."""
+    def register(
+        self,
+        providers: Mapping[str, ProviderInfo],
+        declared: Mapping[str, Declared] = _NO_TOOLS,
+    ) -> None:
+        """Make instances and their tools known; forget those that no worker served for a day."""
         now = self.now_ms()
         bodies = {
             name: msgspec.json.encode(msgspec.structs.replace(info, seen_at=now))
             for name, info in providers.items()
         }
         self._put(self._keys.providers, bodies)
+        self._declare({name: declared.get(name, Declared()) for name in providers})
         known = self.providers().items()
-        self._drop(
-            self._keys.providers,
-            [name for name, info in known if now - info.seen_at > _UNSERVED * 1000],
-        )
+        unserved = [name for name, info in known if now - info.seen_at > _UNSERVED * 1000]
+        self._drop(self._keys.providers, unserved)
+        self._drop(self._keys.tools, unserved)
 
     def providers(self) -> dict[str, ProviderInfo]:
         """Return the registered instances, in the order of recall.
@@ -107,6 +129,23 @@ class Roster:
         """
         found = self._entries(self._keys.providers, ProviderInfo)
         return dict(sorted(found.items(), key=lambda pair: (pair[1].order, pair[0])))
+
+    def _declare(self, declared: Mapping[str, Declared]) -> None:
+        """Write what has changed: schemas are long, and hardly ever do."""
+        bodies = {name: msgspec.json.encode(one) for name, one in declared.items()}
+        held = self._asked(self._keys.tools, self._redis.hgetall)
+        changed = {name: body for name, body in bodies.items() if held.get(name.encode()) != body}
+        if changed:
+            self._put(self._keys.tools, changed)
+
+    def tools(self) -> dict[str, Declared]:
+        """Return what the registered instances declare, in the order of recall.
+
+        Raises:
+            ForeignKey: a hash is not ours.
+        """
+        found = self._entries(self._keys.tools, Declared)
+        return {name: found[name] for name in self.providers() if name in found}
 
     def beat(self, info: WorkerInfo, silence: float = ALIVE) -> list[WorkerInfo]:
         """Show that a worker lives; forget those that have been silent for a minute.
@@ -130,8 +169,21 @@ class Roster:
 
     def recalling(self) -> list[str]:
         """Return the providers whose recalls a live worker answers, in the order of a block."""
-        served = {name for w in self.alive() if w.jobs for name in w.providers}
+        served = self.serving_jobs()
         return [name for name, info in self.providers().items() if info.recall and name in served]
+
+    def contributing(self) -> list[str]:
+        """Return the providers that add to a compression's summary and are served now."""
+        served = self.served()
+        return [n for n, info in self.providers().items() if info.compresses and n in served]
+
+    def served(self) -> set[str]:
+        """Return the providers whose lanes a live worker serves."""
+        return {name for worker in self.alive() for name in worker.providers}
+
+    def serving_jobs(self) -> set[str]:
+        """Return the providers whose jobs a live worker runs."""
+        return {name for worker in self.alive() if worker.jobs for name in worker.providers}
 
     def alive(self) -> list[WorkerInfo]:
         """Return the workers whose heartbeat is fresh.
@@ -155,7 +207,7 @@ class Roster:
         for name, body in fields.items():
             try:
                 found[name.decode()] = msgspec.json.decode(body, type=kind)
-            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
                 _log.debug("%s: an entry that cannot be read: %s", key, error)
         return found
 

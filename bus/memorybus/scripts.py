@@ -36,6 +36,7 @@ APPEND = _load("append")
 ACQUIRE = _load("acquire")
 RENEW = _load("renew")
 RELEASE = _load("release")
+BURY = _load("bury")
 COMMIT = _load("commit")
 TRY = _load("try")
 PARK = _load("park")
@@ -162,6 +163,7 @@ class Acquired(msgspec.Struct, frozen=True):
         done: what is done above it (see `memorybus_workers.window`).
         sent: the highest n that may have been handed to the provider before.
         deaths: owners in a row that died without advancing the checkpoint.
+        head: the last dense number in the log.
     """
 
     epoch: int
@@ -170,6 +172,7 @@ class Acquired(msgspec.Struct, frozen=True):
     done: bytes = b""
     sent: int = 0
     deaths: int = 0
+    head: int = 0
 
 
 def acquire(
@@ -185,8 +188,8 @@ def acquired(reply: Any) -> Acquired | None:
     """Read the reply of `acquire`; None if the lane is taken."""
     if reply is None:
         return None
-    epoch, entry, n, done, sent, deaths = reply
-    return Acquired(int(epoch), entry.decode(), int(n), done, int(sent), int(deaths))
+    epoch, entry, n, done, *numbers = reply
+    return Acquired(int(epoch), entry.decode(), int(n), done, *map(int, numbers))
 
 
 def renew(lease: str, lane: str, epoch: int, worker: str, lease_ms: int) -> Call:
@@ -197,6 +200,11 @@ def renew(lease: str, lane: str, epoch: int, worker: str, lease_ms: int) -> Call
 def release(lease: str, lane: str, held: str) -> Call:
     """Give up a lease; the reply is 1 if it was ours."""
     return Call(RELEASE, (lease, lane), (held,))
+
+
+def bury(keys: Keys, partition: int, provider: str, worker: str) -> Call:
+    """Free a lane of a worker that is known to be dead; the reply is 1 if it was its own (G5)."""
+    return Call(BURY, (keys.lease(partition, provider), keys.lane(partition, provider)), (worker,))
 
 
 class Checkpoint(msgspec.Struct, frozen=True):

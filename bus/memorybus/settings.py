@@ -3,7 +3,6 @@
 The only module that reads the environment. Every default is written here, once.
 """
 
-import difflib
 import math
 import os
 import re
@@ -16,11 +15,11 @@ from urllib.parse import quote
 import msgspec
 import platformdirs
 
-from memorybus.errors import ConfigError, UnknownSetting
+from memorybus.errors import ConfigError
 from memorybus.ids import text_digest
 from memorybus.redis_urls import check_urls, place_of
+from memorybus.settings_values import PREFIX, check_names, converted, spelled, tables
 
-PREFIX = "MEMORYBUS_"
 FILE_NAME = "memorybus.toml"
 
 _WORD = re.compile(r"[\w.-]+")
@@ -66,6 +65,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         recall_wait: how long a recall job waits for the session's last event to be applied.
         recall_timeout: how long one recall job may run.
         prefetch_deadline: how long `prefetch` may wait for Redis (G9).
+        reply_max_bytes: the largest reply of a provider: a tool's result, or a contribution (G10).
+        contribution_budget: characters of what providers contribute to a compression's summary.
+        compress_wait: how long a host's compression waits for these contributions (up to 120).
+        tool_wait: how long a host's tool call waits for its result.
+        turn_budget: characters of recall that a host injects at one turn, where every later
+            request repeats it.
+        opening_wait: how long a host's first turn of a session may wait for its recall.
         crash_at: a named crash point to die at; for fault tests.
     """
 
@@ -100,6 +106,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     recall_wait: float = 2.0
     recall_timeout: float = 10.0
     prefetch_deadline: float = 0.05
+    reply_max_bytes: int = 65_536
+    contribution_budget: int = 4_000
+    compress_wait: float = 2.0
+    tool_wait: float = 10.0
+    turn_budget: int = 800
+    opening_wait: float = 0.3
     crash_at: str = ""
 
     def __post_init__(self) -> None:
@@ -140,6 +152,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def sessions_path(self) -> Path:
         """Where this host notes the sessions of this log."""
         return self.data_dir / "sessions" / f"{self.log_name}.db"
+
+    @property
+    def tools_path(self) -> Path:
+        """Where this host notes the tools that this log's providers offer."""
+        return self.data_dir / "tools" / f"{self.log_name}.json"
 
     @property
     def log_name(self) -> str:
@@ -205,8 +222,8 @@ def load(
     values = _from_file(_config_path(env, directory or Path.cwd()))
     values |= _from_environ(env)
     given = {name: value for name, value in overrides.items() if value is not None}
-    _check_names(given, "argument")
-    return _convert(values | given)
+    check_names(given, "argument", FIELDS)
+    return converted(values | given, Settings)
 
 
 def _config_path(env: Mapping[str, str], directory: Path) -> Path | None:
@@ -224,7 +241,7 @@ def _from_file(path: Path | None) -> dict[str, Any]:
         values = tomllib.loads(path.read_text())
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"{path}: {error}") from error
-    _check_names(values, str(path))
+    check_names(values, str(path), FIELDS)
     return values
 
 
@@ -234,19 +251,12 @@ def _from_environ(env: Mapping[str, str]) -> dict[str, Any]:
         for name, value in env.items()
         if name.startswith(PREFIX) and name != PREFIX + "CONFIG"
     }
-    _check_names(values, "environment")
+    check_names(values, "environment", FIELDS)
     if "providers" in values:
         values["providers"] = [p.strip() for p in values["providers"].split(",") if p.strip()]
     if "provider" in values:
-        values["provider"] = _tables(values["provider"])
+        values["provider"] = tables(values["provider"])
     return values
-
-
-def _tables(text: str) -> Any:
-    try:
-        return msgspec.json.decode(text)
-    except msgspec.DecodeError as error:
-        raise ConfigError(f"{PREFIX}PROVIDER must be a JSON object of tables: {error}") from error
 
 
 def to_environ(settings: Settings, base: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -258,39 +268,4 @@ def to_environ(settings: Settings, base: Mapping[str, str] | None = None) -> dic
     """
     env = os.environ if base is None else base
     kept = {name: value for name, value in env.items() if not name.startswith(PREFIX)}
-    return kept | {PREFIX + name.upper(): _spelled(getattr(settings, name)) for name in FIELDS}
-
-
-def _spelled(value: Any) -> str:
-    if isinstance(value, tuple):
-        return ",".join(value)
-    return msgspec.json.encode(value).decode() if isinstance(value, dict) else str(value)
-
-
-def _check_names(values: Mapping[str, Any], source: str) -> None:
-    for name in values:
-        if name not in FIELDS:
-            near = difflib.get_close_matches(name, FIELDS, n=1, cutoff=0.0)
-            raise UnknownSetting(f"{source}: unknown setting {name!r}; did you mean {near[0]!r}?")
-
-
-def _convert(values: Mapping[str, Any]) -> Settings:
-    try:
-        return msgspec.convert(dict(values), Settings, strict=False, dec_hook=_decode)
-    except msgspec.ValidationError as error:
-        raise ConfigError(_named(str(error))) from error
-
-
-def _named(said: str) -> str:
-    """Return msgspec's message with the setting's names in the file and in the environment."""
-    what, _, path = said.partition(" - at `$.")
-    name = path.rstrip("`").split(".")[0].split("[")[0]
-    return f"{name} ({PREFIX}{name.upper()}): {what}" if name else f"settings: {what}"
-
-
-def _decode(kind: type, value: Any) -> Any:
-    if kind is Path:
-        if not str(value):
-            raise ConfigError("data_dir is empty: leave it out, or name a directory")
-        return Path(value).expanduser().absolute()
-    raise NotImplementedError(f"no setting of type {kind}")
+    return kept | {PREFIX + name.upper(): spelled(getattr(settings, name)) for name in FIELDS}

@@ -24,7 +24,12 @@ LARGE = (1 << 20) - 1_000
 CAUGHT_UP = 200
 """So few events in flight are what a healthy run has at any moment."""
 TAKE_OVER = 2.0
-"""Seconds beside its lease in which a dead worker's lane has another owner."""
+"""Seconds in which a dead worker's lane has another owner that has caught up, once it may be
+taken: at once, or when the lease has ended where a late call must be waited out."""
+MOST_DEATHS = 4
+"""One in a batch and two alone; one more if the checkpoint moved between the first ones."""
+LONG = {"lease": 10.0, "call_timeout": 0.5}
+"""The default lease: so long that who waited for it is seen."""
 
 
 def give(trial: Trial, bus: MemoryBus, kind: str, number: int) -> None:
@@ -51,6 +56,7 @@ class Round:
     Attributes:
         wanted: how many events must be parked so far.
         deaths: how many workers died of it.
+        outage: seconds in which some lane was without an owner that lives.
     """
 
     def __init__(self, trial: Trial, doses: Counter[str], calm: float) -> None:
@@ -59,6 +65,8 @@ class Round:
         (self.name,) = trial.sinks
         self.doses = doses
         self.wanted = self.deaths = 0
+        self.outage = 0.0
+        self._looked_at = SYSTEM.monotonic()
         self._calm: list[range] = []
         self._poisoned: list[range] = []
         self._start()
@@ -88,9 +96,22 @@ class Round:
 
     def _dealt_with(self) -> bool:
         """Whether all is parked and nobody waits; the dead are replaced, as by a supervisor."""
-        self.deaths += self.trial.crew.replace_dead()
+        died = self.trial.crew.replace_dead()
+        self.deaths += died
+        self._note_outage(whole=not died and self._served())
         parked = len(self.trial.parked(self.name)) == self.wanted
         return parked and self.trial.in_flight() < CAUGHT_UP
+
+    def _served(self) -> bool:
+        """Whether every lane is owned by a worker that lives."""
+        owners = self.trial.owners()
+        living = {member.pid for member in self.trial.crew.members}
+        return owners.total() == self.trial.settings.partitions and owners.keys() <= living
+
+    def _note_outage(self, *, whole: bool) -> None:
+        before, self._looked_at = self._looked_at, SYSTEM.monotonic()
+        if not whole:
+            self.outage += self._looked_at - before
 
     def _while(self, begin: int, seconds: float) -> range:
         """Let a time pass; return it and what went before, from `begin`, in milliseconds."""
@@ -124,11 +145,7 @@ def test_refused_events_park_only_their_key(
 ) -> None:
     """G4, G6: each is parked with those behind it; the others' p99 at most doubles."""
     run = Round(make_trial(make_redis(), "Keyed", attempts=3), REFUSED, calm=0.3)
-    verdict = run.judge()
-    calm, poisoned = run.waits(0.99)
-    report(**figures(run, verdict), p99_calm_s=calm, p99_poisoned_s=poisoned)
-    assert run.deaths == 0
-    assert poisoned <= 2 * calm
+    assert_others_hardly_wait(run, report)
 
 
 @pytest.mark.fault
@@ -139,11 +156,7 @@ def test_hanging_events_park_only_their_key(
 ) -> None:
     """G4, G6: where calls run beside each other, one that hangs doubles the others' p99 at most."""
     run = Round(make_trial(make_redis(), "Many", attempts=3), HANGING, calm=1.0)
-    verdict = run.judge()
-    calm, poisoned = run.waits(0.99)
-    report(**figures(run, verdict), p99_calm_s=calm, p99_poisoned_s=poisoned)
-    assert run.deaths == 0
-    assert poisoned <= 2 * calm
+    assert_others_hardly_wait(run, report)
 
 
 @pytest.mark.fault
@@ -154,29 +167,40 @@ def test_deadly_events_park_only_their_key(
 ) -> None:
     """G4, G6: an event that ends its worker is found and parked; the others go on.
 
-    Nobody waits longer than it takes to replace the workers that it ended.
+    Nobody waits longer than it takes to have the lanes of the workers that it ended served again;
+    where no late call has to be waited out, that does not depend on the lease.
     """
     kind = sink.CLASSES[1 + number % 3]
-    run = Round(make_trial(make_redis(), kind, attempts=3), DEADLY, calm=1.5)
+    times = LONG if kind == "Keyed" else {}
+    run = Round(make_trial(make_redis(), kind, attempts=3, **times), DEADLY, calm=1.5)
     verdict = run.judge(may_repeat=run.deaths if kind == "Blind" else 0)
-    calm, poisoned = run.waits(0.99)
     slowest = run.waits(1.0)[1]
     report(
-        **figures(run, verdict),
-        deaths=run.deaths,
-        p99_calm_s=calm,
-        p99_poisoned_s=poisoned,
-        slowest_s=slowest,
+        **figures(run, verdict), deaths=run.deaths, outage_s=round(run.outage, 2), slowest_s=slowest
     )
-    assert slowest <= run.deaths * (run.trial.settings.lease + TAKE_OVER)
+    assert 0 < run.deaths <= MOST_DEATHS
+    waited_out = 0.0 if kind == "Keyed" else run.trial.settings.lease
+    assert slowest <= run.deaths * (TAKE_OVER + waited_out)
 
 
-def figures(run: Round, verdict: Verdict) -> dict[str, int]:
+def assert_others_hardly_wait(run: Round, report: Report) -> None:
+    """Fail if a worker died, or if the others' p99 more than doubled."""
+    verdict = run.judge()
+    seen = figures(run, verdict)
+    report(**seen)
+    assert run.deaths == 0
+    assert seen["p99_poisoned_s"] <= 2 * seen["p99_calm_s"]
+
+
+def figures(run: Round, verdict: Verdict) -> dict[str, float]:
     """Return what every row of these reports."""
+    calm, poisoned = run.waits(0.99)
     return {
         "doses": run.doses.total(),
         "parked": run.wanted,
         "accepted": verdict.accepted,
         "lost": len(verdict.lost),
         "repeats": verdict.repeats,
+        "p99_calm_s": calm,
+        "p99_poisoned_s": poisoned,
     }

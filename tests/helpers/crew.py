@@ -5,6 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
+from memorybus.burial import bury
+from memorybus.ids import new_mark
+from memorybus.roster import worker_id
 from memorybus.settings import Settings, to_environ
 
 from helpers.processes import Child, Spawn
@@ -56,6 +59,7 @@ class Crew:
         self._settings = settings
         self._within = within
         self._env = dict(env or {})
+        self._mark = new_mark()
 
     def start(self, count: int = 1, crash: str = "") -> list[Member]:
         """Start workers; do not wait for them."""
@@ -67,9 +71,8 @@ class Crew:
         env = to_environ(self._settings, {}) | {"PYTHONPATH": str(TESTS)} | self._env
         if crash:
             env["MEMORYBUS_CRASH_AT"] = crash
-        return self._spawn(
-            *self._within, "-m", "memorybus_workers", "worker", "--jobs", "0", env=env
-        )
+        words = ("-m", "memorybus_workers", "worker", "--jobs", "0", "--mark", self._mark)
+        return self._spawn(*self._within, *words, env=env)
 
     def wait_ready(self) -> None:
         """Wait until all have said so."""
@@ -96,10 +99,11 @@ class Crew:
         return dead
 
     def replace_dead(self) -> int:
-        """Start another worker for each that ended by itself, as its supervisor would."""
+        """Bury each that ended by itself and start another, as their supervisor would."""
         dead = [m for m in self.members if not m.child.alive]
         for member in dead:
             self.members.remove(member)
+            bury(self._settings, worker_id(member.pid, self._mark))
         self.start(len(dead))
         return len(dead)
 

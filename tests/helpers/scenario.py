@@ -80,6 +80,12 @@ def home(settings: Settings, name: str = NAME) -> Path:
     return settings.provider_home(name)
 
 
+def say(bus: MemoryBus, session: str, *words: str) -> None:
+    """Publish turns of one session."""
+    for text in words:
+        bus.session(session, warm=False).turn_completed(text, "ok")
+
+
 def partition(settings: Settings, session: str) -> int:
     """Return the partition of a root session's events."""
     return partition_of(session_key(session), settings.partitions)

@@ -8,7 +8,7 @@ import pytest
 import redis
 from conftest import MakeSettings
 from helpers.recording import calls, effects, texts
-from helpers.scenario import home, partition, recorded, thread_worker, together, wait_applied
+from helpers.scenario import home, partition, recorded, say, thread_worker, together, wait_applied
 from helpers.waiting import wait_until
 from memorybus.client import MemoryBus
 from memorybus.keys import Keys
@@ -23,12 +23,6 @@ def dead_letters(client: redis.Redis, settings: Settings, session: str) -> list[
     """Return the dead letters of a session's partition."""
     found: Any = client.xrange(Keys(settings.namespace).dead(partition(settings, session), "rec"))
     return [msgspec.json.decode(fields[b"r"]) for _, fields in found]
-
-
-def say(bus: MemoryBus, session: str, *words: str) -> None:
-    """Publish turns of one session."""
-    for text in words:
-        bus.session(session, warm=False).turn_completed(text, "ok")
 
 
 @every_kind

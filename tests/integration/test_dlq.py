@@ -55,14 +55,6 @@ class Answer(msgspec.Struct, frozen=True):
 Run = Callable[..., Answer]
 
 
-@pytest.fixture(name="flag")
-def _flag(tmp_path: Path) -> Path:
-    """While this file exists, the event that names it is refused."""
-    flag = tmp_path / "flag"
-    flag.touch()
-    return flag
-
-
 @pytest.fixture(name="run")
 def _run(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -126,8 +126,13 @@ def test_a_recall_that_kills_its_process_is_tried_twice(recalls: Recalls) -> Non
     recalls.asked_in("poison", times=2)
     recalls.file("exit").unlink()
     recalls.until(lambda: not recalls.jobs(), "it is given up", SOON)
+
+    def counted() -> bool:
+        (status,) = read_status(recalls.settings).jobs
+        return (status.failing, status.failed) == (2, 2)
+
+    recalls.until(counted, "both failures are told", SOON)
     (status,) = read_status(recalls.settings).jobs
-    assert (status.failing, status.failed) == (2, 2)
     assert "killed, or hung" in status.error
     recalls.ask("other", "walnut")
     recalls.answered("other", "walnut", SOON)
@@ -265,7 +270,7 @@ def test_old_requests_cost_no_call(recalls: Recalls) -> None:
         recalls.client.delete(job)  # as its time to live does
     recalls.ask("s", "fresh")
     recalls.start()
-    recalls.answered("s", "fresh", 4)
+    recalls.answered("s", "fresh", SOON)
     assert recalls.queries() == ["fresh"]
     taken = f"{recalls.queue_key()}:intermediate"
     recalls.until(lambda: recalls.client.llen(taken) == 0, "none is left behind", SOON)

@@ -8,7 +8,7 @@ import redis
 from conftest import MakeSettings
 from helpers.processes import Spawn
 from helpers.recording import calls, effects, texts
-from helpers.scenario import home, partition, recorded, thread_worker, wait_applied, worker
+from helpers.scenario import home, partition, recorded, say, thread_worker, wait_applied, worker
 from helpers.waiting import wait_until
 from memorybus.client import MemoryBus
 from memorybus.keys import Keys
@@ -22,12 +22,6 @@ def owners(client: redis.Redis, settings: Settings) -> list[str]:
     names = [keys.lease(p, "rec") for p in range(settings.partitions)]
     found: Any = client.mget(names)
     return [(raw or b":").decode().split(":", 1)[1] for raw in found]
-
-
-def say(bus: MemoryBus, session: str, *words: str) -> None:
-    """Publish turns."""
-    for text in words:
-        bus.session(session, warm=False).turn_completed(text, "ok")
 
 
 def test_lanes_have_one_owner(redis_client: redis.Redis, make_settings: MakeSettings) -> None:

@@ -14,6 +14,7 @@ from helpers.scenario import (
     home,
     partition,
     recorded,
+    say,
     thread_worker,
     wait_applied,
     worker,
@@ -27,20 +28,6 @@ from memorybus_workers.main import Worker
 from memorybus_workers.presence import Presence
 
 SLOW = "!takes=0.02"
-
-
-@pytest.fixture(name="flag")
-def _flag(tmp_path: Path) -> Path:
-    """While this file exists, the call that names it hangs."""
-    flag = tmp_path / "flag"
-    flag.touch()
-    return flag
-
-
-def say(bus: MemoryBus, session: str, *words: str) -> None:
-    """Publish turns of one session."""
-    for text in words:
-        bus.session(session, warm=False).turn_completed(text, "ok")
 
 
 def runner_of(running: Worker) -> Any:

@@ -17,6 +17,7 @@ from helpers.scenario import (
     home,
     partition,
     recorded,
+    say,
     thread_worker,
     wait_applied,
 )
@@ -33,20 +34,6 @@ from memorybus_workers.replay import Replay
 
 EVER = 1000
 """Attempts that a test does not come to the end of."""
-
-
-@pytest.fixture(name="flag")
-def _flag(tmp_path: Path) -> Path:
-    """While this file exists, the events that name it fail or hang."""
-    flag = tmp_path / "flag"
-    flag.touch()
-    return flag
-
-
-def say(bus: MemoryBus, session: str, *words: str) -> None:
-    """Publish turns of one session."""
-    for text in words:
-        bus.session(session, warm=False).turn_completed(text, "ok")
 
 
 def host_of(running: Worker) -> Any:
@@ -180,6 +167,31 @@ def test_a_deadly_event_far_above_a_waiting_key_is_found(
     (letter,) = letters(redis_client, settings)
     assert letter["reason"] == "it ended its worker 3 times"
     assert "this one" not in texts(home(settings))
+
+
+def test_what_goes_alone_is_alone_in_its_instance(
+    redis_client: redis.Redis, make_settings: MakeSettings, flag: Path
+) -> None:
+    """G6: of two lanes whose owners died, one event is under way: it alone may end the worker."""
+    settings = make_settings(partitions=3, call_timeout=8.0, lease=10.0, **recorded("KeyedSide"))
+    keys = Keys(settings.namespace)
+    first, second, sound = apart(settings, 3)
+    with MemoryBus.connect(settings) as bus:
+        say(bus, first, f"!hang={flag} first")
+        say(bus, second, f"!hang={flag} second")
+        say(bus, sound, "sound")
+        assert bus.flush()
+        for name in (first, second):
+            lane = keys.lane(partition(settings, name), NAME)
+            redis_client.hset(lane, mapping={"owner": "somebody", "deaths": 5})
+        with thread_worker(settings):
+            wait_until(lambda: texts(home(settings)) == ["sound"], "the sound lane goes on")
+            say(bus, sound, "sound again")
+            wait_until(lambda: len(texts(home(settings))) == 2, "all lanes had their turn")
+            assert len(calls(home(settings))) == 3
+            flag.unlink()
+            wait_applied(redis_client, settings)
+    assert len(texts(home(settings))) == 4
 
 
 def test_a_deadly_event_that_is_parked_uncalled_is_no_probe(

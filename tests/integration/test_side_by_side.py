@@ -14,6 +14,7 @@ from helpers.scenario import (
     home,
     partition,
     recorded,
+    say,
     thread_worker,
     together,
     wait_applied,
@@ -26,12 +27,6 @@ from memorybus.monitor import read_status
 from memorybus.settings import Settings
 
 both = pytest.mark.parametrize("kind", ["KeyedSide", "LookupSide"])
-
-
-def say(bus: MemoryBus, session: str, *said: str) -> None:
-    """Publish turns of a session."""
-    for text in said:
-        bus.session(session, warm=False).turn_completed(text, "ok")
 
 
 def lane(client: Any, settings: Settings, session: str) -> dict[bytes, bytes]:
@@ -266,7 +261,8 @@ def test_an_event_that_ends_its_worker_is_parked(
         assert child.exit_code == 9, child.output()
         deaths += 1
     assert backlog(redis_client, settings) == 0
-    assert 3 <= deaths <= 8
+    # Side by side two deaths come before it goes alone; one whose owner advanced counts for none.
+    assert 3 <= deaths <= (6 if kind == "KeyedSide" else 4)
     assert sorted(texts(home(settings))) == ["after", "before"]
     (status,) = read_status(settings).providers
     assert (status.parked_keys, status.dead_letters) == (1, 2)

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 import yaml
-from memorybus.settings import FIELDS, PREFIX, load
+from memorybus.settings import FIELDS, load
+from memorybus.settings_values import PREFIX
 
 ROOT = Path(__file__).parent.parent.parent
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())

@@ -73,11 +73,19 @@ def _run_worker(options: argparse.Namespace, settings: Settings) -> int:
     if options.processes == 1:
         from memorybus_workers.process import run_worker
 
-        return run_worker(settings, names, jobs, log, with_parent=options.reports)
+        return run_worker(
+            settings, names, jobs, log, with_parent=options.reports, mark=options.mark
+        )
     from memorybus_workers.supervisor import run_supervisor
 
     return run_supervisor(
-        settings, names, options.processes, jobs, log, with_parent=options.reports
+        settings,
+        names,
+        options.processes,
+        jobs,
+        log,
+        with_parent=options.reports,
+        mark=options.mark,
     )
 
 
@@ -108,6 +116,9 @@ def _parser() -> argparse.ArgumentParser:
         dest="reports",
         action="store_true",
         help="end when standard input closes; tell a failure as JSON",
+    )
+    worker.add_argument(
+        "--mark", default="", help="how its id ends, for who started it and buries it"
     )
     jobs = commands.add_parser("jobs", help="answer recalls (a worker starts this)")
     jobs.add_argument("--providers", default="")

@@ -20,7 +20,7 @@ from memorybus_providers.dispatch import bind
 
 from memorybus_workers.calls import Slot, Troubles
 from memorybus_workers.deadletter import Failure
-from memorybus_workers.lane import PART, Lane
+from memorybus_workers.lane import Lane
 from memorybus_workers.retry import Breaker, decide, reason
 from memorybus_workers.window import Begin
 
@@ -45,11 +45,7 @@ class Applier:
 
     Attributes:
         dirty: lanes whose progress is not committed yet.
-        suspects: how many events above a lane's checkpoint may be under way when its owner dies,
-            once one has died (G6).
     """
-
-    suspects = PART
 
     has_room = False
     """Whether more keys could be handed out now (only if that is done in advance)."""
@@ -71,6 +67,16 @@ class Applier:
     def floor(self, partition: int) -> int:
         """Return the newest epoch that the provider's own store has seen of a lane; 0 if none."""
         return 0
+
+    def suspects(self, deaths: int) -> int:
+        """Return how many events may have been under way when a lane's owner died (G6).
+
+        They go alone, so that the one which ends workers is found. A batch, whatever it was.
+
+        Args:
+            deaths: owners in a row that died without advancing; 0 is no death.
+        """
+        return self._settings.batch if deaths else 0
 
     def begin(self, lane: Lane) -> Begin:
         """Return where the lane goes on, and claim it in the provider's own store if it has one.
@@ -157,21 +163,23 @@ class Applier:
             self._slot.end()
             if known:
                 return
-        self._call(event)
+        lane.answers.given(event, self._call(event))
 
     def _in_doubt(self, lane: Lane, event: LoggedEvent) -> bool:
         """Whether an earlier try, owner or log may have brought it to the backend already."""
         known = self._troubles.of(event.envelope.id) is not None
         return known or event.resent or event.position.n <= max(lane.doubt, lane.window.n)
 
-    def _call(self, event: LoggedEvent) -> None:
+    def _call(self, event: LoggedEvent) -> str | None:
+        """Call the hook of an event; return what it replies."""
         envelope = event.envelope
         if not self._apply.handles(type(envelope.event)):
-            return
+            return None
         self._slot.begin(envelope.id)
-        self._apply(envelope.event, self._context(event))
+        said = self._apply(envelope.event, self._context(event))
         self._slot.end()
         self._troubles.served += 1
+        return said
 
     def _context(self, event: LoggedEvent) -> HookContext:
         envelope = event.envelope

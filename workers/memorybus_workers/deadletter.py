@@ -1,6 +1,6 @@
 """Parked keys: what a provider refuses for good waits, with the later events of its key (G6)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 from memorybus import scripts
@@ -42,6 +42,13 @@ _FREED = 2
 
 BEHIND = Failure("waits behind the key's dead letter")
 
+Refused = Callable[[LoggedEvent, str], None]
+"""Told of each event that is put aside, and why."""
+
+
+def _nobody(event: LoggedEvent, why: str) -> None:
+    """Nobody waits for it."""
+
 
 class Parked:
     """The parked keys of one lane, as its owner knows them. Belongs to one thread.
@@ -58,6 +65,7 @@ class Parked:
         provider: str,
         epoch: int,
         worker: str = "",
+        refused: Refused = _nobody,
     ) -> None:
         """Read which keys wait.
 
@@ -67,6 +75,7 @@ class Parked:
         self._redis = redis
         self._place = (keys, partition, provider, epoch)
         self._worker = worker
+        self._refused = refused
         found = redis.hkeys(keys.parked(partition, provider))
         self.keys = {bytes(key).decode("utf-8", "surrogatepass") for key in found}  # type: ignore[arg-type]
 
@@ -88,6 +97,8 @@ class Parked:
         if records:
             self._run(scripts.park(*self._place, records))
             self.keys.update(key for _, key, _ in records)
+        for event in events:
+            self._refused(event, failure.reason)
 
     def settle(self, stored: Stored, event: bytes = b"") -> None:
         """Let a dead letter go: it is applied, or discarded, which `event` tells in the log.

@@ -32,6 +32,7 @@ def make(
         name=name,
         home=settings.provider_home(name),
         options=settings.provider_options(configured),
+        stands_for=kind,
         clock=clock,
         crash=crash,
     )

@@ -18,22 +18,17 @@ from memorybus.settings import Settings
 from memorybus.testing import CrashPoint
 from redis import Redis
 
+from memorybus_workers.answers import Answers
 from memorybus_workers.deadletter import BEHIND, Parked
 from memorybus_workers.leases import Lease, Leases
 from memorybus_workers.window import Begin, Window
 
 _log = logging.getLogger("memorybus")
 
-DEATHS = 2
-"""Owners that died in a row without advancing; the next one goes event by event (G6)."""
-
-PART = 64
-"""Events of one chunk after one death: so the next owner knows where to look."""
-
 STEP_BACK = 5_000
 """A store's checkpoint so far above Redis's is not followed: its ledger knows what comes again."""
 
-KILLS = 3
+KILLS = 2
 """Workers that one event may end, tried alone, before it is parked (G6)."""
 
 
@@ -47,6 +42,7 @@ class Links(msgspec.Struct, frozen=True):
     settings: Settings
     crash: CrashPoint
     entries_read: bool
+    answers: Answers
 
 
 class Lane:
@@ -57,6 +53,7 @@ class Lane:
         epoch: our fencing token.
         lease: our ownership.
         parked: its parked keys.
+        answers: tells those who wait what became of their events.
         window: what is read and not yet done.
         doubt: the highest n that a former owner may have handed to the provider.
         more: whether the log may hold more than the last `read` returned.
@@ -76,8 +73,9 @@ class Lane:
         self._links = links
         self._keys = Keys(links.settings.namespace)
         self._place = (self._keys, partition, links.provider, lease.epoch)
-        self.parked = Parked(links.redis, *self._place, lease.worker)
-        self._wary_upto = self._careful_upto = -1
+        self.answers = links.answers
+        self.parked = Parked(links.redis, *self._place, lease.worker, links.answers.refused)
+        self._careful_upto = -1
         self.more = False
 
     def begin(self, begin: Begin, suspects: int) -> None:
@@ -85,8 +83,8 @@ class Lane:
 
         Args:
             begin: the checkpoint and what is done above it.
-            suspects: how many events above the checkpoint may have been under way when an owner
-                died: after two deaths these go one by one.
+            suspects: how many events above what is done may have been under way when an owner
+                died: these go one by one.
 
         Raises:
             LogUnavailable: Redis is away.
@@ -95,10 +93,9 @@ class Lane:
         begin = self._within_log(begin)
         self.window = Window(begin, settings.window)
         self.doubt = max(checkpoint.sent, begin.n + begin.done.bit_length() + 1)
-        if checkpoint.deaths:
-            self._wary_upto = begin.n + settings.batch
-        if checkpoint.deaths >= DEATHS:
-            self._careful_upto = begin.n + suspects
+        if suspects:
+            known = begin.n + begin.done.bit_length()
+            self._careful_upto = min(known + suspects, checkpoint.head)  # later ones killed nobody
         self._committed = Checkpoint(checkpoint.entry, checkpoint.n, checkpoint.done)
         self.crash("lane.after_acquire")
 
@@ -240,9 +237,7 @@ class Lane:
 
     def chunk(self, most: int) -> int:
         """Return how many events may go into one chunk, of `most` otherwise."""
-        if self.careful:
-            return 1
-        return min(most, PART) if self.window.n < self._wary_upto else most
+        return 1 if self.careful else most
 
     @property
     def careful(self) -> bool:

@@ -11,6 +11,7 @@ from memorybus.log import EventLog
 from memorybus.scripts import Acquired
 from redis.exceptions import RedisError
 
+from memorybus_workers.answers import Answers
 from memorybus_workers.applier import Serving
 from memorybus_workers.appliers import applier_for
 from memorybus_workers.lane import Lane, Links
@@ -78,6 +79,7 @@ class LaneSet:
             around.settings,
             around.crash,
             around.entries_read,
+            Answers(self._redis, name, around),
         )
         self.applier = applier_for(serving, self._redis, wake)
         self._redo = Redo(
@@ -154,7 +156,7 @@ class LaneSet:
         self._beginning = lease  # a hang from here on gives it back
         try:
             lane = Lane(self._links, partition, lease, checkpoint)
-            lane.begin(self.applier.begin(lane), self.applier.suspects)
+            lane.begin(self.applier.begin(lane), self.applier.suspects(checkpoint.deaths))
             if lane.n > checkpoint.n:
                 lane.commit()  # Redis lost what the provider's own checkpoint still says
         except BaseException:

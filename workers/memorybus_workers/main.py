@@ -8,27 +8,27 @@ slow query never delays a lane.
 import contextlib
 import logging
 import os
-import socket
 import threading
 from collections.abc import Callable, Sequence
 
 from memorybus import logs
 from memorybus.clock import SYSTEM, Clock
 from memorybus.errors import LogUnavailable, MemoryBusError, ProviderHung
-from memorybus.ids import new_id, new_rng
+from memorybus.ids import new_id, new_mark, new_rng
 from memorybus.links import connect_redis
 from memorybus.log import EventLog
 from memorybus.orphans import drain_orphans
 from memorybus.retrying import backoff
-from memorybus.roster import ProviderInfo
+from memorybus.roster import worker_id
 from memorybus.server_facts import Server
 from memorybus.settings import Settings
 from memorybus.spool_files import SpoolFiles
 from memorybus.testing import crash_points
-from memorybus_providers.base import MemoryProvider
+from memorybus.tools_seen import ToolsSeen
 from redis.exceptions import RedisError
 
 from memorybus_workers.children import JobProcesses
+from memorybus_workers.declaring import infos, tools_of
 from memorybus_workers.host import ProviderHost
 from memorybus_workers.instances import make
 from memorybus_workers.leases import Leases
@@ -56,6 +56,7 @@ class Worker:
         jobs: how many recall processes to run for each provider.
         clock: time.
         log: form of their logs.
+        mark: the end of our id, if who started us has to know it; a fresh one if empty.
     """
 
     def __init__(
@@ -65,10 +66,11 @@ class Worker:
         jobs: int,
         clock: Clock = SYSTEM,
         log: logs.Form = "text",
+        mark: str = "",
     ) -> None:
         """Prepare; `run` works."""
         self.failed = False
-        self.id = f"{socket.gethostname()}-{os.getpid()}-{new_id()[-6:]}"
+        self.id = worker_id(os.getpid(), mark or new_mark())
         self._settings = settings
         self._providers = tuple(providers)
         self._clock = clock
@@ -96,16 +98,16 @@ class Worker:
             WrongPartitionCount, UnsafeRedis: the log cannot be used as it is.
             MissingProvider, ConfigError: a provider cannot be made.
         """
-        kinds = {name: type(make(self._settings, name, self._clock)) for name in self._providers}
+        made = {name: make(self._settings, name, self._clock) for name in self._providers}
         server = self._opened_log()
         if server is None:
             return
-        served = self._infos(kinds)
         self._presence = Presence(
             self._settings,
             self._clock,
             self.id,
-            served,
+            infos(self._settings, made),
+            tools_of(made),
             self._jobs,
             self._redis,
             self._leases,
@@ -137,18 +139,6 @@ class Worker:
                 self._stop.wait(backoff(failures, self._rng))
                 failures += 1
         return None
-
-    def _infos(self, kinds: dict[str, type[MemoryProvider]]) -> dict[str, ProviderInfo]:
-        return {
-            name: ProviderInfo(
-                kind=self._settings.provider_kind(name),
-                delivery=provider.delivery,
-                placement=provider.placement,
-                order=order,
-                recall=provider.capabilities.recall,
-            )
-            for order, (name, provider) in enumerate(kinds.items())
-        }
 
     def _host(self, name: str) -> ProviderHost:
         crash = crash_points(self._settings.crash_at)
@@ -239,8 +229,10 @@ class Worker:
         settings = self._settings
         files = SpoolFiles.of(settings, new_id, self._clock)
         redis = connect_redis(settings)
+        seen = ToolsSeen(settings, self._clock, new_id)
         while not self._stop.is_set():
             try:
+                seen.look()  # an agent of this host shall know them when it starts
                 sent = drain_orphans(
                     files, redis, settings, self._clock, stopping=self._stop.is_set
                 )

@@ -22,6 +22,9 @@ _AHEAD = 2
 _PROBE = 0.02
 """Seconds after which is looked again whether a probe has returned."""
 
+_DEATHS = 2
+"""Owners of a lane that died in a row before its events go one by one, for that makes it slow."""
+
 COMMIT_EVERY = 0.01
 """Seconds between two commits of a lane while calls are in flight."""
 
@@ -37,12 +40,15 @@ class ParallelApplier(Applier):
         """Bind the provider's hooks; threads start when there is work."""
         super().__init__(serving)
         self._redis = redis
-        self.suspects = serving.settings.window
         name, size = serving.provider.config.name, serving.settings.concurrency
         self.pool = Pool(name, size, serving.clock, self._run, wake)
         self._in_flight: dict[Lane, int] = {}
         self._leaving: set[Lane] = set()
         self._committed_at: dict[Lane, float] = {}
+
+    def suspects(self, deaths: int) -> int:
+        """Return the whole window, after two deaths: one may be anybody's, and alone is slow."""
+        return self._settings.window if deaths >= _DEATHS else 0
 
     # -- a lane's turn ----------------------------------------------------------------------------
 
@@ -93,8 +99,8 @@ class ParallelApplier(Applier):
         lane.crash("lane.before_apply")
         most = self._room()
         if lane.careful:
-            if self._in_flight.get(lane):
-                return
+            if any(other.careful for other in self._in_flight):
+                return  # with two alone at once, either may end the other's worker
             lane.commit()
             most = 1
         now = self._clock.monotonic()
@@ -137,7 +143,7 @@ class ParallelApplier(Applier):
 
     # -- in the threads ---------------------------------------------------------------------------
 
-    def _run(self, task: Task, slot: Slot) -> None:
+    def _run(self, task: Task, slot: Slot) -> str | None:
         lane, event = task.lane, task.event
         if lane in self._leaving or not (self._breaker.closed or task.probes):
             raise Withdrawn
@@ -145,8 +151,9 @@ class ParallelApplier(Applier):
         slot.begin(event.envelope.id)
         context = self._context(event)
         doubted = self._lookup and self._in_doubt(lane, event)
-        if not (doubted and self._provider.knows(event.envelope.id, context)):
-            self._apply(event.envelope.event, context)
+        if doubted and self._provider.knows(event.envelope.id, context):
+            return None
+        return self._apply(event.envelope.event, context)
 
     # -- what came back ---------------------------------------------------------------------------
 
@@ -184,6 +191,7 @@ class ParallelApplier(Applier):
             self._breaker.succeeded()
             lane.crash("lane.after_apply")
             lane.window.finish(event)
+            lane.answers.given(event, done.said)
             return
         until = self._after(done.task, done.error)
         if until:

@@ -39,13 +39,14 @@ class Task(msgspec.Struct, frozen=True):
 
 
 class Done(msgspec.Struct, frozen=True):
-    """A task that ended, with what it raised."""
+    """A task that ended, with what it raised, or else what its hook replied."""
 
     task: Task
     error: BaseException | None
+    said: str | None = None
 
 
-Call = Callable[[Task, Slot], None]
+Call = Callable[[Task, Slot], str | None]
 
 
 class PoolThread:
@@ -151,8 +152,9 @@ class Pool:
         while (task := self._tasks.get()) is not None:
             thread.task = task
             error: BaseException | None = None
+            said: str | None = None
             try:
-                self._call(task, thread.slot)
+                said = self._call(task, thread.slot)
             except BaseException as raised:  # whatever a provider raises is about its event
                 error = raised
             thread.slot.end()
@@ -160,4 +162,4 @@ class Pool:
                 if thread.abandoned:
                     return
                 thread.task = None
-            self._finish(Done(task, error))
+            self._finish(Done(task, error, said))

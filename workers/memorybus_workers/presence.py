@@ -12,6 +12,7 @@ from memorybus.keys import Keys
 from memorybus.masking import masked
 from memorybus.roster import BEAT, ProviderInfo, Roster, WorkerInfo
 from memorybus.settings import Settings
+from memorybus.tools import Declared
 from redis import Redis
 from redis.exceptions import RedisError
 
@@ -38,6 +39,7 @@ class Presence:
         clock: time.
         worker: our id.
         served: the instances we serve.
+        declared: the tools of those that have some.
         jobs: how many recall processes we run for each.
         redis: the log's Redis.
         leases: what we own.
@@ -49,6 +51,7 @@ class Presence:
         clock: Clock,
         worker: str,
         served: Mapping[str, ProviderInfo],
+        declared: Mapping[str, Declared],
         jobs: int,
         redis: Redis,
         leases: Leases,
@@ -58,6 +61,7 @@ class Presence:
         self._clock = clock
         self._worker = worker
         self._served = served
+        self._declared = declared
         self._jobs = jobs
         self._redis = redis
         self._leases = leases
@@ -81,7 +85,7 @@ class Presence:
             LogUnavailable: Redis is away.
             ForeignKey: a key is not ours.
         """
-        self._roster.register(self._served)
+        self._roster.register(self._served, self._declared)
         if self._here is not None:
             for name in self._local:
                 self._homes.claim(name, self._here)
@@ -128,7 +132,7 @@ class Presence:
         self._alive = self._roster.beat(info, self._balance.silence)
         self._beats += 1
         if self._beats % _REGISTER_EVERY == 0:
-            self._roster.register(self._served)
+            self._roster.register(self._served, self._declared)
         self._find_homes()
 
     def _find_homes(self) -> None:

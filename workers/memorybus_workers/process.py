@@ -116,6 +116,7 @@ def run_worker(
     log: logs.Form = "text",
     *,
     with_parent: bool = False,
+    mark: str = "",
 ) -> int:
     """Run a worker until it is told to end; return the exit code, 1 if it had to give up.
 
@@ -125,11 +126,12 @@ def run_worker(
         jobs: its recall processes for each provider.
         log: the form of their log.
         with_parent: end when the process that started this one does.
+        mark: see `Worker`.
 
     Raises:
         MemoryBusError: see `Worker.run`.
     """
-    worker = Worker(settings, providers, jobs, log=log)
+    worker = Worker(settings, providers, jobs, log=log, mark=mark)
     ending = Ending(settings, worker.stop)
     ending.install()
     if with_parent:

@@ -117,7 +117,13 @@ class Replay:
         rng = new_rng()
         crash = crash_points(self._settings.crash_at)
         around = Surroundings(
-            self._settings, self._clock, rng, leases, crash, server.counts_entries_read
+            self._settings,
+            self._clock,
+            rng,
+            leases,
+            crash,
+            server.counts_entries_read,
+            answering=False,
         )
         settings = self._settings
         host = ProviderHost(

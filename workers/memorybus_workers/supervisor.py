@@ -16,9 +16,12 @@ from collections.abc import Sequence
 
 import msgspec
 from memorybus import logs
+from memorybus.burial import bury
 from memorybus.clock import SYSTEM, Clock
 from memorybus.errors import HOPELESS, ConfigError, MemoryBusError, as_told
+from memorybus.ids import new_mark
 from memorybus.retrying import restart_delay
+from memorybus.roster import worker_id
 from memorybus.settings import Settings, to_environ
 
 from memorybus_workers.parent import when_parent_ends
@@ -45,9 +48,9 @@ def shares(jobs: int, processes: int) -> list[int]:
     return [each + (number < more) for number in range(processes)]
 
 
-def command(providers: Sequence[str], jobs: int, log: logs.Form) -> list[str]:
+def command(providers: Sequence[str], jobs: int, log: logs.Form, mark: str) -> list[str]:
     """Return the command line of one worker."""
-    words = [sys.executable, "-m", "memorybus_workers", "worker", "--with-parent"]
+    words = [sys.executable, "-m", "memorybus_workers", "worker", "--with-parent", "--mark", mark]
     return [*words, "--providers", ",".join(providers), "--jobs", str(jobs), "--log", log]
 
 
@@ -72,6 +75,7 @@ class WorkerProcess:
     Attributes:
         worker: its id, once it is ready.
         error: why it ends, if it said so.
+        pid: its process id.
         born_at: when it was started (monotonic).
     """
 
@@ -89,6 +93,7 @@ class WorkerProcess:
             bufsize=0,
             start_new_session=True,
         )
+        self.pid = self._process.pid
         if self._process.stdout is not None:
             os.set_blocking(self._process.stdout.fileno(), False)
 
@@ -134,13 +139,16 @@ class WorkerProcess:
 class Seat:
     """The place of one worker: the process in it, or when the next one takes it."""
 
-    def __init__(self, name: str, words: Sequence[str], settings: Settings, clock: Clock) -> None:
+    def __init__(
+        self, name: str, words: Sequence[str], settings: Settings, clock: Clock, mark: str
+    ) -> None:
         """Leave it empty; the first `watch` fills it."""
         self.process: WorkerProcess | None = None
         self._name = name
         self._words = words
         self._settings = settings
         self._clock = clock
+        self._mark = mark
         self._delay = 0.0
         self._free_until = float("-inf")
 
@@ -152,12 +160,15 @@ class Seat:
     def watch(self) -> None:
         """Take in what became of the process, and start the next one when it is time.
 
+        The dead one's lanes are freed first: others serve them before the next one could (G9).
+
         Raises:
             MemoryBusError: it ended of something that the next one would end of, too.
         """
         if self.process is not None and (code := self.process.listen()) is not None:
             ended, self.process = self.process, None
             ended.close()
+            bury(self._settings, worker_id(ended.pid, self._mark))
             self._note_end(ended, code)
         if self.process is None and self._clock.monotonic() >= self._free_until:
             self._fill()
@@ -189,18 +200,24 @@ class Supervisor:
     Args:
         settings: handed on to each through the environment.
         commands: the command line of each.
+        mark: how they are told to let their ids end.
         clock: time.
     """
 
     def __init__(
-        self, settings: Settings, commands: Sequence[Sequence[str]], clock: Clock = SYSTEM
+        self,
+        settings: Settings,
+        commands: Sequence[Sequence[str]],
+        mark: str,
+        clock: Clock = SYSTEM,
     ) -> None:
         """Start nothing yet."""
         self._grace = settings.grace
         self._stop = threading.Event()
         names = [f"worker process {n} of {len(commands)}" for n in range(1, len(commands) + 1)]
         self._seats = [
-            Seat(name, words, settings, clock) for name, words in zip(names, commands, strict=True)
+            Seat(name, words, settings, clock, mark)
+            for name, words in zip(names, commands, strict=True)
         ]
 
     def run(self) -> int:
@@ -257,6 +274,7 @@ def run_supervisor(
     log: logs.Form = "text",
     *,
     with_parent: bool = False,
+    mark: str = "",
 ) -> int:
     """Run several workers until told to end; return the exit code, 1 if one did not end in order.
 
@@ -267,12 +285,14 @@ def run_supervisor(
         jobs: recall processes for each provider, in all.
         log: the form of their logs.
         with_parent: end when the process that started this one does.
+        mark: how its workers' ids end; a fresh one if empty.
 
     Raises:
         MemoryBusError: see `Supervisor.run`.
     """
-    commands = [command(providers, share, log) for share in shares(jobs, processes)]
-    supervisor = Supervisor(settings, commands)
+    mark = mark or new_mark()
+    commands = [command(providers, share, log, mark) for share in shares(jobs, processes)]
+    supervisor = Supervisor(settings, commands, mark)
     ending = Ending(settings, supervisor.stop, supervisor.end_at_once, reserve=RESERVE)
     ending.install()
     if with_parent:

@@ -11,7 +11,12 @@ from memorybus_workers.leases import Leases
 
 
 class Surroundings(msgspec.Struct, frozen=True):
-    """Settings, time, chance, leases and crash points, and whether groups count entries read."""
+    """Settings, time, chance, leases and crash points.
+
+    Attributes:
+        entries_read: whether the server's consumer groups count entries read.
+        answering: whether those are answered who wait for what became of their event.
+    """
 
     settings: Settings
     clock: Clock
@@ -19,3 +24,4 @@ class Surroundings(msgspec.Struct, frozen=True):
     leases: Leases
     crash: CrashPoint
     entries_read: bool
+    answering: bool = True

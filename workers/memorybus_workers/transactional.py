@@ -81,9 +81,11 @@ class TransactionalApplier(SerialApplier):
         served = self._troubles.served
         try:
             with self._transaction(lane) as transaction:
-                self._apply_all(transaction, mine)
+                said = self._apply_all(transaction, mine)
                 progress = self._progress(lane, events[-1], whole=simple)
                 transaction.record([event.envelope.id for event in mine], progress)
+            for event, text in said:
+                lane.answers.given(event, text)
             if self._breaker.uneasy and self._troubles.served != served:
                 self._breaker.succeeded()
         except StaleEpoch as error:
@@ -109,12 +111,19 @@ class TransactionalApplier(SerialApplier):
         lane.parked.put_aside([e for e in events if e.envelope.key in waiting], BEHIND)
         return [event for event in events if event.envelope.key not in waiting]
 
-    def _apply_all(self, transaction: Transaction, events: Sequence[LoggedEvent]) -> None:
+    def _apply_all(
+        self, transaction: Transaction, events: Sequence[LoggedEvent]
+    ) -> list[tuple[LoggedEvent, str]]:
+        """Call the hooks of what the ledger does not know; return what some of them replied."""
         done = set(transaction.applied([event.envelope.id for event in events]))
+        said: list[tuple[LoggedEvent, str]] = []
         for event in events:
             if event.envelope.id not in done:
-                self._call(event)
+                text = self._call(event)
                 done.add(event.envelope.id)  # it may stand in the log twice
+                if text is not None:
+                    said.append((event, text))
+        return said
 
     def _one_by_one(self, lane: Lane, events: Sequence[LoggedEvent], outcome: Outcome) -> Outcome:
         simple = lane.window.idle
@@ -131,10 +140,12 @@ class TransactionalApplier(SerialApplier):
 
     def _once(self, lane: Lane, event: LoggedEvent) -> None:
         """One event in a transaction; while others are open, the ledger alone knows that it is."""
+        said: str | None = None
         with self._transaction(lane) as transaction:
             if not transaction.applied([event.envelope.id]):
-                self._call(event)
+                said = self._call(event)
             transaction.record([event.envelope.id], self._progress(lane, event, whole=self._whole))
+        lane.answers.given(event, said)
 
     def _progress(self, lane: Lane, event: LoggedEvent, *, whole: bool) -> Progress:
         if whole:

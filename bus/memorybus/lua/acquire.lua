@@ -11,10 +11,11 @@
 --
 -- ARGV: worker, lease (ms), provider, floor: an epoch that is known to have been given (if Redis
 --       lost its count, the new epoch must still be above it).
--- Returns nil if the lane is taken, else {epoch, entry, n, done, sent, deaths}; '0-0' and 0 at the
--- beginning. After a restart the server may have lost what lanes did last: everything in the log
--- then counts as sent (for a lane that is not known, if the restart was a short while ago), and the
--- epoch begins at the time (ms), above those that may have been lost.
+-- Returns nil if the lane is taken, else {epoch, entry, n, done, sent, deaths, head}; '0-0' and 0 at
+-- the beginning; `head` is the partition's last dense number. After a restart the server may have
+-- lost what lanes did last: everything in the log then counts as sent (for a lane that is not known,
+-- if the restart was a short while ago), and the epoch begins at the time (ms), above those that may
+-- have been lost.
 if redis.call('EXISTS', KEYS[1]) == 1 then
   return false
 end
@@ -44,4 +45,5 @@ local deaths = died and redis.call('HINCRBY', KEYS[2], 'deaths', 1)
 redis.call('HSET', KEYS[2], 'epoch', string.format('%d', epoch), 'owner', ARGV[1], 'run', run)
 redis.call('SET', KEYS[1], string.format('%d', epoch) .. ':' .. ARGV[1], 'PX', ARGV[2])
 redis.pcall('XGROUP', 'CREATE', KEYS[3], ARGV[3], '0', 'MKSTREAM')
-return {epoch, was[1] or '0-0', tonumber(was[2] or '0'), was[3] or '', sent, deaths}
+local head = tonumber(redis.call('HGET', KEYS[4], 'n') or '0')
+return {epoch, was[1] or '0-0', tonumber(was[2] or '0'), was[3] or '', sent, deaths, head}

@@ -10,11 +10,14 @@ from typing import Any
 import msgspec
 from filelock import FileLock, Timeout
 
+from memorybus.burial import bury
 from memorybus.clock import SYSTEM, Clock
 from memorybus.embedded import EmbeddedRedis, Started
 from memorybus.errors import HOPELESS, MemoryBusError
+from memorybus.ids import new_mark
 from memorybus.redis_urls import redacted
 from memorybus.retrying import restart_delay
+from memorybus.roster import worker_id
 from memorybus.settings import Settings
 from memorybus.surfaces import children, signals
 
@@ -88,11 +91,12 @@ def run(settings: Settings, command: Sequence[str], tell: Tell, clock: Clock = S
         MemoryBusError: a worker cannot run with these settings or on this Redis (`HOPELESS`).
     """
     with only_one(settings.data_dir), _server(settings) as server:
-        delay = 0.0
+        delay, mark = 0.0, new_mark()
         while True:
             _revived(server, tell)
             born = clock.monotonic()
-            code, reason = _worker_life(settings, command, server, tell)
+            pid, code, reason = _worker_life(settings, [*command, "--mark", mark], server, tell)
+            bury(settings, worker_id(pid, mark))
             delay = restart_delay(clock.monotonic() - born, delay)
             tell(WorkerDied(code, delay, reason))
             clock.sleep(delay)
@@ -171,8 +175,8 @@ def _server(settings: Settings) -> Iterator[_Server]:
 
 def _worker_life(
     settings: Settings, command: Sequence[str], server: _Server, tell: Tell
-) -> tuple[int, str]:
-    """Run one worker to its end, keeping the server alive; return its exit code and its reason.
+) -> tuple[int, int, str]:
+    """Run one worker to its end, keeping the server alive; return its pid, exit code and reason.
 
     Raises:
         MemoryBusError: one of `HOPELESS`, as the worker told it.
@@ -185,8 +189,8 @@ def _worker_life(
         except HOPELESS:
             raise
         except MemoryBusError as error:
-            return worker.stop(), str(error)
-        return code, ""
+            return worker.pid, worker.stop(), str(error)
+        return worker.pid, code, ""
 
 
 def _until_ready(settings: Settings, worker: children.Child, server: _Server, tell: Tell) -> None:

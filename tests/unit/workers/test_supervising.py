@@ -47,7 +47,7 @@ def failing(kind: str, code: int) -> str:
 def supervised(tmp_path: Path, *programs: str, grace: float = 20.0) -> Supervisor:
     """Return a supervisor of stand-ins."""
     settings = Settings(data_dir=tmp_path, grace=grace)
-    return Supervisor(settings, [command(program) for program in programs])
+    return Supervisor(settings, [command(program) for program in programs], "abcdef")
 
 
 class Run:

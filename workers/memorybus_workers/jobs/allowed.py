@@ -1,8 +1,8 @@
-"""What a job may be: a name on a list. A new kind of job (tools) is another entry of the list.
+"""What a job may be: a name on a list. A new kind of job is another entry of the list.
 
 RQ's JSON serializer still imports and runs whatever callable a job names. Here a job's name is
 looked up in a table, and callbacks are not run at all: who can write to Redis can ask for a
-recall, nothing else.
+recall or a tool that only reads, nothing else.
 """
 
 from collections.abc import Callable, Mapping

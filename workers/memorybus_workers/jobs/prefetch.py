@@ -6,6 +6,7 @@ import msgspec
 from memorybus import scripts
 from memorybus.clock import Clock
 from memorybus.fence import escape, line
+from memorybus.ids import text_digest
 from memorybus.keys import Keys
 from memorybus.masking import described
 from memorybus.recall import GENERATION, RecalledItem, Want, WarmResult
@@ -134,4 +135,4 @@ def rendered(found: Sequence[Recollection], want: Want, provider: str) -> WarmRe
         lines.append(text)
         if want.detail:
             items.append(RecalledItem(provider, escape(one.text), one.session, one.at or None))
-    return WarmResult(tuple(lines), tuple(items))
+    return WarmResult(tuple(lines), tuple(items), text_digest(want.query))

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from memorybus import tool_jobs
 from memorybus.clock import SYSTEM, Clock
 from memorybus.errors import ConfigError
 from memorybus.keys import Keys
@@ -31,6 +32,7 @@ from memorybus_workers.instances import Instances
 from memorybus_workers.jobs.allowed import KEPT, AllowList, allowed_job
 from memorybus_workers.jobs.lost import LostJobs
 from memorybus_workers.jobs.prefetch import Recaller
+from memorybus_workers.jobs.tools import ToolRunner
 
 _log = logging.getLogger("memorybus")
 
@@ -190,13 +192,15 @@ def run_jobs(settings: Settings, providers: tuple[str, ...]) -> None:
     instances = Instances(settings, SYSTEM, providers, crash)
     redis = connect_redis(settings)
     recaller = Recaller(redis, settings, SYSTEM, instances.opened, instances.forget, crash)
+    runner = ToolRunner(redis, settings, SYSTEM, instances.opened, instances.forget)
+    allowed: AllowList = {JOB: recaller.warm, tool_jobs.JOB: runner.run}
     health = RecallHealth(redis, Keys(settings.namespace))
 
     def lost() -> None:
         health.failed(provider, "the process of a recall was killed, or hung", SYSTEM.now_ms())
 
     try:
-        job_worker(settings, provider, {JOB: recaller.warm}, lost, crash).work_until_told()
+        job_worker(settings, provider, allowed, lost, crash).work_until_told()
     except (RedisError, OSError) as error:
         raise translated(error, redacted(settings.redis_jobs_url)) from error
     finally:

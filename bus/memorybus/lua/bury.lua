@@ -1,0 +1,17 @@
+-- Free the lane of a worker whose process is known to have ended, before its lease does (G5).
+--
+-- KEYS[1] lease  string `epoch:worker`; deleted only if it is that worker's.
+-- KEYS[2] lane   hash: left alone unless `owner` is that worker. `owner` goes, so that nobody waits
+--                for the lease's end by a clock of his own, and the death is counted in `deaths`
+--                here, as who takes the lane would (see acquire.lua); `tries` stays.
+-- ARGV: worker.
+-- Returns 1 if the lane was that worker's.
+local held = redis.call('GET', KEYS[1])
+if held and string.match(held, ':(.*)$') ~= ARGV[1]
+    or redis.call('HGET', KEYS[2], 'owner') ~= ARGV[1] then
+  return 0
+end
+redis.call('DEL', KEYS[1])
+redis.call('HDEL', KEYS[2], 'owner')
+redis.call('HINCRBY', KEYS[2], 'deaths', 1)
+return 1

@@ -1,0 +1,72 @@
+"""Settings as texts and back: what a file or the environment says, and errors that name it."""
+
+import difflib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from memorybus.errors import ConfigError, UnknownSetting
+
+PREFIX = "MEMORYBUS_"
+
+_T = TypeVar("_T")
+
+
+def tables(text: str) -> Any:
+    """Return the providers' tables as the environment spells them.
+
+    Raises:
+        ConfigError: it is no JSON.
+    """
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        raise ConfigError(f"{PREFIX}PROVIDER must be a JSON object of tables: {error}") from error
+
+
+def spelled(value: Any) -> str:
+    """Return a setting as the environment spells it."""
+    if isinstance(value, tuple):
+        return ",".join(value)
+    return msgspec.json.encode(value).decode() if isinstance(value, dict) else str(value)
+
+
+def check_names(values: Mapping[str, Any], source: str, known: Sequence[str]) -> None:
+    """Refuse names that are no settings.
+
+    Raises:
+        UnknownSetting: the message names the nearest known one.
+    """
+    for name in values:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.0)
+            raise UnknownSetting(f"{source}: unknown setting {name!r}; did you mean {near[0]!r}?")
+
+
+def converted(values: Mapping[str, Any], kind: type[_T]) -> _T:
+    """Return settings made of texts and values.
+
+    Raises:
+        ConfigError: a value of the wrong type; the message names the setting.
+    """
+    try:
+        return msgspec.convert(dict(values), kind, strict=False, dec_hook=_decode)
+    except msgspec.ValidationError as error:
+        raise ConfigError(_named(str(error))) from error
+
+
+def _named(said: str) -> str:
+    """Return msgspec's message with the setting's names in the file and in the environment."""
+    what, _, path = said.partition(" - at `$.")
+    name = path.rstrip("`").split(".")[0].split("[")[0]
+    return f"{name} ({PREFIX}{name.upper()}): {what}" if name else f"settings: {what}"
+
+
+def _decode(kind: type, value: Any) -> Any:
+    if kind is Path:
+        if not str(value):
+            raise ConfigError("data_dir is empty: leave it out, or name a directory")
+        return Path(value).expanduser().absolute()
+    raise NotImplementedError(f"no setting of type {kind}")

@@ -1,0 +1,71 @@
+"""What a lane's owner answers to those who wait for what became of their event (G9).
+
+An answer follows its effect: nobody is told of what a crash could still undo. A crash in between
+leaves the asker without an answer, and the event applied. A replay answers nobody, and nobody is
+answered who asked so long ago that he has gone.
+"""
+
+import logging
+
+from memorybus import replies
+from memorybus.dead_letters import one_line
+from memorybus.events import ToolCalled
+from memorybus.keys import Keys
+from memorybus.logged import LoggedEvent
+from memorybus.masking import masked
+from memorybus.replies import LIFE, Reply
+from redis import Redis
+from redis.exceptions import RedisError
+
+from memorybus_workers.surroundings import Surroundings
+
+_log = logging.getLogger("memorybus")
+
+
+class Answers:
+    """Answers for one provider instance. Belongs to its thread; never raises what Redis raises.
+
+    Args:
+        redis: made by `links.connect_redis`.
+        provider: the instance's name.
+        around: its `answering` says whether there is anybody to answer; passes the crash point
+            ``lane.before_reply``.
+    """
+
+    def __init__(self, redis: Redis, provider: str, around: Surroundings) -> None:
+        """Answer nothing yet."""
+        self._redis = redis
+        self._provider = provider
+        self._around = around
+        self._keys = Keys(around.settings.namespace)
+
+    def given(self, event: LoggedEvent, text: str | None) -> None:
+        """An event is applied for good, and its hook said `text`; None if it said nothing."""
+        if text is not None and self._is_awaited(event):
+            self._around.crash("lane.before_reply")
+            most = self._around.settings.reply_max_bytes
+            self._put(event, replies.reply_to(event.envelope.event, text, most))
+
+    def refused(self, event: LoggedEvent, why: str) -> None:
+        """An event is put aside: whoever waits need not wait any longer."""
+        if self._is_awaited(event):
+            self._put(event, Reply(error=masked(one_line(why))))
+
+    def _is_awaited(self, event: LoggedEvent) -> bool:
+        asked = event.envelope.event
+        elsewhere = isinstance(asked, ToolCalled) and asked.provider != self._provider
+        return self._around.answering and replies.is_awaited(asked) and not elsewhere
+
+    def _put(self, event: LoggedEvent, reply: Reply) -> None:
+        position = event.position
+        try:
+            if self._age_ms(position.entry) <= LIFE * 1000:
+                key = self._keys.reply(position.partition, event.envelope.id)
+                replies.put(self._redis, key, self._provider, reply)
+        except (RedisError, OSError) as error:
+            _log.debug("event %s: its asker is not answered: %s", event.envelope.id, error)
+
+    def _age_ms(self, entry: str) -> int:
+        """Return how long ago an entry came into the log, by the clock that named it."""
+        seconds, _ = self._redis.time()
+        return int(seconds) * 1000 - int(entry.partition("-")[0])

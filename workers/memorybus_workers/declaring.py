@@ -1,0 +1,55 @@
+"""What a worker tells others of the provider instances it serves."""
+
+import logging
+from collections.abc import Mapping
+
+import msgspec
+from memorybus.events import ContextCompressing
+from memorybus.masking import described
+from memorybus.roster import ProviderInfo
+from memorybus.settings import Settings
+from memorybus.tools import MOST_BYTES, Declared
+from memorybus_providers.base import MemoryProvider
+
+_log = logging.getLogger("memorybus")
+
+
+def infos(settings: Settings, providers: Mapping[str, MemoryProvider]) -> dict[str, ProviderInfo]:
+    """Return what is registered of some instances, in the order of recall; they may be unopened."""
+    return {
+        name: ProviderInfo(
+            kind=settings.provider_kind(name),
+            delivery=provider.delivery,
+            placement=provider.placement,
+            order=order,
+            recall=provider.capabilities.recall,
+            compresses=ContextCompressing in provider.capabilities.handles,
+            note=provider.note,
+        )
+        for order, (name, provider) in enumerate(providers.items())
+    }
+
+
+def tools_of(providers: Mapping[str, MemoryProvider]) -> dict[str, Declared]:
+    """Return the tools of those instances that have some, asked before they are open.
+
+    An instance whose schemas cannot be had, or are too large, goes without tools; that is logged.
+    """
+    return {
+        name: Declared(schemas, tuple(sorted(provider.capabilities.reading_tools)))
+        for name, provider in providers.items()
+        if provider.capabilities.tools and (schemas := _schemas(name, provider))
+    }
+
+
+def _schemas(name: str, provider: MemoryProvider) -> tuple[dict[str, object], ...]:
+    """Return an instance's schemas as JSON has them; none if they are not fit to be told."""
+    try:
+        body = msgspec.json.encode(list(provider.get_tool_schemas()))
+        if len(body) <= MOST_BYTES:
+            return msgspec.json.decode(body, type=tuple[dict[str, object], ...])
+        why = f"its schemas have {len(body)} bytes, and {MOST_BYTES} are the most"
+    except Exception as error:  # whatever a provider raises, its lanes are served
+        why = described(error)
+    _log.warning("provider %s is registered without its tools: %s", name, why)
+    return ()
