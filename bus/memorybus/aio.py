@@ -10,6 +10,7 @@ from memorybus.publisher import Level
 from memorybus.recall_live import Recall
 from memorybus.session import Session
 from memorybus.settings import Settings
+from memorybus.tools import Tools
 
 
 class AsyncMemoryBus:
@@ -38,6 +39,10 @@ class AsyncMemoryBus:
     async def recall(self, question: str, **options: Any) -> Recall:
         """See `MemoryBus.recall`."""
         return await asyncio.to_thread(self._bus.recall, question, **options)
+
+    async def tools(self) -> Tools:
+        """See `MemoryBus.tools`."""
+        return await asyncio.to_thread(self._bus.tools)
 
     async def close(self) -> None:
         """See `MemoryBus.close`."""

@@ -28,6 +28,7 @@ _LEAST, _GREATEST = -(1 << 63), (1 << 64) - 1
 """The integers that msgpack can hold."""
 
 _KEY_SHOWN = 40
+_MAX_ID = 512
 """Characters of a key that an error shows."""
 
 _UNWRITABLE = re.compile("[\x00\ud800-\udfff]")
@@ -142,3 +143,18 @@ def _spelled(path: _Path) -> str:
         path, step = path
         steps.append(f"[{step}]" if isinstance(step, int) else f".{step[:_KEY_SHOWN]}")
     return "messages" + "".join(reversed(steps))
+
+
+def checked_id(what: str, value: str) -> str:
+    """Return the id of a session, an agent or a person as it is.
+
+    Raises:
+        InvalidEvent: it is empty, longer than 512 characters, has a NUL or is not Unicode text.
+    """
+    if not value or len(value) > _MAX_ID or "\x00" in value:
+        raise InvalidEvent(f"{what}: {value[:40]!r} must have 1 to {_MAX_ID} characters, no NUL")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidEvent(f"{what}: {value[:40]!r} is not Unicode text") from error
+    return value

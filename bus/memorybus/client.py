@@ -4,30 +4,33 @@ from __future__ import annotations
 
 import atexit
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from memorybus import lineage
+from memorybus import lineage, tools
 from memorybus.asks import Ask
-from memorybus.cleaning import clean_text
+from memorybus.cleaning import checked_id, clean_text
 from memorybus.clock import SYSTEM, Clock
 from memorybus.counts import Counters
-from memorybus.errors import InvalidEvent
 from memorybus.events import AnyEvent, Envelope, Scope, SessionRef, SessionStarted
 from memorybus.ids import NewId, new_id, new_rng
+from memorybus.listening import Listener
 from memorybus.publisher import Level, Publisher, Receipt
-from memorybus.recall import WarmCache
 from memorybus.recall_live import Recall, recall_now
 from memorybus.session import Session
 from memorybus.sessions import HostSessions
 from memorybus.settings import Settings, load
 from memorybus.testing import crash_points
+from memorybus.tools_seen import ToolsSeen
+from memorybus.warm import WarmCache
+
+if TYPE_CHECKING:
+    from memorybus.surfaces.hermes.manager import MemoryManager
 
 _CLOSING = 2.0
 """Seconds that the end of a process waits for Redis; what is unsent then stays spooled."""
-
-_MAX_ID = 512
 
 
 class MemoryBus:
@@ -37,6 +40,8 @@ class MemoryBus:
         settings: see `Settings`.
         sessions: what this host knows of sessions.
         warm: the warm cache.
+        listener: waits for replies.
+        clock: time.
     """
 
     def __init__(
@@ -50,18 +55,25 @@ class MemoryBus:
         """Use `connect`; this form injects time, ids and randomness."""
         self.settings = settings
         self.new_id = new_id
-        self._clock = clock
+        self.clock = clock
         self.sessions = HostSessions(settings.sessions_path)
         self.warm = WarmCache(settings, clock, lambda: self._publisher.flusher.state)
+        self.listener = Listener(settings, clock)
+        self._tools_seen = ToolsSeen(settings, clock, new_id)
         self._publisher = Publisher(
             settings,
             clock,
             new_id,
             rng or new_rng(),
-            self.warm.connect,
+            self._after_connecting,
             crash_points(settings.crash_at),
         )
         atexit.register(self.close)
+
+    def _after_connecting(self) -> None:
+        """What the flusher's thread does beside sending, now and then while Redis answers."""
+        self.warm.connect()
+        self._tools_seen.look()
 
     @classmethod
     def connect(cls, target: Settings | str | None = None) -> MemoryBus:
@@ -108,7 +120,7 @@ class MemoryBus:
             SpoolFull: the spool's bound or the disk is full.
         """
         scope = self._scope(agent, user, workspace, platform)
-        session_id = _checked("session_id", self.new_id() if session_id is None else session_id)
+        session_id = checked_id("session_id", self.new_id() if session_id is None else session_id)
         known = self.sessions.get(scope, session_id)
         if known is not None:
             session = Session(self, scope, known)
@@ -136,15 +148,15 @@ class MemoryBus:
     ) -> Scope:
         defaults = self.settings
         return Scope(
-            agent=_checked("agent", defaults.agent if agent is None else agent),
-            user=_checked("user", defaults.user if user is None else user),
+            agent=checked_id("agent", defaults.agent if agent is None else agent),
+            user=checked_id("user", defaults.user if user is None else user),
             workspace=clean_text(defaults.workspace if workspace is None else workspace),
             platform=clean_text(defaults.platform if platform is None else platform),
         )
 
     def adopt(self, scope: Scope, ref: SessionRef, *, warm_from: str = "") -> Session:
         """Return a session whose place in the lineage is known, and remember the place."""
-        _checked("session_id", ref.id)
+        checked_id("session_id", ref.id)
         self.sessions.put(scope, ref)
         return Session(self, scope, ref, warm_from=warm_from)
 
@@ -170,7 +182,7 @@ class MemoryBus:
             key=key,
             scope=scope,
             session=session,
-            at=self._clock.now_ms() if at is None else at,
+            at=self.clock.now_ms() if at is None else at,
             v=event.version,
             trace=trace,
             event=event,
@@ -237,7 +249,7 @@ class MemoryBus:
         """
         return recall_now(
             self.settings,
-            self._clock,
+            self.clock,
             question,
             agent=agent,
             user=user,
@@ -246,6 +258,21 @@ class MemoryBus:
             budget=self.settings.recall_budget if budget is None else budget,
             timeout=timeout,
         )
+
+    def tools(self) -> tools.Tools:
+        """Return the tools that providers offer the model: read from a small local file (G9).
+
+        The file is kept up to date in the background, by this process and by this host's workers.
+        Until it has been written for the first time there are no tools.
+        """
+        return tools.offered(tools.read_file(self.settings.tools_path))
+
+    @cached_property
+    def memory_manager(self) -> Callable[[], MemoryManager]:
+        """Makes this bus look like Hermes's ``MemoryManager``: a new one for each agent."""
+        from memorybus.surfaces.hermes.manager import managers
+
+        return managers(self)
 
     def close(self, timeout: float = _CLOSING) -> None:
         """Send what can be sent within `timeout` seconds; the rest stays spooled, not lost."""
@@ -266,13 +293,3 @@ class MemoryBus:
     ) -> None:
         """Close the bus."""
         self.close()
-
-
-def _checked(what: str, value: str) -> str:
-    if not value or len(value) > _MAX_ID or "\x00" in value:
-        raise InvalidEvent(f"{what}: {value[:40]!r} must have 1 to {_MAX_ID} characters, no NUL")
-    try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        raise InvalidEvent(f"{what}: {value[:40]!r} is not Unicode text") from error
-    return value

@@ -108,6 +108,7 @@ class TurnCompleted(Event, frozen=True, kw_only=True):
         model: the model that answered.
         tokens_in: prompt tokens.
         tokens_out: completion tokens.
+        synthetic: whether the host wrote `user` itself (a background task ended): nobody said it.
     """
 
     user: str = ""
@@ -119,6 +120,7 @@ class TurnCompleted(Event, frozen=True, kw_only=True):
     model: str = ""
     tokens_in: int = 0
     tokens_out: int = 0
+    synthetic: bool = False
 
 
 class MemoryWritten(Event, frozen=True, kw_only=True):

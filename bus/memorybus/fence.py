@@ -212,11 +212,20 @@ def build_block(sections: Sequence[tuple[str, Sequence[str]]], budget: int) -> s
     Returns:
         The block with its tags, or ``""`` if no item fits: never an empty block.
     """
-    shelves = [_Shelf(name, lines) for name, lines in sections if lines]
-    room = min(budget, MAX_BLOCK) - _FRAME
-    _share(shelves, room)
-    parts = [part for shelf in shelves for part in shelf.parts()]
+    parts = build_lines(sections, min(budget, MAX_BLOCK) - _FRAME)
     return "\n".join((OPEN, HEADER, *parts, CLOSE)) if parts else ""
+
+
+def build_lines(sections: Sequence[tuple[str, Sequence[str]]], room: int) -> list[str]:
+    """Return what stands within a block: for hosts that put a fence of their own around it.
+
+    Args:
+        sections: as for `build_block`.
+        room: characters of all of it at most, each part with its line break.
+    """
+    shelves = [_Shelf(name, lines) for name, lines in sections if lines]
+    _share(shelves, room)
+    return [part for shelf in shelves for part in shelf.parts()]
 
 
 class _Shelf:

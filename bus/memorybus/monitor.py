@@ -1,5 +1,7 @@
 """One read model of the bus: depth, progress, workers, jobs, spools. Reading changes nothing."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -11,7 +13,7 @@ from memorybus.done_set import above
 from memorybus.forecast import Disk, Memory
 from memorybus.health import Continuity, Examiner
 from memorybus.keys import Keys
-from memorybus.links import connect_jobs, connect_redis, translated
+from memorybus.links import TIMEOUT, connect_jobs, connect_redis, translated
 from memorybus.log import START, EventLog
 from memorybus.plain import iso
 from memorybus.producers import taken
@@ -103,9 +105,24 @@ def read_status(settings: Settings) -> Status:
     Raises:
         LogUnavailable: Redis does not answer; `spool_status` still does.
     """
-    redis = connect_redis(settings)
+    with watching(settings) as monitor:
+        return monitor.status()
+
+
+@contextmanager
+def watching(settings: Settings, timeout: float = TIMEOUT) -> Iterator["Monitor"]:
+    """Look through one connection; what Redis raises within is told as the bus tells it.
+
+    Args:
+        settings: where the log is.
+        timeout: seconds for each answer.
+
+    Raises:
+        LogUnavailable: Redis does not answer; `spool_status` still does.
+    """
+    redis = connect_redis(settings, timeout=timeout)
     try:
-        return Monitor(redis, settings).status()
+        yield Monitor(redis, settings)
     except (RedisError, OSError) as error:
         raise translated(error, redacted(settings.redis_url)) from error
     finally:
@@ -113,24 +130,29 @@ def read_status(settings: Settings) -> Status:
 
 
 class Monitor:
-    """Reads the status over one connection; raises what redis-py raises, and `LogError`."""
+    """Reads the status over one connection; raises what redis-py raises, and `LogError`.
+
+    Attributes:
+        log: the log.
+        roster: who serves it.
+    """
 
     def __init__(self, redis: Redis, settings: Settings) -> None:
         """Use the log's Redis."""
         self._redis = redis
         self._settings = settings
         self._keys = Keys(settings.namespace)
-        self._log = EventLog(redis, settings)
-        self._roster = Roster(redis, self._keys)
+        self.log = EventLog(redis, settings)
+        self.roster = Roster(redis, self._keys)
         self._partitions = range(settings.partitions)
 
     def status(self) -> Status:
         """Read everything once."""
-        server = self._log.server()
-        self._log.check_partitions()
-        names = self._names()
+        server = self.log.server()
+        self.log.check_partitions()
+        names = self.names()
         lanes = self.lanes(names)
-        workers = self._roster.alive()
+        workers = self.roster.alive()
         health = Examiner(self._redis, self._settings).look()
         return Status(
             redis=RedisStatus(
@@ -150,9 +172,9 @@ class Monitor:
             disk=health.disk,
         )
 
-    def _names(self) -> list[str]:
+    def names(self) -> list[str]:
         """Return the providers that workers registered, then those that are only configured."""
-        registered = list(self._roster.providers())
+        registered = list(self.roster.providers())
         return registered + [name for name in self._settings.providers if name not in registered]
 
     def spool(self) -> SpoolStatus:

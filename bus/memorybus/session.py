@@ -1,40 +1,27 @@
-"""A session: what an agent publishes about one conversation, and what it reads back."""
+"""A session: what an agent publishes about one conversation, how it goes on, what it reads back."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from memorybus import lineage, session_events
-from memorybus.cleaning import clean_messages, clean_text
-from memorybus.events import (
-    AnyEvent,
-    Delegated,
-    Reason,
-    Scope,
-    SessionEnded,
-    SessionRef,
-    SessionStarted,
-    StoreName,
-    TurnStarted,
-    WriteAction,
-)
-from memorybus.ids import Derivation, text_digest
-from memorybus.keys import session_key, store_key
-from memorybus.publisher import Receipt
+from memorybus import contributions, lineage, tool_calls
+from memorybus.cleaning import clean_text
+from memorybus.events import Reason, Scope, SessionRef, SessionStarted
+from memorybus.ids import text_digest
 from memorybus.recall import CarryAsk, WarmAsk, is_trivial, slot_of, wanted, written_by
+from memorybus.session_publishing import SessionEvents
 
 if TYPE_CHECKING:
     from memorybus.client import MemoryBus
 
 
-class Session:
+class Session(SessionEvents):
     """One session of one scope; made by `MemoryBus.session`. Safe to call from any thread.
 
     Every method that publishes returns a `Receipt` after one local write (G1, G9) and raises what
-    `Publisher.publish` raises. ``at`` is wall time in milliseconds; now if None.
+    `Publisher.publish` raises. ``at`` is wall time in milliseconds; now if None. Only
+    `ask_first`, `contributions` and `call_tool` wait for somebody, each with a deadline.
 
     Attributes:
         scope: who it belongs to.
@@ -46,146 +33,9 @@ class Session:
         self, bus: MemoryBus, scope: Scope, ref: SessionRef, *, warm_from: str = ""
     ) -> None:
         """Use `MemoryBus.session`."""
-        self._bus = bus
-        self.scope = scope
-        self.ref = ref
+        super().__init__(bus, scope, ref)
         self.slot = slot_of(scope, ref)
         self._warm_from = warm_from
-        self._key = session_key(ref.root)
-        self._derivation = Derivation(scope.agent, scope.user, scope.workspace, ref.id, ref.epoch)
-
-    @property
-    def id(self) -> str:
-        """The session's id."""
-        return self.ref.id
-
-    # -- events -----------------------------------------------------------------------------------
-
-    def turn_started(self, message: str, *, number: int = 0, at: int | None = None) -> Receipt:
-        """Say that the user has spoken (volatile: kept in the log, never archived)."""
-        return self.publish(TurnStarted(number=number, message=clean_text(message)), "", at)
-
-    def turn_completed(
-        self,
-        user: str,
-        assistant: str,
-        *,
-        messages: Sequence[Mapping[str, Any]] = (),
-        ordinal: int | None = None,
-        user_name: str = "",
-        assistant_name: str = "",
-        model: str = "",
-        tokens_in: int = 0,
-        tokens_out: int = 0,
-        at: int | None = None,
-        durable: bool = False,
-    ) -> Receipt:
-        """Publish a completed turn.
-
-        Args:
-            user: what the person said.
-            assistant: what the agent answered.
-            messages: this turn's messages, OpenAI style.
-            ordinal: the turn's number within the session, from 0. With it the event's id is
-                derived, so that publishing the turn again adds nothing (G2).
-            user_name: the person's name, where known.
-            assistant_name: the agent's name, where known.
-            model: which model answered.
-            tokens_in: prompt tokens; `tokens_out` those of the answer.
-            durable: also survive a power cut.
-        """
-        event = session_events.turn(
-            user,
-            assistant,
-            messages,
-            ordinal=ordinal,
-            user_name=user_name,
-            assistant_name=assistant_name,
-            model=model,
-            tokens_in=tokens_in,
-            tokens_out=tokens_out,
-        )
-        event_id = ""
-        if ordinal is not None:
-            event_id = self.event_id("turn", ordinal, event.user, event.assistant)
-        return self.publish(event, event_id, at, durable=durable)
-
-    def memory_written(
-        self,
-        action: WriteAction,
-        content: str = "",
-        *,
-        store: StoreName = "memory",
-        old_text: str = "",
-        tool_call_id: str = "",
-        index: int = 0,
-        provenance: Mapping[str, str] | None = None,
-        at: int | None = None,
-    ) -> Receipt:
-        """Publish a write to the agent's or the person's memory.
-
-        Args:
-            action: add ``content``; replace or remove the entry that holds ``old_text``.
-            content: the new text.
-            store: ``memory`` belongs to the agent, ``user`` to the person.
-            old_text: part of the entry meant.
-            tool_call_id: with it and `index` the event's id is derived (G2).
-            index: the write's number within its tool call.
-            provenance: write origin and the like.
-            at: when.
-
-        Raises:
-            InvalidEvent: an unknown action or store, or a text that the action needs is missing.
-        """
-        event = session_events.memory_write(action, store, content, old_text, provenance)
-        event_id = self.event_id("write", tool_call_id, index) if tool_call_id else ""
-        return self.publish(event, event_id, at, key=store_key(store, self.scope))
-
-    def compressing(
-        self,
-        messages: Sequence[Mapping[str, Any]] = (),
-        *,
-        compression_count: int = 0,
-        at: int | None = None,
-    ) -> Receipt:
-        """Publish the messages that are about to leave the context window, fsynced (G1).
-
-        More than one event can carry are split into several; the receipt is the last one's.
-        """
-        room = self._bus.settings.event_max_bytes
-        for event in session_events.compressing(messages, compression_count, room):
-            mark = text_digest(msgspec.json.encode(event.messages).decode())
-            event_id = self.event_id("compressing", compression_count, mark)
-            receipt = self.publish(event, event_id, at, durable=True)
-        return receipt
-
-    def delegated(
-        self, task: str, result: str, *, child_session: str = "", at: int | None = None
-    ) -> Receipt:
-        """Publish what a sub-agent did; with the child's session the id is derived (G2)."""
-        event = Delegated(
-            task=clean_text(task),
-            result=clean_text(result),
-            child_session=clean_text(child_session),
-        )
-        event_id = self.event_id("delegation", child_session) if child_session else ""
-        return self.publish(event, event_id, at)
-
-    def ended(
-        self,
-        reason: str = "",
-        *,
-        message_count: int = 0,
-        messages: Sequence[Mapping[str, Any]] = (),
-        at: int | None = None,
-    ) -> Receipt:
-        """Publish that the session is over. It may be resumed, and end again later."""
-        event = SessionEnded(
-            reason=clean_text(reason),
-            message_count=message_count,
-            messages=clean_messages(messages),
-        )
-        return self.publish(event, self.event_id("end", message_count), at)
 
     # -- lineage ----------------------------------------------------------------------------------
 
@@ -240,32 +90,6 @@ class Session:
             self._bus.ask(CarryAsk(session.slot, 0, self.slot))
         return session
 
-    # -- publishing -------------------------------------------------------------------------------
-
-    def event_id(self, kind: str, *parts: str | int) -> str:
-        """Return the id of an event whose idempotency key is known (design, part 4; G2)."""
-        return self._derivation.id(kind, *parts)
-
-    def publish(
-        self,
-        event: AnyEvent,
-        event_id: str,
-        at: int | None,
-        *,
-        key: str = "",
-        durable: bool = False,
-    ) -> Receipt:
-        """Publish an event of this session; `event_id` "" means a fresh one."""
-        return self._bus.publish(
-            event,
-            event_id=event_id,
-            key=key or self._key,
-            scope=self.scope,
-            session=self.ref,
-            at=at,
-            durable=durable,
-        )
-
     # -- recall -----------------------------------------------------------------------------------
 
     def queue_prefetch(self, query: str) -> None:
@@ -288,3 +112,67 @@ class Session:
         What is warm was asked for by `queue_prefetch`; `query` is there as in Hermes.
         """
         return self._bus.warm.block(self.slot, self._warm_from, self._bus.settings.recall_budget)
+
+    def warm_lines(self) -> list[tuple[str, tuple[str, ...]]]:
+        """Return what `prefetch` makes its block of: providers with their escaped lines.
+
+        For hosts with a fence of their own (`fence.build_lines`).
+        """
+        return self._bus.warm.sections(self.slot, self._warm_from)
+
+    # -- what waits for an answer -----------------------------------------------------------------
+
+    def ask_first(self, query: str, *, wait: float) -> None:
+        """Ask for memories for a turn that nothing was asked ahead for, and wait for answers.
+
+        Args:
+            query: the prompt; a trivial one asks nothing.
+            wait: seconds, at most (G9); what is warm then is read as always.
+        """
+        if not is_trivial(query):
+            self.warm_up(query)
+            self._bus.warm.await_answer(self.slot, text_digest(clean_text(query)), wait)
+
+    def contributions(
+        self,
+        messages: Sequence[Mapping[str, Any]] = (),
+        *,
+        compression_count: int = 0,
+        timeout: float = 2.0,
+        at: int | None = None,
+    ) -> str:
+        """Publish what is about to leave the window as `compressing` does, and wait for texts.
+
+        The events are fsynced before anything is waited for (G1): whoever does not answer within
+        `timeout` seconds, or at all, loses nothing but a part of the summary (G9).
+
+        Returns:
+            What providers want kept in the summary, labelled by provider, escaped, at most
+            ``contribution_budget`` characters; "" if there is nothing.
+
+        Raises:
+            InvalidEvent, EventTooLarge, SpoolFull: see `Publisher.publish`.
+        """
+        receipts = self.compressions(messages, compression_count, wants_reply=True, at=at)
+        return contributions.gathered(self._bus, self.ref, receipts, timeout)
+
+    def call_tool(
+        self, offered: str, arguments: Mapping[str, Any] | None = None, *, timeout: float = 10.0
+    ) -> dict[str, Any]:
+        """Call a provider's tool for the model, and wait `timeout` seconds for its result.
+
+        A tool that writes is a `ToolCalled` event: recorded before it is waited for, applied once
+        as its provider's class says (G4), and repeated by a replay. A tool that only reads is run
+        by a worker once the session's own events are applied.
+
+        Args:
+            offered: the tool's name as `MemoryBus.tools` offers it.
+            arguments: as the model gave them.
+            timeout: seconds; also with Redis away it takes no longer (G9).
+
+        Returns:
+            The tool's result, or ``{"ok": False, "error": "..."}``; with ``"recorded": True`` if
+            the call stands in the spool and is applied later. It raises nothing that a model could
+            not be told.
+        """
+        return tool_calls.call(self._bus, self, offered, arguments or {}, timeout)

@@ -32,6 +32,7 @@ def turn(
     model: str,
     tokens_in: int,
     tokens_out: int,
+    synthetic: bool,
 ) -> TurnCompleted:
     """Return a completed turn; see `Session.turn_completed`."""
     return TurnCompleted(
@@ -44,6 +45,7 @@ def turn(
         model=clean_text(model),
         tokens_in=tokens_in,
         tokens_out=tokens_out,
+        synthetic=synthetic,
     )
 
 
@@ -70,14 +72,20 @@ def memory_write(
 
 
 def compressing(
-    messages: Sequence[Mapping[str, Any]], compression_count: int, max_bytes: int
+    messages: Sequence[Mapping[str, Any]],
+    compression_count: int,
+    max_bytes: int,
+    *,
+    wants_reply: bool = False,
 ) -> list[ContextCompressing]:
     """Return the events that carry some messages, each at most `max_bytes` large.
 
     A message too large for any event stays alone in its own, which `publish` refuses by name.
     """
     return [
-        ContextCompressing(messages=part, compression_count=compression_count)
+        ContextCompressing(
+            messages=part, compression_count=compression_count, wants_reply=wants_reply
+        )
         for part in _split(clean_messages(messages), max_bytes)
     ]
 

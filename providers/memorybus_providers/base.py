@@ -52,6 +52,8 @@ class Capabilities(msgspec.Struct, frozen=True):
     Attributes:
         recall: `prefetch` can return something.
         tools: `get_tool_schemas` is not empty.
+        reading_tools: names of the tools that only read: they are run where recalls are, beside
+            the lanes. Every other tool writes: its call is an event, applied in its lane.
         concurrent: write hooks may be called from several threads at once, for different keys;
             the calls of one key come one after another, in order (G3). Not for transactional ones.
         handles: the event types whose hooks do something; others are counted as applied
@@ -60,6 +62,7 @@ class Capabilities(msgspec.Struct, frozen=True):
 
     recall: bool = True
     tools: bool = False
+    reading_tools: frozenset[str] = frozenset()
     concurrent: bool = False
     handles: frozenset[type[Event]] = frozenset()
 
@@ -69,6 +72,7 @@ class ProviderConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: the instance's name: its lanes, jobs and results are known by it.
+        stands_for: the instance whose events it takes, if not its own: a replay fills a new one.
         home: a directory of its own for local state; the provider creates what it needs in it.
         options: the instance's table in ``memorybus.toml``.
         clock: time, injected.
@@ -78,6 +82,7 @@ class ProviderConfig(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     home: Path
     options: Mapping[str, Any] = {}
+    stands_for: str = ""
     clock: Clock = SYSTEM
     crash: CrashPoint = no_crash
 
@@ -151,6 +156,8 @@ class MemoryProvider(ABC):
     delivery: ClassVar[Delivery] = "blind"
     placement: ClassVar[Placement] = "shared"
     capabilities: ClassVar[Capabilities] = Capabilities()
+    note: str = ""
+    """What people should know of an instance: ``provider ls`` and ``doctor`` show it."""
 
     def __init__(self, config: ProviderConfig) -> None:
         """Keep the configuration; do no I/O before `open`."""
@@ -235,7 +242,12 @@ class MemoryProvider(ABC):
     def handle_tool_call(
         self, tool: str, arguments: Mapping[str, Any], ctx: HookContext
     ) -> Mapping[str, Any]:
-        """Run a tool and return a JSON-able result."""
+        """Run a tool and return a JSON-able result.
+
+        A writing tool runs in its lane, as every write hook does, and may come again after a
+        crash (G4: ``ctx.event_id`` tells). One of `Capabilities.reading_tools` runs on an instance
+        that recalls, perhaps in another process: its ``ctx.position`` is nowhere in the log.
+        """
         raise NotImplementedError(f"{self.kind} has no tool {tool!r}")
 
 

@@ -104,18 +104,27 @@ def _text_reply(hook: Hook) -> Hook:
 
 
 def _tool_call(provider: MemoryProvider) -> Hook:
-    names = {provider.config.name, provider.kind}
+    config = provider.config
+    name = config.stands_for or config.name
 
     def call(event: ToolCalled, ctx: HookContext) -> str | None:
-        if event.provider not in names:
+        if event.provider != name:
             return None
-        result = provider.handle_tool_call(event.tool, event.arguments, ctx)
-        return _as_json(event.tool, result)
+        return tool_result(provider, event.tool, event.arguments, ctx)
 
     return call
 
 
-def _as_json(tool: str, result: Any) -> str:
+def tool_result(
+    provider: MemoryProvider, tool: str, arguments: Mapping[str, Any], ctx: HookContext
+) -> str:
+    """Run a tool and return its result as JSON.
+
+    Raises:
+        Permanent: what it returned is no JSON.
+        Exception: whatever the tool raises.
+    """
+    result = provider.handle_tool_call(tool, arguments, ctx)
     try:
         return msgspec.json.encode(result).decode()
     except (TypeError, ValueError) as error:

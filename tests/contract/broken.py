@@ -95,6 +95,12 @@ for schema in (
     spoilt(TOOLS, get_tool_schemas=returns([schema]))
 spoilt(TOOLS, get_tool_schemas=returns([FIND, FIND]))
 
+spoilt(
+    "reading_tools_are_tools",
+    capabilities=Capabilities(tools=True, reading_tools=frozenset({"fnid"}), handles=TURNS),
+    get_tool_schemas=returns([FIND]),
+)
+
 OPTIONS = "config_schema_is_well_formed"
 LIMIT = {"key": "limit", "description": "Most notes of a recall."}
 for field in ({"description": "x"}, {"key": "limit"}, {**LIMIT, "default": object()}):

@@ -11,6 +11,7 @@ from helpers.clusters import RedisCluster, lengths, running
 from helpers.processes import Spawn
 from helpers.recording import effects, texts
 from helpers.scenario import (
+    NAME,
     agent,
     apart,
     home,
@@ -273,3 +274,20 @@ def test_a_replica_takes_over(
         )
     assert resent(settings) >= 20, "what the shard lost was found"
     assert_once_in_order(settings, names, 60)
+
+
+def test_replies_come_from_any_shard(
+    cluster: RedisCluster, redis_server: RedisServer, make_settings: MakeSettings, spawn: Spawn
+) -> None:
+    """A reply lies with its event's partition: tools and contributions work across shards."""
+    tooled = {"providers": (NAME,), "provider": {NAME: {"kind": "helpers.tooling:NotingOnce"}}}
+    settings = make_settings(url=cluster.url, jobs_url=redis_server.url, **tooled)
+    worker(spawn, settings, jobs=1)
+    with MemoryBus.connect(settings) as bus:
+        wait_until(lambda: bus.tools().named("note_add"), "the tools are noted", 20)
+        for name in apart(settings, 5):
+            session = bus.session(name, warm=False)
+            assert session.call_tool("note_add", {"text": name}, timeout=20)["noted"] == name
+            assert session.call_tool("note_find", {"text": name}, timeout=20)["found"] == [name]
+            kept = session.contributions([{"role": "user", "content": "x"}], timeout=20)
+            assert kept == f"From {NAME}:\nkept 1 {{lt}}messages{{gt}}"

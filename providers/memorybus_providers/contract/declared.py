@@ -84,6 +84,13 @@ class DeclaredRules(Rules):
         names = [_check_tool(schema) for schema in schemas]
         require(len(names) == len(set(names)), f"tool names repeat: {names}")
 
+    def test_reading_tools_are_tools(self, tmp_path: Path) -> None:
+        """What is declared as only reading is among the tools: a misspelt name would write."""
+        provider = self.make_provider(tmp_path)
+        names = {_check_tool(schema) for schema in provider.get_tool_schemas()}
+        strangers = provider.capabilities.reading_tools - names
+        require(not strangers, f"reading_tools names what is no tool: {sorted(strangers)}")
+
     def test_config_schema_is_well_formed(self, tmp_path: Path) -> None:
         """Every option has a distinct key and a description, and is plain data."""
         schema = self.make_provider(tmp_path).get_config_schema()

@@ -54,6 +54,7 @@ class HolographicProvider(TransactionalProvider):
     capabilities: ClassVar[Capabilities] = Capabilities(
         recall=True,
         tools=True,
+        reading_tools=frozenset({"memory_search"}),
         handles=frozenset({TurnCompleted, MemoryWritten, Delegated, ContextCompressing}),
     )
 

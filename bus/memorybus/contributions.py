@@ -1,0 +1,50 @@
+"""What providers want kept in the summary of a compression: labelled, escaped, bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from memorybus.events import SessionRef
+from memorybus.fence import escape, escape_inline
+from memorybus.keys import Keys, partition_of, session_key
+from memorybus.listening import Asked
+from memorybus.publisher import Receipt
+from memorybus.replies import Reply
+
+if TYPE_CHECKING:
+    from memorybus.client import MemoryBus
+
+
+def gathered(bus: MemoryBus, ref: SessionRef, receipts: Sequence[Receipt], timeout: float) -> str:
+    """Wait for what providers answer to a compression's events; see `Session.contributions`."""
+    settings = bus.settings
+    partition = partition_of(session_key(ref.root), settings.partitions)
+    ids = [receipt.event_id for receipt in receipts]
+
+    def ask(redis: Any) -> Asked:
+        from memorybus.roster import Roster
+
+        return Asked(partition, ids, Roster(redis, Keys(settings.namespace)).contributing())
+
+    return labelled(bus.listener.hear(ask, timeout).replies, settings.contribution_budget)
+
+
+def labelled(replies: Mapping[str, Sequence[Reply]], budget: int) -> str:
+    """Return one text of several providers' texts, in their order, each within a fair share.
+
+    What one provider leaves of its share goes to those behind it. The texts are data: escaped as
+    recalled memory is.
+    """
+    texts = {name: _said(said) for name, said in replies.items()}
+    texts = {name: text for name, text in texts.items() if text}
+    parts: list[str] = []
+    for left, (name, text) in zip(range(len(texts), 0, -1), texts.items(), strict=True):
+        part = f"From {escape_inline(name)}:\n{escape(text)}"[: max(0, budget // left)].rstrip()
+        parts.append(part)
+        budget -= len(part) + 2
+    return "\n\n".join(part for part in parts if part)
+
+
+def _said(said: Sequence[Reply]) -> str:
+    return "\n".join(reply.text.strip() for reply in said if reply.text.strip())

@@ -1,0 +1,133 @@
+"""Waiting for replies without ever waiting longer than told (G9).
+
+A thread of its own asks and listens, and the caller waits for the thread: so that no name server,
+no connection and no half-dead Redis can hold an agent beyond its deadline. What the thread has
+heard by then counts; the thread itself ends at its next time-out.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from memorybus import replies
+from memorybus.clock import Clock
+from memorybus.errors import MemoryBusError
+from memorybus.keys import Keys
+from memorybus.replies import Reply
+from memorybus.settings import Settings
+
+if TYPE_CHECKING:
+    from redis import Redis
+
+_log = logging.getLogger("memorybus")
+
+_FIRST_LOOK = 0.002
+_LAST_LOOK = 0.05
+_LEAST = 0.001
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """What is listened for.
+
+    Attributes:
+        partition: where the replies lie.
+        ids: of the events, or of the call.
+        providers: who is to answer each of them.
+        problem: why nobody will, or "".
+    """
+
+    partition: int
+    ids: Sequence[str]
+    providers: Collection[str]
+    problem: str = ""
+
+
+class Heard(msgspec.Struct):
+    """What came in time.
+
+    Attributes:
+        replies: by provider, in the order of the ids.
+        problem: why nothing more can come, or "".
+    """
+
+    replies: dict[str, list[Reply]] = {}
+    problem: str = ""
+
+
+Ask = Callable[["Redis"], Asked]
+"""Finds out, or causes, what is to be listened for; called once, with the log's Redis."""
+
+
+class Listener:
+    """Asks and waits for replies. Safe to call from any thread.
+
+    Args:
+        settings: see `Settings`.
+        clock: time.
+    """
+
+    def __init__(self, settings: Settings, clock: Clock) -> None:
+        """Connect nowhere yet."""
+        self._settings = settings
+        self._clock = clock
+        self._keys = Keys(settings.namespace)
+
+    def hear(self, ask: Ask, timeout: float) -> Heard:
+        """Return what is heard within `timeout` seconds; raises nothing that Redis may cause."""
+        heard = Heard()
+        until = self._clock.monotonic() + timeout
+        thread = threading.Thread(
+            target=self._listen, args=(ask, until, heard), name="memorybus-listener", daemon=True
+        )
+        thread.start()
+        thread.join(max(0.0, timeout))
+        return Heard(dict(heard.replies), heard.problem)
+
+    def _listen(self, ask: Ask, until: float, heard: Heard) -> None:
+        try:
+            self._ask_and_wait(ask, until, heard)
+        except Exception as error:  # whatever it is, the agent goes on (G9)
+            known = isinstance(error, MemoryBusError | OSError)
+            _log.debug("listening for replies: %s", error, exc_info=None if known else error)
+            heard.problem = str(error)
+
+    def _ask_and_wait(self, ask: Ask, until: float, heard: Heard) -> None:
+        from redis.exceptions import RedisError
+
+        from memorybus.links import TIMEOUT, connect_redis, translated
+
+        left = max(_LEAST, until - self._clock.monotonic())
+        redis = connect_redis(self._settings, timeout=min(TIMEOUT, left), single=True)
+        try:
+            asked = ask(redis)
+            heard.problem = asked.problem
+            if not asked.problem:
+                self._wait(redis, asked, until, heard)
+        except (RedisError, OSError) as error:
+            raise translated(error, "replies") from error
+        finally:
+            redis.close()
+
+    def _wait(self, redis: Redis, asked: Asked, until: float, heard: Heard) -> None:
+        """Look for replies, ever less often, until all are there or the time is up."""
+        keys = [self._keys.reply(asked.partition, one) for one in asked.ids]
+        pause = _FIRST_LOOK
+        while True:
+            with redis.pipeline(transaction=False) as pipe:
+                for key in keys:
+                    pipe.hgetall(key)
+                found = [replies.read(fields) for fields in pipe.execute()]
+            heard.replies = {
+                name: [one[name] for one in found if name in one] for name in asked.providers
+            }
+            if all(name in one for one in found for name in asked.providers):
+                return
+            if self._clock.monotonic() + pause >= until:
+                return
+            self._clock.sleep(pause)
+            pause = min(_LAST_LOOK, pause * 1.5)

@@ -1,0 +1,79 @@
+"""Replies: what a provider answers to an event whose publisher waits, or to a reading tool's call.
+
+A hash for each event or call, a field for each provider instance that answered. It lives for
+`LIFE` seconds, lies in the slot of the event's partition, and is only ever read by who asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from memorybus.events import AnyEvent, ContextCompressing, Event, ToolCalled
+
+if TYPE_CHECKING:
+    from redis import Redis
+
+LIFE = 60
+"""Seconds for which a reply stays. Whoever asked longer ago has gone, and gets none."""
+
+_CUT = " […]"
+
+
+class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A provider's answer (stored as msgpack).
+
+    Attributes:
+        text: what it said; a tool's result is JSON.
+        error: why it could not answer, in one line, or "".
+    """
+
+    text: str = ""
+    error: str = ""
+
+
+_decoder = msgspec.msgpack.Decoder(Reply)
+
+
+def is_awaited(event: Event | AnyEvent) -> bool:
+    """Say whether the publisher of an event asked for a reply."""
+    return isinstance(event, ContextCompressing | ToolCalled) and event.wants_reply
+
+
+def reply_to(event: Event | AnyEvent, text: str, most: int) -> Reply:
+    """Return the reply to an event: a text is cut at `most` bytes, a result is whole or refused."""
+    body = text.encode(errors="replace")
+    size = len(body)
+    if size <= most:
+        return Reply(body.decode())
+    if isinstance(event, ContextCompressing):
+        return Reply(body[:most].decode(errors="ignore") + _CUT)
+    return Reply(
+        error=f"its result of {size} bytes is larger than `reply_max_bytes` ({most}); ask for less"
+    )
+
+
+def put(redis: Redis, key: str, provider: str, reply: Reply) -> None:
+    """Write one provider's reply.
+
+    Raises:
+        redis.RedisError: Redis is away.
+    """
+    with redis.pipeline(transaction=True) as pipe:
+        pipe.hset(key, provider, msgspec.msgpack.encode(reply))
+        pipe.expire(key, LIFE)
+        pipe.execute()
+
+
+def read(fields: Mapping[bytes, bytes]) -> dict[str, Reply]:
+    """Return the replies in a hash by provider; what cannot be read is told as an error."""
+    return {name.decode(errors="replace"): _read(body) for name, body in fields.items()}
+
+
+def _read(body: bytes) -> Reply:
+    try:
+        return _decoder.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return Reply(error="the reply cannot be read: another release wrote it")

@@ -1,0 +1,152 @@
+"""``memorybus tools``: what providers offer a model, and calling one of them by hand."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import msgspec
+from cyclopts import App, Parameter
+from rich.text import Text
+
+from memorybus import tools
+from memorybus.clock import SYSTEM
+from memorybus.ids import new_id
+from memorybus.surfaces.cli.memories import Agent, User
+from memorybus.surfaces.cli.options import DEFAULT, MEMORIES, Common, positive
+from memorybus.surfaces.output import Output
+from memorybus.surfaces.render import grid
+from memorybus.surfaces.safe import json_text, visible
+
+SESSION = "memorybus-tools"
+"""The session of calls by hand, unless another is named."""
+
+
+def pairs(_: Any, given: Sequence[str]) -> None:
+    """Validate arguments that read key=value."""
+    for pair in given:
+        if pair.find("=") < 1:
+            raise ValueError(f"{pair!r} must read key=value.")
+
+
+def an_object(_: Any, text: str) -> None:
+    """Validate a JSON object, if one is given."""
+    try:
+        msgspec.json.decode(text or "{}", type=dict[str, Any])
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise ValueError(f"It is no JSON object: {error}") from error
+
+
+def register(app: App) -> None:
+    """Add this group's commands."""
+    group = App(name="tools", help="The tools that providers offer a model.", group=MEMORIES)
+    group.command(run_ls, name="ls")
+    group.command(run_call, name="call")
+    app.command(group)
+
+
+def run_ls(*, common: Common = DEFAULT) -> int:
+    """List the tools of all registered providers, by the names a model calls them.
+
+    For example:
+
+    - `memorybus tools ls`
+    - `memorybus tools ls --json`
+    """
+    from memorybus.tools_seen import declared_now
+
+    output = common.output()
+    found = tools.offered(declared_now(common.settings()))
+    rows = [_row(tool, schema) for tool, schema in found.pairs()]
+    if output.json:
+        output.result(rows)
+    elif rows:
+        _show(output, rows)
+    else:
+        output.note("no provider has told of tools yet; they do once a worker runs: memorybus up")
+    return 0
+
+
+def _row(tool: tools.Tool, schema: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "name": tool.offered,
+        "provider": tool.provider,
+        "tool": tool.name,
+        "writes": tool.writes,
+        "description": schema["description"],
+        "parameters": schema["parameters"],
+    }
+
+
+def _show(output: Output, rows: Sequence[Mapping[str, Any]]) -> None:
+    table = grid("tool", "provider", "does", "description")
+    for row in rows:
+        cells = (row["name"], row["provider"], "writes" if row["writes"] else "reads")
+        table.add_row(*(Text(visible(cell)) for cell in (*cells, row["description"])))
+    output.show(table)
+
+
+def run_call(
+    name: str,
+    /,
+    *,
+    arg: Annotated[
+        tuple[str, ...],
+        Parameter(
+            help="An argument as key=value; as often as there are.", negative="", validator=pairs
+        ),
+    ] = (),
+    json_args: Annotated[
+        str, Parameter(help="All arguments as one JSON object.", validator=an_object)
+    ] = "",
+    user: User = None,
+    agent: Agent = None,
+    session: Annotated[str, Parameter(help="On behalf of this session.")] = SESSION,
+    timeout: Annotated[
+        float, Parameter(help="Seconds to wait for the result.", validator=positive)
+    ] = 10.0,
+    common: Common = DEFAULT,
+) -> int:
+    """Call a tool as a model would. A tool that writes leaves an event in the log.
+
+    For example:
+
+    - `memorybus tools call memory_search --arg query="brass key" --user ana`
+    - `memorybus tools call memory_add --json-args '{"content": "The key is under the pot."}'`
+    """
+    from memorybus.client import MemoryBus
+    from memorybus.tools_seen import ToolsSeen
+
+    output, settings = common.output(), common.settings()
+    ToolsSeen(settings, SYSTEM, new_id).look()
+    with MemoryBus.connect(settings) as bus:
+        given = arguments(arg, json_args, bus.tools(), name)
+        asking = bus.session(session, user=user, agent=agent, warm=False)
+        result = asking.call_tool(name, given, timeout=timeout)
+    if output.json:
+        output.result(result)
+    else:
+        output.show(Text(json_text(result)))
+    return 1 if result.get("ok") is False else 0
+
+
+def arguments(
+    given_pairs: Sequence[str], json_args: str, offered: tools.Tools, name: str
+) -> dict[str, Any]:
+    """Return a call's arguments; a pair's value is read as its parameter's type says."""
+    given: dict[str, Any] = msgspec.json.decode(json_args or "{}")
+    schema = next((one for tool, one in offered.pairs() if tool.offered == name), {})
+    properties = schema.get("parameters", {}).get("properties", {})
+    for pair in given_pairs:
+        key, _, text = pair.partition("=")
+        given[key] = _value(text, properties.get(key, {}))
+    return given
+
+
+def _value(text: str, parameter: Any) -> Any:
+    """Return a text, or the number, list and so on that the parameter's type asks for."""
+    kind = parameter.get("type", "string") if isinstance(parameter, Mapping) else "string"
+    if kind == "string":
+        return text
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return text  # the provider says what is wrong with it

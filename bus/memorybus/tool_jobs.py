@@ -1,0 +1,111 @@
+"""Asking for a reading tool: one RQ job in the queue of its provider's recall processes.
+
+The bus names the job by string; the code is the workers'. Someone waits for it, so it goes before
+the recalls that wait, and it is dropped when its asker has gone.
+"""
+
+import math
+from typing import Any
+
+import msgspec
+from redis import Redis
+
+from memorybus.events import Scope, SessionRef
+from memorybus.keys import Keys
+from memorybus.links import TIMEOUT, connect_jobs
+from memorybus.recall_queue import LIFE, LONGEST, longest_run, rq_queue
+from memorybus.roster import Roster
+from memorybus.settings import Settings
+
+JOB = "memorybus_workers.jobs.tools.run"
+"""The callable that the recall queues may run beside recalls."""
+
+_FAILURE_TTL = 60
+
+
+class ToolRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A call of a reading tool (the job's one argument, as JSON).
+
+    Attributes:
+        id: 32 hex digits; the reply is found by it.
+        partition: where the reply lies.
+        provider: the instance.
+        tool: the provider's own name of the tool.
+        arguments: as the model gave them.
+        scope: whose memories.
+        session: who asks.
+        reads_after: partitions whose present end must be applied first (read your writes).
+        positions: their dense numbers, filled in when it is asked.
+    """
+
+    id: str
+    partition: int
+    provider: str
+    tool: str
+    arguments: dict[str, Any]
+    scope: Scope
+    session: SessionRef
+    reads_after: tuple[int, ...] = ()
+    positions: dict[int, int] = {}
+
+
+def ask_tool(redis: Redis, settings: Settings, request: ToolRequest, timeout: float) -> str:
+    """Have a tool run.
+
+    Args:
+        redis: the log's Redis.
+        settings: see `Settings`.
+        request: the call.
+        timeout: seconds after which nobody waits any more.
+
+    Returns:
+        Why nobody will run it, or "".
+
+    Raises:
+        redis.RedisError: Redis is away.
+        LogUnavailable: the same.
+    """
+    keys = Keys(settings.namespace)
+    if request.provider not in Roster(redis, keys).serving_jobs():
+        return (
+            f"no live worker runs the tools of {request.provider}; start one: memorybus up "
+            "(or memorybus worker)"
+        )
+    body = msgspec.json.encode(_positioned(redis, keys, request))
+    if len(body) > settings.event_max_bytes:
+        return f"a call of {len(body)} bytes; `event_max_bytes` is {settings.event_max_bytes}"
+    jobs = connect_jobs(settings, timeout=min(TIMEOUT, timeout))
+    try:
+        return _enqueue(jobs, settings, request, body.decode(), timeout)
+    finally:
+        jobs.close()
+
+
+def _positioned(redis: Redis, keys: Keys, request: ToolRequest) -> ToolRequest:
+    with redis.pipeline(transaction=False) as pipe:
+        for partition in request.reads_after:
+            pipe.hget(keys.state(partition), "n")
+        numbers = pipe.execute()
+    pairs = zip(request.reads_after, numbers, strict=True)
+    return msgspec.structs.replace(request, positions={p: int(n) for p, n in pairs if n})
+
+
+def _enqueue(
+    jobs: Redis, settings: Settings, request: ToolRequest, body: str, timeout: float
+) -> str:
+    queue = rq_queue(jobs, settings, request.provider)
+    if int(jobs.llen(queue.key)) >= LONGEST:
+        return f"too many calls wait for {request.provider}"
+    life = min(LIFE, max(1, math.ceil(timeout)))
+    queue.enqueue(
+        JOB,
+        body,
+        job_id=request.id,
+        at_front=True,
+        ttl=life,
+        result_ttl=0,
+        failure_ttl=_FAILURE_TTL,
+        job_timeout=longest_run(settings),
+    )
+    jobs.expire(queue.key, LIFE)
+    return ""

@@ -1,0 +1,172 @@
+"""The tools that providers offer a model: one set of names, made of what each provider declares.
+
+Pure, but for the small file in which this host notes what the workers declared: an agent asks for
+its tools before it has any connection, and must never wait for one (G9). Until this host has seen
+a worker's declarations once, there are none.
+"""
+
+import logging
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+_log = logging.getLogger("memorybus")
+
+MOST = 128
+"""Tools offered at most: more, no model's interface takes (G10)."""
+
+MOST_BYTES = 65_536
+"""Size of one provider's declared schemas; larger ones are not registered (G10)."""
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_STRANGE = re.compile(r"[^A-Za-z0-9_-]")
+
+
+class Declared(msgspec.Struct, frozen=True):
+    """What one provider instance declares (stored as JSON).
+
+    Attributes:
+        schemas: OpenAI function schemas, as the provider gives them.
+        reading: names of the tools that only read.
+    """
+
+    schemas: tuple[dict[str, Any], ...] = ()
+    reading: tuple[str, ...] = ()
+
+
+class Tool(msgspec.Struct, frozen=True):
+    """One tool as it is offered.
+
+    Attributes:
+        offered: the name the model calls it by.
+        provider: the instance it belongs to.
+        name: the provider's own name of it.
+        writes: whether a call is an event, which a replay repeats.
+    """
+
+    offered: str
+    provider: str
+    name: str
+    writes: bool
+
+
+class Tools:
+    """The tools that are offered, in the order of the providers."""
+
+    def __init__(self, tools: Iterable[tuple[Tool, dict[str, Any]]]) -> None:
+        """Keep pairs of a tool and its schema under the offered name."""
+        self._tools = {tool.offered: (tool, schema) for tool, schema in tools}
+
+    def schemas(self) -> list[dict[str, Any]]:
+        """Return OpenAI function objects: ``name``, ``description``, ``parameters``."""
+        return [dict(schema) for _, schema in self._tools.values()]
+
+    def named(self, offered: str) -> Tool | None:
+        """Return the tool of an offered name, or None."""
+        found = self._tools.get(offered)
+        return found[0] if found else None
+
+    def pairs(self) -> list[tuple[Tool, dict[str, Any]]]:
+        """Return every tool with its schema."""
+        return list(self._tools.values())
+
+
+def offered(declared: Mapping[str, Declared]) -> Tools:
+    """Return the tools of some providers, in their order; what is malformed is left out and logged.
+
+    A name that several providers have is prefixed with each one's instance name.
+    """
+    schemas = [
+        (provider, one, schema)
+        for provider, one in declared.items()
+        for schema in _well_formed(provider, one)
+    ]
+    counts = Counter(schema["name"] for _, _, schema in schemas)
+    found: dict[str, tuple[Tool, dict[str, Any]]] = {}
+    for provider, one, schema in schemas:
+        name = schema["name"]
+        label = name if counts[name] == 1 else _prefixed(provider, name)
+        if label in found or len(found) >= MOST:
+            _log.warning("provider %s: tool %r is not offered: %s", provider, name, _why(found))
+            continue
+        tool = Tool(label, provider, name, name not in one.reading)
+        found[label] = tool, schema | {"name": label}
+    return Tools(found.values())
+
+
+def _why(found: Mapping[str, object]) -> str:
+    return f"there are {MOST} already" if len(found) >= MOST else "its name is taken"
+
+
+def _prefixed(provider: str, name: str) -> str:
+    """Return a name that says whose tool it is, of at most 64 plain characters."""
+    return f"{_STRANGE.sub('_', provider)}_{name}"[:64]
+
+
+def _well_formed(provider: str, declared: Declared) -> Iterator[dict[str, Any]]:
+    """Yield a provider's schemas as plain function objects, each name once."""
+    seen: set[str] = set()
+    for given in declared.schemas:
+        wrapped = given.get("function")
+        schema = wrapped if isinstance(wrapped, dict) else given
+        wrong = "its name is there already" if schema.get("name") in seen else _wrong(schema)
+        if wrong:
+            shown = str(schema.get("name"))[:64]
+            _log.warning("provider %s: tool %r is not offered: %s", provider, shown, wrong)
+            continue
+        seen.add(schema["name"])
+        yield {name: schema[name] for name in ("name", "description", "parameters")}
+
+
+def _wrong(schema: Mapping[str, Any]) -> str:
+    """Return what is wrong with a schema, or ""."""
+    name, parameters = schema.get("name"), schema.get("parameters")
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        return "a name has 1 to 64 letters, digits, _ and -"
+    if not isinstance(schema.get("description"), str):
+        return "it has no description"
+    if not isinstance(parameters, dict) or parameters.get("type") != "object":
+        return "its parameters are no JSON schema of type object"
+    return ""
+
+
+# -- the file -------------------------------------------------------------------------------------
+
+
+def read_file(path: Path) -> dict[str, Declared]:
+    """Return what this host has noted; nothing if it has not, or cannot be read (logged)."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, Declared])
+    except FileNotFoundError:
+        return {}
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        _log.warning("%s: no tools are offered: %s", path, error)
+        return {}
+
+
+def write_file(path: Path, declared: Mapping[str, Declared], name: str) -> bool:
+    """Note what providers declare, in one step that no reader sees half done.
+
+    Args:
+        path: the file.
+        declared: by provider, in their order.
+        name: of this process among all, for the file that is moved into place.
+
+    Returns:
+        False if that was noted already.
+
+    Raises:
+        OSError: the disk is full or must not be written.
+    """
+    body = msgspec.json.encode(dict(declared))
+    if path.exists() and path.read_bytes() == body:
+        return False
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    new = path.with_name(f"{path.name}.{name}")
+    new.write_bytes(body)
+    new.replace(path)
+    return True
