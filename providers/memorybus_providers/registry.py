@@ -1,19 +1,30 @@
 """Providers by name: entry points of the group ``memorybus.providers``, loaded when asked for.
 
-A kind is a registered name (``builtin``) or ``module:Class``, which names any importable provider
-without packaging it.
+A kind is a registered name (``builtin``), ``module:Class``, which names any importable provider
+without packaging it, or ``scheme:target``: a provider written for another contract, behind an
+adapter (``ethos:module:Class``). A module of a scheme's name cannot be named as a kind itself.
 """
 
 import difflib
 from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
 from memorybus.errors import ConfigError, MissingProvider, UnknownSetting
 
 from memorybus_providers.base import MemoryProvider, ProviderConfig
 
 GROUP = "memorybus.providers"
+
+SCHEMES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "ethos": "memorybus_providers.adapters.ethos:host",
+        "hermes": "memorybus_providers.adapters.hermes:host",
+        "registry": "memorybus_providers.adapters.registry:host",
+    }
+)
+"""Other contracts: the function that returns the provider class of a ``scheme:target``."""
 
 
 def known() -> dict[str, EntryPoint]:
@@ -30,16 +41,25 @@ def load(kind: str) -> type[MemoryProvider]:
             cannot be imported; the message names the remedy.
         ConfigError: what was found is not a provider class, or two packages offer the name.
     """
+    scheme, _, target = kind.partition(":")
+    if target and scheme in SCHEMES:
+        adapted: type[MemoryProvider] = named(SCHEMES[scheme])(target)
+        return adapted
     point = _direct(kind) if ":" in kind else _registered(kind)
-    try:
-        found = point.load()
-    except ImportError as error:
-        raise MissingProvider(_import_advice(point, error)) from error
-    except AttributeError as error:
-        raise MissingProvider(f"provider {kind!r}: {error}") from error
+    found = _imported(point)
     if not (isinstance(found, type) and issubclass(found, MemoryProvider)):
         raise ConfigError(f"provider {kind!r}: {point.value} is not a MemoryProvider class")
     return found
+
+
+def named(path: str) -> Any:
+    """Return what ``module:name`` names.
+
+    Raises:
+        MissingProvider: the module, one of its dependencies or the name is not there.
+        ConfigError: `path` does not read ``module:name``.
+    """
+    return _imported(_direct(path))
 
 
 def create(kind: str, config: ProviderConfig) -> MemoryProvider:
@@ -76,6 +96,15 @@ def check_options(schema: Any, config: ProviderConfig) -> None:
             raise ConfigError(
                 f"provider {config.name}: option {key!r} is required: {field['description']}"
             )
+
+
+def _imported(point: EntryPoint) -> Any:
+    try:
+        return point.load()
+    except ImportError as error:
+        raise MissingProvider(_import_advice(point, error)) from error
+    except AttributeError as error:
+        raise MissingProvider(f"provider {point.name!r}: {error}") from error
 
 
 def _direct(kind: str) -> EntryPoint:

@@ -1,7 +1,10 @@
-"""What `memorybus doctor` says of providers whose calls fail while none succeeds."""
+"""What `memorybus doctor` says of the providers' backends: what fails, and what they say."""
+
+from collections.abc import Sequence
 
 from memorybus.monitor import Status
 from memorybus.surfaces.check import Check
+from memorybus.surfaces.instances import Instance
 
 
 def backends(status: Status) -> Check:
@@ -16,3 +19,9 @@ def backends(status: Status) -> Check:
         fix="mend the backend or its options; lanes wait, nothing is parked, and they go on by "
         "themselves",
     )
+
+
+def notes(found: Sequence[Instance]) -> Check:
+    """Tell what instances want people to know; nothing is wrong with that."""
+    told = "; ".join(f"{one.name}: {one.note}" for one in found if one.note)
+    return Check(name="notes", ok=True, found=told or "no provider has any")

@@ -25,7 +25,7 @@ from memorybus.settings import Settings
 from memorybus.spool_files import inspect
 from memorybus.surfaces import canary
 from memorybus.surfaces.check import Check
-from memorybus.surfaces.check_backends import backends
+from memorybus.surfaces.check_backends import backends, notes
 from memorybus.surfaces.check_dead import dead_letters
 from memorybus.surfaces.check_log import check_log
 from memorybus.surfaces.check_recalls import recalls
@@ -207,6 +207,7 @@ def _serving(settings: Settings, clock: Clock) -> Iterator[Check]:
         return
     yield worker(status)
     yield _guarded("homes", UP, lambda: check_homes(instances(settings)))
+    yield _guarded("notes", UP, lambda: notes(instances(settings)))
     yield dead_letters(status)
     yield backends(status)
     if status.workers:

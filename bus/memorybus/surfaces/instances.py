@@ -26,6 +26,7 @@ class Instance(msgspec.Struct, frozen=True):
         lanes: how many it has.
         lanes_owned: how many a live worker owns.
         backlog: events it has not passed.
+        note: what its provider wants people to know.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Instance(msgspec.Struct, frozen=True):
     lanes: int
     lanes_owned: int
     backlog: int
+    note: str = ""
 
 
 def instances(settings: Settings) -> list[Instance]:
@@ -78,6 +80,7 @@ def _instance(
         lanes=status.lanes,
         lanes_owned=status.lanes_owned,
         backlog=status.backlog,
+        note=info.note if info else "",
     )
 
 

@@ -41,11 +41,11 @@ def run_provider_ls(*, common: Common = DEFAULT) -> int:
 
 
 def _table(found: "list[Instance]") -> Table:
-    table = grid("provider", "kind", "delivery", "home", "lanes", "backlog")
+    table = grid("provider", "kind", "delivery", "home", "lanes", "backlog", "note")
     for one in found:
         cells = (
             *(one.name, one.kind, one.delivery or "never served", _home(one)),
-            *(f"{one.lanes_owned}/{one.lanes}", str(one.backlog)),
+            *(f"{one.lanes_owned}/{one.lanes}", str(one.backlog), one.note),
         )
         table.add_row(*(Text(one_line(cell)) for cell in cells))
     return table

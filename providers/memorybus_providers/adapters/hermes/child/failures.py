@@ -1,0 +1,108 @@
+"""What a plugin's exception means for the event: try again, wait for the backend, or refuse it.
+
+Plugins use any library, so errors are told by base class, by name and by HTTP status.
+"""
+
+import sqlite3
+import traceback
+from collections.abc import Callable
+from typing import Any, Final
+
+Answer = dict[str, str]
+
+TRANSIENT: Final = "Transient"
+UNAVAILABLE: Final = "Unavailable"
+PERMANENT: Final = "Permanent"
+
+_LONGEST = 2_000
+_TRACE = 8_000
+
+_AWAY = frozenset(
+    (
+        "APIConnectionError",
+        "ConnectError",
+        "ConnectionError",
+        "ConnectTimeout",
+        "NewConnectionError",
+        "PoolTimeout",
+        "ProxyError",
+        "RemoteProtocolError",
+        "URLError",
+    )
+)
+_LATE = frozenset(("APITimeoutError", "ReadTimeout", "Timeout", "TimeoutException", "ReadError"))
+_LET_IN = frozenset((401, 402, 403))
+_GATEWAY = frozenset((502, 503, 504))
+_LATER = frozenset((408, 409, 423, 425, 429))
+
+
+class Refused(Exception):
+    """A settle adapter or the host says what a failure means.
+
+    Args:
+        meaning: TRANSIENT, UNAVAILABLE or PERMANENT.
+        message: for people.
+        broken: the instance is of no use any more; the next call opens another.
+    """
+
+    def __init__(self, meaning: str, message: str, *, broken: bool = False) -> None:
+        """Keep what it means."""
+        super().__init__(message)
+        self.meaning = meaning
+        self.broken = broken
+
+
+def meaning(error: BaseException) -> str:
+    """Return what an error means, looking at its causes too."""
+    seen: list[BaseException] = []
+    current: BaseException | None = error
+    while current is not None and current not in seen:
+        known = _known(current)
+        if known:
+            return known
+        seen.append(current)
+        current = current.__cause__ or current.__context__
+    return PERMANENT
+
+
+def told(error: BaseException, mask: Callable[[str], str]) -> Answer:
+    """Return an error as it is answered: bounded, without credentials."""
+    trace = "".join(traceback.format_exception(error))[-_TRACE:]
+    text = f"{type(error).__name__}: {error}" if not isinstance(error, Refused) else str(error)
+    return {"class": meaning(error), "message": mask(text[:_LONGEST]), "trace": mask(trace)}
+
+
+def _known(error: BaseException) -> str:
+    if isinstance(error, Refused):
+        return error.meaning
+    status = _status(error)
+    if status:
+        return _by_status(status)
+    if isinstance(error, sqlite3.OperationalError):
+        return TRANSIENT if "locked" in str(error) or "busy" in str(error) else PERMANENT
+    if isinstance(error, ImportError):
+        return UNAVAILABLE  # a package is missing: no event is at fault
+    return _by_name(error)
+
+
+def _by_name(error: BaseException) -> str:
+    names = {kind.__name__ for kind in type(error).__mro__}
+    if names & _AWAY:
+        return UNAVAILABLE
+    return TRANSIENT if names & _LATE or isinstance(error, OSError) else ""
+
+
+def _by_status(status: int) -> str:
+    if status in _LET_IN or status in _GATEWAY:
+        return UNAVAILABLE  # nobody is let in, or the backend is down
+    return TRANSIENT if status in _LATER or status >= 500 else PERMANENT
+
+
+def _status(error: BaseException) -> int:
+    response: Any = getattr(error, "response", None)
+    for holder, name in ((error, "status_code"), (error, "status"), (response, "status_code")):
+        value = getattr(holder, name, None)
+        if isinstance(value, int) and 400 <= value < 600:
+            return value
+    code = getattr(error, "code", None)  # urllib's HTTPError
+    return code if isinstance(code, int) and 400 <= code < 600 else 0

@@ -1,0 +1,74 @@
+"""Frames on a stream socket: four bytes of length, then a JSON object. Bounded."""
+
+import json
+import socket
+import struct
+from typing import Any, Final
+
+VERSION: Final = 1
+"""Of what the two processes say to each other; both must say the same."""
+
+LONGEST: Final = 64 << 20
+"""Bytes of one frame (G10)."""
+
+_LENGTH = struct.Struct(">I")
+
+
+class FrameError(Exception):
+    """Bytes that are no frame, or one that is too long."""
+
+
+def send(connection: socket.socket, value: dict[str, Any]) -> None:
+    """Send one object.
+
+    Raises:
+        FrameError: it is too long, or not JSON.
+        OSError: the other end is gone, or too slow for the socket's time-out.
+    """
+    try:
+        body = json.dumps(value, ensure_ascii=True, allow_nan=False).encode()
+    except (TypeError, ValueError) as error:
+        raise FrameError(f"not JSON: {error}") from error
+    if len(body) > LONGEST:
+        raise FrameError(f"{len(body)} bytes are more than a frame's {LONGEST}")
+    connection.sendall(_LENGTH.pack(len(body)) + body)
+
+
+def receive(connection: socket.socket) -> dict[str, Any] | None:
+    """Receive one object; None if the other end has closed.
+
+    Raises:
+        FrameError: what came is no frame.
+        OSError: nothing came within the socket's time-out, or the connection broke.
+    """
+    head = _exactly(connection, _LENGTH.size)
+    if head is None:
+        return None
+    (length,) = _LENGTH.unpack(head)
+    if length > LONGEST:
+        raise FrameError(f"a frame of {length} bytes is announced")
+    body = _exactly(connection, length)
+    if body is None:
+        return None
+    return _object(body)
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(body)
+    except ValueError as error:
+        raise FrameError(f"not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise FrameError("a frame holds an object")
+    return value
+
+
+def _exactly(connection: socket.socket, size: int) -> bytes | None:
+    """Return `size` bytes, None if the stream ends before."""
+    parts = bytearray()
+    while len(parts) < size:
+        part = connection.recv(min(size - len(parts), 1 << 20))
+        if not part:
+            return None
+        parts += part
+    return bytes(parts)

@@ -1,0 +1,119 @@
+"""Hooks called as Hermes's MemoryManager calls them, but without swallowing what they raise.
+
+Hermes looks at two signatures (`sync_turn`, `on_memory_write`) before it calls; so do we. Keywords
+that its own call sites always pass are dropped for hooks that cannot take them.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from .failures import PERMANENT, Refused
+
+Hook = Callable[..., Any]
+
+
+def sync_turn(plugin: Any, args: Mapping[str, Any]) -> None:
+    """Give a turn; the messages only if the hook takes them (Hermes: ``sync_all``)."""
+    keywords: dict[str, Any] = {"session_id": args["session_id"]}
+    if args["messages"] and accepts(plugin.sync_turn, "messages"):
+        keywords["messages"] = list(args["messages"])
+    plugin.sync_turn(args["user"], args["assistant"], **accepted(plugin.sync_turn, keywords))
+
+
+def on_memory_write(plugin: Any, args: Mapping[str, Any]) -> None:
+    """Give a write; metadata by keyword, as the fourth argument, or not at all."""
+    values = (args["action"], args["target"], args["content"])
+    metadata = dict(args["metadata"])
+    mode = metadata_mode(plugin.on_memory_write)
+    if mode == "keyword":
+        plugin.on_memory_write(*values, metadata=metadata)
+    elif mode == "positional":
+        plugin.on_memory_write(*values, metadata)
+    else:
+        plugin.on_memory_write(*values)
+
+
+def on_turn_start(plugin: Any, args: Mapping[str, Any]) -> None:
+    """Say that the user has spoken."""
+    plugin.on_turn_start(args["number"], args["message"])
+
+
+def on_session_end(plugin: Any, args: Mapping[str, Any]) -> None:
+    """Say that a session is over."""
+    plugin.on_session_end(list(args["messages"]))
+
+
+def on_session_switch(plugin: Any, args: Mapping[str, Any]) -> None:
+    """Say that the conversation goes on; ``rewound`` only if it is, as Hermes does."""
+    keywords = {"parent_session_id": args["parent"], "reset": args["reset"]}
+    keywords |= {"rewound": True} if args["rewound"] else {}
+    keywords |= {"reason": args["reason"]} if args["reason"] else {}
+    hook = plugin.on_session_switch
+    hook(args["new_id"], **accepted(hook, keywords))
+
+
+def on_pre_compress(plugin: Any, args: Mapping[str, Any]) -> str:
+    """Return what the plugin wants in the summary."""
+    text = plugin.on_pre_compress(list(args["messages"]))
+    return text if isinstance(text, str) else ""
+
+
+def on_delegation(plugin: Any, args: Mapping[str, Any]) -> None:
+    """Tell what a sub-agent did."""
+    hook = plugin.on_delegation
+    keywords = {"child_session_id": args["child_session"]}
+    hook(args["task"], args["result"], **accepted(hook, keywords))
+
+
+def handle_tool_call(plugin: Any, args: Mapping[str, Any]) -> str:
+    """Return a tool's answer, JSON text by Hermes's contract.
+
+    Raises:
+        Refused: the plugin has no such tool; Hermes would not have asked it.
+    """
+    if args["tool"] not in [schema.get("name") for schema in plugin.get_tool_schemas()]:
+        raise Refused(PERMANENT, f"the plugin has no tool {args['tool']!r}")
+    answer = plugin.handle_tool_call(args["tool"], dict(args["arguments"]))
+    return answer if isinstance(answer, str) else str(answer)
+
+
+def recall(plugin: Any, query: str, session_id: str) -> str:
+    """Return what the plugin remembers for a query."""
+    text = plugin.prefetch(query, **accepted(plugin.prefetch, {"session_id": session_id}))
+    return text if isinstance(text, str) else ""
+
+
+def queue_prefetch(plugin: Any, query: str, session_id: str) -> None:
+    """Ask ahead: what many plugins answer later is fetched by this."""
+    hook = plugin.queue_prefetch
+    hook(query, **accepted(hook, {"session_id": session_id}))
+
+
+def accepts(hook: Hook, keyword: str) -> bool:
+    """Whether a hook takes a keyword; one that cannot be inspected is trusted to (mm:617)."""
+    try:
+        parameters = inspect.signature(hook).parameters
+    except (TypeError, ValueError):
+        return True
+    if any(one.kind == inspect.Parameter.VAR_KEYWORD for one in parameters.values()):
+        return True
+    return keyword in parameters
+
+
+def accepted(hook: Hook, keywords: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those keywords that a hook takes."""
+    return {name: value for name, value in keywords.items() if accepts(hook, name)}
+
+
+def metadata_mode(hook: Hook) -> str:
+    """Return how a memory-write hook takes metadata (mm:984)."""
+    if accepts(hook, "metadata"):
+        return "keyword"
+    takers = (
+        inspect.Parameter.POSITIONAL_ONLY,
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+        inspect.Parameter.KEYWORD_ONLY,
+    )
+    parameters = inspect.signature(hook).parameters.values()
+    return "positional" if sum(one.kind in takers for one in parameters) >= 4 else "legacy"

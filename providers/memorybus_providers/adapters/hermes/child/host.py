@@ -1,0 +1,147 @@
+"""What the parent asks of a plugin, answered: hooks, recalls, tools, the system prompt's block."""
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from . import hooks
+from .failures import UNAVAILABLE, Refused
+from .instances import Instance, Instances
+from .plugin import Plugin
+from .settle import WRITES, Settling
+from .watch import Call, Watch
+
+Request = Mapping[str, Any]
+
+HOOKS: dict[str, Callable[[Any, Mapping[str, Any]], Any]] = {
+    "handle_tool_call": hooks.handle_tool_call,
+    "on_delegation": hooks.on_delegation,
+    "on_memory_write": hooks.on_memory_write,
+    "on_pre_compress": hooks.on_pre_compress,
+    "on_session_end": hooks.on_session_end,
+    "on_session_switch": hooks.on_session_switch,
+    "on_turn_start": hooks.on_turn_start,
+    "sync_turn": hooks.sync_turn,
+}
+
+
+class Host:
+    """Answers requests of any number of connections; one write at a time.
+
+    Args:
+        plugin: see `Plugin`.
+        settling: see `Settling`.
+        watch: sees what calls leave behind.
+        limit: instances that stay open.
+    """
+
+    def __init__(self, plugin: Plugin, settling: Settling, watch: Watch, limit: int) -> None:
+        """Open nothing yet."""
+        self._plugin = plugin
+        self._settling = settling
+        self._watch = watch
+        self._writes = threading.Lock()
+        self._instances = Instances(plugin.make, settling, limit)
+        self._answers: dict[str, Callable[[Request], Any]] = {
+            "hook": self._hook,
+            "ping": lambda _: None,
+            "prompt": self._prompt,
+            "read": self._read,
+            "recall": self._recall,
+            "tools": self._tools,
+        }
+
+    def answer(self, request: Request) -> Any:
+        """Return what is asked for.
+
+        Raises:
+            BaseException: whatever the plugin raises, or complains of in its log.
+        """
+        return self._answers[request["op"]](request)
+
+    def close(self) -> None:
+        """Close all instances."""
+        self._instances.close()
+
+    def _hook(self, request: Request) -> Any:
+        with self._writes:
+            try:
+                return self._called(request)
+            except Refused as refusal:
+                if refusal.broken:
+                    self._instances.forget(request["session"])
+                raise
+
+    def _called(self, request: Request) -> Any:
+        name, args, session = request["hook"], dict(request["args"]), request["session"]
+        if name == "on_session_switch":
+            instance, known = self._instances.switched(args["parent"], session)
+            if not known:
+                return None  # a new instance is told all by `initialize`, as in Hermes
+        else:
+            instance = self._instances.of(session)
+        if name == "initialize":
+            return None
+        with instance.lock:
+            return self._written(instance, name, _with_transcript(instance, name, args))
+
+    def _written(self, instance: Instance, name: str, args: dict[str, Any]) -> Any:
+        plugin = instance.plugin
+        with self._watch.call(writes=True) as call:
+            if name in WRITES:
+                self._settling.ready(plugin)
+            value = HOOKS[name](plugin, args)
+            if name in WRITES:
+                self._settling.settle(plugin, name, call)
+            if name in WRITES and name != "handle_tool_call":  # a tool's answer tells of failure
+                call.verify()
+        _remember(instance, name, args)
+        return value
+
+    def _recall(self, request: Request) -> str:
+        query, session_id = request["query"], request["session"]["session_id"]
+        with self._beside(request) as (plugin, call):
+            hooks.queue_prefetch(plugin, query, session_id)
+            call.join(request["seconds"])
+            return hooks.recall(plugin, query, session_id)
+
+    def _read(self, request: Request) -> str:
+        with self._beside(request) as (plugin, _):
+            return hooks.handle_tool_call(plugin, request["args"])
+
+    @contextlib.contextmanager
+    def _beside(self, request: Request) -> Iterator[tuple[Any, Call]]:
+        """Give a session's plugin to a call that does not write, when no other calls it."""
+        instance = self._instances.of(request["session"])
+        if not instance.lock.acquire(timeout=request["seconds"]):
+            raise Refused(UNAVAILABLE, "the plugin is busy with this session")
+        try:
+            with self._watch.call(writes=False) as call:
+                yield instance.plugin, call
+        finally:
+            instance.lock.release()
+
+    def _prompt(self, request: Request) -> str:
+        with self._beside(request) as (plugin, _):
+            block = plugin.system_prompt_block()
+        return block if isinstance(block, str) else ""
+
+    def _tools(self, request: Request) -> Any:
+        return self._plugin.make().get_tool_schemas()
+
+
+def _with_transcript(instance: Instance, name: str, args: dict[str, Any]) -> dict[str, Any]:
+    """Add the conversation so far where Hermes hands over all of it."""
+    if name == "sync_turn":
+        return args | {"messages": [*instance.transcript, *args["messages"]]}
+    if name == "on_session_end" and not args["messages"]:
+        return args | {"messages": instance.transcript}
+    return args
+
+
+def _remember(instance: Instance, name: str, args: Mapping[str, Any]) -> None:
+    if name == "sync_turn":
+        instance.heard(args["messages"])
+    if name == "on_session_end" or (name == "on_session_switch" and args["reset"]):
+        instance.heard([])

@@ -1,0 +1,123 @@
+"""One plugin instance per session, as many as are allowed; the least used is closed in quiet."""
+
+import contextlib
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from .failures import UNAVAILABLE, Refused
+from .settle import Settling
+from .watch import Call
+
+Message = dict[str, Any]
+Key = tuple[str, str, str]
+"""A session, and whose: an instance is initialised for one person, and answers no other."""
+
+_LONGEST = 2_000
+
+
+class Instance:
+    """A plugin at work for one session.
+
+    Attributes:
+        plugin: the plugin's object.
+        lock: held while it is called.
+        transcript: the session's messages as far as this instance has seen them, at most 2,000:
+            Hermes hands the whole conversation to some hooks, an event carries its own turn.
+    """
+
+    def __init__(self, plugin: Any) -> None:
+        """Begin with an empty transcript."""
+        self.plugin = plugin
+        self.lock = threading.Lock()
+        self.transcript: list[Message] = []
+
+    def heard(self, messages: list[Message]) -> None:
+        """Remember the transcript, its end if it is long."""
+        self.transcript = messages[-_LONGEST:]
+
+
+class Instances:
+    """The open instances by session, least recently used first.
+
+    Args:
+        make: makes an instance.
+        settling: see `Settling`.
+        limit: how many stay open; those that are being called are never closed.
+    """
+
+    def __init__(self, make: Callable[[], Any], settling: Settling, limit: int) -> None:
+        """Open nothing yet."""
+        self._make = make
+        self._settling = settling
+        self._limit = limit
+        self._guard = threading.RLock()
+        self._open: OrderedDict[Key, Instance] = OrderedDict()
+
+    def of(self, session: Mapping[str, Any]) -> Instance:
+        """Return a session's instance, initialised with `session` if it is new."""
+        with self._guard:
+            name = _key(session, session["session_id"])
+            if name not in self._open:
+                self._open[name] = self._opened(session)
+                self._shrink(name)
+            self._open.move_to_end(name)
+            return self._open[name]
+
+    def switched(self, parent: str, session: Mapping[str, Any]) -> tuple[Instance, bool]:
+        """Return the instance that goes on as `session`, and whether it knew the parent.
+
+        The parent's instance is moved, as the one instance of a Hermes process goes on; a plugin
+        that cannot switch gets another.
+        """
+        name, before = _key(session, session["session_id"]), _key(session, parent)
+        with self._guard:
+            moves = before in self._open and before != name and not self._settling.fresh
+            if moves:
+                self._discarded(name)
+                self._open[name] = self._open.pop(before)
+            known = name in self._open
+            return self.of(session), known and not self._settling.fresh
+
+    def forget(self, session: Mapping[str, Any]) -> None:
+        """Close an instance that is of no use any more."""
+        with self._guard:
+            self._discarded(_key(session, session["session_id"]))
+
+    def close(self) -> None:
+        """Close all of them."""
+        with self._guard:
+            for name in list(self._open):
+                self._discarded(name)
+
+    def _opened(self, session: Mapping[str, Any]) -> Instance:
+        """Raise `Refused` if there is none to be had: that is no event's fault."""
+        plugin = self._make()
+        try:
+            plugin.initialize(**session)
+        except Exception as error:
+            said = f"the plugin could not be initialised: {type(error).__name__}: {error}"
+            raise Refused(UNAVAILABLE, said) from error
+        self._settling.opened(plugin)
+        return Instance(plugin)
+
+    def _shrink(self, newest: Key) -> None:
+        """Close the least used instances that nobody calls, until the number is kept."""
+        idle = [n for n, one in self._open.items() if n != newest and not one.lock.locked()]
+        for name in idle[: max(0, len(self._open) - self._limit)]:
+            self._discarded(name)
+
+    def _discarded(self, name: Key) -> None:
+        """Quiesce and shut down; ``on_session_end`` is not made up, the session goes on."""
+        instance = self._open.pop(name, None)
+        if instance is None:
+            return
+        with contextlib.suppress(Exception):
+            self._settling.settle(instance.plugin, "shutdown", Call(writes=True))
+        with contextlib.suppress(Exception):
+            instance.plugin.shutdown()
+
+
+def _key(session: Mapping[str, Any], session_id: str) -> Key:
+    return session_id, session.get("agent_identity", ""), session.get("user_id", "")

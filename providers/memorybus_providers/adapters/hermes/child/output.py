@@ -1,0 +1,65 @@
+"""What the plugin prints: kept in a file of bounded size, credentials masked."""
+
+import contextlib
+import os
+import re
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+
+LARGEST = 256 << 10
+"""Bytes of the file before it becomes the one of the previous output (two are kept, G10)."""
+
+_LINE = 4_096
+_SHORTEST = 6
+_ENTRY = re.compile(r"^\s*(?:export\s+)?[A-Za-z_]\w*\s*=\s*['\"]?([^'\"\n]+)['\"]?\s*$")
+
+
+class Mask:
+    """Replaces credentials by ``***``.
+
+    Args:
+        secrets: values that shall never be shown; those of less than six characters are not
+            masked, since they are part of ordinary words.
+    """
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        """Longest first, so that no part of a secret remains."""
+        self._secrets = sorted({one for one in secrets if len(one) >= _SHORTEST}, key=len)[::-1]
+
+    def __call__(self, text: str) -> str:
+        """Return the text without secrets."""
+        for secret in self._secrets:
+            text = text.replace(secret, "***")
+        return text
+
+
+def kept_secrets(path: Path) -> list[str]:
+    """Return the values of a ``.env`` file; none if there is no such file."""
+    with contextlib.suppress(OSError):
+        lines = path.read_text(errors="replace").splitlines()
+        return [found[1].strip() for line in lines if (found := _ENTRY.match(line))]
+    return []
+
+
+def capture(path: Path, mask: Mask) -> None:
+    """Send everything this process prints to a file, by way of a thread that bounds and masks."""
+    reader, writer = os.pipe()
+    for standard in (1, 2):
+        os.dup2(writer, standard)
+    os.close(writer)
+    threading.Thread(target=_copy, args=(reader, path, mask), daemon=True, name="output").start()
+
+
+def _copy(reader: int, path: Path, mask: Mask) -> None:
+    with os.fdopen(reader, "rb") as lines:
+        while line := lines.readline(_LINE):
+            with contextlib.suppress(OSError):  # a full disk must not stop what prints
+                _append(path, mask(line.decode(errors="replace")))
+
+
+def _append(path: Path, text: str) -> None:
+    if path.exists() and path.stat().st_size > LARGEST:
+        path.replace(path.with_suffix(".old.log"))
+    with path.open("a") as file:
+        file.write(text)

@@ -1,0 +1,50 @@
+"""Loading a plugin as Hermes does: by name, or from a directory; every call registers it anew."""
+
+import importlib
+import logging
+from pathlib import Path
+from typing import Any
+
+from .failures import UNAVAILABLE, Refused
+
+
+class Plugin:
+    """One plugin of a Hermes installation.
+
+    Args:
+        name: a bundled one, or one in ``$HERMES_HOME/plugins``.
+        directory: where it is, if it is in neither.
+    """
+
+    def __init__(self, name: str, directory: str) -> None:
+        """Find it.
+
+        Raises:
+            ImportError: this Python has no Hermes.
+            Refused: there is no such plugin.
+        """
+        self.name = name
+        self._memory = importlib.import_module("plugins.memory")
+        logging.getLogger(self._memory.__name__).setLevel(logging.DEBUG)  # it says why it failed
+        found = Path(directory) if directory else self._memory.find_provider_dir(name)
+        if found is None or not (Path(found) / "__init__.py").is_file():
+            where = f" in {directory}" if directory else ""
+            raise Refused(UNAVAILABLE, f"Hermes has no memory plugin {name!r}{where}")
+        self.directory = Path(found)
+
+    def make(self) -> Any:
+        """Return an instance, not initialised yet.
+
+        Raises:
+            Refused: it cannot be loaded, or says that it is not available.
+        """
+        made = self._memory._load_provider_from_dir(self.directory)  # noqa: SLF001
+        if made is None:
+            raise Refused(UNAVAILABLE, f"Hermes could not load the plugin {self.name!r}")
+        if not made.is_available():
+            raise Refused(
+                UNAVAILABLE,
+                f"the plugin {self.name!r} says that it is not available: its keys or its "
+                "configuration are missing in HERMES_HOME",
+            )
+        return made

@@ -1,0 +1,141 @@
+"""The child process: it leaves its starter, loads the plugin, and serves until nobody asks."""
+
+import contextlib
+import importlib
+import json
+import logging
+import os
+import socket
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from . import frames
+from .failures import told
+from .host import Host
+from .output import Mask, capture, kept_secrets
+from .plugin import Plugin
+from .settle import ADAPTERS
+from .watch import Watch
+
+_HELLO = 10.0
+
+
+def run(listener: int, configuration: bytes) -> None:
+    """Go on as a process of its own, whose id is printed; return in that process when it is over.
+
+    Args:
+        listener: the file descriptor of a listening socket.
+        configuration: a JSON object; see `launch.Launch` of the parent.
+    """
+    config = json.loads(configuration)
+    child = os.fork()
+    if child:
+        os.write(1, str(child).encode())
+        os._exit(0)
+    os.setsid()
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    home = Path(config["home"])
+    mask = Mask([*config["secrets"], *kept_secrets(home / ".env")])
+    capture(Path(config["log"]), mask)
+    with socket.socket(fileno=listener) as listening:
+        serve(listening, Service(config, mask), config["idle"])
+    os._exit(0)  # plugins leave threads, which would hold up the end of an interpreter
+
+
+class Service:
+    """The host, or why there is none; made once, answers every connection.
+
+    Args:
+        config: see `run`.
+        mask: takes credentials out of what is told.
+    """
+
+    def __init__(self, config: dict[str, Any], mask: Mask) -> None:
+        """Load the plugin; a failure is kept and told to whoever connects."""
+        self.mask = mask
+        self.failure: dict[str, str] | None = None
+        self.host: Host | None = None
+        try:
+            self.host = _made(config)
+        except BaseException as error:
+            self.failure = told(error, mask)
+
+    def hello(self) -> dict[str, Any]:
+        """Return what a connection is told first."""
+        return {"version": frames.VERSION, "pid": os.getpid(), "failure": self.failure}
+
+    def reply(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Answer one request, its failure included."""
+        try:
+            if self.host is None:
+                return {"error": self.failure}
+            return {"value": self.host.answer(request)}
+        except BaseException as error:  # a plugin that calls sys.exit() is only refusing
+            return {"error": told(error, self.mask)}
+
+    def close(self) -> None:
+        """Close the plugin's instances."""
+        if self.host is not None:
+            self.host.close()
+
+
+def serve(listening: socket.socket, service: Service, idle: float) -> None:
+    """Serve connections, each from a thread, until there has been none for `idle` seconds."""
+    threads: list[threading.Thread] = []
+    listening.settimeout(idle)
+    while service.host is not None or not threads:
+        try:
+            connection, _ = listening.accept()
+        except TimeoutError:
+            threads = [one for one in threads if one.is_alive()]
+            if not threads:
+                break
+            continue
+        thread = threading.Thread(target=_converse, args=(connection, service), daemon=True)
+        thread.start()
+        threads = [*(one for one in threads if one.is_alive()), thread]
+    with contextlib.suppress(OSError):
+        Path(listening.getsockname()).unlink()  # first: whoever comes now starts another
+    listening.close()
+    for thread in threads:
+        thread.join(_HELLO)
+    service.close()
+
+
+def _converse(connection: socket.socket, service: Service) -> None:
+    with connection, contextlib.suppress(OSError, frames.FrameError):
+        connection.settimeout(None)
+        frames.send(connection, service.hello())
+        while (request := frames.receive(connection)) is not None:
+            _send(connection, service.reply(request), service)
+
+
+def _send(connection: socket.socket, reply: dict[str, Any], service: Service) -> None:
+    try:
+        frames.send(connection, reply)
+    except frames.FrameError as error:
+        frames.send(connection, {"error": told(error, service.mask)})
+
+
+def _made(config: dict[str, Any]) -> Host:
+    loader = importlib.import_module("hermes_cli.env_loader")
+    loader.load_hermes_dotenv(hermes_home=config["home"])
+    settling = ADAPTERS[config["settle"]]()
+    plugin = Plugin(config["plugin"], config["directory"])
+    watch = Watch(plugin.directory, settling.complaints)
+    watch.install()
+    try:
+        plugin.make()
+    except BaseException:
+        sys.stderr.write("\n".join([*watch.last, ""]))
+        raise
+    _hear(plugin, settling.complaints)
+    return Host(plugin, settling, watch, config["instances"])
+
+
+def _hear(plugin: Plugin, complaints: tuple[str, ...]) -> None:
+    """Let quiet messages through if an adapter waits for some."""
+    if complaints:
+        logging.getLogger(f"plugins.memory.{plugin.name}").setLevel(logging.DEBUG)

@@ -1,0 +1,140 @@
+"""What a call leaves behind: threads it started, what they raised, what the plugin complained of.
+
+Hermes plugins work in threads of their own and tell failures to the log alone; so an event counts
+as applied only when those threads have ended and nothing was complained of.
+"""
+
+import contextlib
+import logging
+import re
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from .failures import TRANSIENT, Refused
+
+_KEPT = 5
+_FAILURE = re.compile(
+    r"(?i)\b(fail|error|drop|lost|refus|unable|could not|cannot|timed out|timeout)"
+)
+
+
+class Call:
+    """One call into a plugin. `threads` are those it started, theirs included."""
+
+    def __init__(self, *, writes: bool) -> None:
+        """Nothing has happened yet."""
+        self.writes = writes
+        self.threads: list[threading.Thread] = []
+        self.failures: list[BaseException] = []
+
+    def join(self, seconds: float | None = None) -> bool:
+        """Wait for the threads, without end if `seconds` is None; say whether all have ended."""
+        until = None if seconds is None else time.monotonic() + seconds
+        for thread in self.threads:  # grows while threads start threads
+            thread.join(None if until is None else max(0.0, until - time.monotonic()))
+        return not any(thread.is_alive() for thread in self.threads)
+
+    def verify(self) -> None:
+        """Raise the first failure that was seen."""
+        if self.failures:
+            raise self.failures[0]
+
+
+class Watch(logging.Handler):
+    """Sees threads and log records of this process; one for the process.
+
+    Args:
+        directory: the plugin's; records of its files count.
+        complaints: beginnings of messages below WARNING that tell of a failure too.
+    """
+
+    def __init__(self, directory: Path, complaints: tuple[str, ...]) -> None:
+        """See nothing yet; `install` begins."""
+        super().__init__(logging.DEBUG)
+        self._directory = f"{directory}/"
+        self._complaints = complaints
+        self._calls: WeakKeyDictionary[threading.Thread, Call] = WeakKeyDictionary()
+        self._writing: Call | None = None
+        self.last: deque[str] = deque(maxlen=_KEPT)
+
+    def install(self) -> None:
+        """Look at every thread that starts or fails, and at every log record."""
+        start = threading.Thread.start
+
+        def started(thread: threading.Thread) -> None:
+            call = self._calls.get(threading.current_thread())
+            if call is not None:
+                self._calls[thread] = call
+            start(thread)
+            if call is not None:
+                call.threads.append(thread)
+
+        threading.Thread.start = started  # type: ignore[method-assign,assignment]
+        threading.excepthook = self._raised
+        logging.getLogger().addHandler(self)
+
+    @contextlib.contextmanager
+    def call(self, *, writes: bool) -> Iterator[Call]:
+        """See what this thread and those it starts do. Only one call that writes at a time."""
+        call = Call(writes=writes)
+        self._calls[threading.current_thread()] = call
+        self._writing = call if writes else self._writing
+        try:
+            yield call
+        finally:
+            self._calls.pop(threading.current_thread(), None)
+            self._writing = None if writes else self._writing
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep a complaint of the plugin for the call that writes, and print what is serious."""
+        message = f"{record.name}: {record.getMessage()}"
+        if record.levelno >= logging.WARNING:
+            sys.stderr.write(f"{record.levelname} {message}\n")
+        if record.name.startswith("plugins.memory") or self._is_plugins(record):
+            self.last.append(message)
+        if self._complains(record):
+            self._failed(_cause(record) or Refused(TRANSIENT, message))
+
+    def _complains(self, record: logging.LogRecord) -> bool:
+        """Whether a record tells of a failure; a warning may also be advice, which is no reason
+        to apply an event again.
+        """
+        known = str(record.msg).startswith(self._complaints or ("\0",))
+        return self._is_plugins(record) and (known or _tells_of_failure(record))
+
+    def _is_plugins(self, record: logging.LogRecord) -> bool:
+        return record.pathname.startswith(self._directory)
+
+    def _raised(self, args: Any) -> None:
+        name = args.thread.name if args.thread else "a thread"
+        sys.stderr.write(f"ERROR {name} ended: {args.exc_type.__name__}: {args.exc_value}\n")
+        self._failed(args.exc_value or args.exc_type())
+
+    def _failed(self, error: BaseException) -> None:
+        """Blame the call that writes, unless this thread belongs to a recall."""
+        own = self._calls.get(threading.current_thread())
+        if own is not None and not own.writes:
+            return
+        if self._writing is not None:
+            self._writing.failures.append(error)
+
+
+def _tells_of_failure(record: logging.LogRecord) -> bool:
+    if record.levelno < logging.WARNING:
+        return False
+    worded = _FAILURE.search(str(record.msg)) is not None
+    return record.levelno >= logging.ERROR or worded or _cause(record) is not None
+
+
+def _cause(record: logging.LogRecord) -> BaseException | None:
+    """Return the exception that a record tells of: its own, or one among its arguments."""
+    if record.exc_info and record.exc_info[1] is not None:
+        return record.exc_info[1]
+    args = record.args if isinstance(record.args, tuple) else ()
+    return next((one for one in args if isinstance(one, BaseException)), None)

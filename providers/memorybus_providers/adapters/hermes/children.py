@@ -1,0 +1,108 @@
+"""The child processes of one instance: one for each HERMES_HOME, a few held at once."""
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from memorybus_providers.adapters.hermes.homes import Place, make_home, place_of
+from memorybus_providers.adapters.hermes.launch import Launch
+from memorybus_providers.adapters.hermes.link import HostLink
+from memorybus_providers.adapters.hermes.options import Options
+from memorybus_providers.adapters.hermes.plugins import Known
+from memorybus_providers.adapters.hermes.python import find_python
+from memorybus_providers.adapters.owners import Owner
+from memorybus_providers.base import ProviderConfig
+from memorybus_providers.errors import Permanent
+
+
+class Children:
+    """Links to children, made when first needed. Belongs to one thread.
+
+    Args:
+        config: the instance's.
+        options: read from it.
+        plugin: the plugin's name.
+        directory: where it is, if it is none of Hermes's own.
+        known: what is known of it.
+
+    Attributes:
+        own: the place of the instance's own owner.
+    """
+
+    def __init__(
+        self, config: ProviderConfig, options: Options, plugin: str, directory: str, known: Known
+    ) -> None:
+        """Start nothing."""
+        self._clock = config.clock
+        self._options = options
+        self._plugin = plugin
+        self._directory = options.directory or directory
+        self._known = known
+        self._links: OrderedDict[Place, HostLink] = OrderedDict()
+        self._source = options.home or _home_of(config)
+        own = config.home / "hermes" if config.stands_for else self._source
+        self.own = Place(config.home, own)
+
+    def place(self, owner: Owner) -> Place:
+        """Return where an owner's memories are.
+
+        Raises:
+            Permanent: they would lie among another person's.
+        """
+        if not self.serves(owner):
+            raise Permanent(
+                f"the plugin {self._plugin} does not keep persons apart, and this instance is "
+                f"{self._options.user!r}'s: configure one for {owner.user!r} with an account of "
+                "its own, or set apart = false to let everybody share"
+            )
+        if self._known.apart != "home" or not self._options.apart:
+            return self.own
+        return place_of(self.own, owner, self._options.owner)
+
+    def serves(self, owner: Owner) -> bool:
+        """Whether an owner's memories may be here."""
+        shared = self._known.apart == "no" and self._options.apart
+        return not shared or owner.user == self._options.user
+
+    def ask(
+        self, place: Place, request: Mapping[str, Any], seconds: float, *, ends_hung: bool = False
+    ) -> Any:
+        """Ask a place's child; see `HostLink.ask`."""
+        return self._link(place).ask(request, seconds, ends_hung=ends_hung)
+
+    def close(self) -> None:
+        """Let go of all of them."""
+        while self._links:
+            self._links.popitem()[1].close()
+
+    def _link(self, place: Place) -> HostLink:
+        if place not in self._links:
+            while len(self._links) >= self._options.processes:
+                self._links.popitem(last=False)[1].close()
+            make_home(place.home, self._source, self._plugin)
+            self._links[place] = HostLink(self._launch(place), self._clock)
+        self._links.move_to_end(place)
+        return self._links[place]
+
+    def _launch(self, place: Place) -> Launch:
+        options = self._options
+        return Launch(
+            python=find_python(options.hermes_python),
+            place=place.directory,
+            home=place.home,
+            plugin=self._plugin,
+            directory=self._directory,
+            settle=options.settle or self._known.settle,
+            instances=options.instances,
+            idle=options.idle,
+            env=options.env,
+        )
+
+
+def _home_of(config: ProviderConfig) -> Path:
+    """Return the HERMES_HOME of an instance that names none.
+
+    A replay's is configured as the one it stands for, and holds memories of its own.
+    """
+    return config.home.with_name(config.stands_for or config.home.name) / "hermes"

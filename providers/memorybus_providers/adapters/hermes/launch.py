@@ -1,0 +1,146 @@
+"""Starting a child: its environment, its configuration, its socket's place."""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from memorybus.ids import text_digest
+
+from memorybus_providers.errors import Unavailable
+
+_SCRIPT: Final = Path(__file__).parent / "child" / "start.py"
+_LONGEST_PATH: Final = 100
+"""Bytes of a unix socket's path that every system takes."""
+
+_PASSED: Final = (
+    *("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR"),
+    *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE"),
+    *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
+    *("http_proxy", "https_proxy", "all_proxy", "no_proxy"),
+)
+
+_SEALED: Final = (
+    ("HERMES_DISABLE_LAZY_INSTALLS", "1"),
+    ("PIP_NO_INDEX", "1"),  # hindsight upgrades its client without asking Hermes
+    ("UV_OFFLINE", "1"),
+)
+"""A hosted plugin installs nothing at run time."""
+
+
+class Launch(msgspec.Struct, frozen=True, kw_only=True):
+    """What a child is started with.
+
+    Attributes:
+        python: Hermes's Python.
+        place: a directory of the provider, for the socket, the lock and the log.
+        home: its HERMES_HOME.
+        plugin: the plugin's name.
+        directory: where the plugin is, if it is none of Hermes's own.
+        settle: the settle adapter's name.
+        instances: how many plugin instances it keeps open.
+        idle: seconds without any connection after which it ends.
+        env: names of environment variables to hand on, and to mask in what is told.
+    """
+
+    python: Path
+    place: Path
+    home: Path
+    plugin: str
+    directory: str = ""
+    settle: str = "generic"
+    instances: int = 32
+    idle: float = 5.0
+    env: tuple[str, ...] = ()
+
+    @property
+    def log(self) -> Path:
+        """What the plugin prints."""
+        return self.place / "hermes-host.log"
+
+    @property
+    def lock(self) -> Path:
+        """Held by who starts the child; it holds the child's process id."""
+        return self.place / "hermes-host.lock"
+
+
+def socket_path(place: Path) -> Path:
+    """Return the socket's path: in `place`, or in a private directory if that is too long.
+
+    Raises:
+        Unavailable: the private directory belongs to somebody else.
+    """
+    path = place.absolute() / "hermes-host.sock"
+    if len(os.fsencode(path)) <= _LONGEST_PATH:
+        return path
+    private = Path(tempfile.gettempdir()) / f"memorybus-{os.getuid()}"
+    with contextlib.suppress(FileExistsError):
+        private.mkdir(mode=0o700)
+    found = private.lstat()
+    if found.st_uid != os.getuid() or found.st_mode & 0o77 or private.is_symlink():
+        raise Unavailable(f"{private} is open to others: remove it, or use a shorter data_dir")
+    return private / f"{text_digest(str(path))}.sock"
+
+
+def start(launch: Launch, path: Path, seconds: float) -> int:
+    """Start a child that listens on `path`; return its process id.
+
+    The child has left us when this returns: it is nobody's zombie, and ends when nobody asks.
+
+    Raises:
+        Unavailable: it could not be started; the message has what it printed.
+    """
+    path.unlink(missing_ok=True)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        path.chmod(0o600)
+        listener.listen(16)
+        try:
+            done = subprocess.run(  # noqa: S603
+                [str(launch.python), "-I", str(_SCRIPT), str(listener.fileno())],
+                input=msgspec.json.encode(_configuration(launch)),
+                capture_output=True,
+                check=True,
+                cwd=launch.place,
+                env=_environment(launch),
+                pass_fds=(listener.fileno(),),
+                timeout=seconds,
+            )
+        except (OSError, subprocess.SubprocessError) as error:
+            raise Unavailable(_complaint(launch, error)) from error
+    return int(done.stdout)
+
+
+def kill(pid: int) -> None:
+    """End a child with all it started."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+
+
+def _configuration(launch: Launch) -> dict[str, object]:
+    return {
+        "plugin": launch.plugin,
+        "directory": launch.directory,
+        "home": str(launch.home),
+        "log": str(launch.log),
+        "settle": launch.settle,
+        "instances": launch.instances,
+        "idle": launch.idle,
+        "secrets": [os.environ[name] for name in launch.env if name in os.environ],
+    }
+
+
+def _environment(launch: Launch) -> dict[str, str]:
+    handed = {n: os.environ[n] for n in (*_PASSED, *launch.env) if n in os.environ}
+    return {**handed, **dict(_SEALED), "HERMES_HOME": str(launch.home)}
+
+
+def _complaint(launch: Launch, error: Exception) -> str:
+    printed = getattr(error, "stderr", None) or b""
+    tail = printed.decode(errors="replace").strip()[-500:]
+    return f"{launch.python} could not host the plugin {launch.plugin}: {tail or error}"

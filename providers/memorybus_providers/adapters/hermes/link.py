@@ -1,0 +1,200 @@
+"""The connection to a child: whoever needs it first starts it, whoever is kept waiting ends it."""
+
+import contextlib
+import fcntl
+import socket
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from memorybus.clock import Clock
+
+from memorybus_providers.adapters.hermes.child import frames
+from memorybus_providers.adapters.hermes.launch import Launch, kill, socket_path, start
+from memorybus_providers.errors import Permanent, ProviderError, Transient, Unavailable
+
+_TRIES = 3
+_POLL = 0.02
+_LOADING = 30.0
+"""Seconds that a slow machine may take to import Hermes; calls fail meanwhile, and wait."""
+
+_MEANINGS: Mapping[str, type[ProviderError]] = {
+    "Permanent": Permanent,
+    "Transient": Transient,
+    "Unavailable": Unavailable,
+}
+
+
+class HostLink:
+    """One connection to the child of a plugin and HERMES_HOME. Belongs to one thread.
+
+    Args:
+        launch: see `Launch`.
+        clock: time.
+    """
+
+    def __init__(self, launch: Launch, clock: Clock) -> None:
+        """Connect to nothing yet."""
+        self._launch = launch
+        self._clock = clock
+        self._connection: socket.socket | None = None
+        self.pid = 0
+
+    def ask(self, request: Mapping[str, Any], seconds: float, *, ends_hung: bool) -> Any:
+        """Return the answer to a request.
+
+        Args:
+            request: see the child's `Host`.
+            seconds: how long the child may take, the time to start it included.
+            ends_hung: whether a child that takes longer is killed, so that nothing of the request
+                happens later. Recalls let it live: a lane may be at work there.
+
+        Raises:
+            Unavailable: no child can be started, or the plugin's backend is down.
+            Transient: the child took too long or ended, or the plugin's failure may pass.
+            Permanent: the plugin refuses this event.
+        """
+        until = self._clock.monotonic() + seconds
+        connection = self._connected(until)
+        try:
+            connection.settimeout(max(_POLL, until - self._clock.monotonic()))
+            frames.send(connection, dict(request))
+            answer = frames.receive(connection)
+        except TimeoutError as error:
+            self.close(kill_child=ends_hung)
+            raise Transient(f"{self._name} took longer than {seconds:.1f} s") from error
+        except frames.FrameError as error:
+            self.close()
+            raise Permanent(f"{self._name}: {error}") from error
+        except OSError as error:
+            self.close()
+            raise Transient(f"{self._name}: the connection broke: {error}") from error
+        return self._value(answer)
+
+    def close(self, *, kill_child: bool = False) -> None:
+        """Let go of the child, which ends when nobody holds it; or kill it."""
+        if kill_child and self.pid:
+            kill(self.pid)
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
+        self.pid = 0
+
+    @property
+    def _name(self) -> str:
+        return f"the hosted plugin {self._launch.plugin}"
+
+    def _value(self, answer: dict[str, Any] | None) -> Any:
+        if answer is None:
+            self.close()
+            raise Transient(f"{self._name} ended while it was asked; see {self._launch.log}")
+        failure = answer.get("error")
+        if failure:
+            raise _told(failure)
+        return answer.get("value")
+
+    def _connected(self, until: float) -> socket.socket:
+        """Return the open connection, or a new one if the child has gone meanwhile."""
+        if self._connection is not None and _is_closed(self._connection):
+            self.close()
+        if self._connection is None:
+            self._connection = self._greeted(until)
+        return self._connection
+
+    def _greeted(self, until: float) -> socket.socket:
+        for _ in range(_TRIES):  # one that is just ending may still take a connection
+            connection = self._reached(until)
+            try:
+                connection.settimeout(max(_POLL, until - self._clock.monotonic()))
+                hello = frames.receive(connection)
+            except TimeoutError as error:
+                connection.close()
+                self._give_up_starting()
+                raise Unavailable(f"{self._name} does not start: see {self._launch.log}") from error
+            except (OSError, frames.FrameError):
+                hello = None
+            if hello is not None:
+                return self._agreed(connection, hello)
+            connection.close()
+        raise Unavailable(f"{self._name} ends as soon as it starts: see {self._launch.log}")
+
+    def _give_up_starting(self) -> None:
+        """Kill a child that does not greet, unless it may still be loading the plugin."""
+        begun = self._launch.lock.stat().st_mtime
+        if self._clock.now_ms() / 1000 - begun > _LOADING:
+            kill(self.pid)
+
+    def _agreed(self, connection: socket.socket, hello: dict[str, Any]) -> socket.socket:
+        failure = hello.get("failure")
+        if failure:
+            connection.close()
+            error = _told(failure)
+            raise Unavailable(str(error)) from error  # it has not even begun: no event is at fault
+        if hello.get("version") != frames.VERSION:
+            connection.close()
+            raise Unavailable(f"{self._name} was started by another release; it ends when unused")
+        self.pid = int(hello["pid"])
+        return connection
+
+    def _reached(self, until: float) -> socket.socket:
+        """Connect, under the lock of who starts; start a child if nobody listens."""
+        self._launch.place.mkdir(parents=True, exist_ok=True)
+        path = socket_path(self._launch.place)
+        with self._locked(until) as lock:
+            connection = _connect(path)
+            if connection is None:
+                lock.write_text(str(start(self._launch, path, until - self._clock.monotonic())))
+                connection = _connect(path)
+            if connection is None:
+                raise Unavailable(f"{self._name} does not listen: see {self._launch.log}")
+            self.pid = int(lock.read_text() or 0)
+        return connection
+
+    @contextlib.contextmanager
+    def _locked(self, until: float) -> Iterator[Path]:
+        path = self._launch.lock
+        with path.open("a") as file:
+            while not _lock(file.fileno()):
+                if self._clock.monotonic() >= until:
+                    raise Unavailable(f"{self._name} is being started by another process")
+                self._clock.sleep(_POLL)
+            yield path
+
+
+def _lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _connect(path: Path) -> socket.socket | None:
+    connection = socket.socket(socket.AF_UNIX)
+    try:
+        connection.connect(str(path))
+    except (FileNotFoundError, ConnectionRefusedError):
+        connection.close()
+        return None
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _is_closed(connection: socket.socket) -> bool:
+    """Whether the other end has gone: nothing is sent unasked, so what can be read is the end."""
+    connection.setblocking(False)
+    try:
+        return connection.recv(1, socket.MSG_PEEK) == b""
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+
+
+def _told(failure: Mapping[str, str]) -> ProviderError:
+    """Return the child's failure as an error of the contract, its trace as a note."""
+    error = _MEANINGS.get(failure["class"], Permanent)(failure["message"])
+    error.add_note(failure["trace"])
+    return error

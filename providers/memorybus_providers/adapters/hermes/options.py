@@ -1,0 +1,94 @@
+"""The options of a hosted plugin, read from an instance's table."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from memorybus.errors import ConfigError
+
+from memorybus_providers.adapters.owners import Owner
+from memorybus_providers.base import ProviderConfig
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """See `SCHEMA`, which describes each."""
+
+    hermes_python: str = ""
+    hermes_home: str = ""
+    directory: str = ""
+    settle: str = ""
+    agent: str = "default"
+    user: str = "default"
+    apart: bool = True
+    instances: int = 32
+    processes: int = 8
+    idle: float = 5.0
+    env: tuple[str, ...] = ()
+
+    @property
+    def home(self) -> Path | None:
+        """HERMES_HOME, if one is given."""
+        return Path(self.hermes_home).expanduser().absolute() if self.hermes_home else None
+
+    @property
+    def owner(self) -> Owner:
+        """Whose the instance's own HERMES_HOME is."""
+        return Owner(self.agent, self.user)
+
+
+SCHEMA: Final[tuple[Mapping[str, Any], ...]] = (
+    {
+        "key": "hermes_python",
+        "description": "the Python of a Hermes installation; looked for if not given",
+        "default": "",
+    },
+    {
+        "key": "hermes_home",
+        "description": "the plugin's HERMES_HOME; a directory of the instance's own if not given",
+        "default": "",
+    },
+    {
+        "key": "directory",
+        "description": "the plugin's directory, if it is none of Hermes's own",
+        "default": "",
+    },
+    {
+        "key": "settle",
+        "description": "how the end of a write is known: generic, threads (each write's thread "
+        "ends with it), synchronous, mem0, hindsight, honcho; by the plugin's name if not given",
+        "default": "",
+    },
+    {"key": "agent", "description": "whose hermes_home is: the agent", "default": "default"},
+    {"key": "user", "description": "whose hermes_home is: the person", "default": "default"},
+    {
+        "key": "apart",
+        "description": "keep persons apart where the plugin does not: by a HERMES_HOME for each "
+        "other agent and person, or, where all share a service's account, by refusing other "
+        "persons' events; false lets everybody share",
+        "default": True,
+    },
+    {"key": "instances", "description": "sessions open at once in a process", "default": 32},
+    {"key": "processes", "description": "processes held at once", "default": 8},
+    {"key": "idle", "description": "seconds after which an unused process ends", "default": 5.0},
+    {
+        "key": "env",
+        "description": "names of environment variables the plugin needs, its API keys for example",
+        "default": [],
+    },
+)
+
+
+def options_of(config: ProviderConfig) -> Options:
+    """Return an instance's options.
+
+    Raises:
+        ConfigError: one is unknown or of the wrong type.
+    """
+    try:
+        found = msgspec.convert(dict(config.options), Options)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"provider {config.name}: {error}") from error
+    if min(found.instances, found.processes, found.idle) <= 0:
+        raise ConfigError(f"provider {config.name}: instances, processes and idle must be positive")
+    return found

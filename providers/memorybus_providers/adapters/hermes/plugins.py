@@ -1,0 +1,62 @@
+"""What is known of Hermes's plugins, as of Hermes 0.19: pure facts, one row each."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, Literal
+
+import msgspec
+
+Apart = Literal["plugin", "home", "no"]
+"""Who keeps persons apart: the plugin by ``user_id``; a HERMES_HOME for each agent and person,
+since the memories lie in it; or nobody, because all share the account of a service."""
+
+
+class Known(msgspec.Struct, frozen=True):
+    """What the bus knows of a plugin.
+
+    Attributes:
+        settle: the adapter by which the child knows that a write is over.
+        apart: see `Apart`.
+        reading_tools: its tools that only read; others are applied as events.
+    """
+
+    settle: str = "generic"
+    apart: Apart = "home"
+    reading_tools: frozenset[str] = frozenset()
+
+
+def _tools(plugin: str, *names: str) -> frozenset[str]:
+    return frozenset(f"{plugin}_{name}" for name in names)
+
+
+PLUGINS: Final[Mapping[str, Known]] = MappingProxyType(
+    {
+        "byterover": Known(reading_tools=_tools("brv", "query", "status")),
+        "hindsight": Known("hindsight", "no", _tools("hindsight", "recall", "reflect")),
+        # `fact_store` reads or writes by its argument: a writing tool then.
+        "holographic": Known("synchronous"),
+        # `honcho_profile` writes if it is given a card.
+        "honcho": Known("honcho", "plugin", _tools("honcho", "search", "context", "reasoning")),
+        "mem0": Known("mem0", "plugin", _tools("mem0", "search")),
+        "openviking": Known("generic", "no", _tools("viking", "search", "read", "browse")),
+        "retaindb": Known(
+            "generic",
+            "plugin",
+            _tools("retaindb", "profile", "search", "context", "list_files", "read_file"),
+        ),
+        "supermemory": Known("generic", "no", _tools("supermemory", "search", "profile")),
+    }
+)
+
+SETTLES: Final = frozenset(("hindsight", "honcho", "mem0", "synchronous", "threads"))
+"""The adapters that know when a write is over; ``generic`` only waits a while."""
+
+
+def known(name: str) -> Known:
+    """Return what is known of a plugin; of a strange one, nothing."""
+    return PLUGINS.get(name, Known())
+
+
+def note(name: str, settle: str) -> str:
+    """Return what people are told of a hosted plugin."""
+    return f"hosted Hermes plugin {name}, settles: {'yes' if settle in SETTLES else 'no'}"

@@ -1,0 +1,260 @@
+"""A Hermes plugin as a provider of the bus.
+
+::
+
+    [provider.facts]
+    kind = "hermes:holographic"
+    hermes_python = "~/.hermes/hermes-agent/venv/bin/python"
+
+What is once here is at most twice there: Hermes's hooks take no event id, so a call that was cut
+short is made again (delivery ``blind``, G4). Whether an event counts as applied only when it is
+depends on the plugin: `note` says whether its writes can be awaited.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import msgspec
+from memorybus.errors import ConfigError
+from memorybus.events import (
+    ContextCompressing,
+    Delegated,
+    MemoryWritten,
+    Scope,
+    SessionEnded,
+    SessionStarted,
+    SessionSwitched,
+    TurnCompleted,
+    TurnStarted,
+)
+
+from memorybus_providers.adapters.hermes import requests
+from memorybus_providers.adapters.hermes.children import Children
+from memorybus_providers.adapters.hermes.options import SCHEMA, Options, options_of
+from memorybus_providers.adapters.hermes.plugins import Known, known, note
+from memorybus_providers.adapters.hermes.python import find_python
+from memorybus_providers.adapters.owners import Owner, Owners
+from memorybus_providers.adapters.passages import passages
+from memorybus_providers.base import (
+    Capabilities,
+    HookContext,
+    MemoryProvider,
+    Placement,
+    ProviderConfig,
+    RecallContext,
+    RecallScope,
+    Recollection,
+)
+from memorybus_providers.dispatch import HOOKS
+
+_SHARE = 0.8
+"""Of a call's deadline: the child is ended, and the next call possible, before the caller is."""
+
+_STARTING = 20.0
+_OURSELVES = "memorybus"
+_ASIDE = "memorybus-recall"
+"""The session of recalls that belong to none."""
+
+
+def host(target: str) -> type[MemoryProvider]:
+    """Return the provider class of ``hermes:target``: a plugin's name or its directory.
+
+    Raises:
+        ConfigError: `target` is empty, or our own plugin.
+    """
+    name = Path(target).name
+    if not name:
+        raise ConfigError(f"provider kind 'hermes:{target}' must name a plugin or its directory")
+    if name == _OURSELVES:
+        raise ConfigError("hosting the plugin `memorybus` would publish every event again for ever")
+    about = known(name)
+    fields = {
+        "kind": f"hermes:{target}",
+        "plugin": name,
+        "directory": target if "/" in target else "",
+        "known": about,
+        "capabilities": Capabilities(
+            tools=True, reading_tools=about.reading_tools, handles=frozenset(HOOKS)
+        ),
+    }
+    return type(f"Hosted_{name}", (HostedHermesProvider,), fields)
+
+
+class HostedHermesProvider(MemoryProvider):
+    """Gives every event to a plugin in a child process. See `host` for a plugin's own class.
+
+    Attributes:
+        plugin: the plugin's name.
+        directory: its directory, if it is none of Hermes's own.
+        known: what is known of it.
+    """
+
+    kind = "hermes"
+    placement: ClassVar[Placement] = "local"
+    plugin: ClassVar[str] = ""
+    directory: ClassVar[str] = ""
+    known: ClassVar[Known] = Known()
+
+    def __init__(self, config: ProviderConfig) -> None:
+        """Read the options; start nothing."""
+        super().__init__(config)
+        self._options: Options = options_of(config)
+        self._children = Children(config, self._options, self.plugin, self.directory, self.known)
+        self._owners = Owners(config.home)
+        self._is_open = False
+        self.note = note(self.plugin, self._options.settle or self.known.settle)
+
+    # -- life -------------------------------------------------------------------------------------
+
+    @classmethod
+    def is_available(cls, config: ProviderConfig) -> bool:
+        """Say that Hermes's Python is there.
+
+        Raises:
+            MissingProvider: it is not; the message names the remedy.
+        """
+        return find_python(options_of(config).hermes_python).is_file()
+
+    @classmethod
+    def get_config_schema(cls) -> Sequence[Mapping[str, Any]]:
+        """Return the options."""
+        return SCHEMA
+
+    def open(self) -> None:
+        """Start the child of the instance's own HERMES_HOME, or join the one that runs.
+
+        Raises:
+            Unavailable: it cannot be started, or cannot load the plugin.
+        """
+        self._is_open = True
+        self.config.home.mkdir(parents=True, exist_ok=True)
+        self._children.ask(self._children.own, {"op": "ping"}, _STARTING)
+
+    def shutdown(self) -> None:
+        """Let go of the children; each ends when nobody holds it."""
+        self._is_open = False
+        self._children.close()
+
+    def backup_paths(self) -> Sequence[Path]:
+        """Return the instance's directory and its HERMES_HOME."""
+        return (self._children.own.directory, self._children.own.home)
+
+    # -- write hooks ------------------------------------------------------------------------------
+
+    def initialize(self, event: SessionStarted, ctx: HookContext) -> None:
+        """Open the session's plugin instance."""
+        self._write("initialize", {}, ctx, event)
+
+    def on_turn_start(self, event: TurnStarted, ctx: HookContext) -> None:
+        """Tell that the user has spoken: some plugins work by it."""
+        self._write("on_turn_start", requests.turn_start(event), ctx)
+
+    def sync_turn(self, event: TurnCompleted, ctx: HookContext) -> None:
+        """Give a turn."""
+        self._write("sync_turn", requests.turn(event, ctx), ctx)
+
+    def on_memory_write(self, event: MemoryWritten, ctx: HookContext) -> None:
+        """Give a write to the agent's stores."""
+        self._write("on_memory_write", requests.memory_write(event, ctx), ctx)
+
+    def on_session_switch(self, event: SessionSwitched, ctx: HookContext) -> None:
+        """Let the session's instance go on under the new id."""
+        self._write("on_session_switch", requests.switch(event), ctx)
+
+    def on_pre_compress(self, event: ContextCompressing, ctx: HookContext) -> str:
+        """Return what the plugin wants in the summary."""
+        return str(self._write("on_pre_compress", requests.compressing(event), ctx))
+
+    def on_delegation(self, event: Delegated, ctx: HookContext) -> None:
+        """Tell what a sub-agent did."""
+        self._write("on_delegation", requests.delegation(event), ctx)
+
+    def on_session_end(self, event: SessionEnded, ctx: HookContext) -> None:
+        """Tell that the session is over."""
+        self._write("on_session_end", requests.end(event), ctx)
+
+    # -- tools and recall -------------------------------------------------------------------------
+
+    def prefetch(self, query: str, ctx: RecallContext) -> Sequence[Recollection]:
+        """Return the parts of the plugin's text; nothing for a person whom it does not serve.
+
+        Asked for everyone's, it asks for each agent and person it has written for.
+        """
+        owners = [one for one in self._owners.asked(ctx.scope) if self._children.serves(one)]
+        name = ctx.session.id if ctx.session else _ASIDE
+        found: list[Recollection] = []
+        for owner in owners:
+            seconds = ctx.deadline * _SHARE / len(owners)
+            request = {"op": "recall", "query": query, "seconds": seconds / 2}
+            text = self._aside(request, owner, ctx.scope.workspace or "", name, seconds)
+            found.extend(Recollection(part) for part in passages(text))
+        return found
+
+    def system_prompt_block(self, scope: RecallScope) -> str:
+        """Return what the plugin adds to the system prompt; without a person, its own owner's."""
+        first = self._options.owner
+        owner = Owner(scope.agent or first.agent, scope.user or first.user)
+        request = {"op": "prompt", "seconds": 1.0}
+        return self._aside(request, owner, scope.workspace or "", _ASIDE, _STARTING)
+
+    def get_tool_schemas(self) -> Sequence[Mapping[str, Any]]:
+        """Return the plugin's tools; before `open`, a child is started for it.
+
+        Raises:
+            Unavailable: it cannot be started, or cannot load the plugin.
+        """
+        try:
+            found: list[Mapping[str, Any]] = self._children.ask(
+                self._children.own, {"op": "tools"}, _STARTING
+            )
+        finally:
+            if not self._is_open:
+                self.shutdown()
+        return found
+
+    def handle_tool_call(
+        self, tool: str, arguments: Mapping[str, Any], ctx: HookContext
+    ) -> Mapping[str, Any]:
+        """Run a tool; an answer that is no JSON object is returned under ``result``."""
+        args = {"tool": tool, "arguments": dict(arguments)}
+        if tool in self.capabilities.reading_tools:
+            owner, workspace = Owner(ctx.scope.agent, ctx.scope.user), ctx.scope.workspace
+            seconds = ctx.deadline * _SHARE
+            request = {"op": "read", "args": args, "seconds": seconds / 2}
+            return _as_object(self._aside(request, owner, workspace, ctx.session.id, seconds))
+        return _as_object(str(self._write("handle_tool_call", args, ctx)))
+
+    # -- asking -----------------------------------------------------------------------------------
+
+    def _write(
+        self, name: str, args: requests.Args, ctx: HookContext, start: SessionStarted | None = None
+    ) -> Any:
+        owner = Owner(ctx.scope.agent, ctx.scope.user)
+        place = self._children.place(owner)
+        self._owners.note(owner)
+        session = requests.session(ctx.scope, ctx.session.id, place.home, start)
+        request = requests.hook(name, args, session)
+        return self._children.ask(place, request, ctx.deadline * _SHARE, ends_hung=True)
+
+    def _aside(
+        self,
+        request: Mapping[str, Any],
+        owner: Owner,
+        workspace: str,
+        session_id: str,
+        seconds: float,
+    ) -> str:
+        """Ask beside the lane, and let a child that hangs live: the lane ends it."""
+        place = self._children.place(owner)
+        scope = Scope(owner.agent, owner.user, workspace)
+        session = requests.session(scope, session_id, place.home)
+        return str(self._children.ask(place, {**request, "session": session}, seconds))
+
+
+def _as_object(text: str) -> Mapping[str, Any]:
+    try:
+        value = msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        value = text
+    return value if isinstance(value, dict) else {"result": value}

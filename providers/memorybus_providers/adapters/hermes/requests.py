@@ -1,0 +1,111 @@
+"""From an event to what the child is asked: pure, the arguments as Hermes gives them."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from memorybus.events import (
+    ContextCompressing,
+    Delegated,
+    MemoryWritten,
+    Scope,
+    SessionEnded,
+    SessionStarted,
+    SessionSwitched,
+    TurnCompleted,
+    TurnStarted,
+)
+
+from memorybus_providers.base import HookContext
+
+Args = dict[str, Any]
+
+NOBODY = "default"
+"""The person of a scope that names none; Hermes gives no ``user_id`` then."""
+
+_REASONS: Mapping[str, str] = {"reset": "new_session", "rewind": "", "start": ""}
+"""Hermes's words for why a session was switched, where they are not ours."""
+
+
+def hook(name: str, args: Args, session: Args) -> Args:
+    """Return the request for a hook."""
+    return {"op": "hook", "hook": name, "args": args, "session": session}
+
+
+def session(scope: Scope, session_id: str, home: Path, event: SessionStarted | None = None) -> Args:
+    """Return what ``initialize`` is called with; Hermes gives optional values only if it has some.
+
+    Args:
+        scope: who the session belongs to.
+        session_id: the session.
+        home: HERMES_HOME.
+        event: the session's beginning, if that is the event.
+    """
+    values = {
+        "session_id": session_id,
+        "platform": (event.platform if event else "") or scope.platform or "cli",
+        "hermes_home": str(home),
+        "agent_context": event.agent_context if event else "primary",
+        "agent_identity": scope.agent,
+        "agent_workspace": scope.workspace or "hermes",
+        "user_id": "" if scope.user == NOBODY else scope.user,
+        "session_title": event.title if event else "",
+    }
+    return {name: value for name, value in values.items() if value}
+
+
+def turn(event: TurnCompleted, ctx: HookContext) -> Args:
+    """Return the arguments of ``sync_turn``; without messages, the two texts stand for them."""
+    spoken = [
+        {"role": "user", "content": event.user},
+        {"role": "assistant", "content": event.assistant},
+    ]
+    return {
+        "user": event.user,
+        "assistant": event.assistant,
+        "session_id": ctx.session.id,
+        "messages": list(event.messages) or spoken,
+    }
+
+
+def turn_start(event: TurnStarted) -> Args:
+    """Return the arguments of ``on_turn_start``."""
+    return {"number": event.number, "message": event.message}
+
+
+def memory_write(event: MemoryWritten, ctx: HookContext) -> Args:
+    """Return the arguments of ``on_memory_write``."""
+    metadata = {"session_id": ctx.session.id, "platform": ctx.scope.platform, **event.provenance}
+    metadata |= {"old_text": event.old_text} if event.old_text else {}
+    return {
+        "action": event.action,
+        "target": event.store,
+        "content": event.content,
+        "metadata": metadata,
+    }
+
+
+def switch(event: SessionSwitched) -> Args:
+    """Return the arguments of ``on_session_switch``."""
+    return {
+        "new_id": event.new_id,
+        "parent": event.parent,
+        "reset": event.reset,
+        "rewound": event.rewound,
+        "reason": _REASONS.get(event.reason, event.reason),
+    }
+
+
+def compressing(event: ContextCompressing) -> Args:
+    """Return the arguments of ``on_pre_compress``."""
+    return {"messages": list(event.messages)}
+
+
+def delegation(event: Delegated) -> Args:
+    """Return the arguments of ``on_delegation``."""
+    return {"task": event.task, "result": event.result, "child_session": event.child_session}
+
+
+def end(event: SessionEnded) -> Args:
+    """Return the arguments of ``on_session_end``."""
+    return {"messages": list(event.messages)}

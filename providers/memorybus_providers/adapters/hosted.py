@@ -1,0 +1,176 @@
+"""How an adapter calls what it hosts: options, coroutines, deadlines, errors."""
+
+import asyncio
+import inspect
+import queue
+import threading
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from memorybus.clock import Clock
+
+from memorybus_providers.base import ProviderConfig
+from memorybus_providers.errors import Permanent, ProviderError, Transient, Unavailable
+
+_T = TypeVar("_T")
+
+_PASSING = ("Timeout", "Connect", "Network", "RateLimit", "Transport", "Unavailable")
+"""What HTTP libraries call an error that may not come again; not all of them are an `OSError`."""
+
+_STATUSES = (408, 425, 429)
+
+_ENDING = 2.0
+"""Seconds that cancelled coroutines have to end."""
+
+
+def options(config: ProviderConfig) -> dict[str, Any]:
+    """Return an instance's options; ``{home}`` in a text stands for its own directory."""
+    return {key: _placed(value, config.home) for key, value in config.options.items()}
+
+
+def _placed(value: Any, home: Path) -> Any:
+    if isinstance(value, str):
+        return value.replace("{home}", str(home))
+    if isinstance(value, Mapping):
+        return {key: _placed(inner, home) for key, inner in value.items()}
+    return value
+
+
+def classified(error: Exception, what: str) -> ProviderError:
+    """Return the error of the contract that a foreign error stands for (see `errors`).
+
+    What may pass (a time-out, a lost connection, a full disk, HTTP 408, 425, 429 and 5xx) is
+    `Transient`, a refused connection `Unavailable`, all else `Permanent`.
+    """
+    if isinstance(error, ProviderError):
+        return error
+    said = f"{what}: {type(error).__name__}: {error}"
+    if isinstance(error, ConnectionRefusedError):
+        return Unavailable(said)
+    return Transient(said) if _passes(error) else Permanent(said)
+
+
+def _passes(error: Exception) -> bool:
+    status = _status(error)
+    if status is not None:
+        return status in _STATUSES or status >= 500
+    if isinstance(error, OSError | EOFError):
+        return True
+    names = [kind.__name__ for kind in type(error).__mro__]
+    return any(word in name for name in names for word in _PASSING)
+
+
+def _status(error: Exception) -> int | None:
+    for holder in (error, getattr(error, "response", None)):
+        status = getattr(holder, "status_code", None)
+        if isinstance(status, int):
+            return status
+    return None
+
+
+class Caller:
+    """Calls methods that may be coroutines; those run on one private loop, in one thread.
+
+    Safe from any thread. The loop starts with the first coroutine.
+    """
+
+    def __init__(self, name: str) -> None:
+        """Name the thread of the loop after the instance."""
+        self._name = name
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    def call(self, what: str, method: Callable[..., Any], *args: Any, deadline: float) -> Any:
+        """Return what a method returns, awaited within `deadline` seconds if it is awaitable.
+
+        A call that is not awaitable is watched by whoever calls us.
+
+        Raises:
+            ProviderError: the method's error, classified; `Transient` after the deadline.
+        """
+        try:
+            result = method(*args)
+            return self._awaited(result, deadline) if inspect.isawaitable(result) else result
+        except Exception as error:
+            raise classified(error, what) from error
+
+    def close(self) -> None:
+        """Stop the loop, cancelling what still runs; safe to call twice."""
+        with self._lock:
+            loop, self._loop = self._loop, None
+            thread, self._thread = self._thread, None
+        if loop is not None and thread is not None:
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join(_ENDING)
+
+    def _awaited(self, waiting: Awaitable[_T], deadline: float) -> _T:
+        future = asyncio.run_coroutine_threadsafe(_awaited(waiting), self._running())
+        try:
+            return future.result(deadline)
+        except TimeoutError:
+            future.cancel()
+            raise
+
+    def _running(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(
+                    target=_run, args=(self._loop,), name=f"{self._name}-loop", daemon=True
+                )
+                self._thread.start()
+            return self._loop
+
+
+async def _awaited(waiting: Awaitable[_T]) -> _T:
+    return await waiting
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    """Run a loop until it is stopped, then cancel what it still has."""
+    try:
+        loop.run_forever()
+        loop.run_until_complete(_cancelled(asyncio.all_tasks(loop)))
+    finally:
+        loop.close()
+
+
+async def _cancelled(tasks: Iterable["asyncio.Task[Any]"]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def side_by_side(
+    calls: Mapping[str, Callable[[], Any]], deadline: float, clock: Clock
+) -> dict[str, Any]:
+    """Make calls in a thread each and return what has come within `deadline` seconds.
+
+    Returns:
+        By name: the result, the exception, or a `TimeoutError`. A call that is late goes on in its
+        thread, and what it returns is thrown away.
+    """
+    answers: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
+    for name, call in calls.items():
+        threading.Thread(target=_answer, args=(answers, name, call), name=name, daemon=True).start()
+    found: dict[str, Any] = {}
+    until = clock.monotonic() + deadline
+    while len(found) < len(calls):
+        try:
+            name, answer = answers.get(timeout=max(0.0, until - clock.monotonic()))
+        except queue.Empty:
+            break
+        found[name] = answer
+    late = TimeoutError(f"no answer within {deadline:g} s")
+    return {name: found.get(name, late) for name in calls}
+
+
+def _answer(
+    answers: "queue.SimpleQueue[tuple[str, Any]]", name: str, call: Callable[[], Any]
+) -> None:
+    try:
+        answers.put((name, call()))
+    except Exception as error:
+        answers.put((name, error))

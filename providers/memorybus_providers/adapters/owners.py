@@ -1,0 +1,67 @@
+"""Whose memories a hosted provider holds.
+
+The other contracts cannot be asked for everyone's memories, as an operator may ask the bus. So an
+adapter notes each agent and person it has written for, one line of JSON each, in its home.
+"""
+
+from pathlib import Path
+
+import msgspec
+
+from memorybus_providers.base import RecallScope
+
+MOST = 32
+"""Owners that one recall asks about at most, the newest (G10)."""
+
+_FILE = "owners.jsonl"
+
+
+class Owner(msgspec.Struct, frozen=True):
+    """An agent and the person it spoke with."""
+
+    agent: str
+    user: str
+
+
+class Owners:
+    """The file, and what this instance has noted in it. Notes come from one thread."""
+
+    def __init__(self, home: Path) -> None:
+        """Read nothing before the first use."""
+        self._path = home / _FILE
+        self._noted: set[Owner] | None = None
+
+    def note(self, owner: Owner) -> None:
+        """Remember an owner; a new one costs one append."""
+        if self._noted is None:
+            self._noted = set(self._read())
+        if owner in self._noted:
+            return
+        with self._path.open("ab") as file:  # a line broken by a crash stays alone
+            file.write(b"\n" + msgspec.json.encode(owner))
+        self._noted.add(owner)
+
+    def asked(self, scope: RecallScope) -> list[Owner]:
+        """Return those whose memories a recall may return, newest first, at most `MOST`."""
+        if scope.agent is not None and scope.user is not None:
+            return [Owner(scope.agent, scope.user)]
+        meant = [owner for owner in self._read() if _fits(owner, scope)]
+        return meant[: -MOST - 1 : -1]
+
+    def _read(self) -> list[Owner]:
+        try:
+            lines = self._path.read_bytes().splitlines()
+        except FileNotFoundError:
+            return []
+        return [owner for line in lines if line for owner in _decoded(line)]
+
+
+def _fits(owner: Owner, scope: RecallScope) -> bool:
+    return scope.agent in (None, owner.agent) and scope.user in (None, owner.user)
+
+
+def _decoded(line: bytes) -> list[Owner]:
+    try:
+        return [msgspec.json.decode(line, type=Owner)]
+    except msgspec.DecodeError:
+        return []

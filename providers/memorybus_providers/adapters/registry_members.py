@@ -1,0 +1,235 @@
+"""The nine-member contract, and a registry of providers that keep it.
+
+The contract is the ``MemoryProvider`` protocol of a fork of Hermes Agent (``agent/memory/`` of
+``souhailbouardi-prog/De`` at 4ce1a79). The registry here has its registry's terms: duplicate names
+refused, an unavailable or failing provider dropped at the start, all asked side by side within
+five seconds, one that fails or is late left out of an answer. One thing differs: a failed write is
+not swallowed. The bus is told, and tells again only those that have not taken it.
+"""
+
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, Protocol, runtime_checkable
+
+from memorybus.clock import SYSTEM, Clock
+from memorybus.events import Message
+
+from memorybus_providers.adapters.hosted import Caller, classified, side_by_side
+from memorybus_providers.errors import ProviderError, Transient, Unavailable
+
+ENRICH_DEADLINE: Final = 5.0
+"""Seconds in which all providers together must have answered."""
+
+COMPRESS_DEADLINE: Final = 120.0
+"""Seconds a provider may take to save what is about to be compressed."""
+
+SHUTDOWN_DEADLINE: Final = 15.0
+"""Seconds in which all providers together must have shut down."""
+
+_REMEMBERED = 1_000
+"""Events of which it is known who has taken them, while somebody has not (G10)."""
+
+_log = logging.getLogger("memorybus")
+
+
+@runtime_checkable
+class RegisteredProvider(Protocol):
+    """The contract: nine members. Each method may be a coroutine."""
+
+    @property
+    def name(self) -> str:
+        """A short, unique name."""
+        ...
+
+    def is_available(self) -> bool:
+        """Say without network access whether it is installed and configured."""
+        ...
+
+    def initialize(self, session_key: str, config: Mapping[str, Any]) -> Any:
+        """Begin to serve a session; raise if that is not possible."""
+        ...
+
+    def shutdown(self) -> Any:
+        """Release everything; idempotent."""
+        ...
+
+    def capabilities(self) -> Mapping[str, Any]:
+        """Return ``tool_names`` and ``suppresses_local_writes``; both may be left out."""
+        ...
+
+    def enrich_turn(self, user_message: str, messages: Sequence[Message]) -> Any:
+        """Return context for a turn, or None."""
+        ...
+
+    def on_memory_write(
+        self, action: str, target: str, content: str | None, old_text: str | None = None
+    ) -> Any:
+        """Follow a write to the ``memory`` or the ``user`` store."""
+        ...
+
+    def on_turn_complete(self, user_message: str, assistant_response: str) -> Any:
+        """Remember a turn."""
+        ...
+
+    def on_compress(self, messages: Sequence[Message], compression_count: int) -> Any:
+        """Save what is about to leave the window."""
+        ...
+
+
+class Registry:
+    """The providers of one session key. Belongs to one thread, but for what `enrich_turn` starts.
+
+    Attributes:
+        tool_names: the tools its providers name.
+    """
+
+    def __init__(self, caller: Caller, clock: Clock = SYSTEM) -> None:
+        """Begin empty."""
+        self._caller = caller
+        self._clock = clock
+        self._members: dict[str, RegisteredProvider] = {}
+        self._suppressed: set[str] = set()
+        self._started = False
+        self._asked: set[str] = set()
+        self._taken: OrderedDict[str, set[str]] = OrderedDict()
+        self.tool_names: frozenset[str] = frozenset()
+
+    def register(self, provider: RegisteredProvider) -> None:
+        """Add a provider.
+
+        Raises:
+            ValueError: there is one of that name.
+            RuntimeError: `initialize_all` was called already.
+        """
+        if self._started:
+            raise RuntimeError("providers are registered before initialize_all")
+        if provider.name in self._members:
+            raise ValueError(f"duplicate memory provider name: {provider.name!r}")
+        self._members[provider.name] = provider
+
+    def initialize_all(self, session_key: str, config_of: Callable[[str], Any]) -> None:
+        """Start every provider with its configuration; drop those that cannot be started.
+
+        Raises:
+            Unavailable: there were providers, and none is left.
+        """
+        self._started = True
+        why = {name: self._start(name, session_key, config_of(name)) for name in self._members}
+        self._members = {name: self._members[name] for name, reason in why.items() if not reason}
+        if why and not self._members:
+            raise Unavailable("; ".join(f"{name}: {reason}" for name, reason in why.items()))
+
+    def _start(self, name: str, session_key: str, config: Any) -> str:
+        """Start one provider; return why it cannot be used, or an empty string."""
+        member = self._members[name]
+        try:
+            if not self._call(name, member.is_available):
+                raise Unavailable("is not available")
+            self._call(name, member.initialize, session_key, config)
+            self._adopt(self._call(name, member.capabilities))
+        except ProviderError as error:
+            _log.warning("memory provider %r is dropped: %s", name, error)
+            return str(error)
+        return ""
+
+    def _adopt(self, capabilities: Mapping[str, Any]) -> None:
+        self.tool_names |= frozenset(capabilities.get("tool_names", ()))
+        suppresses = capabilities.get("suppresses_local_writes", False)
+        if isinstance(suppresses, Mapping):
+            self._suppressed |= {target for target, wanted in suppresses.items() if wanted}
+        elif suppresses:
+            self._suppressed |= {"memory", "user"}
+
+    @property
+    def active_providers(self) -> list[RegisteredProvider]:
+        """The providers in use, in the order of registration."""
+        return list(self._members.values())
+
+    def suppresses_local_writes_for(self, target: str) -> bool:
+        """Say whether a provider asks the agent not to write its own file of a store."""
+        return target in self._suppressed
+
+    def enrich_turn(
+        self, user_message: str, messages: Sequence[Message], deadline: float = ENRICH_DEADLINE
+    ) -> list[tuple[str, str]]:
+        """Ask all providers side by side and return (label, text) of those that have something.
+
+        One that fails, is late, or still works on an earlier question is left out: nobody holds
+        more than one thread (G10).
+
+        Raises:
+            ProviderError: all of them failed, so that an error is not taken for "no memories".
+        """
+        within = min(deadline, ENRICH_DEADLINE)
+        calls = {
+            name: partial(self._ask, name, member, user_message, messages)
+            for name, member in self._members.items()
+        }
+        answers = side_by_side(calls, within, self._clock)
+        failed = [
+            classified(answer, name)
+            for name, answer in answers.items()
+            if isinstance(answer, Exception)
+        ]
+        for error in failed:
+            _log.warning("a memory provider is left out of a recall: %s", error)
+        if failed and len(failed) == len(answers):
+            raise failed[0]
+        return [
+            (f"{name} memory", text)
+            for name, text in answers.items()
+            if isinstance(text, str) and text
+        ]
+
+    def _ask(self, name: str, member: RegisteredProvider, *args: Any) -> Any:
+        if name in self._asked:
+            raise Transient(f"{name} still works on an earlier question")
+        self._asked.add(name)
+        try:
+            return self._call(name, member.enrich_turn, *args)
+        finally:
+            self._asked.discard(name)
+
+    def tell(self, event_id: str, method: str, *args: Any, deadline: float) -> None:
+        """Call a write hook of every provider that has not taken this event yet.
+
+        Raises:
+            ProviderError: of one that failed, after all were called; a `Transient` one first,
+                since another try may serve those.
+        """
+        taken = self._taken.get(event_id, set())
+        failed = []
+        for name, member in self._members.items():
+            if name in taken:
+                continue
+            try:
+                self._call(name, getattr(member, method), *args, deadline=deadline)
+                taken.add(name)
+            except ProviderError as error:
+                failed.append(error)
+        self._remember(event_id, taken if failed else set())
+        if failed:
+            raise next((error for error in failed if isinstance(error, Transient)), failed[0])
+
+    def _remember(self, event_id: str, taken: set[str]) -> None:
+        self._taken.pop(event_id, None)
+        if taken:
+            self._taken[event_id] = taken
+        if len(self._taken) > _REMEMBERED:
+            self._taken.popitem(last=False)
+
+    def shutdown_all(self, deadline: float = SHUTDOWN_DEADLINE) -> None:
+        """Shut all providers down side by side; what takes longer than `deadline` is left alone."""
+        members, self._members = self._members, {}
+        calls = {name: partial(self._call, name, m.shutdown) for name, m in members.items()}
+        for name, answer in side_by_side(calls, deadline, self._clock).items():
+            if isinstance(answer, Exception):
+                _log.warning("memory provider %r did not shut down: %s", name, answer)
+
+    def _call(
+        self, name: str, method: Callable[..., Any], *args: Any, deadline: float = ENRICH_DEADLINE
+    ) -> Any:
+        what = f"{name} {getattr(method, '__name__', 'call')}"
+        return self._caller.call(what, method, *args, deadline=deadline)

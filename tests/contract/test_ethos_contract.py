@@ -1,0 +1,218 @@
+"""Providers of the two-method contract behind the bus (issue 4, part 3)."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from memorybus.errors import MissingProvider, Permanent, ProviderError, Transient, Unavailable
+from memorybus.events import AnyEvent, MemoryWritten, Scope
+from memorybus_providers import registry
+from memorybus_providers.adapters.ethos import MemoryUpdate, content_of, updates_of
+from memorybus_providers.base import MemoryProvider, ProviderConfig, RecallScope
+from memorybus_providers.contract import ProviderContract
+from memorybus_providers.contract.samples import feed, recall_context, steps
+
+ALICE = Scope(agent="coach", user="alice")
+ALICE_ELSEWHERE = Scope(agent="coder", user="alice")
+BOB = Scope(agent="coach", user="bob")
+
+
+Opened = Callable[..., MemoryProvider]
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Opened]:
+    """Return what opens a provider of tests/contract/ethos_example.py; shut down at the end."""
+    with ExitStack() as closing:
+
+        def opened(target: str = "MarkdownNotes", **options: Any) -> MemoryProvider:
+            if target == "MarkdownNotes":
+                options = {"dir": "{home}/notes", **options}
+            config = ProviderConfig(name="notes", home=tmp_path, options=options)
+            provider = registry.create(f"ethos:ethos_example:{target}", config)
+            provider.open()
+            closing.callback(provider.shutdown)
+            return provider
+
+        yield opened
+
+
+def add(text: str, store: Any = "memory") -> MemoryWritten:
+    """Return a write that adds a text."""
+    return MemoryWritten(action="add", store=store, content=text)
+
+
+def recalled(provider: MemoryProvider, scope: Scope | RecallScope, query: str = "") -> list[str]:
+    """Return the texts of a recall."""
+    return [found.text for found in provider.prefetch(query, recall_context(scope))]
+
+
+class TestCoroutines(ProviderContract):
+    def make_provider(self, tmp_path: Path) -> MemoryProvider:
+        config = ProviderConfig(name="notes", home=tmp_path, options={"dir": "{home}/notes"})
+        return registry.create("ethos:ethos_example:MarkdownNotes", config)
+
+
+def test_the_user_store_never_splits_by_personality(opened: Opened) -> None:
+    """What is known of a person is recalled under every agent; an agent's notes only under it."""
+    provider = opened()
+    feed(provider, steps(add("Likes tea.", "user"), add("Use short answers."), scope=ALICE))
+
+    assert recalled(provider, ALICE) == ["Use short answers.", "Likes tea."]
+    assert recalled(provider, ALICE_ELSEWHERE) == ["Likes tea."]
+    assert recalled(provider, BOB) == ["Use short answers."]
+
+
+def test_a_removal_goes_by_substring(opened: Opened) -> None:
+    """`remove` takes away what contains the old text, and leaves the rest."""
+    provider = opened()
+    feed(provider, steps(add("Likes green tea."), add("Lives in Oslo."), scope=ALICE))
+
+    remove = MemoryWritten(action="remove", old_text="green")
+    feed(provider, steps(remove, scope=ALICE, first=3))
+
+    assert recalled(provider, ALICE) == ["Lives in Oslo."]
+
+
+def test_a_replacement_means_one_entry_not_the_store(opened: Opened) -> None:
+    """The contract's `replace` takes the whole store: the bus's is a removal and an addition."""
+    provider = opened()
+    feed(provider, steps(add("Likes tea."), add("Lives in Oslo."), scope=ALICE))
+
+    replace = MemoryWritten(action="replace", content="Likes coffee.", old_text="tea")
+    feed(provider, steps(replace, scope=ALICE, first=3))
+
+    assert recalled(provider, ALICE) == ["Likes coffee.", "Lives in Oslo."]
+
+
+def test_nothing_remembered_is_nothing_recalled(opened: Opened) -> None:
+    """A prefetch that returns None recalls nothing, and is no error."""
+    assert recalled(opened(), ALICE, "anything?") == []
+
+
+@pytest.mark.parametrize(
+    "event",
+    [add(" "), MemoryWritten(action="remove", old_text=" "), MemoryWritten(action="replace")],
+)
+def test_an_empty_list_of_updates_is_not_sent(
+    event: MemoryWritten, opened: Opened, tmp_path: Path
+) -> None:
+    """A write that changes nothing makes no call, and no file."""
+    calls: list[Any] = []
+    provider = opened(calls=calls)
+
+    feed(provider, steps(event, scope=ALICE))
+
+    assert (calls, (tmp_path / "notes").exists()) == ([], False)
+
+
+def test_the_context_names_whose_memory_is_meant(opened: Opened) -> None:
+    """The provider gets person, personality, session and platform; ids are safe as file names."""
+    calls: list[Any] = []
+    provider = opened(calls=calls)
+
+    feed(provider, steps(add("x"), scope=Scope(agent="coach", user="../Root", platform="cli")))
+
+    ((context, updates),) = calls
+    assert (context.personality_id, context.session_id) == ("coach", "contract-session")
+    assert (context.platform, context.working_dir) == ("cli", None)
+    assert context.user_id.startswith("root~")
+    assert updates == [MemoryUpdate("memory", "add", "x")]
+
+
+def test_everyones_memories_are_those_of_all_it_was_written_for(opened: Opened) -> None:
+    """An operator's recall finds every owner's memories, also on another instance."""
+    provider = opened()
+    feed(provider, steps(add("Likes tea.", "user"), scope=ALICE))
+    feed(provider, steps(add("Likes rum.", "user"), scope=BOB, first=2))
+
+    other = opened()
+
+    assert set(recalled(other, RecallScope(None, None))) == {"Likes tea.", "Likes rum."}
+    assert recalled(other, RecallScope("coach", None), "Who likes rum?")[0] == "Likes rum."
+
+
+def test_plain_methods_and_mappings_will_do(opened: Opened) -> None:
+    """Neither coroutines nor a class for the answer are asked for."""
+    provider = opened("PlainMethods")
+    feed(provider, steps(add("Likes tea.", "user"), scope=ALICE))
+
+    assert recalled(provider, ALICE, "What tea?") == ["Likes tea."]
+
+
+class HttpError(Exception):
+    """As HTTP libraries have it."""
+
+    def __init__(self, status_code: int) -> None:
+        super().__init__(f"HTTP {status_code}")
+        self.status_code = status_code
+
+
+class ReadTimeout(Exception):
+    """As HTTP libraries have it, which is no OSError."""
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (ValueError("no such store"), Permanent),
+        (HttpError(422), Permanent),
+        (HttpError(503), Transient),
+        (HttpError(429), Transient),
+        (ReadTimeout(), Transient),
+        (ConnectionResetError(), Transient),
+        (ConnectionRefusedError(), Unavailable),
+        (Unavailable("says so itself"), Unavailable),
+    ],
+    ids=lambda value: getattr(value, "__name__", repr(value)),
+)
+def test_its_errors_are_classified(
+    error: Exception, kind: type[ProviderError], opened: Opened
+) -> None:
+    """What may pass is tried again, a bug or a refusal parks the key (G6)."""
+    provider = opened("Failing", error=error)
+
+    with pytest.raises(ProviderError) as write:
+        feed(provider, steps(add("x"), scope=ALICE))
+    with pytest.raises(ProviderError) as recall:
+        recalled(provider, ALICE)
+
+    assert (type(write.value), type(recall.value)) == (kind, kind)
+
+
+def test_a_coroutine_that_does_not_end_is_given_up(opened: Opened) -> None:
+    """After the deadline a coroutine is cancelled and counts as a time-out."""
+    provider = opened("Endless")
+
+    with pytest.raises(Transient):
+        provider.prefetch("q", recall_context(ALICE, deadline=0.05))
+
+
+def test_an_answer_that_is_no_context_is_refused() -> None:
+    """A prefetch that returns anything else is an error, not an empty recall."""
+    with pytest.raises(Permanent):
+        content_of(["Likes tea."])
+
+
+def test_a_scheme_without_its_module_names_the_remedy() -> None:
+    """What cannot be imported is said at the start, by its own name."""
+    with pytest.raises(MissingProvider, match="no_such_module"):
+        registry.load("ethos:no_such_module:Notes")
+
+
+@pytest.mark.parametrize(
+    ("event", "actions"),
+    [
+        (add("a"), ["add"]),
+        (MemoryWritten(action="replace", content="b", old_text="a"), ["remove", "add"]),
+        (MemoryWritten(action="replace", content="b"), ["add"]),
+        (MemoryWritten(action="remove", old_text="a"), ["remove"]),
+    ],
+    ids=["add", "replace", "replace nothing", "remove"],
+)
+def test_a_write_as_updates(event: AnyEvent, actions: list[str]) -> None:
+    """Every write of the bus has its updates, in an order that keeps the rest of the store."""
+    assert isinstance(event, MemoryWritten)
+    assert [update.action for update in updates_of(event)] == actions

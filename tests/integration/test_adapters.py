@@ -1,0 +1,62 @@
+"""Providers of other contracts behind the bus: real worker, real recall processes, unchanged code.
+
+The providers are those of ``tests/contract/``, which know nothing of memorybus.
+"""
+
+import pytest
+from conftest import MakeSettings
+from helpers.processes import Spawn
+from helpers.scenario import worker
+from helpers.waiting import wait_until
+from memorybus.client import MemoryBus
+from memorybus.settings import Settings
+
+NOTES = {"kind": "ethos:contract.ethos_example:MarkdownNotes", "dir": "{home}/notes"}
+DIARY = {"kind": "registry:contract.registry_example:Notes", "dir": "{home}/diary"}
+
+
+@pytest.fixture(name="adapted")
+def _adapted(make_settings: MakeSettings, redis_url: str, spawn: Spawn) -> Settings:
+    """Run a worker with a provider of either contract and one recall process for each."""
+    tables = {"notes": NOTES, "diary": DIARY}
+    settings = make_settings(url=redis_url, providers=("notes", "diary"), provider=tables)
+    worker(spawn, settings, jobs=1)
+    return settings
+
+
+def test_both_remember_and_recall(adapted: Settings) -> None:
+    """A write and a turn go through the lanes, and come back warm in the next session's prompt."""
+    with MemoryBus.connect(adapted) as bus:
+        first = bus.session("first", agent="coach", user="alice", warm=False)
+        first.memory_written("add", "Alice likes green tea.", store="user")
+        first.turn_completed("My cat is called Miso.", "A fine name for a cat.", ordinal=0)
+        assert bus.flush()
+
+        second = bus.session("second", agent="coach", user="alice", warm=False)
+        second.queue_prefetch("Which tea, and which cat?")
+
+        def block() -> str:
+            found = second.prefetch()
+            return found if "From notes:" in found and "Miso" in found else ""
+
+        found = wait_until(block, "both have answered", 20)
+
+    assert "From notes:\n- Alice likes green tea." in found
+    assert "From diary:" in found
+
+
+def test_recall_is_the_askers_own(adapted: Settings) -> None:
+    """Another person recalls nothing of it; an operator who asks for everyone's does."""
+    with MemoryBus.connect(adapted) as bus:
+        session = bus.session("s", agent="coach", user="alice", warm=False)
+        session.memory_written("add", "Alice likes green tea.", store="user", tool_call_id="c")
+        assert bus.flush()
+
+        def everyones() -> list[str]:
+            found = bus.recall("Who likes green tea?", timeout=10)
+            return [item.text for item in found.results if item.provider == "notes"]
+
+        wait_until(lambda: everyones() == ["Alice likes green tea."], "it is applied", 20)
+        of_bob = bus.recall("Who likes green tea?", agent="coach", user="bob", timeout=10)
+
+    assert (of_bob.results, of_bob.missing) == ((), {})

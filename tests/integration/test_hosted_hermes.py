@@ -1,0 +1,443 @@
+"""A Hermes plugin in a process of its own, behind the provider contract; a fake Hermes loads it."""
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers.fake_hermes import python_of
+from helpers.hosted import (
+    asking,
+    calls,
+    children,
+    context,
+    ended,
+    hosted,
+    is_alive,
+    opened,
+    say,
+    turns,
+)
+from helpers.waiting import wait_until
+from memorybus.errors import ConfigError, MissingProvider, Permanent, Transient, Unavailable
+from memorybus.events import (
+    ContextCompressing,
+    Delegated,
+    MemoryWritten,
+    SessionEnded,
+    SessionStarted,
+    SessionSwitched,
+    TurnStarted,
+)
+from memorybus_providers.adapters.hermes import HostedHermesProvider
+from memorybus_providers.base import RecallContext, RecallScope
+
+Make = Callable[..., HostedHermesProvider]
+
+
+@pytest.fixture
+def home(short_dir: Path) -> Path:
+    """Return the instance's home; the plugin's HERMES_HOME is below."""
+    return short_dir / "home"
+
+
+@pytest.fixture
+def make(home: Path, short_dir: Path) -> Iterator[Make]:
+    """Make opened instances of one home; their processes end with the test."""
+    made: list[HostedHermesProvider] = []
+
+    def build(plugin: str = "recorder", **options: Any) -> HostedHermesProvider:
+        made.append(hosted(plugin, home, python_of(short_dir), **options))
+        made[-1].open()
+        return made[-1]
+
+    with ended([home]):
+        yield build
+        for one in made:
+            one.shutdown()
+
+
+@pytest.fixture
+def recorder(make: Make) -> HostedHermesProvider:
+    """Return an open recorder whose writes' threads are awaited."""
+    return make(settle="threads")
+
+
+@pytest.fixture
+def hermes_home(home: Path) -> Path:
+    """Return the plugin's HERMES_HOME."""
+    return home / "hermes"
+
+
+def test_every_hook_reaches_the_plugin(recorder: Any, hermes_home: Path) -> None:
+    """Each event's hook is called with the arguments that Hermes's manager passes."""
+    recorder.initialize(SessionStarted(platform="cli", title="a title"), context())
+    recorder.on_turn_start(TurnStarted(number=3, message="hello"), context())
+    say(recorder, "hello")
+    write = MemoryWritten(action="replace", content="new", old_text="old", provenance={"a": "b"})
+    recorder.on_memory_write(write, context())
+    recorder.on_delegation(Delegated(task="t", result="r", child_session="c"), context())
+    recorder.on_session_end(SessionEnded(), context())
+    (begun,) = calls(hermes_home, "initialize")
+    assert begun["agent_identity"] == "default"
+    assert begun["hermes_home"] == str(hermes_home)
+    assert (begun["platform"], begun["session_title"]) == ("cli", "a title")
+    assert "user_id" not in begun
+    assert calls(hermes_home, "turn_start")[0]["number"] == 3
+    assert calls(hermes_home, "turn")[0]["messages"] == ["hello", "ok"]
+    (written,) = calls(hermes_home, "memory")
+    assert (written["action"], written["target"]) == ("replace", "memory")
+    assert written["metadata"]["old_text"] == "old"
+    assert written["metadata"]["a"] == "b"
+    assert calls(hermes_home, "delegation")[0]["child"] == "c"
+    assert calls(hermes_home, "end")[0]["messages"] == ["hello", "ok"]
+
+
+def test_answers_come_back(recorder: Any) -> None:
+    """Recall, contribution, tools and their results cross the two processes."""
+    say(recorder, "the cat is called Mimi")
+    assert [one.text for one in recorder.prefetch("Mimi", asking())] == ["the cat is called Mimi"]
+    assert recorder.prefetch("nobody", asking()) == []
+    event = ContextCompressing(messages=({"role": "user", "content": "x"},))
+    assert recorder.on_pre_compress(event, context()) == "1 messages of s1"
+    assert [one["name"] for one in recorder.get_tool_schemas()] == ["recorder_note"]
+    assert recorder.handle_tool_call("recorder_note", {"x": 1}, context()) == {"noted": {"x": 1}}
+    with pytest.raises(Permanent, match="no tool 'other'"):
+        recorder.handle_tool_call("other", {}, context())
+
+
+def test_tools_are_known_before_open(home: Path, short_dir: Path) -> None:
+    """`get_tool_schemas` works on an instance that was never opened, and leaves no process."""
+    with ended([home]):
+        provider = hosted("recorder", home, python_of(short_dir))
+        assert [one["name"] for one in provider.get_tool_schemas()] == ["recorder_note"]
+        (child,) = children(home)
+        wait_until(lambda: not is_alive(child), "the child ends when nobody is connected")
+
+
+def test_the_oldest_signatures_are_served(make: Make, home: Path) -> None:
+    """A plugin without later keywords and metadata is called without them, as Hermes does."""
+    legacy = make("legacy")
+    say(legacy, "hello")
+    legacy.on_memory_write(MemoryWritten(action="add", content="c"), context())
+    legacy.on_delegation(Delegated(task="t", result="r"), context())
+    switched = SessionSwitched(new_id="s2", parent="s1", reason="resume")
+    legacy.on_session_switch(switched, context("s2"))
+    assert [one.text for one in legacy.prefetch("cats", asking())] == ["about cats"]
+    lines = (home / "hermes" / "calls.jsonl").read_text().splitlines()
+    assert lines[:4] == [
+        '["initialize", "s1"]',
+        '["turn", "hello", "ok"]',
+        '["memory", "add", "memory", "c"]',
+        '["delegation", "t", "r"]',
+    ]
+
+
+def test_a_turn_counts_when_its_thread_has_ended(recorder: Any, hermes_home: Path) -> None:
+    """With a settle adapter, a write returns after the threads it started (the truth of an ack)."""
+    say(recorder, "!thread works on")
+    assert turns(hermes_home) == ["!thread works on"]
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "said"),
+    [
+        ("!fails", Permanent, "a thread's failure"),
+        ("!complains", Unavailable, "the backend is down"),
+        ("!type", Permanent, "not this one"),
+    ],
+)
+def test_failures_come_back(recorder: Any, text: str, error: type[Exception], said: str) -> None:
+    """What the plugin raises, raises in a thread, or only logs fails the event, by its kind."""
+    with pytest.raises(error, match=said) as raised:
+        say(recorder, text)
+    assert type(raised.value) is error
+    say(recorder, "the next turn is served")
+
+
+def test_a_child_that_hangs_is_ended(recorder: Any, hermes_home: Path, tmp_path: Path) -> None:
+    """A call that outlives its deadline costs the child its life, and nothing comes late (G5)."""
+    hangs = tmp_path / "hangs"
+    hangs.touch()
+    (child,) = children(hermes_home.parent)
+    with pytest.raises(Transient, match="took longer than"):
+        say(recorder, f"!hang={hangs}", deadline=1.0)
+    wait_until(lambda: not is_alive(child), "the child is killed")
+    hangs.unlink()
+    say(recorder, "served by another")
+    assert turns(hermes_home) == ["served by another"]
+    assert children(hermes_home.parent) != [child]
+
+
+def test_a_stopped_child_is_ended(make: Make, home: Path) -> None:
+    """A process that does not even greet is killed by the next who needs it."""
+    first, second = make(), make()
+    (child,) = children(home)
+    os.kill(child, signal.SIGSTOP)
+    second.shutdown()
+    with pytest.raises(Unavailable, match="does not start"):
+        say(second, "hello", deadline=1.0)
+    assert is_alive(child), "it may still be loading the plugin"
+    os.utime(home / "hermes-host.lock", (0, 0))  # it was started long ago
+    with pytest.raises(Unavailable, match="does not start"):
+        say(second, "hello", deadline=1.0)
+    wait_until(lambda: not is_alive(child), "the stopped child is killed")
+    say(first, "served by another")
+
+
+def test_a_killed_child_is_replaced_unseen(recorder: Any, hermes_home: Path) -> None:
+    """kill -9 between two calls is no failure of any event."""
+    say(recorder, "one")
+    (child,) = children(hermes_home.parent)
+    os.kill(child, signal.SIGKILL)
+    wait_until(lambda: not is_alive(child), "the child is gone")
+    say(recorder, "two")
+    assert turns(hermes_home) == ["one", "two"]
+
+
+def test_a_child_that_ends_in_a_call_is_transient(recorder: Any, tmp_path: Path) -> None:
+    """The event whose call ended the child may be tried again, and is found out if it repeats."""
+    ends = tmp_path / "ends"
+    ends.touch()
+    with pytest.raises(Transient, match="ended while it was asked"):
+        say(recorder, f"!exit={ends}")
+    say(recorder, f"!exit={ends}")
+
+
+def test_lane_and_recall_share_one_child(make: Make, home: Path, hermes_home: Path) -> None:
+    """Instances of one home use one process and, for one session, one plugin instance."""
+    lane, recall = make(), make()
+    say(lane, "the cat is called Mimi")
+    assert recall.prefetch("Mimi", asking())
+    assert len({one["pid"] for one in calls(hermes_home)}) == 1
+    assert len(calls(hermes_home, "initialize")) == 1
+
+
+def test_many_start_one_child(home: Path, short_dir: Path, hermes_home: Path) -> None:
+    """Whoever is first starts the child, the others wait for it."""
+    python = python_of(short_dir)
+    made = [hosted("recorder", home, python) for _ in range(6)]
+
+    def work(number: int) -> None:
+        made[number].open()
+        say(made[number], f"turn {number}", f"s{number}")
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+    with ended([home]):
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(20)
+        for one in made:
+            one.shutdown()
+        assert sorted(turns(hermes_home)) == [f"turn {number}" for number in range(6)]
+        assert len({one["pid"] for one in calls(hermes_home)}) == 1
+
+
+def test_a_child_ends_when_nobody_asks(make: Make, home: Path, hermes_home: Path) -> None:
+    """It shuts its instances down, and no process stays behind a worker that ended."""
+    provider = make()
+    say(provider, "one")
+    (child,) = children(home)
+    provider.shutdown()
+    wait_until(lambda: not is_alive(child), "the child ends by itself")
+    assert not (home / "hermes-host.sock").exists()
+    assert [one["session"] for one in calls(hermes_home, "shutdown")] == ["s1"]
+
+
+def test_the_least_used_instance_is_closed_in_quiet(make: Make, hermes_home: Path) -> None:
+    """Above the limit an instance is shut down after its work, and its end is not made up (G10)."""
+    provider = make(instances=2, settle="threads")
+    for session in ("s1", "s2", "s1", "s3"):
+        say(provider, "!thread", session)
+    assert [one["session"] for one in calls(hermes_home, "shutdown")] == ["s2"]
+    assert calls(hermes_home, "end") == []
+    say(provider, "again", "s2")
+    begun = [one["session"] for one in calls(hermes_home, "initialize")]
+    assert begun == ["s1", "s2", "s3", "s2"]
+
+
+def test_a_switch_moves_the_instance(recorder: Any, hermes_home: Path) -> None:
+    """The plugin's instance goes on under the new id, told as Hermes tells it."""
+    say(recorder, "one")
+    event = SessionSwitched(new_id="s2", parent="s1", reason="compression")
+    recorder.on_session_switch(event, context("s2"))
+    say(recorder, "two", "s2")
+    assert len(calls(hermes_home, "initialize")) == 1
+    (switch,) = calls(hermes_home, "switch")
+    assert (switch["before"], switch["session"], switch["reason"]) == ("s1", "s2", "compression")
+    assert switch["parent_session_id"] == "s1"
+    assert calls(hermes_home, "turn")[1]["messages"] == ["one", "ok", "two", "ok"]
+
+
+def test_a_reset_forgets_the_conversation(recorder: Any, hermes_home: Path) -> None:
+    """After /new the transcript begins anew; the reason has Hermes's word."""
+    say(recorder, "one")
+    event = SessionSwitched(new_id="s2", parent="s1", reason="reset", reset=True)
+    recorder.on_session_switch(event, context("s2"))
+    say(recorder, "two", "s2")
+    assert calls(hermes_home, "switch")[0]["reason"] == "new_session"
+    assert calls(hermes_home, "turn")[1]["messages"] == ["two", "ok"]
+
+
+def test_nothing_of_one_person_is_recalled_for_another(recorder: Any, hermes_home: Path) -> None:
+    """A plugin that does not keep persons apart gets a HERMES_HOME for each."""
+    say(recorder, "Anna's cat is Mimi", user="anna")
+    say(recorder, "my cat is Tom")
+    assert [one.text for one in recorder.prefetch("cat", asking())] == ["my cat is Tom"]
+    found = recorder.prefetch("cat", asking(user="anna"))
+    assert [one.text for one in found] == ["Anna's cat is Mimi"]
+    assert recorder.prefetch("cat", asking(user="bob")) == []
+    assert turns(hermes_home) == ["my cat is Tom"]
+
+
+def test_an_operator_asks_for_everyones(recorder: Any) -> None:
+    """A recall without a person finds what was written for each."""
+    say(recorder, "Anna's cat is Mimi", user="anna")
+    say(recorder, "my cat is Tom")
+    everyone = RecallContext(RecallScope(agent=None, user=None))
+    texts = [one.text for one in recorder.prefetch("cat", everyone)]
+    assert sorted(texts) == ["Anna's cat is Mimi", "my cat is Tom"]
+
+
+def test_a_session_has_an_instance_for_each_person(make: Make, hermes_home: Path) -> None:
+    """One who asks with another's session is not answered by an instance made for that one."""
+    provider = make(apart=False)
+    say(provider, "hello", user="anna")
+    provider.prefetch("hello", asking(user="bob"))
+    begun = [one["user_id"] for one in calls(hermes_home, "initialize")]
+    assert begun == ["anna", "bob"]
+
+
+def test_one_home_for_all_if_told_so(make: Make, hermes_home: Path) -> None:
+    """``apart = false`` is the operator's word that everybody may share."""
+    provider = make(apart=False)
+    say(provider, "Anna's cat is Mimi", user="anna")
+    assert turns(hermes_home) == ["Anna's cat is Mimi"]
+    assert calls(hermes_home, "initialize")[0]["user_id"] == "anna"
+
+
+def test_a_shared_account_serves_one_person(home: Path) -> None:
+    """Where neither plugin nor home keeps persons apart, another's events wait for an operator."""
+    provider = hosted("supermemory", home, Path("/python"))
+    with pytest.raises(Permanent, match="does not keep persons apart"):
+        say(provider, "hello", user="anna")
+    assert provider.prefetch("hello", asking(user="anna")) == []
+
+
+def test_secrets_are_handed_on_and_never_shown(
+    make: Make, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A named variable reaches the plugin; its value is in no error and no log."""
+    monkeypatch.setenv("RECORDER_KEY", "very-secret-key-123")
+    provider = make(env=["RECORDER_KEY"])
+    with pytest.raises(Permanent, match=r"the key \*\*\* is refused") as raised:
+        say(provider, "!secret")
+    assert "very-secret" not in "".join(raised.value.__notes__)
+    log = home / "hermes-host.log"
+    wait_until(lambda: log.exists() and "the key is ***" in log.read_text(), "the plugin's print")
+    assert "very-secret" not in log.read_text()
+
+
+def test_other_variables_stay_here(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is not named is not handed on: a child sees no credentials of others."""
+    monkeypatch.setenv("RECORDER_KEY", "very-secret-key-123")
+    with pytest.raises(Permanent, match="KeyError"):
+        say(make(), "!secret")
+
+
+def test_a_replay_leaves_the_live_memories_alone(short_dir: Path) -> None:
+    """An instance that stands for another has its configuration and a HERMES_HOME of its own."""
+    python, live = python_of(short_dir), short_dir / "theirs"
+    live.mkdir()
+    (live / "config.yaml").write_text("plugins: {}")
+    with ended([short_dir]):
+        for home, stands_for in (("hosted", ""), ("hosted-again", "hosted")):
+            provider = opened(
+                "recorder", short_dir / home, python, stands_for=stands_for, hermes_home=str(live)
+            )
+            say(provider, f"applied to {home}")
+            provider.shutdown()
+    assert turns(live) == ["applied to hosted"]
+    again = short_dir / "hosted-again" / "hermes"
+    assert turns(again) == ["applied to hosted-again"]
+    assert (again / "config.yaml").read_text() == "plugins: {}"
+
+
+def test_what_cannot_be_initialised_parks_nothing(recorder: Any, hermes_home: Path) -> None:
+    """A plugin that fails at a session's start is unavailable: no event is at fault (G6)."""
+    (hermes_home / "calls.jsonl").mkdir()
+    with pytest.raises(Unavailable, match="could not be initialised"):
+        say(recorder, "hello")
+    (hermes_home / "calls.jsonl").rmdir()
+    say(recorder, "hello")
+
+
+def test_a_long_home_is_served(short_dir: Path) -> None:
+    """A unix socket's path is limited; a home's is not."""
+    home = short_dir / ("h" * 120)
+    with ended([home]):
+        provider = opened("recorder", home, python_of(short_dir))
+        say(provider, "hello")
+        provider.shutdown()
+    assert turns(home / "hermes") == ["hello"]
+
+
+def test_a_plugin_that_is_not_there_is_named(home: Path, short_dir: Path) -> None:
+    """Without the plugin the lane waits, and the message says what is missing (G6)."""
+    with ended([home]):
+        provider = hosted("nosuch", home, python_of(short_dir))
+        with pytest.raises(Unavailable, match="no memory plugin 'nosuch'"):
+            provider.open()
+
+
+def test_a_python_without_hermes_is_named(home: Path, tmp_path: Path) -> None:
+    """A program that cannot host says so at once, with what it printed."""
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\necho 'no module named hermes' >&2\nexit 3\n")
+    python.chmod(0o755)
+    with pytest.raises(Unavailable, match="no module named hermes"):
+        hosted("recorder", home, python).open()
+
+
+def test_a_missing_python_is_named(home: Path, tmp_path: Path) -> None:
+    """A worker refuses to serve what has no Hermes, and names the option."""
+    provider = hosted("recorder", home, tmp_path / "nowhere")
+    with pytest.raises(MissingProvider, match="hermes_python"):
+        provider.is_available(provider.config)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [({"instances": 0}, "must be positive"), ({"env": "KEY"}, "env"), ({"idle": "x"}, "idle")],
+)
+def test_wrong_options_are_named(home: Path, options: dict[str, Any], said: str) -> None:
+    """An option of the wrong type or size is refused when the instance is made."""
+    with pytest.raises(ConfigError, match=said):
+        hosted("recorder", home, Path("/python"), **options)
+
+
+@pytest.mark.parametrize(
+    ("plugin", "options", "note"),
+    [
+        ("holographic", {}, "hosted Hermes plugin holographic, settles: yes"),
+        ("supermemory", {}, "hosted Hermes plugin supermemory, settles: no"),
+        ("recorder", {}, "hosted Hermes plugin recorder, settles: no"),
+        ("recorder", {"settle": "threads"}, "hosted Hermes plugin recorder, settles: yes"),
+    ],
+)
+def test_the_note_says_whether_writes_are_awaited(
+    home: Path, plugin: str, options: dict[str, Any], note: str
+) -> None:
+    """People are told what an applied event means for each plugin; delivery is blind (G4)."""
+    provider = hosted(plugin, home, Path("/python"), **options)
+    assert provider.note == note
+    assert provider.delivery == "blind"
+
+
+def test_the_prompt_block_is_the_plugins(recorder: Any) -> None:
+    """A plugin without a block adds nothing to the system prompt."""
+    assert recorder.system_prompt_block(RecallScope()) == ""

@@ -1,0 +1,123 @@
+"""What the adapters of other contracts are made of: options, passages, owners, calls."""
+
+import threading
+from pathlib import Path
+
+import pytest
+from memorybus.clock import SYSTEM
+from memorybus.errors import Transient
+from memorybus_providers.adapters.hosted import Caller, options, side_by_side
+from memorybus_providers.adapters.owners import MOST, Owner, Owners
+from memorybus_providers.adapters.passages import passages
+from memorybus_providers.base import ProviderConfig, RecallScope
+
+EVERYONE = RecallScope(None, None)
+
+
+def test_home_in_an_option_is_the_instances_own(tmp_path: Path) -> None:
+    """``{home}`` is replaced in texts, also in tables; other braces and values stay."""
+    given = {"dir": "{home}/x", "more": {"path": "{home}"}, "text": "{other}", "number": 3}
+
+    found = options(ProviderConfig(name="n", home=tmp_path, options=given))
+
+    assert found == {
+        "dir": f"{tmp_path}/x",
+        "more": {"path": str(tmp_path)},
+        "text": "{other}",
+        "number": 3,
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", []),
+        (" \n \n", []),
+        ("one", ["one"]),
+        ("one\nstill one\n\ntwo", ["one\nstill one", "two"]),
+        ("one\r\n \r\ntwo", ["one", "two"]),
+        ("one\n§\ntwo", ["one", "two"]),
+        ("# Title\n\n- one\n* two", ["one", "two"]),
+        ("## Title\n- one\n- two", ["one", "two"]),
+        ("- one\nmore of one", ["- one\nmore of one"]),
+        ("# Title", []),
+        ("#hashtag", ["#hashtag"]),
+    ],
+)
+def test_a_text_as_passages(text: str, expected: list[str]) -> None:
+    """Paragraphs and list items stand alone, headings go, nothing is joined."""
+    assert passages(text) == expected
+
+
+def test_owners_are_noted_once_and_found_by_others(tmp_path: Path) -> None:
+    """A second instance reads what the first has noted, and adds to it."""
+    first, second = Owners(tmp_path), Owners(tmp_path)
+    for owner in (Owner("a", "u"), Owner("a", "u"), Owner("b", "v")):
+        first.note(owner)
+    second.note(Owner("b", "v"))
+    second.note(Owner("c", "w"))
+
+    assert first.asked(EVERYONE) == [Owner("c", "w"), Owner("b", "v"), Owner("a", "u")]
+    assert first.asked(RecallScope("a", None)) == [Owner("a", "u")]
+    assert first.asked(RecallScope("x", "y")) == [Owner("x", "y")]
+
+
+def test_a_broken_line_costs_only_itself(tmp_path: Path) -> None:
+    """A crash in mid-write leaves the owners before and after it readable."""
+    Owners(tmp_path).note(Owner("a", "u"))
+    with (tmp_path / "owners.jsonl").open("ab") as file:
+        file.write(b'\n{"agent":"b","us')
+
+    after = Owners(tmp_path)
+    after.note(Owner("c", "w"))
+
+    assert after.asked(EVERYONE) == [Owner("c", "w"), Owner("a", "u")]
+
+
+def test_a_recall_asks_a_bounded_number_of_owners(tmp_path: Path) -> None:
+    """Everyone's memories are those of the newest owners (G10)."""
+    owners = Owners(tmp_path)
+    for number in range(MOST + 5):
+        owners.note(Owner("a", str(number)))
+
+    asked = owners.asked(EVERYONE)
+
+    assert (len(asked), asked[0].user, asked[-1].user) == (MOST, str(MOST + 4), "5")
+
+
+def test_late_answers_are_time_outs() -> None:
+    """Who answers in time is heard; of the others it is said that they did not."""
+    go = threading.Event()
+    calls = {"late": lambda: go.wait(30), "good": lambda: 1, "bad": lambda: 1 / 0}
+
+    found = side_by_side(calls, 0.2, SYSTEM)
+    go.set()
+
+    assert found["good"] == 1
+    assert isinstance(found["bad"], ZeroDivisionError)
+    assert isinstance(found["late"], TimeoutError)
+
+
+def test_a_late_coroutine_is_cancelled() -> None:
+    """After its deadline a coroutine is cancelled, and the caller can be used again."""
+    caller = Caller("test")
+    cancelled = threading.Event()
+
+    async def endless() -> None:
+        import asyncio
+
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+
+    async def quick() -> int:
+        return 7
+
+    with pytest.raises(Transient):
+        caller.call("endless", endless, deadline=0.05)
+
+    assert cancelled.wait(5)
+    assert caller.call("quick", quick, deadline=5) == 7
+    caller.close()
+    caller.close()

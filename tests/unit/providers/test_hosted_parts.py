@@ -1,0 +1,425 @@
+"""The parts of hosting a Hermes plugin: frames, failures, adapters, signatures, masks."""
+
+import json
+import logging
+import queue
+import socket
+import sqlite3
+import sys
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from memorybus.errors import ConfigError, MissingProvider
+from memorybus.events import MemoryWritten, Scope, SessionStarted, SessionSwitched
+from memorybus_providers.adapters.hermes import host, python, requests
+from memorybus_providers.adapters.hermes.child import frames, hooks, instances, output
+from memorybus_providers.adapters.hermes.child.failures import (
+    PERMANENT,
+    TRANSIENT,
+    UNAVAILABLE,
+    Refused,
+    meaning,
+    told,
+)
+from memorybus_providers.adapters.hermes.child.settle import ADAPTERS, Settling
+from memorybus_providers.adapters.hermes.child.watch import Call, Watch
+from memorybus_providers.adapters.hermes.homes import Place, make_home, place_of
+from memorybus_providers.adapters.hermes.plugins import PLUGINS, SETTLES
+from memorybus_providers.adapters.owners import Owner
+
+FIRST = Owner("default", "default")
+
+
+class StatusError(Exception):
+    """As HTTP libraries raise it."""
+
+    def __init__(self, status: int) -> None:
+        """Keep the status where they do."""
+        super().__init__(f"HTTP {status}")
+        self.response = SimpleNamespace(status_code=status)
+
+
+class ConnectTimeout(Exception):
+    """Named as httpx and requests name it."""
+
+
+class ReadTimeout(Exception):
+    """Named as httpx and requests name it."""
+
+
+class Wrapped(Exception):
+    """What a plugin raises instead of what happened."""
+
+
+def wrapped(cause: Exception) -> Exception:
+    """Return an error that was raised from another."""
+    error = Wrapped("could not store")
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (ConnectionRefusedError(), UNAVAILABLE),
+        (ConnectTimeout(), UNAVAILABLE),
+        (ReadTimeout(), TRANSIENT),
+        (TimeoutError(), TRANSIENT),
+        (StatusError(500), TRANSIENT),
+        (StatusError(429), TRANSIENT),
+        (StatusError(503), UNAVAILABLE),
+        (StatusError(401), UNAVAILABLE),
+        (StatusError(400), PERMANENT),
+        (sqlite3.OperationalError("database is locked"), TRANSIENT),
+        (sqlite3.OperationalError("no such table"), PERMANENT),
+        (ImportError("no mem0"), UNAVAILABLE),
+        (OSError("disk full"), TRANSIENT),
+        (TypeError("not this one"), PERMANENT),
+        (wrapped(ConnectionResetError()), UNAVAILABLE),
+        (SystemExit(1), PERMANENT),
+    ],
+)
+def test_a_plugins_error_means(error: BaseException, expected: str) -> None:
+    """Errors of any library are told apart: try again, wait for the backend, refuse (G6)."""
+    assert meaning(error) == expected
+
+
+def test_an_error_is_told_without_secrets() -> None:
+    """Neither text nor trace of a failure carries a credential."""
+    mask = output.Mask(["very-secret", "abc"])
+    answer = told(ValueError("the key very-secret of abc"), mask)
+    assert answer["message"] == "ValueError: the key *** of abc"
+    assert "very-secret" not in answer["trace"]
+
+
+def test_secrets_of_an_env_file_are_known(tmp_path: Path) -> None:
+    """What Hermes loads from ``.env`` is masked as well."""
+    (tmp_path / ".env").write_text("# a comment\nKEY='first-secret'\nexport OTHER=second-secret\n")
+    assert output.kept_secrets(tmp_path / ".env") == ["first-secret", "second-secret"]
+    assert output.kept_secrets(tmp_path / "nowhere") == []
+
+
+def test_output_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plugin that prints without end fills two files and no disk (G10)."""
+    monkeypatch.setattr(output, "LARGEST", 100)
+    for _ in range(50):
+        output._append(tmp_path / "host.log", "ten bytes\n")
+    assert sum(path.stat().st_size for path in tmp_path.iterdir()) <= 250
+
+
+@pytest.fixture
+def pair() -> Any:
+    """Return two connected sockets."""
+    left, right = socket.socketpair()
+    with left, right:
+        yield left, right
+
+
+def test_frames_cross(pair: Any) -> None:
+    """An object arrives as it was sent; an end is told from an object."""
+    frames.send(pair[0], {"text": "ä\ud800", "n": [1, None]})
+    pair[0].close()
+    assert frames.receive(pair[1]) == {"text": "ä\ud800", "n": [1, None]}
+    assert frames.receive(pair[1]) is None
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        (b"\xff\xff\xff\xff", "is announced"),
+        (b"\0\0\0\3[1]", "holds an object"),
+        (b"\0\0\0\1x", "not JSON"),
+    ],
+)
+def test_what_is_no_frame_is_refused(pair: Any, raw: bytes, said: str) -> None:
+    """Bytes of a stranger are neither believed nor kept (G10)."""
+    pair[0].sendall(raw)
+    with pytest.raises(frames.FrameError, match=said):
+        frames.receive(pair[1])
+
+
+def test_a_frame_is_bounded(pair: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is too long is refused by the sender, before a byte is sent (G10)."""
+    monkeypatch.setattr(frames, "LONGEST", 10)
+    with pytest.raises(frames.FrameError, match="more than"):
+        frames.send(pair[0], {"text": "longer than ten bytes"})
+
+
+def sync_old(user: str, assistant: str) -> None:
+    """Take the oldest arguments."""
+
+
+def sync_any(user: str, assistant: str, **kwargs: Any) -> None:
+    """Take anything."""
+
+
+def test_keywords_are_dropped_for_hooks_that_lack_them() -> None:
+    """The probe is Hermes's own (`_provider_sync_accepts_messages`)."""
+    assert hooks.accepted(sync_old, {"session_id": "s", "messages": []}) == {}
+    assert hooks.accepted(sync_any, {"session_id": "s"}) == {"session_id": "s"}
+
+
+@pytest.mark.parametrize(
+    ("hook", "mode"),
+    [
+        (lambda action, target, content, metadata=None: None, "keyword"),
+        (lambda action, target, content, **kwargs: None, "keyword"),
+        (lambda action, target, content, extra: None, "positional"),
+        (lambda action, target, content: None, "legacy"),
+    ],
+)
+def test_metadata_is_passed_as_the_hook_takes_it(hook: Any, mode: str) -> None:
+    """The probe is Hermes's own (`_provider_memory_write_metadata_mode`)."""
+    assert hooks.metadata_mode(hook) == mode
+
+
+def adapter(name: str) -> Settling:
+    """Return a settle adapter."""
+    return ADAPTERS[name]()
+
+
+def test_every_known_adapter_exists() -> None:
+    """The parent's table names adapters that the child has."""
+    assert {one.settle for one in PLUGINS.values()} <= set(ADAPTERS)
+    assert set(ADAPTERS) - SETTLES == {"generic"}
+
+
+def test_hindsight_is_over_when_its_queue_is_empty() -> None:
+    """The adapter waits for the writer's last job, and forbids volatile buffers."""
+    jobs: queue.Queue[Any] = queue.Queue()
+    done: list[int] = []
+    plugin = SimpleNamespace(_retain_queue=jobs, _retain_every_n_turns=5)
+
+    def write() -> None:
+        while (number := jobs.get()) is not None:
+            threading.Event().wait(0.05)
+            done.append(number)
+            jobs.task_done()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    adapter("hindsight").opened(plugin)
+    for number in range(3):
+        jobs.put(number)
+    adapter("hindsight").settle(plugin, "sync_turn", Call(writes=True))
+    assert done == [0, 1, 2]
+    assert plugin._retain_every_n_turns == 1
+    jobs.put(None)
+    writer.join()
+
+
+class Honcho:
+    """Begins its session in a thread, as the plugin does; it may not succeed."""
+
+    def __init__(self, *, succeeds: bool) -> None:
+        """Be as after `initialize`."""
+        self._session_initialized = self._cron_skipped = False
+        self._init_thread: threading.Thread | None = None
+        self._succeeds = succeeds
+
+    def _start_session_init_background(self) -> None:
+        self._init_thread = threading.Thread(target=self._begin)
+        self._init_thread.start()
+
+    def _begin(self) -> None:
+        threading.Event().wait(0.05)
+        self._session_initialized = self._succeeds
+
+
+def test_honcho_is_ready_when_its_session_is() -> None:
+    """A turn before that would be dropped without a word."""
+    plugin = Honcho(succeeds=True)
+    adapter("honcho").ready(plugin)
+    assert plugin._session_initialized
+
+
+def test_honcho_without_a_session_is_unavailable() -> None:
+    """It is refused instead of dropped, and the next call begins with another instance."""
+    with pytest.raises(Refused, match="could not begin") as raised:
+        adapter("honcho").ready(Honcho(succeeds=False))
+    assert (raised.value.meaning, raised.value.broken) == (UNAVAILABLE, True)
+
+
+def mem0(**differences: Any) -> SimpleNamespace:
+    """Return the plugin's state between two turns."""
+    state = {"_backend": object(), "_sync_thread": None, "_is_breaker_open": lambda: False}
+    return SimpleNamespace(**{**state, **differences})
+
+
+@pytest.mark.parametrize(
+    ("differences", "said"),
+    [
+        ({"_backend": None, "_init_error": "no key"}, "no backend: no key"),
+        ({"_is_breaker_open": lambda: True}, "breaker"),
+    ],
+)
+def test_mem0_is_refused_while_it_would_drop(differences: dict[str, Any], said: str) -> None:
+    """Its own breaker and a missing backend are seen before the turn is given."""
+    with pytest.raises(Refused, match=said) as raised:
+        adapter("mem0").ready(mem0(**differences))
+    assert raised.value.meaning == UNAVAILABLE
+
+
+def test_mem0_that_started_no_thread_has_dropped_the_turn() -> None:
+    """A turn is sent by a thread of its own; without one nothing was sent."""
+    with pytest.raises(Refused, match="dropped"):
+        adapter("mem0").settle(mem0(), "sync_turn", Call(writes=True))
+
+
+def test_an_unknown_version_is_named_not_guessed() -> None:
+    """An adapter that lacks what it relies on says so, with the remedy."""
+    with pytest.raises(Refused, match="settle = 'generic'"):
+        adapter("mem0").ready(SimpleNamespace())
+
+
+class Quiet(Settling):
+    """Notes what it waits for."""
+
+    def __init__(self, log: list[str]) -> None:
+        """Write into `log`."""
+        self._log = log
+
+    def settle(self, plugin: Any, hook: str, call: Call) -> None:
+        """Note it."""
+        self._log.append(f"settled before {hook} of {plugin.name}")
+
+
+def test_an_instance_is_settled_before_it_is_shut_down() -> None:
+    """What a plugin still has to do is waited for before its instance goes."""
+    log: list[str] = []
+    names = iter("abc")
+
+    def make() -> SimpleNamespace:
+        name = next(names)
+        return SimpleNamespace(
+            name=name,
+            initialize=lambda session_id: log.append(f"{name} is {session_id}"),
+            shutdown=lambda: log.append(f"{name} is shut down"),
+        )
+
+    opened = instances.Instances(make, Quiet(log), 1)
+    opened.of({"session_id": "s1"})
+    with opened.of({"session_id": "s1"}).lock:
+        opened.of({"session_id": "s2"})  # s1 is being called: it stays, above the limit
+    opened.of({"session_id": "s3"})
+    assert log == [
+        *("a is s1", "b is s2", "c is s3"),
+        *("settled before shutdown of a", "a is shut down"),
+        *("settled before shutdown of b", "b is shut down"),
+    ]
+
+
+def record(path: Path, level: int, message: str, *args: object) -> logging.LogRecord:
+    """Return a log record of a file."""
+    return logging.LogRecord("a.plugin", level, str(path), 1, message, args, None)
+
+
+def test_complaints_fail_the_write_they_fall_into(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The plugin's own failures count, its advice, others' and quiet ones do not, some quiet do."""
+    watch = Watch(tmp_path, ("mirror failed",))
+    watch.emit(record(tmp_path / "a.py", logging.WARNING, "before any write"))
+    with watch.call(writes=True) as call:
+        watch.emit(record(Path("/else/a.py"), logging.ERROR, "not the plugin's"))
+        watch.emit(record(tmp_path / "a.py", logging.DEBUG, "all is well"))
+        watch.emit(record(tmp_path / "a.py", logging.WARNING, "the server is old, upgrade it"))
+        assert call.failures == []
+        watch.emit(record(tmp_path / "a.py", logging.DEBUG, "mirror failed: %s", KeyError("x")))
+        watch.emit(record(tmp_path / "a.py", logging.WARNING, "sync failed"))
+        watch.emit(record(tmp_path / "a.py", logging.WARNING, "sync: %s", OSError("x")))
+        watch.emit(record(tmp_path / "a.py", logging.ERROR, "no more room"))
+    assert [type(one) for one in call.failures] == [KeyError, Refused, OSError, Refused]
+    assert "sync failed" in capsys.readouterr().err
+
+
+def test_a_recalls_complaints_are_its_own(tmp_path: Path) -> None:
+    """What goes wrong in a recall beside a write does not fail the write."""
+    watch = Watch(tmp_path, ())
+
+    def recall() -> None:
+        with watch.call(writes=False):
+            watch.emit(record(tmp_path / "a.py", logging.WARNING, "prefetch failed"))
+
+    with watch.call(writes=True) as call:
+        beside = threading.Thread(target=recall)
+        beside.start()
+        beside.join()
+    assert call.failures == []
+
+
+def test_hermes_is_told_what_it_knows() -> None:
+    """Optional values are given only if there are some; the nobody of the bus has no user id."""
+    begun = SessionStarted(platform="telegram", title="t")
+    told = requests.session(Scope(agent="coder", user="anna"), "s", Path("/h"), begun)
+    assert told == {
+        "session_id": "s",
+        "platform": "telegram",
+        "hermes_home": "/h",
+        "agent_context": "primary",
+        "agent_identity": "coder",
+        "agent_workspace": "hermes",
+        "user_id": "anna",
+        "session_title": "t",
+    }
+    assert "user_id" not in requests.session(Scope(), "s", Path("/h"))
+
+
+def test_reasons_have_hermess_words() -> None:
+    """An undo has no reason in Hermes, a reset is a new session."""
+    undone = requests.switch(SessionSwitched(new_id="s", reason="rewind", rewound=True))
+    assert (undone["reason"], undone["rewound"]) == ("", True)
+    assert requests.switch(SessionSwitched(new_id="s", reason="reset"))["reason"] == "new_session"
+
+
+def test_requests_are_json() -> None:
+    """Whatever an event carries can cross."""
+    event = MemoryWritten(action="remove", store="user", old_text="old")
+    context: Any = SimpleNamespace(session=SimpleNamespace(id="s"), scope=Scope(platform="cli"))
+    args = requests.memory_write(event, context)
+    assert json.loads(json.dumps(args))["metadata"]["old_text"] == "old"
+
+
+def test_an_owners_home_has_the_operators_configuration(tmp_path: Path) -> None:
+    """Keys and settings are shared by link, memories are not."""
+    own = Place(tmp_path, tmp_path / "hermes")
+    make_home(own.home, own.home, "mem0")
+    for name in ("config.yaml", "mem0.json", "memory_store.db", "other.json"):
+        (own.home / name).write_text(name)
+    owner = place_of(own, Owner("default", "anna"), FIRST)
+    assert place_of(own, FIRST, FIRST) == own
+    for _ in range(2):
+        make_home(owner.home, own.home, "mem0")
+    assert sorted(path.name for path in owner.home.iterdir()) == ["config.yaml", "mem0.json"]
+    assert (owner.home / "config.yaml").read_text() == "config.yaml"
+
+
+def test_the_python_of_the_hermes_command_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the option, the first line of ``hermes`` on PATH names the installation."""
+    command = tmp_path / "hermes"
+    command.write_text(f"#!{sys.executable}\nprint()\n")
+    command.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert python.find_python("") == Path(sys.executable)
+    command.write_text("#!/bin/sh\n")
+    with pytest.raises(MissingProvider, match="hermes_python"):
+        python.find_python("")
+
+
+def test_a_kind_names_a_plugin() -> None:
+    """``hermes:`` alone is no kind; a directory's name is the plugin's."""
+    with pytest.raises(ConfigError, match="must name a plugin"):
+        host("")
+    with pytest.raises(ConfigError, match="for ever"):
+        host("memorybus")
+    made: Any = host("/some/where/mine")
+    assert (made.plugin, made.directory, made.kind) == (
+        "mine",
+        "/some/where/mine",
+        "hermes:/some/where/mine",
+    )
