@@ -22,7 +22,18 @@ from memorybus.errors import (
     SpoolFull,
 )
 from memorybus.surfaces import signals
-from memorybus.surfaces.cli import care, dlq, events, memories, provider, running, sessions, status
+from memorybus.surfaces.cli import (
+    care,
+    dlq,
+    events,
+    hermes,
+    memories,
+    provider,
+    running,
+    sessions,
+    status,
+    tools,
+)
 from memorybus.surfaces.output import QuietPipeConsole
 from memorybus.surfaces.safe import visible
 
@@ -55,7 +66,7 @@ def build() -> App:
         console=QuietPipeConsole(),
         error_console=QuietPipeConsole(stderr=True),
     )
-    for group in (running, memories, status, events, sessions, provider, dlq, care):
+    for group in (running, memories, status, events, sessions, provider, dlq, tools, hermes, care):
         group.register(app)
     return app
 

@@ -1,0 +1,187 @@
+"""``memorybus hermes``: the plugin in a Hermes home, and what its Hermes has stored."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+from rich.text import Text
+
+from memorybus.surfaces.cli.care import checked
+from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, not_negative
+from memorybus.surfaces.output import Output
+from memorybus.surfaces.safe import visible
+
+Home = Annotated[
+    Path | None, Parameter(help="The Hermes home; HERMES_HOME, else ~/.hermes, if not given.")
+]
+Python = Annotated[
+    str | None, Parameter(help="The Python that runs Hermes; that of `hermes` if not given.")
+]
+
+
+def register(app: App) -> None:
+    """Add this group's commands."""
+    hermes = App(name="hermes", help="The bus as memory of Hermes Agent.", group=CARE)
+    hermes.command(run_install, name="install")
+    hermes.command(run_uninstall, name="uninstall")
+    hermes.command(run_status, name="status")
+    hermes.command(run_reconcile, name="reconcile")
+    app.command(hermes)
+
+
+def run_install(
+    *,
+    home: Home = None,
+    python: Python = None,
+    activate: Annotated[
+        bool, Parameter(negative="", help="Also let Hermes make it its memory provider.")
+    ] = False,
+    common: Common = DEFAULT,
+) -> int:
+    """Put the plugin into a Hermes home. Doing it again changes nothing.
+
+    Exit code 1 if the Python that runs Hermes cannot import memorybus: the plugin would not work.
+
+    For example:
+
+    - `memorybus hermes install`
+    - `memorybus hermes install --home ~/.hermes/profiles/coder --activate`
+    """
+    from memorybus.surfaces.hermes import install
+    from memorybus.surfaces.hermes.hermes_config import active_provider
+    from memorybus.surfaces.hermes.home import environment, find
+
+    output, where = common.output(), find(home)
+    changed = install.write(where)
+    named = python or install.hermes_python()
+    check = install.check_python(named)
+    if activate and not check.remedy:
+        install.activate(where, named, environment())
+    active = active_provider(where.config)
+    if output.json:
+        output.result(
+            {"home": str(where.path), "changed": changed, "python": check, "active": active}
+        )
+    else:
+        output.show(f"{where.plugin_dir}: {', '.join(changed) or 'nothing to change'}")
+        _say_next(output, check.remedy, active)
+    return 1 if check.remedy else 0
+
+
+def _say_next(output: Output, remedy: str, active: str) -> None:
+    if remedy:
+        output.note(f"the Python that runs Hermes does not find this memorybus: {remedy}", "yellow")
+    if active != "memorybus":
+        output.show(f"memory.provider is {visible(active) or 'not set'}; next:")
+        output.show("    hermes memory setup     (choose memorybus)")
+    output.show("    memorybus up                 (Redis and workers)")
+    output.show("    memorybus hermes reconcile   (what history can be imported)")
+
+
+def run_uninstall(*, home: Home = None, common: Common = DEFAULT) -> int:
+    """Take the plugin's files out of a Hermes home; memories and what is spooled stay.
+
+    For example:
+
+    - `memorybus hermes uninstall`
+    """
+    from memorybus.surfaces.hermes import install
+    from memorybus.surfaces.hermes.hermes_config import active_provider
+    from memorybus.surfaces.hermes.home import find
+
+    output, where = common.output(), find(home)
+    removed = install.remove(where)
+    if output.json:
+        output.result({"home": str(where.path), "removed": removed})
+        return 0
+    output.show(f"{where.plugin_dir}: {'removed' if removed else 'was not there'}")
+    if active_provider(where.config) == "memorybus":
+        output.note("memory.provider still names it: `hermes memory setup` chooses another")
+    return 0
+
+
+def run_status(*, home: Home = None, python: Python = None, common: Common = DEFAULT) -> int:
+    """Show whether memory works in a Hermes: plugin, provider, spool, lag, last error.
+
+    Exit code 1 if something is wrong; each finding names its remedy.
+
+    For example:
+
+    - `memorybus hermes status`
+    - `memorybus hermes status --json | jq .look.spool.events`
+    """
+    from memorybus.surfaces.hermes import install, status
+    from memorybus.surfaces.hermes.home import find
+
+    output, where = common.output(), find(home)
+    check = install.check_python(python or install.hermes_python())
+    found = status.read(where, where.settings(**common.given()), check)
+    if output.json:
+        output.result(found)
+        return 0 if found.ok else 1
+    output.show(Text(visible(f"{found.home} (profile {found.profile})")))
+    for one in found.checks:
+        output.show(checked(one))
+    output.show(Text(visible(f"spool: {status.told_spool(found.look)}")))
+    for problem in found.problems:
+        output.show(Text(visible(f"error: {status.told_problem(problem)}"), "red"))
+    return 0 if found.ok else 1
+
+
+def run_reconcile(
+    *,
+    home: Home = None,
+    apply: Annotated[
+        bool, Parameter(negative="", help="Publish what is missing; else only show it.")
+    ] = False,
+    since: Annotated[
+        str | None, Parameter(help="Only turns from then on: 2026-11-01, or with a time (UTC).")
+    ] = None,
+    session: Annotated[str, Parameter(help="Only this session.")] = "",
+    settle: Annotated[
+        float,
+        Parameter(
+            help="Seconds for which a turn is left to a live plugin; less only if no Hermes runs.",
+            validator=not_negative,
+        ),
+    ] = 30.0,
+    common: Common = DEFAULT,
+) -> int:
+    """Bring into the log what Hermes has stored and the bus never got, with its own times.
+
+    Turns after which Hermes was killed, turns without memory, and everything from before the bus:
+    this is also how a history is imported. A second run adds nothing. Without --apply nothing is
+    published.
+
+    For example:
+
+    - `memorybus hermes reconcile`
+    - `memorybus hermes reconcile --apply --since 2026-11-01`
+    """
+    from memorybus.clock import SYSTEM
+    from memorybus.surfaces.cli.hermes_progress import Bars
+    from memorybus.surfaces.hermes.home import find
+    from memorybus.surfaces.hermes.reconcile import Reconciliation, Request
+    from memorybus.surfaces.hermes.reconcile_view import shown
+
+    output, where = common.output(), find(home)
+    request = Request(apply=apply, since=_since(since), session=session, settle=settle)
+    settings = where.settings(**common.given())
+    with output.progress("") as bar:
+        report = Reconciliation(where, settings, request, SYSTEM, Bars(bar)).run()
+    if output.json:
+        output.result(report)
+    else:
+        for part in shown(report):
+            output.show(part)
+    return 1 if report.refused else 0
+
+
+def _since(text: str | None) -> int:
+    from memorybus.errors import ConfigError
+    from memorybus.surfaces.transcripts.times import stamp
+
+    try:
+        return stamp(text) if text else 0
+    except ValueError as error:
+        raise ConfigError(f"--since: {error}") from error

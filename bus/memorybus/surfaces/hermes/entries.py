@@ -1,0 +1,85 @@
+"""The entries of Hermes's memory files: what is in a text, what a write does to them, what changed.
+
+Pure. The delimiter is that of Hermes 0.19 (``tools/memory_tool.py``).
+"""
+
+from collections.abc import Sequence
+from difflib import SequenceMatcher
+
+import msgspec
+
+from memorybus.events import StoreName, WriteAction
+from memorybus.ids import derived_id, text_digest
+
+_DELIMITER = "\n§\n"
+
+IMPORTED = {"origin": "import"}
+"""Provenance of an entry that was there before the bus."""
+
+Entries = tuple[str, ...]
+
+
+class Write(msgspec.Struct, frozen=True):
+    """One write to a store, in the words of `MemoryWritten`."""
+
+    action: WriteAction
+    store: StoreName
+    content: str = ""
+    old_text: str = ""
+
+
+def import_id(key: str, content: str) -> str:
+    """Return the event id of an entry's import into a store, whoever does it (G2)."""
+    return derived_id("reconcile", key, text_digest(content))
+
+
+def parse(text: str) -> Entries:
+    """Return the entries of a file, each once, in order."""
+    found = (entry.strip() for entry in text.replace("\r\n", "\n").split(_DELIMITER))
+    return tuple(dict.fromkeys(entry for entry in found if entry))
+
+
+def after(entries: Entries, write: Write) -> Entries:
+    """Return the entries after a write; one that finds nothing changes nothing."""
+    content = write.content.strip()
+    if write.action == "add":
+        return entries if content in entries else (*entries, content)
+    at = next((i for i, entry in enumerate(entries) if write.old_text.strip() in entry), None)
+    if at is None:
+        return entries
+    new = (content,) if write.action == "replace" else ()
+    return tuple(dict.fromkeys((*entries[:at], *new, *entries[at + 1 :])))
+
+
+def changes(before: Entries, now: Entries, store: StoreName) -> list[Write]:
+    """Return the writes that lead from some entries to others; a mere new order is none.
+
+    An entry whose place another took was replaced; the rest was removed or added.
+    """
+    gone, new = set(before) - set(now), set(now) - set(before)
+    found: list[Write] = []
+    matcher = SequenceMatcher(None, before, now, autojunk=False)
+    for tag, i, j, k, m in matcher.get_opcodes():
+        if tag != "equal":
+            old = [entry for entry in before[i:j] if entry in gone]
+            fresh = [entry for entry in now[k:m] if entry in new]
+            found += _paired(old, fresh, store)
+    return found
+
+
+def _paired(old: Sequence[str], new: Sequence[str], store: StoreName) -> list[Write]:
+    both = min(len(old), len(new))
+    return [
+        *(Write("replace", store, b, a) for a, b in zip(old, new, strict=False)),
+        *(Write("remove", store, "", entry) for entry in old[both:]),
+        *(Write("add", store, entry) for entry in new[both:]),
+    ]
+
+
+def same(told: Write, heard: Write) -> bool:
+    """Say whether a change found in a file (`told`) is what a hook tells of (`heard`)."""
+    if told.store != heard.store:
+        return False
+    if heard.action == "remove":
+        return told.action == "remove" and heard.old_text.strip() in told.old_text
+    return told.action != "remove" and told.content == heard.content.strip()

@@ -1,0 +1,27 @@
+"""What is read of the Hermes that this process is, without importing it.
+
+Both are private to Hermes or may move: a reading that fails gives nothing, and the bus goes on
+with what the hooks themselves say.
+"""
+
+import sys
+from pathlib import Path
+
+
+def session_hint() -> str:
+    """Return the session that Hermes notes for the calling thread's log lines, or ""."""
+    context = getattr(sys.modules.get("hermes_logging"), "_session_context", None)
+    found = getattr(context, "session_id", None)
+    return found if isinstance(found, str) else ""
+
+
+def active_home() -> Path | None:
+    """Return Hermes's home directory, or None outside of a Hermes."""
+    found = getattr(sys.modules.get("hermes_constants"), "get_hermes_home", None)
+    return Path(str(found())) if callable(found) else None
+
+
+def core_tools() -> frozenset[str]:
+    """Return the names that Hermes keeps for its own tools; none outside of a Hermes."""
+    found = getattr(sys.modules.get("toolsets"), "_HERMES_CORE_TOOLS", ())
+    return frozenset(name for name in found if isinstance(name, str))

@@ -1,0 +1,178 @@
+"""Publishes what a survey found, under ids of its own, no faster than the log takes it.
+
+A second run adds nothing, wherever the first ended: what it published is in the spool, the next
+run sends that first and finds it in the log; and the ids are made of what is published, so that
+even an event sent twice enters the log once (G2).
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from memorybus import lineage
+from memorybus.cleaning import clean_text
+from memorybus.client import MemoryBus
+from memorybus.clock import Clock
+from memorybus.errors import EventError, LogUnavailable, SpoolFull
+from memorybus.events import AnyEvent, SessionEnded, SessionRef, SessionStarted
+from memorybus.ids import derived_id
+from memorybus.session import Session
+from memorybus.session_events import turn as turn_event
+from memorybus.surfaces.hermes.known import pair
+from memorybus.surfaces.hermes.scaffolding import is_by_host
+from memorybus.surfaces.hermes.stored_turns import StoredTurn
+from memorybus.surfaces.hermes.survey import Found
+
+MOST_UNSENT = 500
+"""Events that wait in the spool at most: it is the agents' buffer, not ours (G10)."""
+
+_LOOK_EVERY = 50
+_STEP = 0.5
+_PATIENCE = 120
+"""Steps without any event going out after which an import gives up; it goes on where it was."""
+
+
+class Stalled(LogUnavailable):
+    """The log took nothing for a minute; the rest is published by the next run."""
+
+
+class Waiting(Protocol):
+    """Is told that the log is waited for, with the number of events before it."""
+
+    def __call__(self, unsent: int) -> None:
+        """Take note."""
+
+
+class Importer:
+    """Publishes stored turns through a bus.
+
+    Args:
+        bus: where to.
+        clock: time.
+        on_wait: called while the log is waited for.
+    """
+
+    def __init__(self, bus: MemoryBus, clock: Clock, on_wait: Waiting) -> None:
+        """Publish nothing yet."""
+        self._bus = bus
+        self._clock = clock
+        self._on_wait = on_wait
+        self._given = 0
+        self.published = 0
+        self.refused: list[str] = []
+
+    def begin(self, found: Found) -> Session | None:
+        """Return the session of what was found; one that the log does not know is begun there.
+
+        None if the bus refuses it (an id that it cannot take), which is noted.
+        """
+        try:
+            session = self._session(found)
+            if found.is_new:
+                at = found.stored.started_at
+                self._publish(session, _beginning(found, session.ref), ("begin",), at)
+        except EventError as error:
+            self.refused.append(f"{found.stored.id[:80]}: {error}")
+            return None
+        return session
+
+    def _session(self, found: Found) -> Session:
+        """Return the session; what this host notes of it is a live plugin's, and stays."""
+        ref = found.place.ref
+        if self._bus.sessions.get(found.scope, ref.id) is None:
+            return self._bus.adopt(found.scope, ref)
+        return Session(self._bus, found.scope, ref)
+
+    def turn(self, session: Session, turn: StoredTurn, model: str) -> bool:
+        """Publish a turn with its own time; False if the bus refuses it, which is noted."""
+        try:
+            mark = pair(turn.user, turn.assistant).hex()
+            self._publish(session, _event(turn, model), ("turn", turn.row, mark), turn.at)
+        except EventError as error:
+            self.refused.append(f"{session.id}: message {turn.row}: {error}")
+            return False
+        self.published += 1
+        return True
+
+    def end(self, session: Session, found: Found) -> None:
+        """Publish that a session is over."""
+        at = found.stored.ended_at
+        event = SessionEnded(reason=clean_text(found.stored.end_reason))
+        self._publish(session, event, ("end", at), at)
+
+    def _publish(
+        self, session: Session, event: AnyEvent, parts: tuple[str | int, ...], at: int
+    ) -> None:
+        event_id = derived_id("reconcile", session.id, *parts)
+        self.accepted(lambda: session.publish(event, event_id, at))
+
+    def accepted(self, publish: Callable[[], object]) -> None:
+        """Publish as soon as the spool has room for it: sent rows are kept there for seconds.
+
+        Raises:
+            EventError: the event is refused.
+            SpoolFull, Stalled: the spool, or the log, took nothing for a minute.
+        """
+        if self._given % _LOOK_EVERY == 0:
+            self._drain(MOST_UNSENT)
+        self._given += 1
+        for _ in range(_PATIENCE):
+            try:
+                publish()
+            except SpoolFull:
+                self._drain(1)
+                self._clock.sleep(_STEP)
+            else:
+                return
+        publish()
+
+    def finish(self) -> None:
+        """Wait until the log has everything.
+
+        Raises:
+            Stalled: it took nothing for a minute; what is published stays spooled.
+        """
+        self._drain(1)
+
+    def _drain(self, room: int) -> None:
+        """Wait until fewer than `room` events are unsent."""
+        idle, before = 0, self._bus.unsent
+        while (unsent := self._bus.unsent) >= room:
+            idle = idle + 1 if unsent >= before else 0
+            before = unsent
+            if idle > _PATIENCE:
+                raise Stalled(
+                    f"the log took nothing for {_PATIENCE * _STEP:.0f} s: {self._bus.problem}; "
+                    f"{unsent} events are spooled and go out by themselves, run this again for "
+                    f"the rest"
+                )
+            self._on_wait(unsent)
+            self._bus.flush("logged", _STEP)
+
+
+def _event(turn: StoredTurn, model: str) -> AnyEvent:
+    return turn_event(
+        turn.user,
+        turn.assistant,
+        turn.messages,
+        ordinal=None,
+        synthetic=is_by_host(turn.user),
+        user_name="",
+        assistant_name="",
+        model=model,
+        tokens_in=0,
+        tokens_out=0,
+    )
+
+
+def _beginning(found: Found, ref: SessionRef) -> AnyEvent:
+    """Return the event that a live plugin would have published as the session's first."""
+    if found.place.origin == "compression" and ref.parent:
+        before = SessionRef(id=ref.parent, root=ref.root)
+        return lineage.switched(before, ref, "compression")
+    branched = found.place.origin == "branch"
+    return SessionStarted(
+        platform=found.scope.platform,
+        title=clean_text(found.stored.title),
+        parent=ref.parent,
+        reason="branch" if branched else "start",
+    )

@@ -1,0 +1,251 @@
+"""Puts the plugin into a Hermes home, and takes it out again.
+
+Three small files, the same for everybody: ``__init__.py``, which Hermes loads as a memory provider,
+``plugin.yaml``, and ``cli.py`` for ``hermes memorybus …``. All code is in the package, which the
+Python that runs Hermes must be able to import.
+"""
+
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from memorybus.errors import ConfigError, MemoryBusError
+from memorybus.settings import FIELDS, load
+from memorybus.surfaces.hermes.hermes_config import active_provider
+from memorybus.surfaces.hermes.home import PLUGIN, HermesHome
+
+FILES = ("__init__.py", "plugin.yaml", "cli.py")
+_STAMP = "@VERSION@"
+_OFFERED = ("url", "data_dir", "namespace", "user")
+"""Settings that `hermes memory setup` and Hermes's dashboard ask for."""
+
+_ASK = "import memorybus.surfaces.hermes.plugin, importlib.metadata as m; print(m.version('{}'))"
+_ASK_TIMEOUT = 60.0
+_SETUP_TIMEOUT = 120.0
+
+FileState = Literal["in place", "missing", "other"]
+Runner = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+class NotInstalled(MemoryBusError):
+    """The plugin could not be put in place or activated; the message says what to do."""
+
+
+class PythonCheck(msgspec.Struct, frozen=True):
+    """Whether a Python that runs Hermes finds the bus.
+
+    Attributes:
+        python: the interpreter; empty if none was found.
+        version: the version it finds; empty if it finds none.
+        remedy: what to do; empty if all is well.
+    """
+
+    python: str
+    version: str
+    remedy: str
+
+
+def contents() -> dict[str, str]:
+    """Return the plugin's files of this release, by name."""
+    folder = files("memorybus.surfaces.hermes") / "files_of_plugin"
+    stamp = version(PLUGIN)
+    return {
+        name: (folder / f"{name}.txt").read_text(encoding="utf-8").replace(_STAMP, stamp)
+        for name in FILES
+    }
+
+
+def state(home: HermesHome) -> dict[str, FileState]:
+    """Return how the plugin's files in a home compare with this release's."""
+    return {name: _state(home.plugin_dir / name, text) for name, text in contents().items()}
+
+
+def _state(path: Path, text: str) -> FileState:
+    if not path.is_file():
+        return "missing"
+    return "in place" if path.read_bytes() == text.encode() else "other"
+
+
+def write(home: HermesHome) -> list[str]:
+    """Put the plugin's files in place, each in one step; return the names of those that changed.
+
+    Raises:
+        NotInstalled: no such home, or something else lies where the plugin belongs.
+        OSError: it cannot be written.
+    """
+    if not home.path.is_dir():
+        raise NotInstalled(f"{home.path}: no such directory; start `hermes` once, or name --home")
+    _refuse_stranger(home.plugin_dir)
+    home.plugin_dir.mkdir(parents=True, exist_ok=True)
+    changed = [name for name, found in state(home).items() if found != "in place"]
+    texts = contents()
+    for name in changed:
+        fresh = home.plugin_dir / f".{name}.new"
+        fresh.write_text(texts[name], encoding="utf-8")
+        fresh.replace(home.plugin_dir / name)
+    return changed
+
+
+def _refuse_stranger(folder: Path) -> None:
+    """A directory of that name that is not ours is not written over, and not deleted."""
+    init = folder / "__init__.py"
+    ours = not init.exists() or "memorybus.surfaces.hermes" in init.read_text(errors="replace")
+    if folder.is_symlink() or not ours:
+        raise NotInstalled(f"{folder}: holds another plugin; rename it, then run this again")
+
+
+def remove(home: HermesHome) -> bool:
+    """Take the plugin's files out; False if there were none. What is spooled stays.
+
+    Raises:
+        NotInstalled: something else lies there.
+    """
+    _refuse_stranger(home.plugin_dir)
+    if not home.plugin_dir.is_dir():
+        return False
+    for name in FILES:
+        (home.plugin_dir / name).unlink(missing_ok=True)
+    shutil.rmtree(home.plugin_dir / "__pycache__", ignore_errors=True)
+    if not any(home.plugin_dir.iterdir()):
+        home.plugin_dir.rmdir()
+    return True
+
+
+# -- the Python that runs Hermes ------------------------------------------------------------------
+
+
+def hermes_python(search: Callable[[str], str | None] = shutil.which) -> str:
+    """Return the Python named by the first line of the ``hermes`` command; "" if there is none."""
+    command = search("hermes")
+    if command is None:
+        return ""
+    with Path(command).open("rb") as script:
+        first = script.readline(4096).decode(errors="replace").strip()
+    named = first.removeprefix("#!").split(maxsplit=1)[0] if first.startswith("#!") else ""
+    return named if Path(named).name.startswith("python") and Path(named).is_file() else ""
+
+
+def check_python(python: str, run: Runner = subprocess.run) -> PythonCheck:
+    """Ask a Python whether it can import the bus, and which version.
+
+    Args:
+        python: the interpreter; empty if none is known.
+        run: runs a process.
+    """
+    if not python:
+        return PythonCheck("", "", "no `hermes` on the PATH: name its Python with --python")
+    try:
+        asked = run(
+            [python, "-c", _ASK.format(PLUGIN)],
+            capture_output=True,
+            text=True,
+            timeout=_ASK_TIMEOUT,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return PythonCheck(python, "", f"{python} does not answer: {error}")
+    wanted = version(PLUGIN)
+    found = asked.stdout.strip() if asked.returncode == 0 else ""
+    remedy = "" if found == wanted else f"{python} -m pip install '{PLUGIN}=={wanted}'"
+    return PythonCheck(python, found, remedy)
+
+
+def activate(
+    home: HermesHome, python: str, environ: Mapping[str, str], run: Runner = subprocess.run
+) -> None:
+    """Let Hermes itself make the bus its memory provider (`hermes memory setup memorybus`).
+
+    Args:
+        home: the home whose configuration is meant.
+        python: the Python that runs Hermes.
+        environ: the environment for it.
+        run: runs a process.
+
+    Raises:
+        NotInstalled: Hermes refuses; it says why.
+    """
+    if not python:
+        raise NotInstalled("no `hermes` on the PATH: name its Python with --python")
+    command = [python, "-m", "hermes_cli.main", "memory", "setup", PLUGIN]
+    done = run(
+        command,
+        env={**environ, "HERMES_HOME": str(home.path)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=_SETUP_TIMEOUT,
+        check=False,
+    )
+    if done.returncode != 0 or active_provider(home.config) != PLUGIN:
+        said = (done.stderr or done.stdout).strip()[-400:]
+        raise NotInstalled(f"`hermes memory setup {PLUGIN}` did not make it active: {said}")
+
+
+# -- what Hermes asks the plugin ------------------------------------------------------------------
+
+
+def config_schema() -> list[dict[str, Any]]:
+    """Return what Hermes's set-up may ask for; everything has a default (Hermes: see the ABC)."""
+    return [
+        {
+            "key": "url",
+            "description": "Redis of the log; empty for the one that `memorybus up` starts",
+        },
+        {"key": "data_dir", "description": "Where spools and memories live; empty for the default"},
+        {"key": "namespace", "description": "Prefix of every Redis key", "default": "mb"},
+        {"key": "user", "description": "Your name in memories", "default": "default"},
+    ]
+
+
+def save_config(values: Mapping[str, Any], home: HermesHome) -> None:
+    """Write what was asked for into the home's ``memorybus.toml``; other settings there stay.
+
+    Raises:
+        ConfigError: the result would be no settings; nothing is written then.
+        OSError: it cannot be written.
+    """
+    given = {name: str(values[name]) for name in _OFFERED if values.get(name)}
+    unknown = sorted(set(values) - set(FIELDS))
+    if unknown:
+        raise ConfigError(f"unknown settings: {', '.join(unknown)}")
+    path = home.settings_file
+    before = path.read_text(encoding="utf-8") if path.exists() else ""
+    fresh = path.with_suffix(".toml.new")
+    fresh.write_text(_merged(before, given), encoding="utf-8")
+    try:
+        load(environ={"MEMORYBUS_CONFIG": str(fresh)})
+    except ConfigError:
+        fresh.unlink()
+        raise
+    fresh.chmod(0o600)  # a URL may hold a password
+    fresh.replace(path)
+
+
+def _merged(before: str, given: Mapping[str, str]) -> str:
+    """Return TOML text with some top-level settings set, everything else as it was."""
+    lines = before.splitlines()
+    end = next((n for n, line in enumerate(lines) if line.lstrip().startswith("[")), len(lines))
+    kept = [line for line in lines[:end] if line.split("=", 1)[0].strip() not in given]
+    new = [f"{name} = {msgspec.json.encode(value).decode()}" for name, value in given.items()]
+    return "\n".join([*kept, *new, *lines[end:]]) + "\n"
+
+
+def post_setup(home: HermesHome, config: dict[str, Any]) -> str:
+    """Make the bus the provider in Hermes's configuration; return what is next, for the user.
+
+    Called by ``hermes memory setup``; the caller saves `config` the way Hermes does.
+    """
+    memory = config.get("memory")
+    config["memory"] = (
+        {**memory, "provider": PLUGIN} if isinstance(memory, dict) else {"provider": PLUGIN}
+    )
+    return (
+        f"Memory provider: {PLUGIN}. Start the workers with `memorybus up`; "
+        f"`memorybus hermes reconcile --home {home.path}` shows what history can be imported."
+    )

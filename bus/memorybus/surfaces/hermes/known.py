@@ -1,0 +1,176 @@
+"""What the log already has, in a temporary file: so memory stays flat however much it is.
+
+The turns of the log are known by their texts, not by their ids: a live plugin publishes under ids
+of its own, and counts turns as it sees them. A session may have the same turn more than once, so
+every turn of the log stands for one stored turn at most.
+"""
+
+import sqlite3
+from collections.abc import Callable
+from typing import Any, Self
+
+from memorybus.cleaning import clean_text
+from memorybus.events import (
+    Envelope,
+    MemoryWritten,
+    SessionEnded,
+    SessionRef,
+    TurnCompleted,
+    TurnStarted,
+)
+from memorybus.ids import digest
+from memorybus.log import START, EventLog
+
+SOON, LATE = 5_000, 60_000
+"""How much earlier and later (ms) than its answer was stored a turn may have been published."""
+
+_PAGE = 200
+_SCHEMA = """
+create table turns(
+    id integer primary key, session blob not null, pair blob not null, user blob not null,
+    at integer not null, taken integer not null default 0);
+create index by_pair on turns(session, pair) where taken = 0;
+create index by_user on turns(session, user, at) where taken = 0;
+create table sessions(
+    id text primary key, root text not null, parent text not null, epoch integer not null,
+    ended integer not null) without rowid;
+create table writes(mark blob primary key) without rowid;
+create table told(mark blob primary key) without rowid;
+"""
+
+
+class Known:
+    """The index; gone when it is closed. Use from one thread."""
+
+    def __init__(self) -> None:
+        """Make an empty one in a file that SQLite deletes by itself."""
+        self._db = sqlite3.connect("", isolation_level=None)
+        self._db.executescript(f"pragma journal_mode = off; pragma synchronous = off; {_SCHEMA}")
+
+    def __enter__(self) -> Self:
+        """Return the index."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Delete it."""
+        self._db.close()
+
+    # -- filling it -------------------------------------------------------------------------------
+
+    def read(self, log: EventLog, partitions: int, on_page: Callable[[int], None]) -> None:
+        """Note everything that the log has.
+
+        Args:
+            log: the log.
+            partitions: how many it has.
+            on_page: called with the number of events read since the last call.
+
+        Raises:
+            LogUnavailable: no answer.
+        """
+        for partition in range(partitions):
+            after = START
+            while page := log.read(partition, after, _PAGE):
+                self.note([event.envelope for event in page])
+                after = page[-1].position.entry
+                on_page(len(page))
+
+    def note(self, envelopes: list[Envelope]) -> None:
+        """Note some events."""
+        self._db.execute("begin")
+        for envelope in envelopes:
+            self._note(envelope)
+        self._db.execute("commit")
+
+    def _note(self, envelope: Envelope) -> None:
+        event, ref = envelope.event, envelope.session
+        if isinstance(event, MemoryWritten):
+            self._mark("writes", _write(envelope.key, event.content))
+        if not ref.id or isinstance(event, MemoryWritten | TurnStarted):
+            return
+        self._placed(ref, ended=isinstance(event, SessionEnded))
+        if isinstance(event, TurnCompleted):
+            self._db.execute(
+                "insert into turns(session, pair, user, at) values (?, ?, ?, ?)",
+                (_hash(ref.id), pair(event.user, event.assistant), _side(event.user), envelope.at),
+            )
+
+    def _placed(self, ref: SessionRef, *, ended: bool) -> None:
+        self._db.execute(
+            "insert into sessions values (?, ?, ?, ?, ?) on conflict(id) do update set "
+            "epoch = max(epoch, excluded.epoch), ended = max(ended, excluded.ended)",
+            (ref.id, ref.root, ref.parent, ref.epoch, ended),
+        )
+
+    # -- asking it --------------------------------------------------------------------------------
+
+    def session(self, session_id: str) -> SessionRef | None:
+        """Return a session's place in its lineage, None if the log does not know it."""
+        sql = "select id, root, parent, epoch from sessions where id = ?"
+        row = self._db.execute(sql, (session_id,)).fetchone()
+        return SessionRef(*row) if row else None
+
+    def ended(self, session_id: str) -> bool:
+        """Say whether the log has an end of a session."""
+        row = self._db.execute("select ended from sessions where id = ?", (session_id,)).fetchone()
+        return bool(row and row[0])
+
+    def take(self, session_id: str, user: str, assistant: str) -> bool:
+        """Say whether the log has a turn by its two texts, which then stands for no other."""
+        sql = "select id from turns where session = ? and pair = ? and taken = 0 limit 1"
+        return self._taken(sql, _hash(session_id), pair(user, assistant))
+
+    def take_near(self, session_id: str, user: str, at: int) -> bool:
+        """Say whether the log has a turn by what was said and when, with whatever answer.
+
+        To be asked once `take` has been for all turns of the session: Hermes hands over some
+        answers with a footer that it does not store.
+        """
+        sql = (
+            "select id from turns where session = ? and user = ? and at between ? and ? "
+            "and taken = 0 limit 1"
+        )
+        return self._taken(sql, _hash(session_id), _side(user), at - SOON, at + LATE)
+
+    def has_left(self, session_id: str) -> bool:
+        """Say whether the log has turns of a session that stand for none yet."""
+        sql = "select 1 from turns where session = ? and taken = 0 limit 1"
+        return bool(self._one(sql, _hash(session_id)))
+
+    def _taken(self, sql: str, *values: Any) -> bool:
+        row = self._one(sql, *values)
+        if row:
+            self._db.execute("update turns set taken = 1 where id = ?", row)
+        return bool(row)
+
+    def _one(self, sql: str, *values: Any) -> Any:
+        return self._db.execute(sql, values).fetchone()
+
+    def has_write(self, key: str, content: str) -> bool:
+        """Say whether the log has a write of a text to a memory store, by the store's order key."""
+        return bool(self._one("select 1 from writes where mark = ?", _write(key, content)))
+
+    def first_told(self, family: str, user: str, assistant: str) -> bool:
+        """Say whether a turn was not met before in its family of sessions, and remember it."""
+        return self._mark("told", _hash(family) + pair(user, assistant))
+
+    def _mark(self, table: str, mark: bytes) -> bool:
+        sql = f"insert or ignore into {table} values (?)"  # noqa: S608  two names of our own
+        return self._db.execute(sql, (mark,)).rowcount > 0
+
+
+def pair(user: str, assistant: str) -> bytes:
+    """Return what a turn is known by: its two texts, cleaned, whatever the white space."""
+    return _side(user) + _side(assistant)
+
+
+def _side(text: str) -> bytes:
+    return _hash(" ".join(clean_text(text).split()))
+
+
+def _write(key: str, content: str) -> bytes:
+    return _hash(key) + _side(content)
+
+
+def _hash(text: str) -> bytes:
+    return digest(text.encode("utf-8", "surrogatepass"))

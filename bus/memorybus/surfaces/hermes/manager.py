@@ -1,0 +1,241 @@
+"""A bus with the methods of Hermes's ``MemoryManager`` (``agent/memory_manager.py`` in 0.19).
+
+For an agent with that seam: it puts ``bus.memory_manager()`` where it had a manager of its own.
+Hermes itself needs none of this, it has the plugin.
+
+What differs, and why: there is no thread between the agent and the bus, since every hook is one
+local write (G9). So what is queued here is spooled already, a shutdown has nothing to drain, and
+`flush_pending` waits for the log, which is more than a queue that has run empty.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from memorybus.surfaces.hermes import host
+from memorybus.surfaces.hermes.provider import HermesMemory
+from memorybus.surfaces.hermes.scaffolding import user_text
+from memorybus.surfaces.hermes.shared import Process
+from memorybus.surfaces.hermes.tool_writes import written_by_tool
+
+if TYPE_CHECKING:
+    from memorybus.client import MemoryBus
+
+_log = logging.getLogger("memorybus")
+
+_LOGGED = 10.0
+"""Seconds that `flush_pending` waits if it is not told."""
+
+
+def managers(bus: MemoryBus) -> Callable[[], MemoryManager]:
+    """Return what makes the managers of a bus, one for each agent."""
+    process = Process(lambda _: bus, bus.clock)
+    return lambda: MemoryManager(bus, process)
+
+
+class MemoryManager:
+    """The memory of one agent. Safe to call from any thread; no method raises.
+
+    Args:
+        bus: where everything goes; it stays its owner's, who closes it.
+        process: what the managers of one bus share: sessions, and the watch over memory files.
+    """
+
+    def __init__(self, bus: MemoryBus, process: Process) -> None:
+        """Use `MemoryBus.memory_manager`."""
+        self._bus = bus
+        self._memory = HermesMemory(
+            process=process, settings=lambda _: bus.settings, clock=bus.clock
+        )
+        self._down = False
+
+    # -- providers --------------------------------------------------------------------------------
+
+    def add_provider(self, provider: Any) -> None:
+        """Refuse another provider: the bus has its own, and they are named in its settings.
+
+        The plugin of the bus itself is here already; any other is refused with a warning, as
+        Hermes refuses a second one.
+        """
+        if not isinstance(provider, HermesMemory):
+            name = getattr(provider, "name", "?")
+            _log.warning(
+                "memory provider %r is not added: name it in the settings of memorybus "
+                "(kind = 'hermes:%s'), and the workers run it",
+                name,
+                name,
+            )
+
+    @property
+    def providers(self) -> list[HermesMemory]:
+        """The one provider an agent sees: the bus."""
+        return [self._memory]
+
+    def get_provider(self, name: str) -> HermesMemory | None:
+        """Return the provider of that name, or None."""
+        return self._memory if name == self._memory.name else None
+
+    # -- life -------------------------------------------------------------------------------------
+
+    def initialize_all(self, session_id: str, **kwargs: Any) -> None:
+        """Start a session, or go on with one; `kwargs` as Hermes gives them."""
+        home = host.active_home()
+        told = {"hermes_home": str(home), **kwargs} if home else kwargs
+        self._memory.initialize(session_id, **told)
+
+    def flush_pending(self, timeout: float | None = None) -> bool:
+        """Wait until everything published so far is in the log (G1: level ``logged``).
+
+        Returns:
+            False if it is not after `timeout` seconds (10 if None); it is spooled all the same.
+        """
+        return self._bus.flush("logged", _LOGGED if timeout is None else timeout)
+
+    def shutdown_all(self) -> None:
+        """Let go of the session. Nothing is waited for: what was published is spooled."""
+        self._down = True
+        self._memory.shutdown()
+
+    @property
+    def shutdown_drain_state(self) -> dict[str, Any]:
+        """What a shutdown left behind, in Hermes's terms: never anything."""
+        status = "drained" if self._down else "not_started"
+        counts = ("abandoned_writes", "abandoned_prefetches", "active_tasks")
+        return {"status": status, **dict.fromkeys(counts, 0)}
+
+    # -- turns ------------------------------------------------------------------------------------
+
+    def build_system_prompt(self) -> str:
+        """Return the static note on memory, the same at every turn."""
+        return self._memory.system_prompt_block()
+
+    def on_turn_start(self, turn_number: int, message: str, **kwargs: Any) -> None:
+        """Say that the person has spoken."""
+        self._memory.on_turn_start(turn_number, message, **kwargs)
+
+    def prefetch_all(self, query: str, *, session_id: str = "") -> str:
+        """Return warm recall for a turn, escaped and without a fence, or ""."""
+        said = _said(query)
+        return self._memory.prefetch(said, session_id=session_id) if said else ""
+
+    def queue_prefetch_all(self, query: str, *, session_id: str = "") -> None:
+        """Ask for recall for the next turn."""
+        if said := _said(query):
+            self._memory.queue_prefetch(said, session_id=session_id)
+
+    def sync_all(
+        self,
+        user_content: str,
+        assistant_content: str,
+        *,
+        session_id: str = "",
+        messages: list[dict[str, Any]] | None = None,
+    ) -> None:
+        """Publish a completed turn; one that only carries scaffolding is skipped."""
+        if said := _said(user_content):
+            self._memory.sync_turn(
+                said, assistant_content, session_id=session_id, messages=messages
+            )
+
+    # -- sessions ---------------------------------------------------------------------------------
+
+    def on_session_end(self, messages: Sequence[Mapping[str, Any]]) -> None:
+        """Publish the end of a session, unless it is a part of a compression."""
+        self._memory.on_session_end(messages)
+
+    def on_session_switch(
+        self,
+        new_session_id: str,
+        *,
+        parent_session_id: str = "",
+        reset: bool = False,
+        rewound: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        """Follow the agent to another session, or to the next epoch of this one."""
+        self._memory.on_session_switch(
+            new_session_id,
+            parent_session_id=parent_session_id,
+            reset=reset,
+            rewound=rewound,
+            **kwargs,
+        )
+
+    def commit_session_boundary_async(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        new_session_id: str,
+        parent_session_id: str = "",
+        reason: str = "new_session",
+    ) -> None:
+        """End a session and begin the next, in this order; both are published on return."""
+        self.on_session_end(messages or [])
+        self.on_session_switch(
+            new_session_id, parent_session_id=parent_session_id, reset=True, reason=reason
+        )
+
+    def on_pre_compress(self, messages: Sequence[Mapping[str, Any]]) -> str:
+        """Save the messages for good, then return what providers want kept in the summary."""
+        return self._memory.on_pre_compress(messages)
+
+    def on_delegation(
+        self, task: str, result: str, *, child_session_id: str = "", **kwargs: Any
+    ) -> None:
+        """Publish what a sub-agent did."""
+        self._memory.on_delegation(task, result, child_session_id=child_session_id, **kwargs)
+
+    # -- memory and tools -------------------------------------------------------------------------
+
+    def on_memory_write(
+        self, action: str, target: str, content: str, metadata: dict[str, Any] | None = None
+    ) -> None:
+        """Publish a write of the agent's memory tool."""
+        self._memory.on_memory_write(action, target, content, metadata)
+
+    def notify_memory_tool_write(
+        self,
+        tool_result: Any,
+        tool_args: dict[str, Any],
+        *,
+        build_metadata: Callable[[], dict[str, Any]] | None = None,
+    ) -> None:
+        """Publish what a call of the memory tool wrote, if its result says that it did."""
+        for write in written_by_tool(tool_result, tool_args):
+            metadata = _metadata(build_metadata)
+            if write.old_text:
+                metadata["old_text"] = write.old_text
+            self.on_memory_write(write.action, write.target, write.content, metadata)
+
+    def get_all_tool_schemas(self) -> list[dict[str, Any]]:
+        """Return the tools of all providers; none under a name that Hermes keeps for itself."""
+        kept = host.core_tools()
+        return [schema for schema in self._memory.get_tool_schemas() if schema["name"] not in kept]
+
+    def get_all_tool_names(self) -> set[str]:
+        """Return the names of these tools."""
+        return {schema["name"] for schema in self.get_all_tool_schemas()}
+
+    def has_tool(self, tool_name: str) -> bool:
+        """Say whether a provider offers a tool of that name."""
+        return tool_name in self.get_all_tool_names()
+
+    def handle_tool_call(self, tool_name: str, args: dict[str, Any], **kwargs: Any) -> str:
+        """Call a provider's tool; the answer is JSON whatever happens."""
+        return self._memory.handle_tool_call(tool_name, args, **kwargs)
+
+
+def _said(text: object) -> str:
+    """Return what the person said; of anything but text nothing, as Hermes has it."""
+    return user_text(text) if isinstance(text, str) else ""
+
+
+def _metadata(build: Callable[[], dict[str, Any]] | None) -> dict[str, Any]:
+    """Return a write's provenance; a write is published without rather than not at all."""
+    try:
+        return dict(build()) if build else {}
+    except Exception:
+        _log.exception("memorybus: a memory write has no provenance")
+        return {}

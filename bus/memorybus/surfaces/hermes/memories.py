@@ -1,0 +1,73 @@
+"""The entries of MEMORY.md and USER.md that the log does not have: history from before the bus."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from memorybus.cleaning import clean_text
+from memorybus.client import MemoryBus
+from memorybus.errors import EventError
+from memorybus.events import Scope, SessionRef, StoreName
+from memorybus.keys import store_key
+from memorybus.session_events import memory_write
+from memorybus.surfaces.hermes import entries
+from memorybus.surfaces.hermes.home import HermesHome
+from memorybus.surfaces.hermes.known import Known
+
+_STORES: tuple[tuple[str, StoreName], ...] = (("MEMORY.md", "memory"), ("USER.md", "user"))
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """An entry of a memory file; `at` is when the file was written last, milliseconds."""
+
+    store: StoreName
+    content: str
+    at: int
+
+
+def missing(home: HermesHome, scope: Scope, known: Known) -> list[Entry]:
+    """Return the entries of a home's memory files that were never written to the log."""
+    return [
+        entry
+        for name, store in _STORES
+        for entry in _entries(home.memories / name, store)
+        if not known.has_write(store_key(store, scope), entry.content)
+    ]
+
+
+def _entries(path: Path, store: StoreName) -> Iterator[Entry]:
+    if not path.is_file():
+        return
+    text = path.read_text(encoding="utf-8", errors="replace")
+    at = path.stat().st_mtime_ns // 1_000_000
+    yield from (Entry(store, said, at) for said in entries.parse(text) if clean_text(said).strip())
+
+
+def publish(
+    bus: MemoryBus,
+    scope: Scope,
+    found: list[Entry],
+    accepted: Callable[[Callable[[], object]], None],
+) -> list[str]:
+    """Publish entries as additions, each under an id of its text; return what was refused."""
+    refused = []
+    for entry in found:
+        try:
+            accepted(_publishing(bus, scope, entry))
+        except EventError as error:
+            refused.append(f"{entry.store}: {error}")
+    return refused
+
+
+def _publishing(bus: MemoryBus, scope: Scope, entry: Entry) -> Callable[[], object]:
+    key = store_key(entry.store, scope)
+    session = f"memories-of-{scope.agent}"
+    return lambda: bus.publish(
+        memory_write("add", entry.store, entry.content, "", entries.IMPORTED),
+        event_id=entries.import_id(key, entry.content),
+        key=key,
+        scope=scope,
+        session=SessionRef(id=session, root=session),
+        at=entry.at,
+    )

@@ -1,0 +1,24 @@
+"""What Hermes loads: `register` gives it the provider as a subclass of its own ABC.
+
+Hermes is imported here alone, when it calls: then it is there, whatever version it is.
+"""
+
+from typing import Any
+
+from memorybus.surfaces.hermes.provider import HermesMemory
+
+
+def register(ctx: Any) -> None:
+    """Register the memory provider with a plugin context of Hermes."""
+    ctx.register_memory_provider(memory_provider())
+
+
+def memory_provider() -> Any:
+    """Return a new instance that Hermes's own checks take for one of its providers.
+
+    Raises:
+        ImportError: this process is no Hermes.
+    """
+    from agent.memory_provider import MemoryProvider  # type: ignore[import-not-found,unused-ignore]
+
+    return type("MemoryBusMemoryProvider", (HermesMemory, MemoryProvider), {})()

@@ -1,0 +1,99 @@
+"""What went wrong in hooks: counted, logged once per kind, left in a file for `status` to show.
+
+Hermes swallows what a memory provider raises, most of it unseen. So nothing is raised into it, and
+nothing is silent.
+"""
+
+import logging
+import threading
+from pathlib import Path
+
+import msgspec
+
+from memorybus.clock import Clock
+from memorybus.plain import visible
+from memorybus.settings import Settings
+
+_log = logging.getLogger("memorybus")
+
+_SHOWN = 300
+_BETWEEN = 1.0
+"""Seconds between two writes of the file at least."""
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """The last error of one kind.
+
+    Attributes:
+        hook: where it happened.
+        error: what it was, one line fit for a terminal.
+        count: how often in the process that wrote this.
+        at: when it last happened, milliseconds.
+    """
+
+    hook: str
+    error: str
+    count: int
+    at: int
+
+
+class Problems:
+    """The hook errors of one process. Safe to call from any thread.
+
+    Args:
+        path: the file that shows them to other processes; the newest writer's stands.
+        clock: time.
+    """
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        """Touch nothing yet."""
+        self._path = path
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._written = float("-inf")
+        self._met: dict[tuple[str, str], Problem] = {}
+
+    def note(self, hook: str, error: Exception) -> None:
+        """Count an error, and say it loudly if it is the first of its kind."""
+        kind = (hook, type(error).__name__)
+        shown = " ".join(visible(f"{kind[1]}: {error}").split())[:_SHOWN]
+        with self._lock:
+            before = self._met.get(kind)
+            count = before.count + 1 if before else 1
+            self._met[kind] = Problem(hook, shown, count, self._clock.now_ms())
+            if before is None:
+                _log.error("memorybus: %s failed: %s (logged once, then counted)", hook, shown)
+            self._show(first=before is None)
+
+    @property
+    def count(self) -> int:
+        """How many errors there were."""
+        with self._lock:
+            return sum(problem.count for problem in self._met.values())
+
+    def _show(self, *, first: bool) -> None:
+        now = self._clock.monotonic()
+        if not first and now - self._written < _BETWEEN:
+            return
+        self._written = now
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            new = self._path.with_suffix(".new")
+            new.write_bytes(msgspec.json.encode(list(self._met.values())))
+            new.replace(self._path)
+        except OSError as error:
+            _log.debug("%s: %s", self._path, error)
+
+
+def path_of(settings: Settings) -> Path:
+    """Return the file that shows the hook errors of this log's agents."""
+    return settings.data_dir / "hermes" / f"{settings.log_name}.errors.json"
+
+
+def read(settings: Settings) -> list[Problem]:
+    """Return the hook errors that an agent of this host noted last, newest first."""
+    try:
+        found = msgspec.json.decode(path_of(settings).read_bytes(), type=list[Problem])
+    except (OSError, msgspec.MsgspecError):
+        return []
+    return sorted(found, key=lambda problem: -problem.at)

@@ -1,0 +1,67 @@
+"""What a reconciliation found, for people: pure, and safe against hostile text."""
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from memorybus.plain import iso
+from memorybus.surfaces.hermes.reconcile import Report, SessionFound
+from memorybus.surfaces.render import grid
+from memorybus.surfaces.safe import one_line, visible
+
+SHOWN = 200
+"""Sessions that are listed; --json lists all."""
+
+
+def shown(report: Report) -> list[RenderableType]:
+    """Return a report as a table and its sum."""
+    table = grid("session", "started", "from", "user", "turns", "missing", "too new", "end")
+    for one in report.sessions[:SHOWN]:
+        table.add_row(*_cells(one))
+    more = len(report.sessions) - SHOWN
+    parts: list[RenderableType] = [table] if report.sessions else []
+    parts += [Text(f"… and {more} sessions more (--json lists all)", "dim")] if more > 0 else []
+    return [*parts, *(Text(line) for line in _sums(report))]
+
+
+def _cells(one: SessionFound) -> list[Text]:
+    came = f"{one.origin} of {one.parent}" if one.parent else one.source
+    return [
+        Text(one_line(one.session, 40)),
+        Text(iso(one.started_at) or "-"),
+        Text(one_line(came, 48)),
+        Text(one_line(one.user, 20)),
+        Text(str(one.turns)),
+        Text(str(one.missing), style="yellow" if one.missing else ""),
+        Text(str(one.recent) if one.recent else "-"),
+        Text("missing" if one.ended else "-"),
+    ]
+
+
+def _sums(report: Report) -> list[str]:
+    compared = (
+        f"{report.home}: {report.stored_turns} turns in {report.stored_sessions} sessions "
+        f"({report.other_sessions} of cron jobs and sub-agents left out); the log lacks "
+        f"{report.missing} turns and {report.memories} memory entries"
+    )
+    lines = [compared]
+    if report.recent:
+        lines.append(f"{report.recent} turns are too new to tell: left for the next run")
+    if report.spooled_elsewhere:
+        lines.append(
+            f"{report.spooled_elsewhere} events of this host are still on their way to the log: "
+            f"what they hold counts as missing here, --apply waits for them"
+        )
+    return lines + (_applied(report) if report.applied else _next(report))
+
+
+def _applied(report: Report) -> list[str]:
+    lines = [f"published {report.published} turns; a second run adds nothing"]
+    if report.trimmed:
+        lines.append(f"{report.trimmed} of them without their messages, which were too many")
+    lines += [visible(f"refused: {why}") for why in report.refused]
+    return lines
+
+
+def _next(report: Report) -> list[str]:
+    anything = report.missing or report.memories or any(one.ended for one in report.sessions)
+    return ["nothing was published; --apply does"] if anything else ["nothing is missing"]

@@ -1,0 +1,84 @@
+"""What stands in a user's message without the person having said it: pure functions.
+
+Hermes expands ``/skill`` into a message that holds the whole skill, and writes messages of its own
+under the role ``user``. The marks are facts of Hermes Agent 0.19 (``agent/skill_commands.py``,
+``agent/conversation_compression.py``, ``tools/process_registry.py``).
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from memorybus.surfaces.hermes.compaction import is_summary, is_synthetic
+
+_INVOKED = "[IMPORTANT: The user has invoked the "
+_SKILL = "The full skill content is loaded below.]"
+_SKILL_INSTRUCTION = (
+    "The user has provided the following instruction alongside the skill invocation: "
+)
+_SKILL_END = "\n\n[Runtime note:"
+_BUNDLE = " skill bundle,"
+_BUNDLE_INSTRUCTION = "\nUser instruction: "
+_BUNDLE_END = "\n\n[Loaded as part of the "
+
+_BY_HOST = (
+    "[ASYNC DELEGATION COMPLETE",
+    "[ASYNC DELEGATION BATCH COMPLETE",
+    "[IMPORTANT: Background process ",
+)
+"""How a message begins that opens a turn but was written by Hermes: a background task ended."""
+
+_FLAGS = (
+    "_todo_snapshot_synthetic",
+    "_empty_recovery_synthetic",
+    "_verification_stop_synthetic",
+    "_pre_verify_synthetic",
+    "_compressed_summary",
+)
+
+
+def user_text(text: str) -> str:
+    """Return what the person said in a message, or "" if it only carries scaffolding."""
+    if not text.startswith(_INVOKED):
+        return text
+    if _BUNDLE in text:  # the instruction stands before the skills
+        return _between(text, text.find(_BUNDLE_INSTRUCTION), _BUNDLE_INSTRUCTION, _BUNDLE_END)
+    if _SKILL in text:  # after the skill, which may quote these very words
+        return _between(text, text.rfind(_SKILL_INSTRUCTION), _SKILL_INSTRUCTION, _SKILL_END)
+    return ""
+
+
+def _between(text: str, at: int, begin: str, end: str) -> str:
+    return text[at + len(begin) :].split(end, 1)[0].strip() if at >= 0 else ""
+
+
+def is_by_host(text: str) -> bool:
+    """Say whether Hermes wrote this user message itself: it opens a turn, nobody said it."""
+    return text.startswith(_BY_HOST)
+
+
+def opens_turn(message: Mapping[str, Any]) -> bool:
+    """Say whether a message begins a turn: the person's, or one that Hermes began itself."""
+    if message.get("role") != "user" or any(message.get(flag) for flag in _FLAGS):
+        return False
+    text = text_of(message.get("content")).lstrip()
+    return bool(text) and not is_synthetic(text) and not is_summary(text)
+
+
+def text_of(content: object) -> str:
+    """Return a message's text; of a list of parts their texts, joined by line breaks."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return ""
+    return "\n".join(text for part in content if (text := _part_text(part)))
+
+
+def _part_text(part: object) -> str:
+    if isinstance(part, str):
+        return part
+    if not isinstance(part, Mapping):
+        return ""
+    text = part.get("text")
+    if isinstance(text, str):
+        return text
+    return "[image]" if "image" in str(part.get("type")) else ""

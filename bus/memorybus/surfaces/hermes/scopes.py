@@ -1,0 +1,43 @@
+"""Who a Hermes session belongs to, from what Hermes tells `initialize`: pure functions.
+
+==========  =============================================  ====================================
+scope       Hermes                                         if Hermes does not say
+==========  =============================================  ====================================
+agent       ``agent_identity``, the profile                the setting `agent`
+user        ``user_id``, else ``user_id_alt`` (gateways)   the setting `user`
+workspace   ``agent_workspace``                            the setting `workspace`
+platform    ``platform``: cli, telegram, …                 the setting `platform`
+==========  =============================================  ====================================
+
+``user_name`` goes into each turn. Chats and threads (``chat_id``, ``thread_id``,
+``gateway_session_key``) make no scope: their sessions have ids of their own.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from memorybus.events import Scope
+from memorybus.settings import Settings
+
+_NOT_THE_AGENT = frozenset({"cron", "subagent"})
+
+
+def scope_of(settings: Settings, told: Mapping[str, Any]) -> Scope:
+    """Return the scope of a session, see the module's table."""
+    return Scope(
+        agent=_text(told, "agent_identity") or settings.agent,
+        user=_text(told, "user_id") or _text(told, "user_id_alt") or settings.user,
+        workspace=_text(told, "agent_workspace") or settings.workspace,
+        platform=_text(told, "platform") or settings.platform,
+    )
+
+
+def is_primary(told: Mapping[str, Any]) -> bool:
+    """Say whether this is the agent's own conversation with a person, the only kind remembered."""
+    context = _text(told, "agent_context") or "primary"
+    return context == "primary" and _text(told, "platform") not in _NOT_THE_AGENT
+
+
+def _text(told: Mapping[str, Any], name: str) -> str:
+    value = told.get(name)
+    return "" if value is None else str(value).strip()

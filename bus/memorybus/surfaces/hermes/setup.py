@@ -1,0 +1,59 @@
+"""What Hermes asks a memory provider about its setup, status and backup: before any session."""
+
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from memorybus.settings import Settings
+from memorybus.surfaces.hermes.home import HermesHome, find
+
+
+class HermesSetup:
+    """The hooks that are not about a conversation; what they call is imported when they are."""
+
+    _home: Path | None
+    _settings: Callable[[], Settings]
+
+    def get_config_schema(self) -> list[dict[str, Any]]:
+        """Return what Hermes's set-up and dashboard may ask for."""
+        from memorybus.surfaces.hermes import install
+
+        return install.config_schema()
+
+    def save_config(self, values: Mapping[str, Any], hermes_home: str) -> None:
+        """Write the answers into the home's ``memorybus.toml``.
+
+        Raises:
+            ConfigError: an answer is wrong; nothing is written.
+        """
+        from memorybus.surfaces.hermes import install
+
+        install.save_config(values, find(Path(hermes_home)))
+
+    def post_setup(self, hermes_home: str, config: dict[str, Any]) -> None:
+        """Become Hermes's memory provider: ``hermes memory setup`` leaves that to us."""
+        from hermes_cli.config import (  # type: ignore[import-not-found,unused-ignore]
+            save_config,
+        )
+
+        from memorybus.surfaces.hermes import install
+
+        said = install.post_setup(find(Path(hermes_home)), config)
+        save_config(config)
+        sys.stdout.write(f"\n  {said}\n\n")
+
+    def get_status_config(self, provider_config: Any = None) -> dict[str, str]:
+        """Return what ``hermes memory status`` shows; within two seconds, also without Redis."""
+        from memorybus.surfaces.hermes import status
+
+        return status.status_config(self._settings())
+
+    def backup_paths(self) -> list[str]:
+        """Return what lies outside of Hermes's home and belongs into its backup."""
+        from memorybus.surfaces.hermes import status
+
+        return status.backup_paths(self._hermes(), self._settings())
+
+    def _hermes(self) -> HermesHome:
+        return find(self._home)

@@ -1,0 +1,183 @@
+"""What is true of memory in one Hermes: plugin, provider, spool, lag, last error."""
+
+import msgspec
+
+from memorybus.errors import LogError
+from memorybus.plain import iso
+from memorybus.redis_urls import redacted
+from memorybus.settings import Settings
+from memorybus.surfaces.check import Check
+from memorybus.surfaces.hermes import install, lag, problems
+from memorybus.surfaces.hermes.hermes_config import active_provider
+from memorybus.surfaces.hermes.home import PLUGIN, HermesHome
+from memorybus.surfaces.hermes.install import PythonCheck
+from memorybus.surfaces.hermes.lag import Lag, Look
+from memorybus.surfaces.hermes.problems import Problem
+from memorybus.surfaces.safe import one_line
+
+_SHOWN = 200
+
+
+class HermesStatus(msgspec.Struct, frozen=True):
+    """Everything `memorybus hermes status --json` prints.
+
+    Attributes:
+        home: the Hermes.
+        profile: its name there, and the agent's in memories.
+        ok: whether all checks passed.
+        checks: what was looked at.
+        look: spool and backlogs.
+        problems: the last errors of hooks, newest first.
+    """
+
+    home: str
+    profile: str
+    ok: bool
+    checks: list[Check]
+    look: Look
+    problems: list[Problem]
+
+
+def read(home: HermesHome, settings: Settings, python: PythonCheck) -> HermesStatus:
+    """Look at everything; takes a second or two, also without Redis.
+
+    Args:
+        home: the Hermes.
+        settings: of the bus, as its plugin has them.
+        python: whether the Python that runs Hermes finds the bus.
+    """
+    found, error = _looked(settings)
+    checks = [
+        _files(home),
+        _importable(python),
+        _active(home),
+        _log(settings, error),
+        _workers(found, error),
+        *map(_provider, found.providers),
+    ]
+    return HermesStatus(
+        home=str(home.path),
+        profile=home.profile,
+        ok=all(check.ok for check in checks),
+        checks=checks,
+        look=found,
+        problems=problems.read(settings),
+    )
+
+
+def status_config(settings: Settings) -> dict[str, str]:
+    """Return what ``hermes memory status`` shows: the truth, within two seconds.
+
+    Args:
+        settings: of the bus.
+    """
+    found, error = _looked(settings)
+    lines = {"log": error or f"up, {redacted(settings.redis_url)}", "spool": told_spool(found)}
+    lines |= {f"provider {one.name}": told_lag(one) for one in found.providers}
+    last = problems.read(settings)
+    lines["last error"] = told_problem(last[0]) if last else "none"
+    return lines
+
+
+def backup_paths(home: HermesHome, settings: Settings) -> list[str]:
+    """Return what a backup needs beside the Hermes home: no network, no start.
+
+    The spool, what this host knows of sessions, the providers' local state, the settings.
+    """
+    paths = [
+        settings.spool_dir,
+        settings.sessions_path,
+        settings.data_dir / "hermes",
+        settings.data_dir / "providers",
+        home.settings_file,
+    ]
+    return [str(path) for path in paths if path.exists()]
+
+
+def _looked(settings: Settings) -> tuple[Look, str]:
+    """Look at the bus; without Redis at this host alone, and say why."""
+    try:
+        return lag.look(settings), ""
+    except LogError as error:
+        return lag.without_redis(settings), f"away: {one_line(str(error), _SHOWN)}"
+
+
+# -- checks ---------------------------------------------------------------------------------------
+
+
+def _files(home: HermesHome) -> Check:
+    states = install.state(home)
+    wrong = [f"{name} {state}" for name, state in states.items() if state != "in place"]
+    return Check(
+        name="plugin",
+        ok=not wrong,
+        found=f"{home.plugin_dir}: {', '.join(wrong) or 'in place, of this version'}",
+        fix=f"memorybus hermes install --home {home.path}" if wrong else "",
+    )
+
+
+def _importable(python: PythonCheck) -> Check:
+    found = f"{python.python or 'not found'}: {python.version or 'memorybus is not there'}"
+    return Check(name="python", ok=not python.remedy, found=found, fix=python.remedy)
+
+
+def _active(home: HermesHome) -> Check:
+    active = active_provider(home.config)
+    right = active == PLUGIN
+    fix = f"HERMES_HOME={home.path} hermes memory setup {PLUGIN}"
+    return Check(
+        name="provider",
+        ok=right,
+        found=f"memory.provider is {active or 'not set'}",
+        fix="" if right else fix,
+    )
+
+
+def _log(settings: Settings, error: str) -> Check:
+    return Check(
+        name="log",
+        ok=not error,
+        found=error or redacted(settings.redis_url),
+        fix="start it with `memorybus up`; until then events are spooled" if error else "",
+    )
+
+
+def _workers(found: Look, error: str) -> Check:
+    idle = not error and not found.workers
+    return Check(
+        name="workers",
+        ok=not idle,
+        found="unknown" if error else f"{found.workers} alive",
+        fix="start one with `memorybus up`: nothing is applied or recalled" if idle else "",
+    )
+
+
+def _provider(one: Lag) -> Check:
+    wrong = one.failing or one.parked
+    fix = "see `memorybus dlq ls`" if one.parked else "it goes on by itself once calls succeed"
+    return Check(
+        name=one_line(one.name, 16), ok=not wrong, found=told_lag(one), fix=fix if wrong else ""
+    )
+
+
+# -- words ----------------------------------------------------------------------------------------
+
+
+def told_spool(found: Look) -> str:
+    """Return the spool's depth in words."""
+    spool = found.spool
+    since = f", the oldest since {spool.oldest_at}" if spool.oldest_at else ""
+    return f"{spool.events} events to send, {spool.bytes} bytes{since}"
+
+
+def told_lag(one: Lag) -> str:
+    """Return how far a provider is in words."""
+    parts = [f"{one.backlog} events behind", f"last applied {one.last_applied_at or 'never'}"]
+    parts += [f"{one.parked} parked keys"] if one.parked else []
+    parts += [f"fails: {one_line(one.failing, _SHOWN)}"] if one.failing else []
+    return ", ".join(parts)
+
+
+def told_problem(problem: Problem) -> str:
+    """Return a hook's error in words."""
+    return one_line(f"{iso(problem.at)} {problem.hook}: {problem.error} ({problem.count}x)", 300)

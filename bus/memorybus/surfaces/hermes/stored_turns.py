@@ -1,0 +1,176 @@
+"""Turns in a stored transcript: what Hermes would have handed over at the end of each.
+
+Pure. A turn is a user's message with all that follows it up to the next one, and it counts if it
+ends with an answer in words; Hermes hands over no other (interrupted, empty, unanswered). Turns
+that the user took back are left out: if they were handed over they are in the log, and if they
+were not, nobody wants them there.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from memorybus.cleaning import clean_text
+from memorybus.events import Message
+from memorybus.surfaces.hermes import compaction
+from memorybus.surfaces.hermes.scaffolding import user_text
+from memorybus.surfaces.hermes.statedb import Row
+from memorybus.surfaces.hermes.turns import clipped, message_of, published
+
+_NO_ANSWER = frozenset(("", "(empty)", "Operation interrupted."))
+_READ_AHEAD = 4
+"""Events' worth of messages that are kept of one turn; of more, none (memory stays flat)."""
+
+_OVERHEAD = 4_096
+"""Bytes of an event that are neither texts nor messages, as `conversation` has it."""
+
+_IMAGES = frozenset(("image_url", "input_image"))
+_TEXTS = frozenset(("text", "input_text", "output_text"))
+
+
+class StoredTurn(msgspec.Struct, frozen=True):
+    """A turn as it stands in ``state.db``.
+
+    Attributes:
+        row: the number of the user's message.
+        user: what the person said, cleaned, without skill scaffolding.
+        assistant: the answer in words, cleaned.
+        messages: all of the turn, shortened as a live plugin shortens them, and cleaned when they
+            are published; none if they are too many.
+        at: when the answer was stored, milliseconds.
+        trimmed: whether `messages` was left out because of its size.
+    """
+
+    row: int
+    user: str
+    assistant: str
+    messages: tuple[Message, ...]
+    at: int
+    trimmed: bool = False
+
+
+class Compacted(msgspec.Struct, frozen=True):
+    """A compression's summary stands here; what follows begins with copies."""
+
+
+class _Turn:
+    """A turn that is being read."""
+
+    def __init__(self, row: Row, user: str, room: int) -> None:
+        self.row = row.id
+        self.user = user
+        self.last = row
+        self._room = room
+        self._left = _READ_AHEAD * room
+        self._messages: list[Message] = []
+        self.add(row)
+
+    def add(self, row: Row) -> None:
+        """Take a message in, as long as they can still be made to fit into an event."""
+        self.last = row
+        if self._left > 0:
+            message = message_of(_message(row))
+            self._left -= len(msgspec.msgpack.encode(message))
+            self._messages.append(message)
+
+    def done(self, *, is_open: bool = False) -> StoredTurn | None:
+        """Return the turn if it was answered."""
+        answer = clean_text(flattened(self.last.content)).strip()
+        at_work = is_open and self.last.tool_calls
+        if self.last.role != "assistant" or answer in _NO_ANSWER or at_work:
+            return None
+        user, answer = _fitting(self.user, answer, self._room)
+        left = self._room - _size(user) - _size(answer)
+        messages = published(self._messages, left) if self._left > 0 else ()
+        return StoredTurn(
+            row=self.row,
+            user=user,
+            assistant=answer,
+            messages=messages,
+            at=self.last.at,
+            trimmed=not messages,
+        )
+
+
+def _fitting(user: str, answer: str, room: int) -> tuple[str, str]:
+    """Return the two texts as a live plugin publishes them: shortened if an event is too small."""
+    if _size(user) + _size(answer) <= room:
+        return user, answer
+    return clipped(user, room // 2), clipped(answer, room // 2)
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-8", "replace"))
+
+
+def read(rows: Iterable[Row], room: int) -> Iterator[StoredTurn | Compacted]:
+    """Yield the answered turns of a transcript, and where compressions cut it.
+
+    Args:
+        rows: its messages in the order they were written.
+        room: bytes that an event may have; long texts in messages are shortened to fit.
+    """
+    room -= _OVERHEAD
+    turn: _Turn | None = None
+    for row in rows:
+        text = flattened(row.content) if row.role in {"user", "assistant"} else ""
+        if row.taken_back or row.observed:
+            continue
+        if compaction.is_summary(text):
+            yield from _finished(turn)
+            yield Compacted()
+            turn = _merged(row, text, room)
+        elif row.role == "user" and not compaction.is_synthetic(text):
+            yield from _finished(turn)
+            turn = _begun(row, text, room)
+        elif turn is not None and row.role != "system":
+            turn.add(row)
+    yield from _finished(turn, is_open=True)
+
+
+def _finished(turn: _Turn | None, *, is_open: bool = False) -> Iterator[StoredTurn]:
+    found = turn.done(is_open=is_open) if turn else None
+    if found is not None:
+        yield found
+
+
+def _begun(row: Row, text: str, room: int) -> _Turn | None:
+    """Return the turn that a user's message begins, None if nobody said it."""
+    user = clean_text(user_text(text)).strip()
+    return _Turn(row, user, room) if user and not compaction.is_review(text) else None
+
+
+def _merged(row: Row, text: str, room: int) -> _Turn | None:
+    """Return the turn of a user's message that a summary was merged into."""
+    said = compaction.without_summary(text) if row.role == "user" else ""
+    return _begun(msgspec.structs.replace(row, content=said), said, room) if said else None
+
+
+def flattened(content: Any) -> str:
+    """Return a content as the text that Hermes hands to memory providers."""
+    if not isinstance(content, list):
+        return content if isinstance(content, str) else ""
+    words = [part if isinstance(part, str) else _words(part) for part in content]
+    text = "\n".join(word for word in words if word).strip()
+    images = sum(isinstance(part, dict) and _kind(part) in _IMAGES for part in content)
+    note = f"[{images} image{'s' if images != 1 else ''}]" if images else ""
+    return " ".join(filter(None, (note, text)))
+
+
+def _words(part: Any) -> str:
+    text = part.get("text") if isinstance(part, dict) and _kind(part) in _TEXTS else ""
+    return text if isinstance(text, str) else ""
+
+
+def _kind(part: dict[str, Any]) -> str:
+    return str(part.get("type") or "").strip().lower()
+
+
+def _message(row: Row) -> Message:
+    extra = {
+        "tool_calls": row.tool_calls,
+        "tool_call_id": row.tool_call_id,
+        "tool_name": row.tool_name,
+    }
+    return {"role": row.role, "content": row.content} | {k: v for k, v in extra.items() if v}

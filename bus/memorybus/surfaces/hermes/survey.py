@@ -1,0 +1,191 @@
+"""Which stored turns the log lacks, session by session; reads, and changes nothing."""
+
+from array import array
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from memorybus.events import Scope, SessionRef
+from memorybus.settings import Settings
+from memorybus.surfaces.hermes import places
+from memorybus.surfaces.hermes.copies import originals
+from memorybus.surfaces.hermes.home import HermesHome
+from memorybus.surfaces.hermes.known import Known
+from memorybus.surfaces.hermes.scopes import is_primary, scope_of
+from memorybus.surfaces.hermes.statedb import Row, StateDb, StoredSession
+from memorybus.surfaces.hermes.stored_turns import StoredTurn, read
+
+
+class Selection(msgspec.Struct, frozen=True):
+    """Which turns are meant; times are milliseconds.
+
+    Attributes:
+        since: none older.
+        until: none younger: a live plugin may be about to publish them.
+        session: only this session's; all if empty.
+    """
+
+    since: int
+    until: int
+    session: str = ""
+
+
+class Found(msgspec.Struct, frozen=True):
+    """What a stored session has that the log lacks.
+
+    Attributes:
+        stored: the session.
+        place: where it stands in the lineage.
+        scope: whose it is.
+        turns: how many turns it has, copies of other sessions' left out.
+        missing: the rows of those that the log lacks, ascending.
+        recent: how many are too young to tell.
+        is_new: whether the log has nothing of the session at all.
+        lacks_end: whether it is over, and the log does not say so.
+    """
+
+    stored: StoredSession
+    place: places.Place
+    scope: Scope
+    turns: int
+    missing: "array[int]"
+    recent: int
+    is_new: bool
+    lacks_end: bool
+
+    @property
+    def ends(self) -> bool:
+        """Whether its end is to be published: not before turns that are too young to tell."""
+        return self.lacks_end and not self.recent and (bool(self.missing) or not self.is_new)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether there is nothing to publish."""
+        return not self.missing and not self.ends
+
+
+class Survey:
+    """Compares a ``state.db`` with what the log has.
+
+    Args:
+        home: whose Hermes.
+        settings: of the bus.
+        db: Hermes's sessions and messages.
+        known: what the log has.
+        host: what this host knows of a session's place, if anybody may be asked.
+        on_rows: called with the number of messages read since the last call.
+    """
+
+    def __init__(
+        self,
+        home: HermesHome,
+        settings: Settings,
+        db: StateDb,
+        known: Known,
+        *,
+        host: Callable[[Scope, str], SessionRef | None] = lambda scope, session: None,
+        on_rows: Callable[[int], None] = lambda count: None,
+    ) -> None:
+        """Read nothing yet."""
+        self._home = home
+        self._settings = settings
+        self._db = db
+        self._known = known
+        self._host = host
+        self._on_rows = on_rows
+        self.others = 0
+        """Sessions met that are not the person's: of cron jobs and sub-agents."""
+
+    def sessions(self, selection: Selection) -> Iterator[Found]:
+        """Yield what every session of the selection lacks, parents before their children.
+
+        Raises:
+            StateDbError: the file is damaged.
+        """
+        family = self._family(selection.session)
+        for stored in self._db.sessions():
+            told = self._home.told(stored.source, stored.user)
+            scope = scope_of(self._settings, told)
+            place = places.place(stored, self._db.session, self._knower(scope))
+            if place is None or not is_primary(told):
+                self.others += 1
+            elif not family or place.family == family:
+                found = self._found(stored, place, scope, selection)
+                if selection.session in {"", stored.id}:
+                    yield found
+
+    def _family(self, session_id: str) -> str:
+        """Return the family of the one session that is meant; the copies in it are of theirs."""
+        stored = self._db.session(session_id)
+        place = stored and places.place(stored, self._db.session, self._known.session)
+        return place.family if place else session_id
+
+    def _knower(self, scope: Scope) -> Callable[[str], SessionRef | None]:
+        return lambda one: self._host(scope, one) or self._known.session(one)
+
+    def _found(
+        self, stored: StoredSession, place: places.Place, scope: Scope, selection: Selection
+    ) -> Found:
+        missing: array[int] = array("q")
+        turns = recent = 0
+        for turn in self._originals(stored, place):
+            turns += 1
+            if self._known.take(stored.id, turn.user, turn.assistant):
+                continue
+            if turn.at > selection.until:
+                recent += 1
+            elif turn.at >= selection.since:
+                missing.append(turn.row)
+        return Found(
+            stored=stored,
+            place=place,
+            scope=scope,
+            turns=turns,
+            missing=self._not_near(stored, missing),
+            recent=recent,
+            is_new=self._known.session(stored.id) is None,
+            lacks_end=self._lacks_end(stored, selection),
+        )
+
+    def _originals(self, stored: StoredSession, place: places.Place) -> Iterator[StoredTurn]:
+        def first_told(turn: StoredTurn) -> bool:
+            return self._known.first_told(place.family, turn.user, turn.assistant)
+
+        turns = read(self._counted(stored.id), self._settings.event_max_bytes)
+        return originals(turns, first_told, continued=place.origin != "start")
+
+    def _counted(self, session_id: str) -> Iterator[Row]:
+        for row in self._db.rows(session_id):
+            self._on_rows(1)
+            yield row
+
+    def _not_near(self, stored: StoredSession, missing: "array[int]") -> "array[int]":
+        """Leave out what the log has with another answer, once all exact matches are taken."""
+        if not missing or not self._known.has_left(stored.id):
+            return missing
+        return array(
+            "q",
+            (
+                turn.row
+                for turn in self.turns(stored.id, missing)
+                if not self._known.take_near(stored.id, turn.user, turn.at)
+            ),
+        )
+
+    def _lacks_end(self, stored: StoredSession, selection: Selection) -> bool:
+        over = stored.ended_at and stored.end_reason not in places.ENDS_NOTHING
+        when = selection.since <= stored.ended_at <= selection.until
+        return bool(over and when and not self._known.ended(stored.id))
+
+    def turns(self, session_id: str, rows: "array[int]") -> Iterator[StoredTurn]:
+        """Yield the turns of a session that begin at some rows, which are ascending.
+
+        Raises:
+            StateDbError: the file is damaged.
+        """
+        wanted = iter(rows)
+        row = next(wanted, None)
+        for turn in read(self._db.rows(session_id), self._settings.event_max_bytes):
+            if isinstance(turn, StoredTurn) and turn.row == row:
+                yield turn
+                row = next(wanted, None)

@@ -1,0 +1,81 @@
+"""How a session goes on when Hermes switches: decided purely, then taken."""
+
+from typing import Literal
+
+from memorybus import lineage
+from memorybus.keys import recall_slot
+from memorybus.session import Session
+from memorybus.surfaces.hermes.shared import Shared
+
+Step = Literal["stay", "rewind", "compress", "reset", "branch", "resume", "link"]
+
+
+def step(
+    left: str,
+    new_id: str,
+    *,
+    reset: bool,
+    rewound: bool,
+    reason: str,
+    early: bool,
+    known: bool,
+    there: bool,
+) -> Step:
+    """Return what a switch means.
+
+    Args:
+        left: the session it comes from.
+        new_id: the session it goes to.
+        reset: the conversation begins anew.
+        rewound: turns were taken back.
+        reason: Hermes's word: new_session, resume, branch, compression, or "".
+        early: hooks of the new session came before this switch, and began it.
+        known: this host has met the new session.
+        there: a delivered switch has led there already.
+    """
+    if rewound or reason == "compression":
+        return "rewind" if rewound else "compress"
+    if new_id == left:
+        return "reset" if reset else "stay"
+    if there:
+        return "stay"  # the same switch again
+    if reset:
+        return "link" if early else "reset"
+    return "branch" if reason == "branch" and not known else "resume"
+
+
+def take(step: Step, shared: Shared, left: Session, new_id: str) -> None:
+    """Publish a step, remember where it led, and what the window there holds."""
+    if step == "stay":
+        return
+    went = _went(step, shared, left, new_id)
+    shared.keep(went)
+    after, before = recall_slot(went.scope, went.id), recall_slot(left.scope, left.id)
+    if step in {"rewind", "compress", "reset"}:
+        shared.injected.forget(after)
+    elif step == "branch":
+        shared.injected.copy(before, after)
+
+
+def _went(step: Step, shared: Shared, left: Session, new_id: str) -> Session:
+    if step == "rewind":
+        return left.switched_to(left.id, rewound=True)
+    if step == "compress":
+        return left.compressed(None if new_id == left.id else new_id)
+    if step == "branch":
+        return left.branch(new_id)
+    if step == "resume":
+        return left.switched_to(new_id, reason="resume")
+    if step == "link":
+        return _linked(shared.session(left.scope, new_id), left)
+    begun = left.switched_to(new_id, reset=True)
+    begun.warm_up()
+    return begun
+
+
+def _linked(session: Session, left: Session) -> Session:
+    """Say where a session came from that is under way: no second root, no other epoch."""
+    event = lineage.switched(left.ref, session.ref, "reset")
+    event_id = session.event_id("switch", left.id, left.ref.epoch, "reset")
+    session.publish(event, event_id, None)
+    return session

@@ -1,0 +1,69 @@
+"""Which session a hook speaks of: a small state of ids, without effects.
+
+Hermes gives a session's id to some hooks only, and tells of a ``/new`` late: the end of the old
+session and the switch wait in a queue behind slow work, while the new session's first hooks come
+at once. So an instance has two places:
+
+- ``now``: where the agent is, by the newest sign of it. Prefetches, tools and compressions are its.
+- ``settled``: how far the switches have come that were delivered. An end belongs to it.
+"""
+
+_REMEMBERED = 256
+
+
+class Whose:
+    """One instance's place. Belongs to whoever holds the instance's lock.
+
+    Attributes:
+        now: the session the agent is in.
+        settled: the session the delivered switches have led to.
+    """
+
+    def __init__(self, session_id: str) -> None:
+        """Begin in the session that `initialize` named."""
+        self.now = self.settled = session_id
+        self._ahead: dict[str, str] = {}  # switches delivered before the one they follow
+        self._met = {session_id: None}
+
+    def turn_started(self, hint: str) -> str:
+        """Return the session of a turn that starts; the agent thread's own `hint` decides."""
+        if hint:
+            self._go(hint)
+        return self.now
+
+    def named(self, explicit: str) -> str:
+        """Return the session of a hook; one that was never met is where the agent is now."""
+        if explicit and explicit not in self._met:
+            self._go(explicit)
+        return explicit or self.now
+
+    def switched(self, new_id: str, parent: str) -> None:
+        """Note a switch from `parent` ("" if Hermes names none); to itself, it is no move."""
+        if parent == new_id:
+            self._go(new_id)
+            return
+        if parent and parent != self.settled:
+            self._ahead[parent] = new_id  # it was inline and overtook the one to its parent
+            _bound(self._ahead)
+            self._go(new_id)
+            return
+        if self.now in (self.settled, parent):
+            self._go(new_id)
+        self._meet(new_id)
+        self.settled = new_id
+        while self.settled in self._ahead:
+            self.settled = self._ahead.pop(self.settled)
+
+    def _go(self, session_id: str) -> None:
+        self.now = session_id
+        self._meet(session_id)
+
+    def _meet(self, session_id: str) -> None:
+        self._met[session_id] = None
+        _bound(self._met)
+
+
+def _bound(table: dict[str, str] | dict[str, None]) -> None:
+    """Keep the newest entries of a table (G10)."""
+    while len(table) > _REMEMBERED:
+        del table[next(iter(table))]

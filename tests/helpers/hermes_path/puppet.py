@@ -1,0 +1,241 @@
+"""Runs inside the Python of Hermes: the real agent, told by lines of JSON what to do.
+
+It uses Hermes's own command line object (`HermesCLI`) for turns and slash commands, and builds
+agents as the gateway does. Each hook of the memory provider is timed and noted, as it comes, in
+the file `HERMES_TEST_HOOKS`, so that a kill loses nothing of it.
+"""
+
+import functools
+import json
+import os
+import sys
+import threading
+import time
+from typing import Any
+
+HOOKS = (
+    "initialize",
+    "system_prompt_block",
+    "prefetch",
+    "queue_prefetch",
+    "sync_turn",
+    "on_turn_start",
+    "on_session_end",
+    "on_session_switch",
+    "on_pre_compress",
+    "on_delegation",
+    "on_memory_write",
+    "handle_tool_call",
+    "get_tool_schemas",
+    "is_available",
+    "shutdown",
+)
+
+
+def note(hook: str, seconds: float, arguments: Any) -> None:
+    """Append one call to the journal."""
+    line = {
+        "hook": hook,
+        "at": time.time(),
+        "ms": seconds * 1e3,
+        "thread": threading.current_thread().name,
+    }
+    with open(os.environ["HERMES_TEST_HOOKS"], "a") as file:
+        file.write(json.dumps(line | {"args": repr(arguments)[:2000]}) + "\n")
+
+
+def timed(hook: str, call: Any) -> Any:
+    """Wrap a hook; its signature stays visible to Hermes's probes."""
+
+    @functools.wraps(call)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        begun = time.perf_counter()
+        try:
+            return call(*args, **kwargs)
+        finally:
+            note(hook, time.perf_counter() - begun, (args, kwargs))
+
+    return wrapper
+
+
+def time_hooks() -> None:
+    """Time the hooks of every provider that Hermes loads from now on."""
+    import plugins.memory as memory
+
+    load = memory.load_memory_provider
+
+    def loading(*args: Any, **kwargs: Any) -> Any:
+        provider = load(*args, **kwargs)
+        for hook in HOOKS:
+            if provider is not None and hasattr(provider, hook):
+                setattr(provider, hook, timed(hook, getattr(provider, hook)))
+        return provider
+
+    memory.load_memory_provider = loading
+
+
+class Puppet:
+    """One process of Hermes: a command line, and the agents of a gateway."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        """Build what the command line builds at its start."""
+        self._options = options
+        self._agents: dict[str, Any] = {}
+        self._histories: dict[str, list[Any]] = {}
+        self._cli: Any = None
+
+    @property
+    def cli(self) -> Any:
+        """The command line object, made when first needed as ``hermes chat`` makes it."""
+        if self._cli is None:
+            import cli
+
+            self._cli = cli.HermesCLI(
+                toolsets=self._options.get("toolsets"), resume=self._options.get("resume")
+            )
+        return self._cli
+
+    def chat(self, text: str) -> dict[str, Any]:
+        """One turn, as typed at the prompt."""
+        begun = time.perf_counter()
+        answer = self.cli.chat(text)
+        return {"answer": answer, "session": self.cli.session_id, "s": time.perf_counter() - begun}
+
+    def ready(self) -> dict[str, Any]:
+        """Build the agent that the first turn would build."""
+        assert self.cli._ensure_runtime_credentials()
+        assert self.cli._init_agent()
+        return {"session": self.cli.session_id}
+
+    def slash(self, text: str) -> dict[str, Any]:
+        """One slash command, as typed at the prompt."""
+        begun = time.perf_counter()
+        self.cli.process_command(text)
+        return {"session": self.cli.session_id, "s": time.perf_counter() - begun}
+
+    def swap_manager(self) -> dict[str, Any]:
+        """Put the bus's own manager in the place of Hermes's, for all agents made from now on."""
+        import agent.memory_manager as seam
+        from memorybus.client import MemoryBus
+
+        bus = MemoryBus.connect()
+        seam.MemoryManager = bus.memory_manager
+        return {}
+
+    def busy(self, seconds: float) -> dict[str, Any]:
+        """Keep the memory manager's one background thread busy, as a slow backend does."""
+        self.cli.agent._memory_manager._submit_background(lambda: threading.Event().wait(seconds))
+        return {}
+
+    def settle(self) -> dict[str, Any]:
+        """Wait until the memory manager's background thread has done what it was given."""
+        agents = [*self._agents.values(), *([self.cli.agent] if self._cli else [])]
+        managers = [agent._memory_manager for agent in agents if agent._memory_manager]
+        return {"done": all(manager.flush_pending(timeout=30) for manager in managers)}
+
+    def forget_agent(self) -> dict[str, Any]:
+        """As after a change of credentials: the next turn builds another agent."""
+        self.cli.agent = None
+        return {}
+
+    def message(
+        self, session: str, user: str, text: str, platform: str = "telegram"
+    ) -> dict[str, Any]:
+        """One message of a gateway's user, with the agent kept between messages."""
+        begun = time.perf_counter()
+        agent = self._agents.get(session) or self._gateway_agent(session, user, platform)
+        self._agents[session] = agent
+        result = agent.run_conversation(
+            text, conversation_history=list(self._histories.get(session, ())), task_id=session
+        )
+        self._histories[session] = result["messages"]
+        answer = result["final_response"]
+        return {"answer": answer, "session": agent.session_id, "s": time.perf_counter() - begun}
+
+    def storm(self, rounds: int, pause: float) -> dict[str, Any]:
+        """Drive the hooks of an agent as turns do, without a model: for their times alone."""
+        agent = self._agents.get("storm") or self._gateway_agent("storm", "storm", "telegram")
+        self._agents["storm"] = agent
+        manager = agent._memory_manager
+        for number in range(rounds):
+            text = f"words of round {number} about the harbour"
+            told = [{"role": "user", "content": text}, {"role": "assistant", "content": "ok"}]
+            about = {"session_id": "storm", "tool_call_id": f"{os.getpid()}-{time.time_ns()}"}
+            manager.on_turn_start(number, text)
+            manager.prefetch_all(text)
+            manager.on_memory_write("add", "memory", f"fact {number}", metadata=about)
+            manager.on_delegation(text, "done", child_session_id=about["tool_call_id"])
+            manager.sync_all(text, "ok", session_id="storm", messages=told)
+            manager.queue_prefetch_all(text, session_id="storm")
+            if number % 10 == 9:
+                manager.on_session_end(told)
+                manager.on_session_switch("storm", rewound=True)
+            threading.Event().wait(pause)
+        return self.settle()
+
+    def expire(self, session: str) -> dict[str, Any]:
+        """As the gateway's sweep: the end of a session, and its agent's shutdown."""
+        self._agents.pop(session).shutdown_memory_provider(self._histories.get(session, []))
+        return {}
+
+    def _gateway_agent(self, session: str, user: str, platform: str) -> Any:
+        from hermes_state import SessionDB
+        from run_agent import AIAgent
+
+        return AIAgent(
+            model="scripted",
+            api_key="dummy",
+            base_url=self._options["url"],
+            provider="custom",
+            enabled_toolsets=self._options.get("toolsets"),
+            quiet_mode=True,
+            session_id=session,
+            platform=platform,
+            user_id=user,
+            user_name=f"name of {user}",
+            chat_id=f"chat-{user}",
+            gateway_session_key=f"agent:main:{platform}:dm:{user}",
+            session_db=SessionDB(),
+        )
+
+    def fork(self) -> dict[str, Any]:
+        """Go on in a child that has Hermes imported already, and here once it has ended."""
+        import cli  # noqa: F401
+        import model_tools  # noqa: F401
+        import openai  # noqa: F401
+        import run_agent  # noqa: F401
+
+        child = os.fork()
+        if child:
+            _, status = os.waitpid(child, 0)
+            return {"ended": os.waitstatus_to_exitcode(status)}
+        return {"pid": os.getpid()}
+
+    def leave(self) -> None:
+        """Leave as the command line does at its end, by way of the interpreter's own."""
+        import cli
+
+        cli._run_cleanup()
+        sys.exit(0)
+
+
+def main() -> None:
+    """Read commands from standard input until it ends; answer on the given descriptor."""
+    options = json.loads(sys.argv[1])
+    time_hooks()
+    puppet = Puppet(options)
+    with os.fdopen(options["answers"], "w") as answers:
+        for line in sys.stdin:
+            command = json.loads(line)
+            try:
+                answer = getattr(puppet, command.pop("do"))(**command)
+            except Exception as error:
+                import traceback
+
+                answer = {"error": f"{error!r}\n{traceback.format_exc()}"}
+            answers.write(json.dumps(answer) + "\n")
+            answers.flush()
+
+
+if __name__ == "__main__":
+    main()

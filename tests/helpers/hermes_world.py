@@ -1,0 +1,149 @@
+"""All that a scenario of the real Hermes needs: model, Redis, workers, a home with the plugin."""
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import uuid
+from pathlib import Path
+from typing import Any
+
+from memorybus.client import MemoryBus
+from memorybus.events import Envelope, Event, TurnCompleted
+from memorybus.links import connect_redis
+from memorybus.log import EventLog
+from memorybus.monitor import spool_status
+from memorybus.settings import Settings, to_environ
+
+from helpers.hermes_agent import PYTHON, VENV, Hermes, Home
+from helpers.hermes_model import Model
+from helpers.processes import Child, Spawn
+from helpers.scenario import worker
+from helpers.servers import RedisServer
+from helpers.waiting import wait_until
+
+MEMORYBUS = VENV / "bin" / "memorybus"
+TIMINGS: dict[str, Any] = {"spool_keep": 0.2, "recall_wait": 2.0, "prefetch_deadline": 0.5}
+
+
+class World:
+    """One person's machine: close it after use.
+
+    Attributes:
+        server: the Redis of the log.
+        settings: what Hermes's processes, workers and this test read from their environment.
+        model: the scripted model.
+        home: the HERMES_HOME.
+        spawn: starts workers and other processes of this project.
+    """
+
+    def __init__(self, *, plugin: str = "memorybus", **settings: Any) -> None:
+        """Make everything but workers and Hermes's processes.
+
+        Args:
+            plugin: the memory provider that Hermes shall use; "" for none.
+            settings: settings besides the short timings.
+        """
+        self.directory = Path(tempfile.mkdtemp(prefix="mb-h-"))
+        self._mark = uuid.uuid4().hex
+        self.server = RedisServer()
+        self.server.start()
+        given = {"url": self.server.url, "data_dir": self.directory / "data", **TIMINGS, **settings}
+        self.settings = Settings(**given)
+        self.model = Model().__enter__()
+        self.spawn = Spawn(self.directory, self._mark, self.directory / "data")
+        self._running: list[Hermes] = []
+        self.home = self.make_home("home", plugin)
+
+    def make_home(self, name: str, plugin: str) -> Home:
+        """Make another HERMES_HOME on the same bus."""
+        env = to_environ(self.settings, {})
+        home = Home(self.directory / name, self.model.url, self._mark, env)
+        home.config["memory"]["provider"] = plugin
+        home.write_config()
+        if plugin == "memorybus":
+            self.memorybus("hermes", "install", "--home", home.path, "--python", PYTHON)
+        return home
+
+    def memorybus(self, *words: str | Path) -> str:
+        """Run this project's command in the Python of Hermes; it must succeed."""
+        env = {**os.environ, **to_environ(self.settings, {}), "HOME": str(self.directory)}
+        run = [MEMORYBUS, *map(str, words)]
+        done = subprocess.run(run, env=env, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    def hermes(self, home: Home | None = None, **options: Any) -> Hermes:
+        """Start a process of Hermes; the toolset is the memory's unless given."""
+        found = Hermes(home or self.home, **{"toolsets": ["memory"], **options})
+        self._running.append(found)
+        return found
+
+    def reconcile(self) -> dict[str, Any]:
+        """Run ``memorybus hermes reconcile --apply``; no Hermes runs, so nothing need settle."""
+        words = ("--apply", "--settle", "0", "--json", "--home", self.home.path)
+        found: dict[str, Any] = json.loads(self.memorybus("hermes", "reconcile", *words))
+        return found
+
+    def drain(self) -> None:
+        """Send what dead processes left, as any later process of this host does."""
+        bus = MemoryBus.connect(self.settings)
+        try:
+            wait_until(lambda: not spool_status(self.settings).events, "all spools are empty", 60)
+            assert bus.flush("logged", 10)
+        finally:
+            bus.close(30)  # also the adopter of many spools shall be through with them
+
+    def worker(self, jobs: int = 1) -> Child:
+        """Start a worker with recall processes and wait until it is ready."""
+        return worker(self.spawn, self.settings, jobs=jobs)
+
+    def events(self, kind: type[Event] | None = None, session: str | None = None) -> list[Envelope]:
+        """Return what is in the log: by time, and within a key in the log's order."""
+        client = connect_redis(self.settings)
+        try:
+            log = EventLog(client, self.settings)
+            pages = [log.read(p, count=100_000) for p in range(self.settings.partitions)]
+        finally:
+            client.close()
+        found = [event.envelope for page in pages for event in page]
+        wanted = [
+            e
+            for e in found
+            if (kind is None or isinstance(e.event, kind)) and session in (None, e.session.id)
+        ]
+        return sorted(wanted, key=lambda e: e.at)
+
+    def turns(self, session: str | None = None) -> list[str]:
+        """Return what people said in the turns of the log."""
+        return [
+            e.event.user
+            for e in self.events(TurnCompleted, session)
+            if isinstance(e.event, TurnCompleted)
+        ]
+
+    def wait_turns(self, session: str, *said: str) -> None:
+        """Wait until a session's turns in the log are these, in this order."""
+        wait_until(lambda: self.turns(session) == list(said), f"the log has {said}", 20)
+
+    def wait_events(self, kind: type[Event], session: str, count: int = 1) -> list[Envelope]:
+        """Wait until a session has so many events of a kind in the log."""
+
+        def enough() -> list[Envelope]:
+            found = self.events(kind, session)
+            return found if len(found) >= count else []
+
+        return wait_until(enough, f"{count} {kind.__name__} of {session}", 20)
+
+    def close(self) -> None:
+        """End and delete everything; nobody may have reached beyond this host."""
+        for process in self._running:
+            if process.alive:
+                process.kill()
+        self.spawn.end_all()
+        self.model.__exit__()
+        self.server.remove()
+        outside = [home.read_text() for home in self.directory.glob("*/outside.txt")]
+        shutil.rmtree(self.directory, ignore_errors=True)
+        assert not outside, f"somebody wanted to reach {outside}"

@@ -1,0 +1,274 @@
+"""The plugin for Hermes on a real Redis: recall that comes warm and once, and hooks in time."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import MakeServer, MakeSettings
+from helpers.hermes_plugin import NOWHERE, Host, hermes_host, talk
+from helpers.processes import Spawn
+from helpers.scenario import recorded, thread_worker, worker
+from helpers.waiting import still, wait_until
+from memorybus.events import TurnCompleted
+from memorybus.settings import Settings
+from memorybus.surfaces.hermes.provider import HermesMemory
+
+ALLOWED = 10.0
+"""Milliseconds of an inline hook on a busy machine of the CI: its median, and its work at p99. The
+promise is 2 at p99 on an idle one; whatever waited for Redis would take 50 and more."""
+
+GENEROUS = 100.0
+"""Milliseconds by the wall clock at p99, where a busy machine shows more than we do."""
+
+ANSWER = "An answer of a usual length. " * 20
+
+
+def host_of(settings: Settings, tmp_path: Path) -> Host:
+    """Return a host with these settings."""
+    return Host(settings, tmp_path / "home")
+
+
+@contextmanager
+def running(settings: Settings, tmp_path: Path) -> Iterator[Host]:
+    """Run a host, and close its bus at the end."""
+    host = host_of(settings, tmp_path)
+    try:
+        yield host
+    finally:
+        host.bus.close(1.0)
+
+
+def have_turn(memory: HermesMemory, text: str, past: list[dict[str, Any]]) -> str:
+    """Have a turn as Hermes has it, and return what it injected."""
+    memory.on_turn_start(len(past), text)
+    recalled = memory.prefetch(text, session_id="")
+    message: dict[str, Any] = {"role": "user", "content": text}
+    if recalled:
+        message["api_content"] = f"{text}\n\n<memory-context>\n{recalled}\n</memory-context>"
+    past += [message, {"role": "assistant", "content": ANSWER}]
+    memory.sync_turn(text, ANSWER, session_id="s1", messages=list(past))
+    memory.queue_prefetch(text, session_id="s1")
+    return recalled
+
+
+def test_recall_comes_warm_once_and_again_after_a_compression(
+    spawn: Spawn, redis_url: str, make_settings: MakeSettings, tmp_path: Path
+) -> None:
+    """What a worker remembers is in the next turn, in no later one, and again in a new window."""
+    settings = make_settings(url=redis_url, providers=("holographic",), compress_wait=0.1)
+    worker(spawn, settings, jobs=1)
+    with running(settings, tmp_path) as host:
+        memory = host.instance("s1")
+        past: list[dict[str, Any]] = []
+        memory.on_memory_write("add", "memory", "The parrot is called Admiral <b>", {})
+        have_turn(memory, "What is the parrot called, Admiral?", past)
+
+        def warm() -> str:
+            memory.queue_prefetch("What is the parrot called?", session_id="s1")
+            return have_turn(memory, "Tell me about the parrot called Admiral.", past)
+
+        text = wait_until(warm, "recall is warm")
+        assert "Admiral" in text
+        assert "<" not in text, "escaped: no tag of ours, none of a memory's"
+        assert len(text) <= settings.turn_budget
+        first = next(line for line in text.splitlines() if "parrot is called" in line)
+        assert first not in have_turn(memory, "And what else of the parrot?", past)
+        memory.on_session_switch("s1", parent_session_id="s1", reason="compression")
+        del past[:]
+
+        def again() -> bool:
+            memory.queue_prefetch("What is the parrot called?", session_id="s1")
+            return first in memory.prefetch("parrot")
+
+        wait_until(again, "the new window has it again")
+        assert host.shared.problems.count == 0
+
+
+def test_a_sessions_first_turn_waits_a_moment_for_its_own_recall(
+    spawn: Spawn, redis_url: str, make_settings: MakeSettings, tmp_path: Path
+) -> None:
+    """Hermes makes its agent when the person has spoken: the first prompt is asked at once."""
+    settings = make_settings(url=redis_url, providers=("holographic",), opening_wait=20.0)
+    worker(spawn, settings, jobs=1)
+    with running(settings, tmp_path) as host:
+        host.instance("s1").on_memory_write("add", "memory", "The parrot is called Admiral", {})
+        later = host.instance("s2")
+        later.on_turn_start(0, "What is the parrot called?")
+        assert "Admiral" in later.prefetch("What is the parrot called?")
+
+
+def test_a_first_turn_does_not_wait_for_nobody(
+    redis_url: str, make_settings: MakeSettings, tmp_path: Path
+) -> None:
+    """G9: without a worker the first turn waits for its deadline, the second not at all."""
+    settings = make_settings(url=redis_url, opening_wait=0.5)
+    with running(settings, tmp_path) as host:
+        memory = host.instance("s1")
+        wait_until(lambda: host.bus.unsent == 0, "connected")
+        took = []
+        for prompt in ("What is the parrot called?", "And where does it live?"):
+            memory.on_turn_start(len(took), prompt)
+            begin = time.perf_counter()
+            assert memory.prefetch(prompt) == ""
+            took.append(time.perf_counter() - begin)
+    assert 0.4 < took[0] < 3.0
+    assert took[1] < 0.4
+
+
+def test_the_new_session_never_sees_the_old_one_s_recall(
+    spawn: Spawn, redis_url: str, make_settings: MakeSettings, tmp_path: Path
+) -> None:
+    """The /new race: what is warm for the old session stays out of the new one's prompt."""
+    settings = make_settings(url=redis_url, **recorded("Transactional"))
+    worker(spawn, settings, jobs=1)
+    with running(settings, tmp_path) as host:
+        memory = host.instance("old")
+        memory.on_turn_start(0, "hello")
+        memory.queue_prefetch("old question about things", session_id="old")
+        old = host.shared.session(host.events()[0].scope, "old")
+        wait_until(old.warm_lines, "the old session is warm")
+        host.hint = "new"
+        memory.on_turn_start(1, "fresh")
+        assert "old question" not in memory.prefetch("fresh")
+
+
+def test_tools_are_called_and_answered_as_json(
+    redis_url: str, make_settings: MakeSettings, tmp_path: Path
+) -> None:
+    """An offered tool reaches its provider; one that nobody has is a clear error."""
+    settings = make_settings(url=redis_url, providers=("holographic",), tool_wait=5.0)
+    with thread_worker(settings), running(settings, tmp_path) as host:
+        memory = host.instance("s1")
+        schemas = wait_until(memory.get_tool_schemas, "tools are known")
+        names = [schema["name"] for schema in schemas]
+        assert all({"name", "description", "parameters"} <= set(schema) for schema in schemas)
+        assert host.instance().get_tool_schemas() == schemas
+        answers = [json.loads(memory.handle_tool_call(name, {})) for name in [*names, "nobody_s"]]
+        assert answers[-1]["ok"] is False
+        assert "nobody_s" in answers[-1]["error"]
+
+
+def test_a_session_with_redis_away_reaches_the_log(
+    make_redis: MakeServer, make_settings: MakeSettings, tmp_path: Path
+) -> None:
+    """G1: turns of a session whose Redis was down all the while are in the log when it is back."""
+    server = make_redis()
+    settings = make_settings(url=server.url)
+    server.kill()
+    with running(settings, tmp_path) as host:
+        memory = host.instance("s1")
+        for number in range(20):
+            memory.sync_turn(
+                f"turn {number}", "ok", session_id="s1", messages=talk(f"turn {number}")
+            )
+        assert len(host.events(TurnCompleted)) == 20
+        server.start()
+        assert host.bus.flush("logged", 20)
+
+
+class Times:
+    """How long the calls of each hook took, in milliseconds: by the wall clock, and of work."""
+
+    def __init__(self) -> None:
+        """Start with none."""
+        self.wall: dict[str, list[float]] = {}
+        self.work: dict[str, list[float]] = {}
+
+    def __call__(self, hook: Callable[..., object], *args: Any, **told: Any) -> None:
+        """Call a hook."""
+        begin, worked = time.perf_counter(), time.thread_time()
+        hook(*args, **told)
+        work, wall = time.thread_time() - worked, time.perf_counter() - begin
+        self.wall.setdefault(hook.__name__, []).append(wall * 1_000)
+        self.work.setdefault(hook.__name__, []).append(work * 1_000)
+
+
+def at(share: float, times: list[float]) -> float:
+    """Return a percentile."""
+    return sorted(times)[int(len(times) * share)]
+
+
+def timed(host: Host, turns: int = 150) -> Times:
+    """Have turns, and return how long each inline hook took."""
+    memory = host.instance("s1")
+    clock = Times()
+    past: list[dict[str, Any]] = []
+    for number in range(turns):
+        text = f"what about matter {number}, and then?"
+        past += talk(text)
+        call = {"tool_call_id": f"c{number}", "session_id": "s1"}
+        clock(memory.on_turn_start, number, text)
+        clock(memory.sync_turn, text, ANSWER, session_id="s1", messages=past)
+        clock(memory.queue_prefetch, text, session_id="s1")
+        clock(memory.on_memory_write, "add", "memory", text, call)
+        clock(memory.on_delegation, text, ANSWER)
+        clock(memory.on_session_end, [{}] * number)
+        clock(memory.on_session_switch, "s1", parent_session_id="s1", reason="compression")
+        clock(memory.is_available)
+        wait_until(still(lambda: None, 0.01), "the moment between two turns")
+    return clock
+
+
+@pytest.mark.parametrize("state", ["up", "down", "hanging"])
+def test_inline_hooks_are_quick(
+    state: str,
+    make_redis: MakeServer,
+    make_settings: MakeSettings,
+    tmp_path: Path,
+) -> None:
+    """G9: an inline hook makes one local write, whether Redis is up, down or hanging."""
+    server = make_redis()
+    settings = make_settings(url=server.url)
+    if state == "down":
+        server.kill()
+    with running(settings, tmp_path) as host:
+        host.instance("s0").on_turn_start(0, "the first connection is made")
+        if state != "down":
+            wait_until(lambda: host.bus.unsent == 0, "connected")
+        if state == "hanging":
+            server.freeze()
+        try:
+            took = timed(host)
+        finally:
+            if state == "hanging":
+                server.thaw()
+        assert host.shared.problems.count == 0
+    for name, wall in took.wall.items():
+        middle, high, work = at(0.5, wall), at(0.99, wall), at(0.99, took.work[name])
+        told = f"{name} with Redis {state}: p50 {middle:.3f}, p99 {high:.3f}, work {work:.3f} ms"
+        print(told)
+        assert middle < ALLOWED, told
+        assert work < ALLOWED, told
+        assert high < GENEROUS, told
+
+
+def test_prefetch_keeps_its_deadline_while_redis_hangs(
+    make_redis: MakeServer, make_settings: MakeSettings, tmp_path: Path
+) -> None:
+    """G9: the one hook that reads waits for its deadline at most, and says nothing then."""
+    server = make_redis()
+    settings = make_settings(url=server.url, prefetch_deadline=0.1)
+    with running(settings, tmp_path) as host:
+        memory = host.instance("s1")
+        wait_until(lambda: host.bus.unsent == 0, "connected")
+        server.freeze()
+        try:
+            begin = time.perf_counter()
+            assert memory.prefetch("hello") == ""
+            assert time.perf_counter() - begin < 1.0
+        finally:
+            server.thaw()
+
+
+def test_nothing_listens_and_nobody_waits() -> None:
+    """G9: without a Redis a compression is durable at once, and waits for its deadline only."""
+    with hermes_host(NOWHERE, compress_wait=0.2) as host:
+        memory = host.instance("s1")
+        begin = time.perf_counter()
+        assert memory.on_pre_compress(talk("hello")) == ""
+        assert time.perf_counter() - begin < 3.0
+        assert len(host.events()) == 2

@@ -1,0 +1,160 @@
+"""`memorybus hermes status`, and what Hermes's own status shows: the truth, and soon."""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import MakeServer, MakeSettings
+from helpers.scenario import recorded, thread_worker
+from helpers.waiting import wait_until
+from memorybus.client import MemoryBus
+from memorybus.clock import SYSTEM
+from memorybus.settings import Settings, to_environ
+from memorybus.surfaces.hermes import install, status
+from memorybus.surfaces.hermes.home import HermesHome
+from memorybus.surfaces.hermes.install import PythonCheck
+from memorybus.surfaces.hermes.problems import Problems, path_of
+from memorybus.surfaces.hermes.status import HermesStatus
+
+pytestmark = pytest.mark.timeout(60)
+
+FOUND = PythonCheck("/usr/bin/python3", "0.1.0", "")
+
+
+@pytest.fixture(name="home")
+def _home(tmp_path: Path) -> HermesHome:
+    """Return a home in which all is as it should be."""
+    home = HermesHome(tmp_path / "hermes", "coder")
+    home.path.mkdir()
+    install.write(home)
+    home.config.write_text("memory:\n  provider: memorybus\n")
+    return home
+
+
+def wrong(found: HermesStatus) -> dict[str, str]:
+    """Return the checks that failed, with their remedies."""
+    return {check.name: check.fix for check in found.checks if not check.ok}
+
+
+def test_all_is_well(home: HermesHome, make_settings: MakeSettings, redis_url: str) -> None:
+    """With plugin, provider, Redis and a worker in place nothing is wrong; the lag is told."""
+    settings = make_settings(url=redis_url, **recorded("Keyed"))
+    with thread_worker(settings), MemoryBus.connect(settings) as bus:
+        bus.session("s", warm=False).turn_completed("q", "a", ordinal=0)
+        assert bus.flush("logged")
+        wait_until(lambda: _applied(settings), "the events are applied")
+        found = status.read(home, settings, FOUND)
+    assert found.ok, wrong(found)
+    (provider,) = found.look.providers
+    assert (provider.name, provider.backlog) == ("rec", 0)
+    assert provider.last_applied_at is not None
+
+
+def _applied(settings: Settings) -> bool:
+    (one,) = status.lag.look(settings).providers
+    return one.backlog == 0 and one.last_applied_at is not None
+
+
+def test_what_is_wrong_is_named_with_its_remedy(
+    home: HermesHome, make_settings: MakeSettings, short_dir: Path
+) -> None:
+    """Every fault has a line that says what to do, and the exit code is 1."""
+    (home.plugin_dir / "cli.py").write_text("old")
+    home.config.write_text("memory:\n  provider: mem0\n")
+    settings = make_settings(url=f"unix://{short_dir}/none.sock")
+    check = PythonCheck("/usr/bin/python3", "", "/usr/bin/python3 -m pip install memorybus")
+    remedies = wrong(status.read(home, settings, check))
+    assert "memorybus hermes install" in remedies["plugin"]
+    assert "pip install" in remedies["python"]
+    assert "hermes memory setup memorybus" in remedies["provider"]
+    assert "memorybus up" in remedies["log"]
+    done = subprocess.run(
+        [sys.executable, "-m", "memorybus.surfaces.cli", "hermes", "status", "--json"],
+        env=to_environ(settings) | {"HERMES_HOME": str(home.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["ok"] is False
+
+
+def test_without_workers_that_is_told(home: HermesHome, settings: Settings, redis_url: str) -> None:
+    """A log that nobody applies is no working memory."""
+    assert "workers" in wrong(status.read(home, settings, FOUND))
+
+
+def test_hermes_status_is_soon_there(
+    make_settings: MakeSettings, make_redis: MakeServer, short_dir: Path
+) -> None:
+    """What `hermes memory status` shows comes within two seconds, Redis dead or hanging (G9)."""
+    server = make_redis()
+    settings = make_settings(url=server.url)
+    with MemoryBus.connect(settings) as bus:
+        bus.session("s", warm=False)
+        assert bus.flush("logged")
+    server.freeze()
+    for shown in (_shown(settings), _shown(make_settings(url=f"unix://{short_dir}/none.sock"))):
+        assert shown["log"].startswith("away: ")
+        assert "events to send" in shown["spool"]
+
+
+def _shown(settings: Settings) -> dict[str, Any]:
+    began = time.monotonic()
+    shown = status.status_config(settings)
+    assert time.monotonic() - began < 2.0
+    return shown
+
+
+def test_the_last_error_of_a_hook_is_shown(
+    home: HermesHome, settings: Settings, redis_url: str
+) -> None:
+    """What a hook could not do is seen by who asks, fit for a terminal."""
+    Problems(path_of(settings), SYSTEM).note("sync_turn", ValueError("\x1b[31mbroken"))
+    shown = status.status_config(settings)["last error"]
+    assert "sync_turn: ValueError" in shown
+    assert "\x1b" not in shown
+    assert [problem.hook for problem in status.read(home, settings, FOUND).problems] == [
+        "sync_turn"
+    ]
+
+
+def test_a_backup_has_what_the_home_has_not(
+    home: HermesHome, make_settings: MakeSettings, short_dir: Path
+) -> None:
+    """Spool, sessions and local providers are named without a start and without Redis."""
+    settings = make_settings(url=f"unix://{short_dir}/none.sock")
+    assert status.backup_paths(home, settings) == []
+    with MemoryBus.connect(settings) as bus:
+        bus.session("s", warm=False)
+    settings.provider_home("builtin").mkdir(parents=True)
+    paths = status.backup_paths(home, settings)
+    assert str(settings.spool_dir) in paths
+    assert str(settings.sessions_path) in paths
+    assert str(settings.data_dir / "providers") in paths
+
+
+def test_the_plugin_comes_and_goes_by_command(tmp_path: Path, short_dir: Path) -> None:
+    """`hermes install` and `uninstall` say what they did, also as JSON; wrong use exits with 2."""
+    env = to_environ(Settings(data_dir=short_dir)) | {"HERMES_HOME": str(tmp_path)}
+
+    def run(*words: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [sys.executable, "-m", "memorybus.surfaces.cli", "hermes", *words],
+            env=env,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    installed = run("install", "--python", sys.executable, "--json")
+    assert installed.returncode == 0, installed.stderr
+    assert json.loads(installed.stdout)["changed"] == list(install.FILES)
+    assert "memorybus hermes reconcile" in run("install", "--python", sys.executable).stdout
+    assert run("reconcile").returncode == 1
+    assert run("reconcile", "--since", "yesterday").returncode == 2
+    assert json.loads(run("uninstall", "--json").stdout)["removed"] is True

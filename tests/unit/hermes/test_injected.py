@@ -1,0 +1,87 @@
+"""What recall a window holds already: nothing is said twice in it."""
+
+import pytest
+from memorybus.fence import line
+from memorybus.surfaces.hermes.injected import ITEMS, SESSIONS, Injected, items_in
+
+A, B = line("likes tea"), line("a note\nof two lines", at=86_400_000)
+
+
+def fenced(text: str) -> dict[str, str]:
+    """Return a message as Hermes keeps it once recall was injected into it."""
+    note = "[System note: The following is recalled memory context, NOT new user input.]"
+    sent = f"hi\n\n<memory-context>\n{note}\n\n{text}\n</memory-context>"
+    return {"role": "user", "content": "hi", "api_content": sent}
+
+
+def test_an_item_is_said_once() -> None:
+    """What was injected stands in the window; only what is new is added."""
+    injected = Injected()
+    assert injected.take("s", [("holo", [A])], 800) == f"From holo:\n{A}"
+    assert injected.take("s", [("holo", [A, B])], 800) == f"From holo:\n{B}"
+    assert injected.take("s", [("holo", [A, B])], 800) == ""
+    assert injected.take("other", [("holo", [A])], 800) != ""
+
+
+def test_two_providers_with_the_same_item_say_it_once() -> None:
+    """The first of them in order has it."""
+    text = Injected().take("s", [("one", [A]), ("two", [A, B])], 800)
+    assert text == f"From one:\n{A}\nFrom two:\n{B}"
+
+
+def test_what_does_not_fit_comes_at_another_turn() -> None:
+    """The budget holds, and what it left out is not taken for injected."""
+    injected = Injected()
+    room = len(A) + 20
+    assert injected.take("s", [("holo", [A, B])], room) == f"From holo:\n{A}"
+    assert injected.take("s", [("holo", [A, B])], 800) == f"From holo:\n{B}"
+
+
+def test_the_transcript_says_what_the_window_holds() -> None:
+    """After a turn the window is read: what a compression took out may be said again."""
+    injected = Injected()
+    injected.take("s", [("holo", [A, B])], 800)
+    injected.found("s", [fenced(f"From holo:\n{B}")])
+    assert injected.take("s", [("holo", [A, B])], 800) == f"From holo:\n{A}"
+
+
+def test_what_was_said_in_the_window_is_not_recalled_into_it() -> None:
+    """The window's own messages need no recall, until a compression takes them out."""
+    injected = Injected()
+    said = line("where is\nthe <harbour>?", at=86_400_000, speaker="user")
+    injected.found("s", [{"role": "user", "content": "where is\nthe <harbour>?"}])
+    assert injected.take("s", [("holo", [said, A])], 800) == f"From holo:\n{A}"
+    injected.found("s", [{"role": "user", "content": "a summary"}])
+    assert injected.take("s", [("holo", [said])], 800) == f"From holo:\n{said}"
+
+
+def test_items_are_read_back_from_the_fence() -> None:
+    """Items of several lines come back whole, and nothing outside the fence is one."""
+    assert list(items_in(fenced(f"From holo:\n{A}\n{B}"))) == [A, B]
+    assert list(items_in({"role": "user", "api_content": "- no item"})) == []
+
+
+@pytest.mark.parametrize("message", [{}, {"api_content": 3}, {"api_content": "<memory-context>"}])
+def test_a_message_without_a_fence_holds_nothing(message: dict[str, object]) -> None:
+    """Whatever stands there, reading it ends well."""
+    assert list(items_in(message)) == []
+
+
+def test_a_branch_begins_with_the_window_it_left() -> None:
+    """The branch's window holds what the other's held; after that each is its own."""
+    injected = Injected()
+    injected.take("s", [("holo", [A])], 800)
+    injected.copy("s", "branch")
+    assert injected.take("branch", [("holo", [A])], 800) == ""
+    injected.forget("branch")
+    assert injected.take("branch", [("holo", [A])], 800) != ""
+
+
+def test_the_table_is_bounded() -> None:
+    """Sessions and items are forgotten oldest first (G10)."""
+    injected = Injected()
+    for number in range(SESSIONS + 5):
+        injected.take(f"s{number}", [("holo", [A])], 800)
+    assert len(injected._seen) == SESSIONS
+    injected.take("s", [("holo", [line(f"fact {n}") for n in range(ITEMS + 9)])], 1 << 20)
+    assert len(injected._seen["s"]) == ITEMS

@@ -1,0 +1,219 @@
+"""Any interleaving of two agents' hooks, as Hermes delivers them: everything in its own session."""
+
+from collections import Counter, deque
+from concurrent.futures import ThreadPoolExecutor
+
+import hypothesis.strategies as st
+from helpers.hermes_plugin import Host, hermes_host, talk
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from memorybus.events import (
+    Delegated,
+    MemoryWritten,
+    SessionEnded,
+    SessionStarted,
+    SessionSwitched,
+    TurnCompleted,
+)
+from memorybus.lineage import fold
+from memorybus.surfaces.hermes.provider import HermesMemory
+
+AGENTS = st.sampled_from([0, 1])
+
+
+class Agent:
+    """What Hermes does with one memory provider: a true session, and a queue that lags behind."""
+
+    def __init__(self, host: Host, number: int) -> None:
+        """Start in a session; both agents use the same ids for their sessions."""
+        self.host = host
+        self.user = f"user{number}"
+        self.memory: HermesMemory = host.instance("s0", user_id=self.user)
+        self.session = "s0"
+        self.made = 0
+        self.said = 0
+        self.transcript: list[str] = []
+        self.stored: dict[str, list[str]] = {}
+        self.queue: deque[tuple[object, ...]] = deque()
+        self.expected: Counter[tuple[str, str]] = Counter()
+        self.ends: set[tuple[str, int]] = set()  # the same end twice is one event
+        self.epochs: Counter[str] = Counter()
+
+    def fresh(self) -> str:
+        """Return a new session's id."""
+        self.made += 1
+        return f"s{self.made}"
+
+    def go(self, session: str, transcript: list[str]) -> None:
+        """Move to another session, as AIAgent.session_id does at once."""
+        self.stored[self.session] = self.transcript
+        self.session, self.transcript = session, transcript
+
+    def turn(self, *, write: bool) -> None:
+        """Have a turn; its sync waits in the queue."""
+        self.said += 1
+        text = f"{self.user} says {self.said}"
+        self.host.hint = self.session
+        self.memory.on_turn_start(len(self.transcript), text)
+        self.memory.prefetch(text, session_id="")
+        if write:
+            told = {"session_id": self.session, "tool_call_id": f"{self.user}-{self.said}"}
+            self.memory.on_memory_write("add", "memory", text, told)
+            self.memory.on_delegation(text, "done", child_session_id=f"{self.user}-{self.said}")
+            self.expected[self.session, f"write {text}"] += 1
+            self.expected[self.session, f"task {text}"] += 1
+        self.transcript = [*self.transcript, text]
+        self.expected[self.session, text] += 1
+        self.queue.append(("sync", text, self.session, talk(*self.transcript)))
+
+    def drain(self) -> None:
+        """Deliver the oldest of what waits."""
+        if self.queue:
+            name, *words = self.queue.popleft()
+            getattr(self, f"deliver_{name}")(*words)
+
+    def deliver_sync(self, text: str, session: str, messages: list[dict[str, object]]) -> None:
+        """Deliver a completed turn, as Hermes does on its own thread."""
+        self.memory.sync_turn(text, text.upper(), session_id=session, messages=messages)
+        self.memory.queue_prefetch(text, session_id=session)
+
+    def deliver_boundary(self, old: str, new: str, count: int) -> None:
+        """Deliver an end and the switch behind it."""
+        self.memory.on_session_end(talk(*["x"] * count))
+        self.memory.on_session_switch(new, parent_session_id=old, reset=True, reason="new_session")
+
+
+class Interleavings(RuleBasedStateMachine):
+    """Two agents of two persons in one process."""
+
+    @initialize()
+    def begin(self) -> None:
+        """Start the host and both agents."""
+        self.context = hermes_host(compress_wait=0.001, prefetch_deadline=0.0)
+        self.host = self.context.__enter__()
+        self.delivering = ThreadPoolExecutor(1)
+        self.agents = [Agent(self.host, number) for number in (0, 1)]
+
+    @rule(which=AGENTS, write=st.booleans())
+    def turn(self, which: int, write: bool) -> None:
+        """A turn, with a memory write and a delegation or without."""
+        self.agents[which].turn(write=write)
+
+    @rule(which=AGENTS)
+    def drain(self, which: int) -> None:
+        """One queued hook is delivered, on the queue's thread."""
+        self.delivering.submit(self.agents[which].drain).result()
+
+    @rule(which=AGENTS)
+    def new(self, which: int) -> None:
+        """/new: the agent is in the new session at once; with history its switch waits."""
+        agent = self.agents[which]
+        old, new, count = agent.session, agent.fresh(), len(agent.transcript)
+        agent.go(new, [])
+        if count:
+            agent.ends.add((old, 2 * count))
+            agent.queue.append(("boundary", old, new, count))
+        else:
+            agent.memory.on_session_switch(
+                new, parent_session_id=old, reset=True, reason="new_session"
+            )
+
+    @rule(which=AGENTS)
+    def branch(self, which: int) -> None:
+        """/branch: inline, with the history."""
+        agent = self.agents[which]
+        old, new = agent.session, agent.fresh()
+        agent.go(new, agent.transcript)
+        agent.memory.on_session_switch(new, parent_session_id=old, reset=False, reason="branch")
+
+    @rule(which=AGENTS, back=st.integers(0, 9))
+    def resume(self, which: int, back: int) -> None:
+        """/resume: inline, to a session that was left."""
+        agent = self.agents[which]
+        left = [session for session in agent.stored if session != agent.session]
+        if left:
+            old, new = agent.session, left[back % len(left)]
+            agent.go(new, agent.stored[new])
+            agent.memory.on_session_switch(new, parent_session_id=old, reset=False, reason="resume")
+
+    @rule(which=AGENTS)
+    def undo(self, which: int) -> None:
+        """/undo: the last turn goes; Hermes names no parent."""
+        agent = self.agents[which]
+        agent.transcript = agent.transcript[:-1]
+        agent.epochs[agent.session] += 1
+        agent.memory.on_session_switch(
+            agent.session, parent_session_id="", reset=False, rewound=True
+        )
+
+    @rule(which=AGENTS, aborted=st.booleans())
+    def compress(self, which: int, aborted: bool) -> None:
+        """A compression in place, or one that comes to nothing."""
+        agent = self.agents[which]
+        window = talk("summary", *agent.transcript)
+        agent.host.hint = agent.session
+        agent.memory.on_turn_start(len(agent.transcript), "")
+        agent.memory.on_pre_compress(window)
+        if aborted:
+            return
+        agent.transcript = agent.transcript[-1:]
+        agent.epochs[agent.session] += 1
+        agent.memory.on_session_end(window)
+        agent.memory.on_session_switch(
+            agent.session, parent_session_id=agent.session, reset=False, reason="compression"
+        )
+
+    @rule(which=AGENTS)
+    def evict(self, which: int) -> None:
+        """A gateway makes another instance of the session without a word; its queue is empty."""
+        agent = self.agents[which]
+        if not agent.queue:
+            agent.memory = self.host.instance(agent.session, user_id=agent.user)
+
+    def teardown(self) -> None:
+        """Deliver what waits, then look where everything went."""
+        for agent in self.agents:
+            while agent.queue:
+                self.delivering.submit(agent.drain).result()
+        try:
+            for agent in self.agents:
+                self.check(agent)
+            assert self.host.shared.problems.count == 0
+        finally:
+            self.delivering.shutdown()
+            self.context.__exit__(None, None, None)
+
+    def check(self, agent: Agent) -> None:
+        """Every event once, in its session; one root, right epochs, and no circle."""
+        mine = [e for e in self.host.events() if e.scope.user == agent.user]
+        found: Counter[tuple[str, str]] = Counter()
+        for envelope in mine:
+            event = envelope.event
+            if isinstance(event, TurnCompleted):
+                found[envelope.session.id, event.user] += 1
+            elif isinstance(event, MemoryWritten):
+                found[envelope.session.id, f"write {event.content}"] += 1
+            elif isinstance(event, Delegated):
+                found[envelope.session.id, f"task {event.task}"] += 1
+        assert found == agent.expected
+        ends = {
+            (e.session.id, e.event.message_count) for e in mine if isinstance(e.event, SessionEnded)
+        }
+        assert ends == agent.ends
+        for session in {e.session.id for e in mine}:
+            refs = [e.session for e in mine if e.session.id == session]
+            assert len({ref.root for ref in refs}) == 1
+            assert max(ref.epoch for ref in refs) == agent.epochs[session]
+        begun = Counter(e.session.id for e in mine if isinstance(e.event, SessionStarted))
+        assert all(count == 1 for count in begun.values())
+        graph = fold([e for e in mine if isinstance(e.event, SessionStarted | SessionSwitched)])
+        assert {node.id for _, node in graph.walk()} == set(graph.nodes)
+
+
+Interleavings.TestCase.settings = settings(
+    max_examples=40, stateful_step_count=30, suppress_health_check=[HealthCheck.too_slow]
+)
+
+
+class TestInterleavings(Interleavings.TestCase):  # type: ignore[misc]
+    """Any interleaving: each turn, write and end once, under its person and session."""

@@ -1,0 +1,65 @@
+"""Which session a hook speaks of, when Hermes says so late or not at all."""
+
+from memorybus.surfaces.hermes.whose import Whose
+
+
+def test_the_new_session_comes_before_its_switch() -> None:
+    """The /new race: the turn is the new session's, the end that still waits the old one's."""
+    whose = Whose("a")
+    assert whose.turn_started("b") == "b"
+    assert whose.named("") == "b"
+    assert whose.settled == "a"
+    whose.switched("b", "a")
+    assert (whose.now, whose.settled) == ("b", "b")
+
+
+def test_without_a_hint_an_explicit_id_tells() -> None:
+    """A memory write names the new session; what follows it is the new session's too."""
+    whose = Whose("a")
+    assert whose.named("b") == "b"
+    assert whose.named("") == "b"
+
+
+def test_a_late_turn_of_the_old_session_moves_nothing() -> None:
+    """A turn that waited behind the switch belongs to its own session, and the agent stays."""
+    whose = Whose("a")
+    whose.switched("b", "a")
+    assert whose.named("a") == "a"
+    assert (whose.now, whose.settled) == ("b", "b")
+
+
+def test_a_switch_that_overtook_another_waits_for_it() -> None:
+    """Inline after queued: ends are the old session's until the queued switch has come."""
+    whose = Whose("a")
+    whose.switched("c", "b")
+    assert (whose.now, whose.settled) == ("c", "a")
+    whose.switched("b", "a")
+    assert (whose.now, whose.settled) == ("c", "c")
+
+
+def test_two_switches_wait_while_the_third_session_talks() -> None:
+    """Delivered switches move the ends along; the agent stays where its newest hook was."""
+    whose = Whose("a")
+    whose.turn_started("c")
+    whose.switched("b", "a")
+    assert (whose.now, whose.settled) == ("c", "b")
+    whose.switched("c", "b")
+    assert (whose.now, whose.settled) == ("c", "c")
+
+
+def test_in_place_moves_nothing_but_the_agent() -> None:
+    """A compression in the new session does not pull the old session's end over."""
+    whose = Whose("a")
+    whose.turn_started("b")
+    whose.switched("b", "b")
+    assert (whose.now, whose.settled) == ("b", "a")
+
+
+def test_what_is_remembered_is_bounded() -> None:
+    """Thousands of sessions in one instance leave a few hundred ids (G10)."""
+    whose = Whose("a")
+    for number in range(2_000):
+        whose.turn_started(f"s{number}")
+        whose.switched(f"t{number}", f"s{number}")
+    assert len(whose._met) <= 256
+    assert len(whose._ahead) <= 256
