@@ -3,7 +3,8 @@
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo setup check format docs servers test faults sabotage bench bench-peers bench-recall clean
+.PHONY: help demo setup check format docs servers test faults sabotage hermes-venv test-hermes \
+  bench bench-peers bench-recall bench-hermes clean
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -12,6 +13,8 @@ PIP := $(VENV)/bin/$(PIP_QUIET)
 PYTHONS := $(PYTHON) python3.13 python3.12 python3.11 python3 python
 SOURCES := bus workers providers tests bench
 PEERS := bench/out/peers
+HERMES := .hermes-venv
+HERMES_VERSION := 0.19.0
 # More processes than cores: the tests wait more than they compute. Each has a server of its own.
 WORKERS ?= 4
 
@@ -43,14 +46,19 @@ docs: $(VENV)/.installed-dev ## write the pages that are made from the code
 servers: $(VENV)/.installed-dev ## fetch other Redis releases and Valkey for the tests
 	@PYTHONPATH=tests $(PY) -m helpers.binaries
 
-test: $(VENV)/.installed-dev ## all tests but the long fault runs
-	$(PY) -m pytest -n $(WORKERS) -m 'not fault'
+test: $(VENV)/.installed-dev ## all tests but the long fault runs and Hermes
+	$(PY) -m pytest -n $(WORKERS) -m 'not fault and not hermes'
 
 faults: $(VENV)/.installed-dev ## the fault suite; QUICK=1 as in CI, SEED= repeats a run
 	QUICK=$(QUICK) $(PY) -m pytest -p no:randomly -m fault
 
 sabotage: $(VENV)/.installed-dev ## deliberate bugs, each of which must turn tests red
 	$(PY) -m pytest -p no:randomly tests/sabotage
+
+hermes-venv: $(HERMES)/.installed ## Hermes Agent with memorybus, in an environment of its own
+
+test-hermes: $(VENV)/.installed-dev $(HERMES)/.installed ## the real Hermes, offline, with the plugin
+	$(PY) -m pytest -n 2 --dist loadscope -p no:randomly -m hermes tests/hermes
 
 bench: $(VENV)/.installed-dev ## the benchmark table; QUICK=1 for the short form
 	@$(MAKE) --no-print-directory bench-peers || echo 'the peers cannot be installed; left out'
@@ -61,8 +69,11 @@ bench-peers: $(PEERS)/.installed ## what the benchmarks compare with, in environ
 bench-recall: $(VENV)/.installed-dev ## how much of the evidence recall finds
 	$(PY) bench/recall.py
 
+bench-hermes: $(VENV)/.installed-dev $(HERMES)/.installed ## hooks, kills, exit of the real Hermes
+	$(PY) bench/hermes.py $(if $(QUICK),--quick)
+
 clean: ## remove the environment and everything generated
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis \
+	rm -rf $(VENV) $(HERMES) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis \
 	  .coverage dist build bench/out .servers
 	find $(SOURCES) -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -85,6 +96,13 @@ $(PEERS)/.installed: bench/peers/requirements.txt bench/peers/requirements-arq.t
 	@$(PEERS)/venv/bin/$(PIP_QUIET) -r bench/peers/requirements.txt
 	@$(PY) -m venv $(PEERS)/venv-arq
 	@$(PEERS)/venv-arq/bin/$(PIP_QUIET) -r bench/peers/requirements-arq.txt
+	@touch $@
+
+# Hermes pins its libraries exactly; what memorybus wants besides has to go with them.
+$(HERMES)/.installed: pyproject.toml | $(PY)
+	@echo 'installing Hermes Agent $(HERMES_VERSION) into $(HERMES) …'
+	@test -x $(HERMES)/bin/python || $(PY) -m venv $(HERMES)
+	@$(HERMES)/bin/$(PIP_QUIET) hermes-agent==$(HERMES_VERSION) -e .
 	@touch $@
 
 # A name on PATH may be a shim that runs nothing, so each is asked for its version.

@@ -8,7 +8,8 @@ one partition, so that batches are as full as those of the million.
 **A million.** A fresh provider instance in a fresh worker; the rate between a twentieth of the
 work and the last one, from samples of its count, and the worker's resident memory beside it.
 
-**Two processes** on the same million: the rate while each owns half of the lanes. The Redis server
+**Two processes** on the same log, against one: the rate while each owns half of the lanes. With a
+provider that computes (0.1 ms a turn) the workers are what is scaled. With a no-op the Redis server
 needs a core too, so on two cores both workers and the server share them; the hand-written consumer
 (`floors`), as one process and as two on half of the streams each, says what that leaves.
 """
@@ -27,9 +28,13 @@ from stage import Stage, Worker, resident, wait_for
 from tally import Tally
 
 KIND = "bench.providers:TallyProvider"
+COMPUTING = "bench.providers:ComputingProvider"
 _MILLION = 1_000_000
 _THOUSAND = 1_000
 _KEYS = 256
+_COMPUTED = 150_000
+"""Events that the computing provider gets."""
+
 _MB = 1 << 20
 
 
@@ -54,15 +59,16 @@ def _run(stage: Stage, number: int, size: Size) -> Figures:
         stage.await_applied(name)
         small = _Bursts(stage, name, applied.tallies()[0], worker).per_s(size.bursts)
     many = _rate(alone)
-    pair = _pair(stage, f"two{number}")
+    pair = _pair(stage, f"two{number}", KIND, _MILLION)
     return {
         "backlog_1m_over_1k": many / small,
         "backlog_last_tenth_over_first": _rate(alone, 0.85, 0.95) / _rate(alone, 0.05, 0.15),
         "backlog_1m_per_s": many,
         "backlog_1k_per_s": small,
-        "scale_cpu_1_to_2": pair / many,
-        "scale_cpu_2_processes_per_s": pair,
+        "scale_noop_1_to_2": pair / many,
+        "scale_noop_2_processes_per_s": pair,
         **_memory(alone),
+        **_computing(stage, number),
         **({} if size.quick else _floors(stage, number)),
     }
 
@@ -70,14 +76,27 @@ def _run(stage: Stage, number: int, size: Size) -> Figures:
 def _floors(stage: Stage, number: int) -> Figures:
     alone = floor_per_s(stage, "floors.py", f"one{number}")
     pair = floor_per_s(stage, "floors.py", f"two{number}", processes=2)
-    return {"scale_cpu_floor_1_to_2": pair / alone, "scale_cpu_floor_1_process_per_s": alone}
+    return {"scale_noop_floor_1_to_2": pair / alone, "scale_noop_floor_1_process_per_s": alone}
 
 
-def _watch(stage: Stage, name: str, applied: Applied, worker: Worker) -> list[Sample]:
+def _computing(stage: Stage, number: int) -> Figures:
+    """Return what a second process gains where the provider computes."""
+    name = f"busy{number}"
+    settings = stage.with_providers({name: COMPUTING})
+    with stage.workers(settings, 1) as (worker,):
+        samples = _watch(stage, name, Applied(settings, name), worker, _COMPUTED)
+    alone = rate(part(samples, _COMPUTED, 0.05, 0.95))
+    pair = _pair(stage, f"busy-two{number}", COMPUTING, _COMPUTED)
+    return {"scale_cpu_1_to_2": pair / alone, "scale_cpu_1_process_per_s": alone}
+
+
+def _watch(
+    stage: Stage, name: str, applied: Applied, worker: Worker, events: int = _MILLION
+) -> list[Sample]:
     def look() -> Sample:
         return Sample(time.monotonic(), applied.total(), owned(stage, name), resident(worker.pid))
 
-    return watch(look, sum(stage.heads().values()))
+    return watch(look, events)
 
 
 def _rate(samples: Sequence[Sample], first: float = 0.05, last: float = 0.95) -> float:
@@ -94,14 +113,14 @@ def _memory(samples: Sequence[Sample]) -> Figures:
     }
 
 
-def _pair(stage: Stage, name: str) -> float:
+def _pair(stage: Stage, name: str, kind: str, events: int) -> float:
     """Return the rate of two workers while each owns half of the lanes, none of them dry."""
-    settings = stage.with_providers({name: KIND})
+    settings = stage.with_providers({name: kind})
     applied = Applied(settings, name)
     half = (settings.partitions // 2,) * 2
     with stage.workers(settings, 2) as workers:
-        samples = _watch(stage, name, applied, workers[0])
-    shared = [s for s in part(samples, samples[-1].applied, 0.0, 0.9) if s.owned == half]
+        samples = _watch(stage, name, applied, workers[0], events)
+    shared = [s for s in part(samples, events, 0.0, 0.9) if s.owned == half]
     return rate(shared)
 
 

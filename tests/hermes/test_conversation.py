@@ -1,0 +1,316 @@
+"""The real Hermes at its prompt: turns, the memory tool, and every way from session to session.
+
+One process of Hermes serves all tests of this module, as one serves a day's conversations; each
+test begins with ``/new``.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+from helpers.hermes_agent import Hermes
+from helpers.hermes_model import calls
+from helpers.hermes_world import World
+from helpers.waiting import wait_until
+from memorybus.client import MemoryBus
+from memorybus.events import (
+    ContextCompressing,
+    Delegated,
+    MemoryWritten,
+    SessionEnded,
+    SessionRef,
+    SessionStarted,
+    SessionSwitched,
+    TurnCompleted,
+)
+
+pytestmark = [pytest.mark.hermes, pytest.mark.timeout(240)]
+
+
+@pytest.fixture(scope="module", name="world")
+def _world(hermes_world: World) -> World:
+    return hermes_world
+
+
+INLINE = ("on_turn_start", "on_memory_write", "on_session_switch", "on_delegation", "sync_turn")
+SLOW = 250.0
+"""Milliseconds no hook takes unless it waits for something; `bench/hermes.py` has the figures."""
+
+
+@pytest.fixture(scope="module", name="prompt")
+def _prompt(world: World) -> Hermes:
+    return world.hermes(toolsets=["memory", "delegation"])
+
+
+@pytest.fixture(name="hermes")
+def _hermes(prompt: Hermes) -> Iterator[Hermes]:
+    """Return the prompt, in a session in which nothing was said yet."""
+    if not prompt.session:
+        prompt.chat("good morning")
+    prompt.slash("/new")
+    yield prompt
+    prompt.do("settle")
+
+
+def test_turns_are_in_the_log_under_their_session(world: World, hermes: Hermes) -> None:
+    """G1: each turn is logged once, in order, numbered, under Hermes's own session id."""
+    said = ["where is the harbour", "and the lighthouse", "thank you for that"]
+    for text in said:
+        hermes.chat(text)
+    world.wait_turns(hermes.session, *said)
+    found = world.events(TurnCompleted, hermes.session)
+    assert [e.event.ordinal for e in found] == [0, 1, 2]
+    assert [e.event.assistant for e in found] == [f"I have heard: {text}" for text in said]
+    assert {e.scope.platform for e in found} == {"cli"}
+    assert {e.session.root for e in found} == {hermes.session}
+    assert len(world.events(SessionStarted, hermes.session)) <= 1
+
+
+def test_a_turn_carries_its_own_messages_without_fences(world: World, hermes: Hermes) -> None:
+    """A turn's messages are its own, and nothing that memory injected is remembered again."""
+    world.model.script(
+        "keep the kettle",
+        calls(("memory", {"action": "add", "target": "memory", "content": "kettle is copper"})),
+        "kept",
+    )
+    hermes.chat("the first words")
+    hermes.chat("please keep the kettle")
+    [_, turn] = world.wait_events(TurnCompleted, hermes.session, 2)
+    messages = turn.event.messages
+    assert [m["role"] for m in messages] == ["user", "assistant", "tool", "assistant"]
+    assert messages[0]["content"] == "please keep the kettle"
+    raw = repr(turn.event)
+    assert "memory-context" not in raw
+    assert "api_content" not in raw
+    assert "_db_persisted" not in raw
+
+
+def test_a_single_memory_write_is_an_event(world: World, hermes: Hermes) -> None:
+    """The memory tool's write is logged once, with the session and call it came from."""
+    world.model.script(
+        "tea not coffee",
+        calls(("memory", {"action": "add", "target": "user", "content": "drinks tea"}), name="tea"),
+        "noted",
+    )
+    hermes.chat("I drink tea not coffee")
+    [write] = world.wait_events(MemoryWritten, hermes.session)
+    assert (write.event.action, write.event.store) == ("add", "user")
+    assert write.event.content == "drinks tea"
+    assert write.event.provenance["tool_call_id"].startswith("tea_0_")
+    hermes.chat("and so on")  # the memory file changed: it must not be told twice
+    world.wait_turns(hermes.session, "I drink tea not coffee", "and so on")
+    assert len(world.events(MemoryWritten, hermes.session)) == 1
+
+
+def test_a_batch_of_memory_writes_is_an_event_each(world: World, hermes: Hermes) -> None:
+    """One tool call with several operations: one event each, in their order, none lost (G2)."""
+    operations = [
+        {"action": "add", "content": "the gate code is 4711"},
+        {"action": "add", "content": "the cellar is damp"},
+        {"action": "replace", "old_text": "gate code", "content": "the gate code is 4712"},
+        {"action": "remove", "old_text": "cellar is damp"},
+    ]
+    world.model.script(
+        "several things",
+        calls(("memory", {"target": "memory", "operations": operations}), name="batch"),
+        "all noted",
+    )
+    hermes.chat("remember several things")
+    writes = world.wait_events(MemoryWritten, hermes.session, 4)
+    assert [w.event.action for w in writes] == ["add", "add", "replace", "remove"]
+    assert [w.event.content for w in writes][:3] == [
+        "the gate code is 4711",
+        "the cellar is damp",
+        "the gate code is 4712",
+    ]
+    assert len({w.id for w in writes}) == 4
+
+
+def test_a_delegation_is_logged_with_its_child(world: World, hermes: Hermes) -> None:
+    """What a subagent did is one event of the parent; the child itself writes nothing."""
+    world.model.script(
+        "delegate the sum",
+        calls(("delegate_task", {"goal": "add two and two", "context": "arithmetic"})),
+        "delegated",
+    )
+    hermes.chat("please delegate the sum")
+    [delegated] = world.wait_events(Delegated, hermes.session)
+    assert "add two and two" in delegated.event.task
+    assert delegated.event.child_session
+    assert "add two and two" not in " ".join(world.turns())
+    assert not world.events(session=delegated.event.child_session)
+
+
+def test_new_with_a_busy_worker_mixes_nothing(world: World, hermes: Hermes) -> None:
+    """The end and the switch of a ``/new`` come late: nothing of either session is in the other."""
+    hermes.chat("the parrot is called Ferdinand")
+    old = hermes.session
+    world.wait_turns(old, "the parrot is called Ferdinand")
+    world.model.script(
+        "fresh start",
+        calls(("memory", {"action": "add", "target": "memory", "content": "a fresh start"})),
+        "started",
+    )
+    hermes.do("busy", seconds=2.0)
+    hermes.slash("/new")
+    new = hermes.session
+    assert new != old
+    hermes.chat("what a fresh start")
+    hermes.do("settle")
+    world.wait_turns(new, "what a fresh start")
+    world.wait_events(MemoryWritten, new)
+    world.wait_events(SessionEnded, old)
+    assert world.turns(old) == ["the parrot is called Ferdinand"]
+    wire = world.model.asked("what a fresh start").users
+    assert "Ferdinand" not in " ".join(wire)
+    roots = {e.session.root for e in world.events(session=new)}
+    assert roots == {new}
+    [switch] = world.events(SessionSwitched, new)
+    assert (switch.event.parent, switch.event.reset, switch.session.epoch) == (old, True, 0)
+    assert len(world.events(SessionStarted, new)) == 1
+    hooks = world.home.hooks("on_turn_start", "on_session_switch")
+    order = [h.hook for h in hooks if "fresh start" in h.args or new in h.args]
+    assert order == ["on_turn_start", "on_session_switch"], "the race did not happen"
+
+
+def test_a_branch_keeps_its_root(world: World, hermes: Hermes) -> None:
+    """``/branch``: another session, whose parent and root are those it was made from."""
+    hermes.chat("the trunk of the tree")
+    old = hermes.session
+    hermes.slash("/branch another way")
+    new = hermes.session
+    hermes.chat("a twig of the tree")
+    world.wait_turns(new, "a twig of the tree")
+    [begun] = world.wait_events(SessionStarted, new)
+    assert (begun.event.reason, begun.session.root, begun.session.parent) == ("branch", old, old)
+    assert world.turns(old) == ["the trunk of the tree"]
+    [turn] = world.events(TurnCompleted, new)
+    assert (turn.session.root, turn.event.ordinal) == (old, 1)
+
+
+def test_a_resume_goes_on_where_the_session_was(world: World, hermes: Hermes) -> None:
+    """``/resume``: later turns are the old session's, numbered on."""
+    hermes.chat("first of the old one")
+    old = hermes.session
+    hermes.slash("/new")
+    hermes.chat("something in between")
+    between = hermes.session
+    hermes.slash(f"/resume {old}")
+    assert hermes.session == old
+    hermes.chat("second of the old one")
+    world.wait_turns(old, "first of the old one", "second of the old one")
+    world.wait_turns(between, "something in between")
+    found = world.events(TurnCompleted, old)
+    assert [e.session.root for e in found] == [old, old]
+    assert found[-1].event.ordinal == 1
+
+
+def test_an_undone_turn_may_be_said_again(world: World, hermes: Hermes) -> None:
+    """``/undo``: the same words after it are another event, in another epoch (G2)."""
+    hermes.chat("a turn that stays")
+    hermes.chat("a turn to be undone")
+    hermes.slash("/undo")
+    hermes.chat("a turn to be undone")
+    said = ["a turn that stays", "a turn to be undone", "a turn to be undone"]
+    world.wait_turns(hermes.session, *said)
+    found = world.events(TurnCompleted, hermes.session)
+    assert [e.event.ordinal for e in found] == [0, 1, 1]
+    assert [e.session.epoch for e in found] == [0, 0, 1]
+    [switch] = world.events(SessionSwitched, hermes.session)[-1:]
+    assert switch.event.rewound
+
+
+def test_compression_in_place_is_no_end(world: World, hermes: Hermes) -> None:
+    """In place, the id stays: an epoch more, all messages logged before, and no end of session."""
+    said = [f"long story part {number}" for number in range(6)]
+    for text in said:
+        hermes.chat(text)
+    id_before = hermes.session
+    hermes.slash("/compress")
+    assert hermes.session == id_before
+    hermes.chat("after the compression")
+    world.wait_turns(hermes.session, *said, "after the compression")
+    [compressing, *_] = world.wait_events(ContextCompressing, hermes.session)
+    told = repr(compressing.event.messages)
+    assert all(text in told for text in said[:3])
+    assert "memory-context" not in told
+    last = world.events(TurnCompleted, hermes.session)[-1]
+    assert last.session.epoch == 1
+    assert not world.events(SessionEnded, hermes.session)
+    hermes.slash("/new")
+    hermes.do("settle")
+    assert len(world.wait_events(SessionEnded, id_before)) == 1
+
+
+def test_another_agent_for_the_same_session_starts_nothing(world: World, hermes: Hermes) -> None:
+    """After a change of route Hermes initialises the session again: it goes on, numbered on."""
+    hermes.chat("said to the first agent")
+    hermes.do("forget_agent")
+    hermes.chat("said to the second agent")
+    world.wait_turns(hermes.session, "said to the first agent", "said to the second agent")
+    found = world.events(TurnCompleted, hermes.session)
+    assert [(e.event.ordinal, e.session.epoch) for e in found] == [(0, 0), (1, 0)]
+
+
+def test_recall_is_warm_in_the_first_turn_of_the_next_session(world: World, hermes: Hermes) -> None:
+    """What `initialize` asked for is in the first message, within the fence that Hermes makes."""
+    world.model.script(
+        "boat is called",
+        calls(("memory", {"action": "add", "target": "memory", "content": "the boat: Albatross"})),
+        "kept",
+    )
+    hermes.chat("my boat is called Albatross")
+    world.wait_events(MemoryWritten, hermes.session)
+    other = world.hermes()
+    session = other.do("ready")["session"]
+    with MemoryBus.connect(world.settings) as bus:
+        scope = world.events(SessionStarted, hermes.session)[-1:] or world.events(TurnCompleted)
+        warmed = bus.adopt(scope[0].scope, SessionRef(session, session))
+        wait_until(lambda: "Albatross" in str(warmed.warm_lines()), "the first turn is warm")
+    other.chat("what do you know of my vessel")
+    request = world.model.asked("what do you know of my vessel")
+    assert "<memory-context>" in request.users[-1]
+    assert "Albatross" in request.users[-1].partition("<memory-context>")[2]
+    assert other.session == session
+
+
+def test_what_the_window_holds_is_not_recalled_into_it(world: World, hermes: Hermes) -> None:
+    """Recall stays in every later request: a session's own turns do not come again beside them."""
+    hermes.chat("the walrus wears a waistcoat")
+    world.wait_turns(hermes.session, "the walrus wears a waistcoat")
+    for number in range(3):
+        hermes.chat(f"what does the walrus wear {number}")
+        hermes.do("settle")
+    fences = [text.partition("<memory-context>")[2] for text in world.model.requests[-1].users]
+    assert not [fence for fence in fences if "walrus" in fence]
+
+
+def test_the_system_prompt_is_the_same_from_turn_to_turn(world: World, hermes: Hermes) -> None:
+    """The provider's block is static, so that the model's prefix cache holds."""
+    hermes.chat("prompt the first")
+    hermes.chat("prompt the second")
+    first = world.model.asked("prompt the first").system
+    assert first == world.model.asked("prompt the second").system
+
+
+def test_no_hook_waited(world: World, hermes: Hermes) -> None:
+    """G9: of all the hooks of this module, none that Hermes calls inline waited for anything."""
+    hermes.chat("the last words")
+    slow = [h for h in world.home.hooks(*INLINE) if h.ms > SLOW]
+    assert not slow
+    errors = [
+        line for line in world.home.log().splitlines() if "memorybus" in line and "ERROR" in line
+    ]
+    assert not errors
+
+
+def test_leaving_ends_the_session(world: World, prompt: Hermes) -> None:
+    """Leaving the prompt is the end of its session, with its turns before it (G3)."""
+    prompt.slash("/new")
+    prompt.chat("good night")
+    prompt.leave()
+    [end] = world.wait_events(SessionEnded, prompt.session)
+    kinds = [type(e.event).__name__ for e in world.events(session=prompt.session)]
+    assert kinds[-1] == "SessionEnded"
+    assert kinds.count("TurnCompleted") == 1
+    assert end.event.message_count >= 2
+    wait_until(lambda: not prompt.alive, "Hermes is gone")

@@ -1,0 +1,113 @@
+"""What the real Hermes must not lose: killed, without a Redis, leaving in a hurry."""
+
+import pytest
+from helpers.hermes_fixtures import MakeWorld
+from helpers.hermes_kills import killed
+from helpers.hermes_model import calls
+from memorybus.events import (
+    ContextCompressing,
+    MemoryWritten,
+    SessionEnded,
+    SessionSwitched,
+    TurnCompleted,
+)
+
+pytestmark = [pytest.mark.hermes, pytest.mark.timeout(240)]
+
+EXIT = 1.0
+"""Seconds more that leaving may take than without any memory."""
+
+
+def test_a_kill_after_the_reply_loses_nothing(make_hermes_world: MakeWorld) -> None:
+    """SIGKILL at once after the answer: what the log lacks, reconcile finds, once (G1, G2)."""
+    world = make_hermes_world()
+    hermes = world.hermes()
+    said = [f"before the kill {number}" for number in range(3)]
+    for text in said:
+        hermes.chat(text)
+    hermes.kill()
+    session = hermes.session
+    world.reconcile()
+    world.drain()
+    world.wait_turns(session, *said)
+    world.reconcile()
+    world.drain()
+    assert world.turns(session) == said
+
+
+def test_kills_at_random_points_lose_nothing(make_hermes_world: MakeWorld) -> None:
+    """SIGKILL anywhere in a conversation: every turn the person saw answered is logged once."""
+    world = make_hermes_world()
+    told = killed(world.hermes(), 6)
+    assert told, "every kill came before the first answer"
+    world.reconcile()
+    world.drain()
+    assert set(told) <= set(world.turns())
+    assert len(world.turns()) == len(set(world.turns()))
+
+
+def test_without_a_redis_nothing_is_lost_and_nobody_waits(
+    make_hermes_world: MakeWorld,
+) -> None:
+    """G1, G9: Redis away for a whole session: no hook waits, and all of it comes afterwards."""
+    world = make_hermes_world()
+    world.server.kill()
+    world.model.script(
+        "remember the well",
+        calls(("memory", {"action": "add", "target": "memory", "content": "the well is deep"})),
+        "noted",
+    )
+    hermes = world.hermes()
+    hermes.chat("remember the well")
+    hermes.chat("a second turn")
+    session = hermes.session
+    hermes.leave()
+    inline = world.home.hooks("on_turn_start", "on_memory_write", "sync_turn", "on_session_end")
+    assert inline
+    assert max(h.ms for h in inline) < 500, inline
+    world.server.start()
+    world.drain()
+    assert world.turns(session) == ["remember the well", "a second turn"]
+    [write] = world.events(MemoryWritten, session)
+    assert write.event.content == "the well is deep"
+    assert len(world.events(SessionEnded, session)) == 1
+
+
+def test_leaving_with_a_frozen_redis_takes_no_longer(make_hermes_world: MakeWorld) -> None:
+    """G9: the backend hangs (SIGSTOP): leaving takes at most a second more than without memory."""
+    world = make_hermes_world()
+    plain = world.make_home("plain", "")
+    agents = {"plain": world.hermes(plain), "bus": world.hermes()}
+    seconds: dict[str, list[float]] = {name: [] for name in agents}
+    for name, hermes in [*agents.items()] * 3:
+        hermes.fork()
+        hermes.chat("hello")
+        world.server.freeze()
+        seconds[name].append(hermes.leave_fork())
+        world.server.thaw()
+    assert min(seconds["bus"]) <= min(seconds["plain"]) + EXIT, seconds
+
+
+def test_compression_into_another_session(make_hermes_world: MakeWorld) -> None:
+    """Not in place: the session goes on under a new id, with the old one as parent and root."""
+    world = make_hermes_world()
+    world.home.config["compression"] = {"in_place": False}
+    world.home.write_config()
+    hermes = world.hermes()
+    said = [f"long story part {number}" for number in range(6)]
+    for text in said:
+        hermes.chat(text)
+    old = hermes.session
+    hermes.slash("/compress")
+    new = hermes.session
+    assert new != old, hermes.said()
+    hermes.chat("after the compression")
+    world.wait_turns(new, "after the compression")
+    world.wait_events(ContextCompressing, old)
+    [switch] = world.wait_events(SessionSwitched, new)
+    assert (switch.event.reason, switch.session.root) == ("compression", old)
+    assert switch.session.parent == old
+    assert world.turns(old) == said
+    [turn] = world.events(TurnCompleted, new)
+    assert turn.session.root == old
+    assert not world.events(SessionEnded, old)

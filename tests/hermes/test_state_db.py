@@ -1,0 +1,111 @@
+"""Hermes's own `SessionDB` writes a state.db, and reconcile's reader understands it."""
+
+import sqlite3
+import subprocess
+from pathlib import Path
+
+import pytest
+from helpers import hermes_state
+from helpers.hermes_agent import PYTHON
+from memorybus.surfaces.hermes import places
+from memorybus.surfaces.hermes.copies import originals
+from memorybus.surfaces.hermes.known import Known
+from memorybus.surfaces.hermes.statedb import WRITTEN_FOR, StateDb
+from memorybus.surfaces.hermes.stored_turns import read
+
+pytestmark = [
+    pytest.mark.hermes,
+    pytest.mark.skipif(
+        not PYTHON.exists(), reason="no Hermes Agent in .hermes-venv: run make hermes-venv"
+    ),
+]
+
+_STORY = """
+import sys
+from pathlib import Path
+from hermes_state import SessionDB
+from agent.context_compressor import SUMMARY_PREFIX
+
+db = SessionDB(Path(sys.argv[1]))
+
+def turn(session, number):
+    db.append_message(session, "user", f"q{number}")
+    db.append_message(session, "assistant", f"a{number}")
+
+db.create_session("s", "cli", model="m")
+for number in range(4):
+    turn("s", number)
+kept = db.get_messages_as_conversation("s")
+summary = {"role": "assistant", "content": SUMMARY_PREFIX + " all of it"}
+db.archive_and_compact("s", [*kept[:3], summary, *kept[-2:]])
+turn("s", 4)
+undone = db.append_message("s", "user", "undone")
+db.append_message("s", "assistant", "yes")
+db.rewind_to_message("s", undone)
+parts = [{"type": "text", "text": "Look"}, {"type": "image_url", "image_url": {"url": "x"}}]
+db.append_message("s", "user", parts)
+db.append_message("s", "assistant", "a ship")
+db.end_session("s", "branched")
+db.create_session("b", "cli", model_config={"_branched_from": "s"}, parent_session_id="s")
+for message in db.get_messages_as_conversation("s"):
+    db.append_message("b", message["role"], message["content"])
+turn("b", 5)
+db.create_session("sub", "subagent", model_config={"_delegate_from": "b"}, parent_session_id="b")
+turn("sub", 6)
+db.close()
+"""
+
+
+@pytest.fixture(name="path")
+def _path(tmp_path: Path) -> Path:
+    """Return a state.db that the real Hermes wrote."""
+    path = tmp_path / "state.db"
+    subprocess.run(
+        [PYTHON, "-c", _STORY, path],
+        env={"HERMES_HOME": str(tmp_path), "HOME": str(tmp_path), "PATH": "/usr/bin:/bin"},
+        check=True,
+        capture_output=True,
+        timeout=60,
+    )
+    return path
+
+
+def test_what_hermes_wrote_is_read(path: Path) -> None:
+    """Compaction, undo, parts, a branch and a sub-agent: each turn once, in its own session."""
+    told: list[tuple[str, str, str]] = []
+    with StateDb(path) as db, Known() as known:
+        for session in db.sessions():
+            place = places.place(session, db.session, known.session)
+            if place is None:
+                assert session.id == "sub"
+                continue
+            assert place.ref.root == "s"
+            found = originals(
+                read(db.rows(session.id), 1 << 20),
+                lambda turn: known.first_told("s", turn.user, turn.assistant),
+                continued=place.origin != "start",
+            )
+            told += [(session.id, turn.user, turn.assistant) for turn in found]
+    own = [("s", f"q{n}", f"a{n}") for n in range(5)]
+    assert told == [*own, ("s", "[1 image] Look", "a ship"), ("b", "q5", "a5")]
+
+
+def test_the_tests_own_schema_is_hermes_schema(path: Path, tmp_path: Path) -> None:
+    """Every column of the tests' state.db is one of Hermes's, of the same version."""
+    with hermes_state.HermesState(tmp_path / "ours") as ours:
+        for table in ("sessions", "messages", "schema_version"):
+            mine = {row[1:4] for row in ours.db.execute(f"pragma table_info({table})")}
+            real = sqlite3.connect(path)
+            theirs = {row[1:4] for row in real.execute(f"pragma table_info({table})")}
+            (version,) = real.execute("select max(version) from schema_version").fetchone()
+            real.close()
+            upper = {(name, kind.upper(), bool(need)) for name, kind, need in mine}
+            assert upper <= {(name, kind.upper(), bool(need)) for name, kind, need in theirs}
+            assert version == WRITTEN_FOR == hermes_state.VERSION
+
+
+def test_every_row_is_read_once(path: Path) -> None:
+    """Nothing is read twice or left out: the rows are those that SQLite counts."""
+    with StateDb(path) as db:
+        rows = sum(1 for session in db.sessions() for _ in db.rows(session.id))
+        assert rows == db.message_count()
