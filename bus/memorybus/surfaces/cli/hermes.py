@@ -73,7 +73,7 @@ def _say_next(output: Output, remedy: str, active: str) -> None:
         output.note(f"the Python that runs Hermes does not find this memorybus: {remedy}", "yellow")
     if active != "memorybus":
         output.show(f"memory.provider is {visible(active) or 'not set'}; next:")
-        output.show("    hermes memory setup     (choose memorybus)")
+        output.show("    hermes memory setup          (choose memorybus)")
     output.show("    memorybus up                 (Redis and workers)")
     output.show("    memorybus hermes reconcile   (what history can be imported)")
 

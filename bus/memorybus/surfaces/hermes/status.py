@@ -52,7 +52,7 @@ def read(home: HermesHome, settings: Settings, python: PythonCheck) -> HermesSta
         _importable(python),
         _active(home),
         _log(settings, error),
-        _workers(found, error),
+        *([] if error else [_workers(found)]),
         *map(_provider, found.providers),
     ]
     return HermesStatus(
@@ -142,12 +142,12 @@ def _log(settings: Settings, error: str) -> Check:
     )
 
 
-def _workers(found: Look, error: str) -> Check:
-    idle = not error and not found.workers
+def _workers(found: Look) -> Check:
+    idle = not found.workers
     return Check(
         name="workers",
         ok=not idle,
-        found="unknown" if error else f"{found.workers} alive",
+        found=f"{found.workers} alive",
         fix="start one with `memorybus up`: nothing is applied or recalled" if idle else "",
     )
 
