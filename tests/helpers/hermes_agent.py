@@ -5,7 +5,7 @@ import os
 import select
 import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -188,6 +188,17 @@ class Hermes:
     def slash(self, text: str) -> dict[str, Any]:
         """One slash command at the prompt."""
         return self.do("slash", text=text)
+
+    def compressed_after(self, said: Sequence[str]) -> tuple[str, str]:
+        """Have turns, compress into another session, go on there; return both sessions' ids."""
+        for text in said:
+            self.chat(text)
+        old = self.session
+        self.slash("/compress")
+        new = self.session
+        assert new != old, self.said()
+        self.chat("after the compression")
+        return old, new
 
     def fork(self) -> int:
         """Let a child of it take the next commands, which saves seconds of imports; its id.

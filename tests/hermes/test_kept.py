@@ -95,13 +95,7 @@ def test_compression_into_another_session(make_hermes_world: MakeWorld) -> None:
     world.home.write_config()
     hermes = world.hermes()
     said = [f"long story part {number}" for number in range(6)]
-    for text in said:
-        hermes.chat(text)
-    old = hermes.session
-    hermes.slash("/compress")
-    new = hermes.session
-    assert new != old, hermes.said()
-    hermes.chat("after the compression")
+    old, new = hermes.compressed_after(said)
     world.wait_turns(new, "after the compression")
     world.wait_events(ContextCompressing, old)
     [switch] = world.wait_events(SessionSwitched, new)

@@ -95,13 +95,7 @@ def test_a_compression_into_another_session_is_no_second_history(
     plain.write_config()
     hermes = world.hermes(plain)
     said = [f"long story part {number}" for number in range(6)]
-    for text in said:
-        hermes.chat(text)
-    old = hermes.session
-    hermes.slash("/compress")
-    new = hermes.session
-    assert new != old, hermes.said()
-    hermes.chat("after the compression")
+    old, new = hermes.compressed_after(said)
     hermes.leave()
     reconcile(world, plain)
     assert (world.turns(old), world.turns(new)) == (said, ["after the compression"])

@@ -55,6 +55,31 @@ def test_what_was_said_in_the_window_is_not_recalled_into_it() -> None:
     assert injected.take("s", [("holo", [said])], 800) == f"From holo:\n{said}"
 
 
+class Counted(dict[str, str]):
+    """A message that counts how often it is read."""
+
+    reads = 0
+
+    def get(self, key: str, default: object = None) -> object:  # type: ignore[override]
+        """Count."""
+        self.reads += 1
+        return super().get(key, default)
+
+
+def test_a_long_session_costs_no_more_than_a_short_one() -> None:
+    """Messages that were read before are not read again, unless the window was cut."""
+    injected = Injected()
+    messages = [Counted(role="user", content=f"word {n}") for n in range(1_000)]
+    injected.found("s", messages)
+    before = [message.reads for message in messages[:-1]]
+    injected.found("s", [*messages, Counted(role="user", content="one more")])
+    assert [message.reads for message in messages[:-1]] == before
+    said = line("word 7")
+    assert injected.take("s", [("holo", [said])], 800) == ""
+    injected.found("s", messages[500:])
+    assert injected.take("s", [("holo", [said])], 800) != ""
+
+
 def test_items_are_read_back_from_the_fence() -> None:
     """Items of several lines come back whole, and nothing outside the fence is one."""
     assert list(items_in(fenced(f"From holo:\n{A}\n{B}"))) == [A, B]
@@ -82,6 +107,6 @@ def test_the_table_is_bounded() -> None:
     injected = Injected()
     for number in range(SESSIONS + 5):
         injected.take(f"s{number}", [("holo", [A])], 800)
-    assert len(injected._seen) == SESSIONS
+    assert len(injected._windows) == SESSIONS
     injected.take("s", [("holo", [line(f"fact {n}") for n in range(ITEMS + 9)])], 1 << 20)
-    assert len(injected._seen["s"]) == ITEMS
+    assert len(injected._windows["s"]) == ITEMS

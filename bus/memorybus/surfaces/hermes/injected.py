@@ -31,13 +31,59 @@ _SPOKEN = frozenset(("user", "assistant"))
 Sections = Sequence[tuple[str, Sequence[str]]]
 
 
+class Window:
+    """One session's window: digests of what its messages hold, and of what was given out since.
+
+    Messages that were read once are not read again, so that a turn costs the same in a long
+    session; if the last of them is another now, the window was cut or rewritten, and is read anew.
+    """
+
+    def __init__(self) -> None:
+        """Hold nothing."""
+        self.given: dict[str, None] = {}
+        self._held: dict[str, None] = {}
+        self._count = 0
+        self._last = ""
+
+    def __contains__(self, mark: str) -> bool:
+        """Say whether an item is in it."""
+        return mark in self.given or mark in self._held
+
+    def __len__(self) -> int:
+        """Return how many items it remembers."""
+        return len(self.given.keys() | self._held.keys())
+
+    def give(self, marks: Iterable[str]) -> None:
+        """Note what goes into the next message."""
+        self.given |= dict.fromkeys(marks)
+        _bound(self.given)
+
+    def read(self, transcript: Sequence[Mapping[str, Any]]) -> None:
+        """Take what its messages hold, instead of what was given out."""
+        count = self._count
+        if not 0 < count <= len(transcript) or self._last != _print(transcript[count - 1]):
+            self._held, count = {}, 0
+        for message in transcript[count:]:
+            self._held |= dict.fromkeys(map(_mark, _holds(message)))
+        _bound(self._held)
+        self.given = {}
+        self._count = len(transcript)
+        self._last = _print(transcript[-1]) if transcript else ""
+
+    def copy(self) -> "Window":
+        """Return another that holds the same."""
+        other = Window()
+        other.given = self._held | self.given
+        return other
+
+
 class Injected:
-    """Digests of injected items by session. Safe to call from any thread."""
+    """The windows by session. Safe to call from any thread."""
 
     def __init__(self) -> None:
         """Know of nothing yet."""
         self._lock = threading.Lock()
-        self._seen: OrderedDict[str, dict[str, None]] = OrderedDict()
+        self._windows: OrderedDict[str, Window] = OrderedDict()
 
     def take(self, session: str, sections: Sections, room: int) -> str:
         """Return the items that are new to a session's window, at most `room` characters.
@@ -48,57 +94,59 @@ class Injected:
             room: characters of the whole text.
         """
         with self._lock:
-            seen = self._of(session)
-            parts = build_lines(list(_unseen(sections, seen)), room)
-            _note(seen, parts)
+            window = self._of(session)
+            parts = build_lines(list(_unseen(sections, window)), room)
+            window.give(_mark(part) for part in parts if part.startswith("- "))
         return "\n".join(parts)
 
-    def found(self, session: str, transcript: Iterable[Mapping[str, Any]]) -> None:
+    def found(self, session: str, transcript: Sequence[Mapping[str, Any]]) -> None:
         """Note what a session's window really holds."""
-        marks = [_mark(item) for message in transcript for item in _held(message)]
         with self._lock:
-            seen = self._of(session)
-            seen.clear()
-            seen.update(dict.fromkeys(marks[-ITEMS:]))
+            self._of(session).read(transcript)
 
     def forget(self, session: str) -> None:
         """Note that a session's window begins anew."""
         with self._lock:
-            self._seen.pop(session, None)
+            self._windows.pop(session, None)
 
     def copy(self, origin: str, session: str) -> None:
         """Note that a session begins with another's window, as a branch does."""
         with self._lock:
-            self._of(session).update(self._seen.get(origin, {}))
+            self._windows[session] = self._of(origin).copy()
 
-    def _of(self, session: str) -> dict[str, None]:
-        seen = self._seen.setdefault(session, {})
-        self._seen.move_to_end(session)
-        while len(self._seen) > SESSIONS:
-            self._seen.popitem(last=False)
-        return seen
+    def _of(self, session: str) -> Window:
+        window = self._windows.setdefault(session, Window())
+        self._windows.move_to_end(session)
+        while len(self._windows) > SESSIONS:
+            self._windows.popitem(last=False)
+        return window
 
 
-def _unseen(sections: Sections, seen: Mapping[str, None]) -> Iterator[tuple[str, list[str]]]:
+def _unseen(sections: Sections, window: Window) -> Iterator[tuple[str, list[str]]]:
     """Yield the sections without what was seen; of two providers' same line the first's stays."""
-    met = set(seen)
+    met: set[str] = set()
     for name, lines in sections:
-        fresh = [text for text in lines if _mark(text) not in met]
+        fresh = [text for text in lines if (mark := _mark(text)) not in window and mark not in met]
         met.update(map(_mark, fresh))
         yield name, fresh
 
 
-def _note(seen: dict[str, None], parts: Iterable[str]) -> None:
-    seen.update({_mark(part): None for part in parts if part.startswith("- ")})
-    while len(seen) > ITEMS:
-        del seen[next(iter(seen))]
+def _bound(marks: dict[str, None]) -> None:
+    for mark in list(marks)[: max(0, len(marks) - ITEMS)]:
+        del marks[mark]
 
 
 def _mark(item: str) -> str:
     return text_digest(" ".join(_ABOUT.sub("- ", item, count=1).split()))
 
 
-def _held(message: Mapping[str, Any]) -> Iterator[str]:
+def _print(message: Mapping[str, Any]) -> str:
+    """Return what a message is known by again."""
+    words = message.get("content") if isinstance(message, Mapping) else None
+    return text_digest(repr(words))
+
+
+def _holds(message: Mapping[str, Any]) -> Iterator[str]:
     """Yield what a message of the window holds, as items: its own words, and its fence's."""
     words = message.get("content") if isinstance(message, Mapping) else None
     if isinstance(words, str) and message.get("role") in _SPOKEN:
