@@ -11,6 +11,7 @@ from pathlib import Path
 
 from memorybus.errors import SpoolError
 from memorybus.events import Scope, SessionRef
+from memorybus.forking import undisturbed
 from memorybus.keys import recall_slot
 
 _SCHEMA = """
@@ -35,6 +36,7 @@ class HostSessions:
             SpoolError: it cannot be written.
         """
         self._path = path
+        self._undisturbed = undisturbed()
         self._left: list[sqlite3.Connection] = []
         self._reopen()
 
@@ -43,7 +45,8 @@ class HostSessions:
         self._lock = threading.Lock()
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._db = _open(self._path)
+            with self._undisturbed:
+                self._db = _open(self._path)
         except (OSError, sqlite3.OperationalError) as error:
             raise SpoolError(
                 f"{self._path}: {error}; set `data_dir` to a place that can be written"
@@ -58,7 +61,7 @@ class HostSessions:
     def get(self, scope: Scope, session_id: str) -> SessionRef | None:
         """Return a session's place in its lineage, or None if this host has not seen it."""
         self._check_process()
-        with self._lock:
+        with self._lock, self._undisturbed:
             row = self._db.execute(
                 "select id, root, parent, epoch from sessions where slot = ?",
                 (recall_slot(scope, session_id),),
@@ -74,7 +77,7 @@ class HostSessions:
         row = (recall_slot(scope, ref.id), ref.id, ref.root, ref.parent, ref.epoch)
         self._check_process()
         try:
-            with self._lock:
+            with self._lock, self._undisturbed:
                 self._db.execute("replace into sessions values (?, ?, ?, ?, ?)", row)
         except sqlite3.Error as error:
             raise SpoolError(f"sessions: {error}") from error

@@ -18,6 +18,7 @@ from filelock import FileLock
 from memorybus.ballast import Ballast
 from memorybus.clock import Clock
 from memorybus.errors import SpoolError, SpoolFull
+from memorybus.forking import undisturbed
 from memorybus.spool_db import connect, named, transaction, translated
 from memorybus.spool_handed import HANDED, Handed
 from memorybus.spool_note import NOTE, PER_MS, SpoolStats, spooled_at, write_note
@@ -75,6 +76,7 @@ class Spool:
         self._clock = clock
         self._ballast = Ballast(path.with_suffix(".ballast"), ballast)
         self._writing = threading.Lock()
+        self._undisturbed = undisturbed()
         self._since_checkpoint = 0
         self._disk_full = False
         self._noted = SpoolStats()
@@ -127,7 +129,8 @@ class Spool:
             if self._bytes + size > self._max_bytes or self._disk_full:
                 raise SpoolFull(self._full())
             sequence = self._next_sequence()
-            self._insert((sequence, partition, event_id, digest, body), durable)
+            with self._undisturbed:
+                self._insert((sequence, partition, event_id, digest, body), durable)
             self.last = sequence
             self._rows += 1
             self._bytes += size
@@ -271,7 +274,7 @@ class Spool:
 
     def detach(self) -> FileLock:
         """Close the file but keep the lock: it will be set aside."""
-        with self._writing:
+        with self._writing, self._undisturbed:
             self._in.close()
             self._out.close()
         return self._file_lock

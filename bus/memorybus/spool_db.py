@@ -7,6 +7,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from memorybus.errors import SpoolCorrupt, SpoolFull
+from memorybus.forking import undisturbed
 
 _PAGE = 8_192
 """Five turns of usual size to a page: most inserts write one page, the fewest begin another."""
@@ -49,9 +50,10 @@ def _opened(path: Path) -> sqlite3.Connection:
 
 @contextmanager
 def named(path: Path) -> Iterator[None]:
-    """Turn SQLite's errors into the spool's, with the file's name."""
+    """Turn SQLite's errors into the spool's, with the file's name; no fork begins meanwhile."""
     try:
-        yield
+        with undisturbed():
+            yield
     except sqlite3.Error as error:
         raise translated(path, error) from error
 
