@@ -29,6 +29,7 @@ from redis.exceptions import RedisError
 
 from memorybus_workers.children import JobProcesses
 from memorybus_workers.declaring import infos, tools_of
+from memorybus_workers.heap import Heap, trimmer
 from memorybus_workers.host import ProviderHost
 from memorybus_workers.instances import make
 from memorybus_workers.leases import Leases
@@ -198,6 +199,7 @@ class Worker:
     def _keep(self) -> None:
         adopter = threading.Thread(target=self._adopt, name="memorybus-adopter", daemon=True)
         adopter.start()
+        heap = Heap(self._clock, trimmer())
         while not self._stop.wait(_KEEP):
             try:
                 self._watch()
@@ -205,6 +207,7 @@ class Worker:
                 self._presence.look(self._hosts)
                 self._serve_at_home()
                 self._log_watch.look(self._redis)
+                heap.look()
                 self._complaint = ""
             except (MemoryBusError, RedisError, OSError) as error:
                 self._complain(str(error))

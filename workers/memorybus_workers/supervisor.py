@@ -1,8 +1,7 @@
 """Several worker processes as one: started, started again when one dies, ended together.
 
-Each is a full worker with its own share of the lanes; Python runs one thread at a time, so several
-processes use several cores. They lead sessions of their own, so that Ctrl-C reaches only us, and
-end by themselves, in order, if we are killed.
+Each is a full worker with its own share of the lanes; Python runs one thread at a time. They lead
+sessions of their own, so that Ctrl-C reaches only us, and end in order by themselves if we die.
 """
 
 import contextlib
@@ -101,7 +100,8 @@ class WorkerProcess:
         """Take in what it has said; return its exit code, None while it runs."""
         code = self._process.poll()  # before reading: what it said before its end is not missed
         if self._process.stdout is not None:
-            self._text += self._process.stdout.read() or b""
+            with contextlib.suppress(ValueError):  # closed: another thread ends it by force
+                self._text += self._process.stdout.read() or b""
         *lines, self._text = self._text.split(b"\n")
         for line in lines:
             with contextlib.suppress(msgspec.MsgspecError):  # a provider that prints

@@ -1,0 +1,21 @@
+"""A worker gives memory back now and then."""
+
+from memorybus.testing import FakeClock
+from memorybus_workers.heap import EVERY, Heap, trimmer
+
+
+def test_memory_goes_back_now_and_then() -> None:
+    """G10: once in so many seconds, however often it is looked."""
+    clock = FakeClock()
+    times: list[float] = []
+    heap = Heap(clock, lambda: times.append(clock.monotonic()))
+    begin = clock.monotonic()
+    for _ in range(int(EVERY) * 3):
+        clock.advance(1.0)
+        heap.look()
+    assert [round(at - begin) for at in times] == [EVERY, EVERY * 2, EVERY * 3]
+
+
+def test_asking_the_c_library_is_safe() -> None:
+    """Whatever library it is, nothing is raised."""
+    trimmer()()
