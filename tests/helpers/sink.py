@@ -40,6 +40,10 @@ _INSERT = (
     "insert into effects(event_id, key_, ordinal, lane, n, epoch, pid, at, said) "
     "values (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
+_INSERT_NEW = _INSERT.replace(
+    "values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    "select ?, ?, ?, ?, ?, ?, ?, ?, ? where not exists (select 1 from effects where event_id = ?)",
+)
 _COLUMNS = "event_id, key_, ordinal, lane, n, epoch, pid, at, said"
 
 _SMALL_CACHE = "pragma cache_size = -64"
@@ -134,10 +138,9 @@ class Keyed(Blind):
     delivery = "keyed"
 
     def _keep(self, db: sqlite3.Connection, row: tuple[Any, ...]) -> None:
-        if _holds(db, row[0]):
+        # One statement: a process that is stopped between a look and an insert would insert late.
+        if not db.execute(_INSERT_NEW, (*row, row[0])).rowcount:
             db.execute("insert into refused values (?)", row[:1])
-        else:
-            super()._keep(db, row)
 
 
 class Lookup(Blind):
