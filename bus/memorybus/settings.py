@@ -179,6 +179,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 _MAY_BE_ZERO = frozenset(
     (
         "compress_min_bytes",
+        "compress_wait",
+        "opening_wait",
         "prefetch_deadline",
         "recall_budget",
         "recall_wait",

@@ -59,7 +59,9 @@ def test_recall_comes_warm_once_and_again_after_a_compression(
     spawn: Spawn, redis_url: str, make_settings: MakeSettings, tmp_path: Path
 ) -> None:
     """What a worker remembers is in the next turn, in no later one, and again in a new window."""
-    settings = make_settings(url=redis_url, providers=("holographic",), compress_wait=0.1)
+    settings = make_settings(
+        url=redis_url, providers=("holographic",), compress_wait=0.1, opening_wait=0.0
+    )
     worker(spawn, settings, jobs=1)
     with running(settings, tmp_path) as host:
         memory = host.instance("s1")
