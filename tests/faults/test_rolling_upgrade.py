@@ -14,6 +14,7 @@ from helpers.beside import Release, present_worker, unpacked
 from helpers.processes import Child, Spawn
 from helpers.recording import Effect, effects
 from helpers.samples import envelope
+from helpers.scale import QUICK
 from helpers.scenario import NAME, environ, home, recorded, wait_applied
 from helpers.waiting import wait_until
 from memorybus import scripts
@@ -129,7 +130,7 @@ def _end(child: Child, settings: Settings) -> None:
     goes_on(settings)
 
 
-@pytest.mark.parametrize("kind", list(MAY_DOUBLE))
+@pytest.mark.parametrize("kind", ["Lookup", "Blind"] if QUICK else list(MAY_DOUBLE))
 def test_old_and_new_workers_share_one_log(
     redis_client: redis.Redis,
     make_settings: MakeSettings,

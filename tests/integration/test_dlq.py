@@ -12,6 +12,7 @@ from conftest import MakeSettings
 from helpers.clusters import RedisCluster, running
 from helpers.processes import Spawn
 from helpers.recording import texts
+from helpers.scale import QUICK
 from helpers.scenario import (
     NAME,
     apart,
@@ -352,11 +353,14 @@ def test_nothing_is_meant(
     assert answer.err if code else "no dead letters" in answer.out
 
 
+DYING = ("Transactional", "KeyedSide", "Blind") if QUICK else KINDS
+
+
 @pytest.mark.fault
 @pytest.mark.parametrize(
     ("kind", "point", "twice"),
     [
-        *((kind, "redo.after_apply", int(kind == "Blind")) for kind in KINDS),
+        *((kind, "redo.after_apply", int(kind == "Blind")) for kind in DYING),
         ("Blind", "redo.before_apply", 0),
         ("Blind", "redo.after_settle", 0),
     ],
