@@ -9,9 +9,9 @@ one partition, so that batches are as full as those of the million.
 work and the last one, from samples of its count, and the worker's resident memory beside it.
 
 **Two processes** on the same log, against one: the rate while each owns half of the lanes. With a
-provider that computes (0.05 ms a turn) the workers are what is scaled. With a no-op the Redis server
-needs a core too, so on two cores both workers and the server share them; the hand-written consumer
-(`floors`), as one process and as two on half of the streams each, says what that leaves.
+provider that computes (0.05 ms a turn) the workers are what is scaled. With a no-op the Redis
+server needs a core too, so on two cores both workers and the server share them; the hand-written
+consumer (`floors`), as one process and as two on half of the streams each, says what that leaves.
 """
 
 import os
