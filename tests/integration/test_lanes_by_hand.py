@@ -69,6 +69,27 @@ def test_what_is_done_above_the_checkpoint_is_not_called_again(
     assert backend.tries[world.said["s0"][0].id] > 1
 
 
+@pytest.mark.parametrize("kind", ["lookup", "lookup, side by side"])
+def test_what_a_dead_owner_handed_over_stays_in_doubt(
+    world: World, backend: Backend, new_process: NewProcess, kind: str
+) -> None:
+    """G4: an heir that has read less than the dead has sent does not make less of it known."""
+    checks = Checks(world, backend, "live", kind)
+    world.publish("s0", "transient:9")
+    for number in range(14):
+        world.publish(("s1", "s2", "s4", "s5")[number % 4], "ok")
+    world.send()
+    first, second = new_process("first"), new_process("second")
+    go_round(world, first, 4)
+    before = [int(checks.lane(partition).get(b"sent", 0)) for partition in range(PARTITIONS)]
+    assert max(before) > world.settings.batch
+    first.kill()
+    world.pass_time(LEASE + 1)
+    second.turn(("lane.before_apply", 1))
+    after = [int(checks.lane(partition).get(b"sent", 0)) for partition in range(PARTITIONS)]
+    assert all(now >= then for now, then in zip(after, before, strict=True)), (before, after)
+
+
 @every_kind
 @pytest.mark.parametrize("point", ["lane.after_read", "lane.before_apply", "lane.after_apply"])
 def test_an_owner_that_dies_between_read_and_commit_loses_nothing(

@@ -207,13 +207,16 @@ class Lane:
         """Commit the window's progress, if there is any.
 
         Args:
-            sent: the highest n that may be handed to the provider from now on (``lookup``).
+            sent: the highest n that may be handed to the provider from now on (``lookup``). What a
+                former owner may have handed over stays in doubt until the checkpoint is above it.
 
         Raises:
             LeaseLost: the lane has another owner.
             redis.RedisError: Redis is away; the next commit says it again.
         """
         window = self.window
+        if sent != "":
+            sent = max(int(sent), self.doubt)
         now = Checkpoint(window.entry, window.n, window.done(), sent)
         if now == self._committed:
             return
