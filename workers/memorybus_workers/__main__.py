@@ -18,6 +18,7 @@ from memorybus import logs
 from memorybus.errors import HOPELESS, MemoryBusError
 from memorybus.settings import Settings, load
 
+from memorybus_workers.heap import hold_together
 from memorybus_workers.parent import when_parent_ends
 
 _log = logging.getLogger("memorybus")
@@ -29,6 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Parse the command line and run one process; return its exit code."""
     options = _parser().parse_args(arguments)
     logs.set_up(options.log)
+    hold_together()
     try:
         return _run(options, load())
     except MemoryBusError as error:

@@ -1,7 +1,9 @@
 """A worker gives memory back now and then."""
 
+import platform
+
 from memorybus.testing import FakeClock
-from memorybus_workers.heap import EVERY, Heap, trimmer
+from memorybus_workers.heap import EVERY, Heap, hold_together, trimmer
 
 
 def test_memory_goes_back_now_and_then() -> None:
@@ -19,3 +21,8 @@ def test_memory_goes_back_now_and_then() -> None:
 def test_asking_the_c_library_is_safe() -> None:
     """Whatever library it is, nothing is raised."""
     trimmer()()
+
+
+def test_glibc_takes_the_settings_that_keep_its_heap_in_one_piece() -> None:
+    """Where the C library is glibc, both settings are taken."""
+    assert hold_together() is (platform.libc_ver()[0] == "glibc")
