@@ -80,7 +80,7 @@ clean: ## remove the environment and everything generated
 # The stamps are newer than pyproject.toml when nothing has to be installed.
 $(VENV)/.installed: pyproject.toml $(PY)
 	@echo 'installing memorybus into $(VENV) …'
-	@$(PIP) -e .
+	@$(PIP) -e '.[archive]'
 	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml $(PY)

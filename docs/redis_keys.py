@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
 
-from memorybus.keys import TABLE
+from memorybus.key_table import TABLE
 
 PAGE = Path(__file__).with_name("redis-keys.md")
 

@@ -52,6 +52,7 @@ HOMES = {
         "memorybus.health",
         "memorybus.homes",
         "memorybus.inspection",
+        "memorybus.instances",
         "memorybus.links",
         "memorybus.listening",
         "memorybus.log",

@@ -14,6 +14,7 @@ Message: TypeAlias = dict[str, Any]
 
 StoreName = Literal["memory", "user"]
 Settlement = Literal["discard", "edit"]
+Omission = Literal["volatile", "filtered", "retention", "forgotten"]
 WriteAction = Literal["add", "replace", "remove"]
 Reason = Literal["start", "branch", "compression", "resume", "reset", "rewind", "delegation"]
 
@@ -222,6 +223,19 @@ class UnknownEvent(Event, frozen=True, kw_only=True):
     raw: bytes
 
 
+class Omitted(Event, frozen=True, kw_only=True):
+    """A place of the history whose content its reader leaves out; no provider has a hook for it.
+
+    Readers put it there, so that the dense numbers stay dense; nobody publishes it.
+
+    Attributes:
+        why: it was ``volatile``, is not what was asked for (``filtered``), is older than it may be
+            kept (``retention``), or somebody wants it ``forgotten``.
+    """
+
+    why: Omission = "filtered"
+
+
 KnownEvent: TypeAlias = (
     SessionStarted
     | TurnStarted
@@ -234,7 +248,7 @@ KnownEvent: TypeAlias = (
     | ToolCalled
     | DeadLetterResolved
 )
-AnyEvent: TypeAlias = KnownEvent | UnknownEvent
+AnyEvent: TypeAlias = KnownEvent | UnknownEvent | Omitted
 
 EVENT_TYPES: tuple[type[Event], ...] = (
     SessionStarted,

@@ -72,6 +72,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         turn_budget: characters of recall that a host injects at one turn, where every later
             request repeats it.
         opening_wait: how long a host's first turn of a session may wait for its recall.
+        archive: where sealed segments of the log lie: a directory, or a URL of an object store
+            (``s3://``, ``gs://``, ``az://``, ``file://``) that every worker reaches. Empty means
+            ``archive`` in `data_dir`: one host's, as the state of a local provider is.
+        segment_events: how many events a segment is sealed with.
+        segment_age: how old the first unsealed event may be before a smaller segment is sealed.
+        seal_after: how old an event must be to be sealed: more than what Redis may lose (G7).
+        hot_window: how long a sealed event stays in the log.
+        retention: how long history is kept, by scope: ``default``, ``user:NAME``, ``agent:NAME``,
+            ``workspace:NAME``, ``platform:NAME``; 0 means for ever. The shortest that applies.
         crash_at: a named crash point to die at; for fault tests.
     """
 
@@ -112,6 +121,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     tool_wait: float = 10.0
     turn_budget: int = 800
     opening_wait: float = 0.3
+    archive: str = ""
+    segment_events: int = 10_000
+    segment_age: float = 600.0
+    seal_after: float = 60.0
+    hot_window: float = 3_600.0
+    retention: dict[str, float] = {}
     crash_at: str = ""
 
     def __post_init__(self) -> None:
@@ -180,10 +195,13 @@ _MAY_BE_ZERO = frozenset(
     (
         "compress_min_bytes",
         "compress_wait",
+        "hot_window",
         "opening_wait",
         "prefetch_deadline",
         "recall_budget",
         "recall_wait",
+        "seal_after",
+        "segment_age",
         "spool_ballast",
         "spool_keep",
     )
@@ -256,8 +274,9 @@ def _from_environ(env: Mapping[str, str]) -> dict[str, Any]:
     check_names(values, "environment", FIELDS)
     if "providers" in values:
         values["providers"] = [p.strip() for p in values["providers"].split(",") if p.strip()]
-    if "provider" in values:
-        values["provider"] = tables(values["provider"])
+    for name in ("provider", "retention"):
+        if name in values:
+            values[name] = tables(name, values[name])
     return values
 
 

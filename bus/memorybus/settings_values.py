@@ -14,8 +14,8 @@ PREFIX = "MEMORYBUS_"
 _T = TypeVar("_T")
 
 
-def tables(text: str) -> Any:
-    """Return the providers' tables as the environment spells them.
+def tables(name: str, text: str) -> Any:
+    """Return a setting that is a table as the environment spells it.
 
     Raises:
         ConfigError: it is no JSON.
@@ -23,7 +23,7 @@ def tables(text: str) -> Any:
     try:
         return msgspec.json.decode(text)
     except msgspec.DecodeError as error:
-        raise ConfigError(f"{PREFIX}PROVIDER must be a JSON object of tables: {error}") from error
+        raise ConfigError(f"{PREFIX}{name.upper()} must be a JSON object: {error}") from error
 
 
 def spelled(value: Any) -> str:

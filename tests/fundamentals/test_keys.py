@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from memorybus.events import Scope
+from memorybus.key_table import is_permanent
 from memorybus.keys import (
     Keys,
-    is_permanent,
     lane_name,
     partition_of,
     recall_slot,

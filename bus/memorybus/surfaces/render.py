@@ -14,6 +14,7 @@ from memorybus.events import (
     Delegated,
     Envelope,
     MemoryWritten,
+    Omitted,
     SessionEnded,
     SessionStarted,
     SessionSwitched,
@@ -72,6 +73,8 @@ def _told(event: AnyEvent) -> str:  # noqa: C901, PLR0911  one flat dispatch
             return f"{provider}: {action} {event_id[:12]}: {why}"
         case UnknownEvent(wire_version=version):
             return f"unknown to this release (version {version}), kept as it is"
+        case Omitted(why=why):
+            return f"left out: {why}"
 
 
 def _turn(event: TurnCompleted) -> str:

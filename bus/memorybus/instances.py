@@ -1,0 +1,161 @@
+"""Instances beside those that the settings name: copies that a replay or a rebuild fills.
+
+An instance has lanes, a home and dead letters of its own under its name, and takes what its plan
+says. Every worker that serves the provider serves its copies too. Which instance of a provider
+answers recalls and tools is one field of one hash, so that a swap is one step (G8).
+"""
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import msgspec
+from redis import Redis
+from redis.exceptions import RedisError
+
+from memorybus import scripts
+from memorybus.errors import ConfigError, ForeignKey
+from memorybus.keys import Keys
+from memorybus.links import translated
+from memorybus.plan import WHOLE, Plan
+
+Purpose = Literal["replay", "rebuild", "verify"]
+
+
+class Instance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A copy.
+
+    Attributes:
+        name: its own; for a rebuild ``<provider>@<number>``.
+        provider: the instance of the settings whose kind and options it has.
+        options: what differs from these options; never a secret.
+        plan: what it takes of the history.
+        purpose: who made it.
+        dropped: whether it is to be removed, with its state; its home's worker does so.
+        made_at: when (wall time, milliseconds).
+        made_by: who, as ``user@host``.
+        reason: why, in the operator's words.
+    """
+
+    name: str
+    provider: str
+    options: dict[str, Any] = {}
+    plan: Plan = WHOLE
+    purpose: Purpose = "replay"
+    dropped: bool = False
+    made_at: int = 0
+    made_by: str = ""
+    reason: str = ""
+
+
+class Live(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Which instance serves a provider.
+
+    Attributes:
+        instance: the one that answers recalls and tools.
+        previous: the one before, kept for a rollback; "" if it was dropped.
+        at: since when (wall time, milliseconds).
+        by: who swapped.
+        reason: why.
+    """
+
+    instance: str
+    previous: str = ""
+    at: int = 0
+    by: str = ""
+    reason: str = ""
+
+
+class Hold(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Why an instance's lanes stand still."""
+
+    reason: str = ""
+    by: str = ""
+    at: int = 0
+
+
+class Instances:
+    """The three hashes. Belongs to one thread.
+
+    Every method raises `LogUnavailable` without Redis, and `ForeignKey` if an entry is not ours.
+    """
+
+    def __init__(self, redis: Redis, keys: Keys) -> None:
+        """Use the log's Redis."""
+        self._redis = redis
+        self._keys = keys
+
+    def all(self) -> dict[str, Instance]:
+        """Return the copies by name."""
+        return self._read(self._keys.instances, Instance)
+
+    def get(self, name: str) -> Instance | None:
+        """Return one copy, None if there is none of that name."""
+        return self.all().get(name)
+
+    def add(self, instance: Instance) -> None:
+        """Make a copy known.
+
+        Raises:
+            ConfigError: there is one of that name.
+        """
+        found = self._swapped(self._keys.instances, instance.name, b"", instance)
+        if found is not None:
+            raise ConfigError(f"there is an instance {instance.name!r} already")
+
+    def change(self, known: Instance, to: Instance) -> bool:
+        """Replace a copy's record; False if it is not as it was known any more."""
+        seen = msgspec.json.encode(known)
+        return self._swapped(self._keys.instances, known.name, seen, to) == seen
+
+    def remove(self, name: str) -> None:
+        """Forget a copy; its state and its lanes are somebody else's business."""
+        self._asked(lambda: self._redis.hdel(self._keys.instances, name), self._keys.instances)
+
+    def live(self) -> dict[str, Live]:
+        """Return which instance serves a provider, for those that were swapped once."""
+        return self._read(self._keys.live, Live)
+
+    def swap(self, provider: str, known: Live | None, to: Live) -> bool:
+        """Let another instance serve a provider, in one step; False if somebody else was first."""
+        seen = b"" if known is None else msgspec.json.encode(known)
+        return self._swapped(self._keys.live, provider, seen, to) == (seen or None)
+
+    def held(self) -> dict[str, Hold]:
+        """Return the instances whose lanes stand still."""
+        return self._read(self._keys.held, Hold)
+
+    def hold(self, name: str, why: Hold) -> None:
+        """Let an instance's lanes stand still; workers obey within a heartbeat."""
+        body = msgspec.json.encode(why)
+        self._asked(lambda: self._redis.hset(self._keys.held, name, body), self._keys.held)
+
+    def let_go(self, name: str) -> bool:
+        """Let an instance's lanes go on; False if they were not held."""
+        return bool(self._asked(lambda: self._redis.hdel(self._keys.held, name), self._keys.held))
+
+    def _read(self, key: str, kind: Any) -> dict[str, Any]:
+        bodies: dict[bytes, bytes] = self._asked(lambda: self._redis.hgetall(key), key)
+        try:
+            return {
+                name.decode(): msgspec.json.decode(body, type=kind)
+                for name, body in sorted(bodies.items())
+            }
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise ForeignKey(f"{key}: an entry cannot be read ({error}); delete it") from error
+
+    def _swapped(self, key: str, field: str, seen: bytes, to: Any) -> bytes | None:
+        call = scripts.home(key, field, seen, msgspec.json.encode(to))
+        found: bytes | None = self._asked(lambda: scripts.run(self._redis, call), key)
+        return found
+
+    def _asked(self, ask: Callable[[], Any], where: str) -> Any:
+        try:
+            return ask()
+        except (RedisError, OSError) as error:
+            raise translated(error, where) from error
+
+
+def live_name(provider: str, live: dict[str, Live]) -> str:
+    """Return the instance that serves a provider; pure."""
+    known = live.get(provider)
+    return known.instance if known else provider

@@ -1,0 +1,47 @@
+"""What an instance takes of the history: a query, and spans of each partition's numbers; pure."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from memorybus.query import EVERYTHING, Query
+
+
+class Span(msgspec.Struct, frozen=True, array_like=True):
+    """Dense numbers of a partition, both ends included; no `last` means for ever."""
+
+    first: int = 1
+    last: int | None = None
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What an instance takes. What it does not take counts as done without a call.
+
+    Attributes:
+        query: which events.
+        spans: by partition, in order and apart; a partition that is not named is taken whole. The
+            last one's `last` is where a replay ends. A state of an earlier time that lives on has
+            two: up to that time, and from the rebuild on.
+        rate: events a second at most, over all its lanes; 0.0 for as fast as it goes.
+    """
+
+    query: Query = EVERYTHING
+    spans: Mapping[int, tuple[Span, ...]] = {}
+    rate: float = 0.0
+
+    def takes(self, partition: int, n: int) -> bool:
+        """Say whether a number lies in one of the spans."""
+        spans = self.spans.get(partition)
+        return spans is None or any(
+            span.first <= n and (span.last is None or n <= span.last) for span in spans
+        )
+
+    def end(self, partition: int) -> int | None:
+        """Return the last number that is taken of a partition; None if it has no end."""
+        spans = self.spans.get(partition)
+        if spans is None:
+            return None
+        return spans[-1].last if spans else 0
+
+
+WHOLE = Plan()
