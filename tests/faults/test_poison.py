@@ -140,22 +140,25 @@ class Round:
 @pytest.mark.fault
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("number", rounds(10))
-def test_refused_events_park_only_their_key(
-    make_redis: MakeServer, make_trial: MakeTrial, report: Report, number: int
+@pytest.mark.parametrize(
+    ("sink", "poison", "calm"),
+    [("Keyed", REFUSED, 0.3), ("Many", HANGING, 1.0)],
+    ids=["refused", "hanging beside others"],
+)
+def test_poison_parks_only_its_key(
+    make_redis: MakeServer,
+    make_trial: MakeTrial,
+    report: Report,
+    sink: str,
+    poison: Counter[str],
+    calm: float,
+    number: int,
 ) -> None:
-    """G4, G6: each is parked with those behind it; the others' p99 at most doubles."""
-    run = Round(make_trial(make_redis(), "Keyed", attempts=3), REFUSED, calm=0.3)
-    assert_others_hardly_wait(run, report)
+    """G4, G6: what is refused or hangs is parked with those behind it; others' p99 at most doubles.
 
-
-@pytest.mark.fault
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize("number", rounds(10))
-def test_hanging_events_park_only_their_key(
-    make_redis: MakeServer, make_trial: MakeTrial, report: Report, number: int
-) -> None:
-    """G4, G6: where calls run beside each other, one that hangs doubles the others' p99 at most."""
-    run = Round(make_trial(make_redis(), "Many", attempts=3), HANGING, calm=1.0)
+    A hanging call doubles it at most where calls run beside each other.
+    """
+    run = Round(make_trial(make_redis(), sink, attempts=3), poison, calm=calm)
     assert_others_hardly_wait(run, report)
 
 

@@ -64,6 +64,12 @@ def calls(*wanted: tuple[str, dict[str, Any]], name: str = "call") -> dict[str, 
     }
 
 
+def keeps(content: str, store: str = "memory", name: str = "call") -> dict[str, Any]:
+    """Return an assistant message that writes an entry to one of the agent's two stores."""
+    arguments = {"action": "add", "target": store, "content": content}
+    return calls(("memory", arguments), name=name)
+
+
 class Model:
     """The scripted model; ``with Model() as model`` serves it at ``model.url``.
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 from helpers.hermes_agent import Hermes
-from helpers.hermes_model import calls
+from helpers.hermes_model import calls, keeps
 from helpers.hermes_world import World
 from helpers.waiting import wait_until
 from memorybus.client import MemoryBus
@@ -69,7 +69,7 @@ def test_a_turn_carries_its_own_messages_without_fences(world: World, hermes: He
     """A turn's messages are its own, and nothing that memory injected is remembered again."""
     world.model.script(
         "keep the kettle",
-        calls(("memory", {"action": "add", "target": "memory", "content": "kettle is copper"})),
+        keeps("kettle is copper"),
         "kept",
     )
     hermes.chat("the first words")
@@ -88,7 +88,7 @@ def test_a_single_memory_write_is_an_event(world: World, hermes: Hermes) -> None
     """The memory tool's write is logged once, with the session and call it came from."""
     world.model.script(
         "tea not coffee",
-        calls(("memory", {"action": "add", "target": "user", "content": "drinks tea"}), name="tea"),
+        keeps("drinks tea", "user", name="tea"),
         "noted",
     )
     hermes.chat("I drink tea not coffee")
@@ -147,7 +147,7 @@ def test_new_with_a_busy_worker_mixes_nothing(world: World, hermes: Hermes) -> N
     world.wait_turns(old, "the parrot is called Ferdinand")
     world.model.script(
         "fresh start",
-        calls(("memory", {"action": "add", "target": "memory", "content": "a fresh start"})),
+        keeps("a fresh start"),
         "started",
     )
     hermes.do("busy", seconds=2.0)
@@ -255,7 +255,7 @@ def test_recall_is_warm_in_the_first_turn_of_the_next_session(world: World, herm
     """What `initialize` asked for is in the first message, within the fence that Hermes makes."""
     world.model.script(
         "boat is called",
-        calls(("memory", {"action": "add", "target": "memory", "content": "the boat: Albatross"})),
+        keeps("the boat: Albatross"),
         "kept",
     )
     hermes.chat("my boat is called Albatross")

@@ -1,7 +1,7 @@
 """Agents as Hermes's gateway builds them: several people in one process."""
 
 import pytest
-from helpers.hermes_model import calls
+from helpers.hermes_model import keeps
 from helpers.hermes_world import World
 from memorybus.events import MemoryWritten, SessionEnded, TurnCompleted
 
@@ -18,7 +18,7 @@ def test_two_people_share_nothing(world: World) -> None:
     gateway = world.hermes()
     world.model.script(
         "secret is bluebell",
-        calls(("memory", {"action": "add", "target": "user", "content": "her word: bluebell"})),
+        keeps("her word: bluebell", "user"),
         "kept",
     )
     gateway.do("message", session="s-anna", user="anna", text="my secret is bluebell")

@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 from helpers.hermes_agent import PYTHON, Hermes
-from helpers.hermes_model import calls
+from helpers.hermes_model import calls, keeps
 from helpers.hermes_world import World
 from helpers.waiting import wait_until
 from memorybus.client import MemoryBus
@@ -79,7 +79,7 @@ def test_a_hosted_plugin_applies_what_hermes_does(world: World, hermes: Hermes) 
     """Hermes's own holographic, in a worker: a memory write reaches its own database."""
     world.model.script(
         "keep the anchor",
-        calls(("memory", {"action": "add", "target": "memory", "content": "the anchor is rusty"})),
+        keeps("the anchor is rusty"),
         "kept",
     )
     hermes.chat("please keep the anchor")
@@ -99,7 +99,7 @@ def test_recall_names_its_providers(world: World, hermes: Hermes) -> None:
     """What several providers remember comes labelled by provider, within the fences of Hermes."""
     world.model.script(
         "my lantern is green",
-        calls(("memory", {"action": "add", "target": "memory", "content": "the lantern is green"})),
+        keeps("the lantern is green"),
         "kept",
     )
     hermes.chat("my lantern is green")

@@ -3,7 +3,7 @@
 import pytest
 from helpers.hermes_fixtures import MakeWorld
 from helpers.hermes_kills import killed
-from helpers.hermes_model import calls
+from helpers.hermes_model import keeps
 from memorybus.events import (
     ContextCompressing,
     MemoryWritten,
@@ -54,7 +54,7 @@ def test_without_a_redis_nothing_is_lost_and_nobody_waits(
     world.server.kill()
     world.model.script(
         "remember the well",
-        calls(("memory", {"action": "add", "target": "memory", "content": "the well is deep"})),
+        keeps("the well is deep"),
         "noted",
     )
     hermes = world.hermes()

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from helpers.hermes_agent import VENV
 from helpers.hermes_fixtures import MakeWorld
-from helpers.hermes_model import calls
+from helpers.hermes_model import keeps
 from helpers.hermes_world import World
 from helpers.waiting import wait_until
 from memorybus.events import MemoryWritten, SessionEnded, SessionSwitched, TurnCompleted
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.hermes, pytest.mark.timeout(240)]
 SAID = ("please keep the kettle", "where is the harbour", "good evening")
 
 
-KEEP = calls(("memory", {"action": "add", "target": "memory", "content": "kettle is copper"}))
+KEEP = keeps("kettle is copper")
 
 
 def conversation(world: World, *, swapped: bool) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from helpers.hermes_agent import Hermes, Home
 from helpers.hermes_fixtures import MakeWorld
-from helpers.hermes_model import calls
+from helpers.hermes_model import keeps
 from helpers.hermes_world import World
 from memorybus.events import SessionEnded, SessionSwitched, TurnCompleted
 
@@ -25,7 +25,7 @@ def live(world: World, hermes: Hermes) -> dict[str, str]:
     """Lead a day's conversation, in all the ways from session to session; return the sessions."""
     world.model.script(
         "keep the kettle",
-        calls(("memory", {"action": "add", "target": "memory", "content": "kettle is copper"})),
+        keeps("kettle is copper"),
         "kept",
     )
     for text in SAID["first"]:

@@ -65,6 +65,15 @@ def mourn(client: redis.Redis, settings: Settings, **fields: Any) -> None:
     client.hset(keys.lane(0, NAME), mapping=lane)
 
 
+def outlasted(client: redis.Redis, settings: Settings, flag: Path) -> None:
+    """Let a worker take over from dead ones, try for a while, and succeed once the flag is gone."""
+    mourn(client, settings)
+    with thread_worker(settings):
+        wait_until(lambda: len(calls(home(settings))) >= 4, "it was tried again and again", 15)
+        flag.unlink()
+        wait_applied(client, settings)
+
+
 # -- what is not the event's fault ----------------------------------------------------------------
 
 
@@ -77,11 +86,7 @@ def test_an_outage_after_a_kill_parks_nothing(
     with MemoryBus.connect(settings) as bus:
         say(bus, "s", f"!unavailable={flag} hello")
         assert bus.flush()
-        mourn(redis_client, settings)
-        with thread_worker(settings):
-            wait_until(lambda: len(calls(home(settings))) >= 4, "it was tried again and again", 15)
-            flag.unlink()
-            wait_applied(redis_client, settings)
+        outlasted(redis_client, settings, flag)
     assert letters(redis_client, settings) == []
     assert texts(home(settings)) == [f"!unavailable={flag} hello"]
 
@@ -95,11 +100,7 @@ def test_a_hanging_backend_after_a_kill_parks_nothing(
     with MemoryBus.connect(settings) as bus:
         say(bus, "s", f"!hang={flag} hello")
         assert bus.flush()
-        mourn(redis_client, settings)
-        with thread_worker(settings):
-            wait_until(lambda: len(calls(home(settings))) >= 4, "it was tried again and again", 15)
-            flag.unlink()
-            wait_applied(redis_client, settings)
+        outlasted(redis_client, settings, flag)
     assert letters(redis_client, settings) == []
 
 
