@@ -43,8 +43,9 @@ docs: $(VENV)/.installed-dev ## write the pages that are made from the code
 	$(PY) docs/redis_keys.py
 	$(PY) docs/guarantee_tests.py
 
-servers: $(VENV)/.installed-dev ## fetch other Redis releases and Valkey for the tests
+servers: $(VENV)/.installed-dev ## fetch other Redis releases, Valkey and an S3 for the tests
 	@PYTHONPATH=tests $(PY) -m helpers.binaries
+	@PYTHONPATH=tests $(PY) -m helpers.object_servers
 
 test: $(VENV)/.installed-dev ## all tests but the long fault runs and Hermes
 	$(PY) -m pytest -n $(WORKERS) -m 'not fault and not hermes'

@@ -67,7 +67,7 @@ def _run(stage: Stage, number: int, size: Size) -> Figures:
         "backlog_1k_per_s": small,
         "scale_noop_1_to_2": pair / many,
         "scale_noop_2_processes_per_s": pair,
-        **_memory(alone),
+        **{f"backlog_{name}": value for name, value in rss_figures(alone).items()},
         **_computing(stage, number),
         **({} if size.quick else _floors(stage, number)),
     }
@@ -103,13 +103,14 @@ def _rate(samples: Sequence[Sample], first: float = 0.05, last: float = 0.95) ->
     return rate(part(samples, samples[-1].applied, first, last))
 
 
-def _memory(samples: Sequence[Sample]) -> Figures:
+def rss_figures(samples: Sequence[Sample]) -> Figures:
+    """Return a worker's memory at begin and end of the steady part, and its slope."""
     steady = part(samples, samples[-1].applied, 0.05, 0.95)
     slope, _ = statistics.linear_regression([s.applied for s in steady], [s.rss for s in steady])
     return {
-        "backlog_rss_begin_mb": steady[0].rss / _MB,
-        "backlog_rss_end_mb": steady[-1].rss / _MB,
-        "backlog_rss_slope_mb_per_million": slope * _MILLION / _MB,
+        "rss_begin_mb": steady[0].rss / _MB,
+        "rss_end_mb": steady[-1].rss / _MB,
+        "rss_slope_mb_per_million": slope * _MILLION / _MB,
     }
 
 

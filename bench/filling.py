@@ -45,15 +45,21 @@ def spread(partitions: int, count: int) -> list[str]:
 class Filler:
     """Appends turns of some sessions, one session after the other, round and round."""
 
-    def __init__(self, stage: Stage, sessions: Sequence[str], scale: float = 1.0) -> None:
-        """Prepare the texts: of 1.4 KB encoded, or of `scale` times that."""
+    def __init__(
+        self, stage: Stage, sessions: Sequence[str], scale: float = 1.0, texts: int = _TEXTS
+    ) -> None:
+        """Prepare the texts: so many, of 1.4 KB encoded, or of `scale` times that."""
         self._stage = stage
         self._settings = stage.settings
         self._encoder = Encoder(stage.settings.compress_min_bytes)
-        self._events = cycle([_event(turn) for turn in turns(_TEXTS, scale=scale)])
-        self._sessions = cycle([SessionRef(id=name, root=name) for name in sessions])
+        self._events = cycle([_event(turn) for turn in turns(texts, scale=scale)])
+        self.turn_to(sessions)
         self._producer = new_id()
         self._sequence = 0
+
+    def turn_to(self, sessions: Sequence[str]) -> None:
+        """Go on with other sessions."""
+        self._sessions = cycle([SessionRef(id=name, root=name) for name in sessions])
 
     def fill(self, count: int) -> None:
         """Append so many.

@@ -50,6 +50,13 @@ BOUNDS: dict[str, Bound] = {
     "recovery_after_kill_s": Bound(12.0),
     "recovery_after_kill_worst_s": Bound(12.0),
     "recovery_after_kill_short_lease_worst_s": Bound(4.0),
+    "replay_archive_over_floor": Bound(0.6, least=True),
+    "replay_log_over_floor": Bound(0.5, least=True),
+    "replay_holographic_over_live": Bound(0.8, least=True),
+    "archive_over_raw": Bound(0.4),
+    "one_session_over_full_scan": Bound(0.02),
+    "replay_rss_peak_mb": Bound(300.0),
+    "rebuild_live_p99_ratio": Bound(2.0),
     "drain_noop_over_fastest_batch_peer": Bound(2.0, least=True),
     "drain_noop_over_fastest_single_peer": Bound(15.0, least=True),
 }
@@ -64,6 +71,7 @@ class Size(msgspec.Struct, frozen=True):
         calls: timed calls of one kind in one run.
         paced: timed calls of one kind in one paced run.
         drained: events a drain works off.
+        past: events of the long history: replayed with an eye on memory, and searched.
         singles: events published one at a time into an idle system.
         stored: events whose memory in Redis is counted.
         long_runs: repetitions of what takes long.
@@ -80,6 +88,7 @@ class Size(msgspec.Struct, frozen=True):
     calls: int
     paced: int
     drained: int
+    past: int
     singles: int
     stored: int
     long_runs: int
@@ -97,6 +106,7 @@ QUICK = Size(
     calls=2_000,
     paced=700,
     drained=40_000,
+    past=100_000,
     singles=150,
     stored=10_000,
     long_runs=1,
@@ -113,6 +123,7 @@ FULL = Size(
     calls=5_000,
     paced=2_000,
     drained=100_000,
+    past=1_000_000,
     singles=600,
     stored=50_000,
     long_runs=3,

@@ -27,6 +27,7 @@ from memorybus_providers.base import (
     Transaction,
     TransactionalProvider,
 )
+from memorybus_providers.holographic import HolographicProvider
 from tally import Tally
 
 OPENED = "opened"
@@ -66,6 +67,24 @@ def connect(path: str) -> sqlite3.Connection:
 def _tell_opening(config: ProviderConfig) -> None:
     config.home.mkdir(parents=True, exist_ok=True)
     (config.home / OPENED).write_text(str(time.time_ns() // 1_000_000))
+
+
+class Stamps:
+    """The file `STAMPS` of an instance, unbuffered: ordinal and time of each turn, 8 bytes each."""
+
+    def __init__(self, config: ProviderConfig) -> None:
+        """Open it."""
+        config.home.mkdir(parents=True, exist_ok=True)
+        self._file = (config.home / STAMPS).open("ab", buffering=0)
+
+    def note(self, event: TurnCompleted) -> None:
+        """Append a turn."""
+        now = time.time_ns()
+        self._file.write(event.ordinal.to_bytes(8, "big") + now.to_bytes(8, "big"))
+
+    def close(self) -> None:
+        """Close it."""
+        self._file.close()
 
 
 class NoopProvider(MemoryProvider):
@@ -115,6 +134,34 @@ class RowProvider(TransactionalProvider):
     def shutdown(self) -> None:
         """Close the database."""
         self._db.close()
+
+
+class OpenedHolographic(HolographicProvider):
+    """The shipped provider, which also writes down when it was open."""
+
+    def open(self) -> None:
+        """Open, and write down when that was done."""
+        super().open()
+        _tell_opening(self.config)
+
+
+class StampedHolographic(HolographicProvider):
+    """The shipped provider, which also writes down when each turn was applied."""
+
+    def open(self) -> None:
+        """Open, the file unbuffered."""
+        super().open()
+        self._stamps = Stamps(self.config)
+
+    def sync_turn(self, event: TurnCompleted, ctx: HookContext) -> None:
+        """Apply, and stamp."""
+        super().sync_turn(event, ctx)
+        self._stamps.note(event)
+
+    def shutdown(self) -> None:
+        """Close both."""
+        super().shutdown()
+        self._stamps.close()
 
 
 class TallyProvider(MemoryProvider):
@@ -182,15 +229,13 @@ class StampProvider(MemoryProvider):
     capabilities: ClassVar[Capabilities] = _TURNS
 
     def open(self) -> None:
-        """Open the file, unbuffered."""
-        self.config.home.mkdir(parents=True, exist_ok=True)
-        self._file = (self.config.home / STAMPS).open("ab", buffering=0)
+        """Open the file."""
+        self._stamps = Stamps(self.config)
 
     def sync_turn(self, event: TurnCompleted, ctx: HookContext) -> None:
-        """Append ordinal and time, 8 bytes each."""
-        now = time.time_ns()
-        self._file.write(event.ordinal.to_bytes(8, "big") + now.to_bytes(8, "big"))
+        """Stamp."""
+        self._stamps.note(event)
 
     def shutdown(self) -> None:
         """Close the file."""
-        self._file.close()
+        self._stamps.close()

@@ -35,6 +35,10 @@ PARTS = (
     "slow",
     "scaling",
     "backlog",
+    "history",
+    "archived",
+    "search",
+    "rebuild",
     "recovery",
     "peers",
 )

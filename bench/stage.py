@@ -40,6 +40,9 @@ PATIENCE = 120.0
 
 _LOOK = 0.005
 
+_NEVER = 1e9
+"""Seconds: no worker seals the log while something else is measured."""
+
 
 class Stage:
     """A server and a data directory, gone when the context ends.
@@ -55,6 +58,7 @@ class Stage:
         """Start nothing yet; `find` chooses the server."""
         self._directory = tempfile.TemporaryDirectory(prefix="mb-bench-")
         self.data_dir = Path(self._directory.name)
+        settings = {"seal_after": _NEVER, **settings}
         self.settings = Settings(data_dir=self.data_dir, **settings)
         self.keys = Keys(self.settings.namespace)
         self._server = EmbeddedRedis(self.settings, find=find)
@@ -197,13 +201,17 @@ def can_pin() -> bool:
     return hasattr(os, "sched_setaffinity") and len(os.sched_getaffinity(0)) > 1
 
 
-def _start_worker(settings: Settings, jobs: int, log: Path) -> Worker:
+def environment() -> dict[str, str]:
+    """Return our environment, with the providers of the suite where processes find them."""
     paths = (str(ROOT), str(ROOT / "bench"), os.environ.get("PYTHONPATH", ""))
-    base = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
+
+
+def _start_worker(settings: Settings, jobs: int, log: Path) -> Worker:
     with log.open("ab") as errors:
         return subprocess.Popen(
             [sys.executable, "-m", "memorybus_workers", "worker", "--jobs", str(jobs)],
-            env=to_environ(settings, base),
+            env=to_environ(settings, environment()),
             cwd=ROOT,
             stdout=subprocess.PIPE,
             stderr=errors,

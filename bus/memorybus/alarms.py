@@ -8,10 +8,11 @@ from typing import Literal
 
 import msgspec
 
-from memorybus.continuity import Audit, Gap, View, counter_lost
+from memorybus.continuity import Audit, Gap, View, counter_lost, only_archived
 from memorybus.forecast import Disk, Memory, level, told, told_disk
 from memorybus.keys import Keys, lane_name
 from memorybus.losses import Loss
+from memorybus.sealing_status import ArchiveStatus
 from memorybus.server_facts import SAFE_POLICY
 
 Code = Literal[
@@ -23,6 +24,9 @@ Code = Literal[
     "no_append_only_file",
     "memory",
     "disk",
+    "archive",
+    "archive_ahead",
+    "lane_halted",
 ]
 Severity = Literal["critical", "warning"]
 
@@ -30,9 +34,25 @@ _RESTORE = (
     "find who trims, deletes or flushes keys of this Redis and stop it; restore its backup if the "
     "events are needed. Lanes that had not passed them go on behind the gap"
 )
-_MAKE_ROOM = (
-    "nothing is trimmed until the archive exists: raise maxmemory or give the machine more memory; "
-    "when it is full, spools hold what is published"
+_HOW_LOST = {
+    "wiped": "the log was wiped, or replaced by another",
+    "tail": "the log went back (restored, or deleted in part), and gives these numbers again",
+    "gap": "events were gone from the log before they were sealed",
+}
+_FULL = (
+    "raise maxmemory or give the machine more memory; when it is full, spools hold what is "
+    "published"
+)
+_LATE = 300.0
+"""Seconds by which sealing may be late before it is told."""
+
+_SEAL = (
+    "let a worker run where the archive can be reached; `memorybus archive run` seals now. Nothing "
+    "is lost or trimmed meanwhile, and Redis holds what waits"
+)
+_AHEAD = (
+    "find why Redis lost its tail. Lanes read these events from the archive; new events are "
+    "numbered behind them"
 )
 
 
@@ -76,11 +96,7 @@ def of_losses(losses: list[Loss], keys: Keys) -> Iterator[Alarm]:
     """Yield an alarm for each loss that was written down."""
     for loss in losses:
         said = "; ".join(gap.told for gap in loss.gaps) or "it held no event when last looked at"
-        how = (
-            "the log was wiped, or replaced by another"
-            if loss.what == "wiped"
-            else "the log went back (restored, or deleted in part), and gives these numbers again"
-        )
+        how = _HOW_LOST[loss.what]
         remedy = (
             f"restore the backup of Redis, or publish these events again if their source still has "
             f"them; when dealt with: redis-cli hdel {keys.losses} {loss.name}"
@@ -156,11 +172,42 @@ def _failed_writes(facts: ServerState) -> Iterator[Alarm]:
         yield Alarm("persistence", "critical", "snapshot", text, remedy)
 
 
-def of_memory(memory: Memory) -> Iterator[Alarm]:
-    """Yield an alarm if the memory will not last three days; critical within one."""
+def of_memory(memory: Memory, untrimmed: str = "") -> Iterator[Alarm]:
+    """Yield an alarm if the memory will not last three days; critical within one.
+
+    Args:
+        memory: the forecast.
+        untrimmed: why nothing is trimmed; "" if the archive works.
+    """
     found = level(memory.seconds_left, memory.used, memory.limit)
     if found != "ok":
-        yield Alarm("memory", found, found, f"memory of Redis: {told(memory)}", _MAKE_ROOM)
+        why = f"nothing is trimmed: {untrimmed}" if untrimmed else "make `hot_window` shorter"
+        text = f"memory of Redis: {told(memory)}"
+        yield Alarm("memory", found, found, text, f"{why}; or {_FULL}")
+
+
+def of_archive(
+    archive: ArchiveStatus, views: Mapping[int, View], late: float | None
+) -> Iterator[Alarm]:
+    """Yield what is wrong with the archive (G7).
+
+    Args:
+        archive: how it stands.
+        views: the partitions.
+        late: seconds by which the oldest event that is not sealed is overdue; None for none.
+    """
+    if archive.damaged:
+        yield Alarm("archive", "critical", "damaged", archive.error, "do as the message says")
+    elif late is not None and late > _LATE:
+        text = f"sealing stands still: {archive.error or 'its worker is slow'}"
+        since = f"events since {archive.oldest_unsealed_at} wait to be sealed"
+        yield Alarm("archive", "warning", "late", f"{text}; {since}", _SEAL)
+    for partition, view in views.items():
+        gap = only_archived(partition, view)
+        if gap is not None:
+            name = lane_name(partition)
+            text = f"partition {name}: Redis lost events {gap.first} to {gap.last}; only the "
+            yield Alarm("archive_ahead", "warning", name, f"{text}archive has them", _AHEAD)
 
 
 def of_disk(disk: Disk | None) -> Iterator[Alarm]:

@@ -55,7 +55,7 @@ def _buried(redis: Redis, settings: Settings, worker: str) -> int:
     roster = Roster(redis, keys)
     calls = [
         scripts.bury(keys, partition, name, worker)
-        for name in sorted(freed_at_once(roster.providers()))
+        for name in sorted(freed_at_once(roster.instances()))
         for partition in range(settings.partitions)
     ]
     replies = scripts.run_many(redis, calls)

@@ -5,6 +5,8 @@ Entries are numbered densely, so what is gone can be told by its numbers: before
 archive has sealed may be missing (G7); everything else that is missing is data loss.
 """
 
+from collections.abc import Iterable, Iterator
+
 import msgspec
 
 from memorybus.keys import lane_name
@@ -32,6 +34,8 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
         last: our last entry.
         before: the last one up to a place asked for.
         after: the first one behind it.
+        sealed_at: the entry of the number `sealed`; "" if it is not known.
+        unsealed: our first entry behind it.
     """
 
     length: int = 0
@@ -42,6 +46,8 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     last: Place | None = None
     before: Place | None = None
     after: Place | None = None
+    sealed_at: str = ""
+    unsealed: Place | None = None
 
 
 class Gap(msgspec.Struct, frozen=True):
@@ -111,14 +117,25 @@ def needs_audit(view: View, audit: Audit | None) -> bool:
     if audit is not None and audit.mark == _mark(view):
         return not audit.done
     moved = audit is not None and audit.mark[0] != slack(view)
-    return moved or slack(view) != 0 or _order(view.deleted) > _order(view.first.entry)
+    begin = max(_order(view.first.entry), _order(view.sealed_at))
+    return moved or slack(view) != 0 or _order(view.deleted) > begin
 
 
 def audit_of(view: View, audit: Audit | None) -> Audit:
-    """Return the audit to go on with: this one, or a new one from the stream's beginning."""
+    """Return the audit to go on with: this one, or a new one from the stream's beginning.
+
+    What the archive has is not read: a new one begins behind it.
+    """
     if audit is not None and audit.mark == _mark(view):
         return audit
-    return Audit(_mark(view), Place("0-0", view.first.n - 1 if view.first else 0))
+    if view.first is None or (view.sealed_at and _reaches_into(view)):
+        return Audit(_mark(view), Place(view.sealed_at or "0-0", view.sealed))
+    return Audit(_mark(view), Place("0-0", view.first.n - 1))
+
+
+def _reaches_into(view: View) -> bool:
+    """Say whether the archive has the stream's first entry too, so that counts mean little."""
+    return view.first is not None and view.sealed >= view.first.n
 
 
 def advanced(audit: Audit, page: Page, asked: int) -> Audit:
@@ -139,7 +156,8 @@ def gaps_of(partition: int, view: View, audit: Audit | None = None) -> list[Gap]
 
     A gap inside that was not read yet is given as a range with the count of what it lacks.
     Entries of others cannot hide one that the audit has reached; before, they are counted against
-    it.
+    it. Where the archive has a part of what the stream holds, counts do not tell on which side of
+    the seam something is gone: only what was read is given.
     """
     if view.first is None or view.last is None:
         # Strangers in front hide where ours begin: nothing is claimed.
@@ -164,7 +182,7 @@ def tail_lost(partition: int, view: View, settled: Place) -> Gap | None:
         view: with `before` and `after` of the settled place.
         settled: an entry that was in the log for so long that its producer may have forgotten it.
     """
-    survivor = view.before.n if view.before else view.sealed
+    survivor = max(view.before.n if view.before else 0, view.sealed)
     renumbered = view.n < settled.n or (view.after is not None and view.after.n <= settled.n)
     if survivor >= settled.n or not renumbered:
         return None
@@ -175,13 +193,30 @@ def _inside(partition: int, view: View, audit: Audit | None) -> list[Gap]:
     """Return the gaps between the first and the last entry."""
     if view.first is None or view.last is None:
         return []
+    partly = _reaches_into(view)
     if audit is None or audit.mark != _mark(view):
-        return _counted(partition, view.first.n + 1, view.last.n - 1, slack(view))
-    named = [Gap(partition, *gap) for gap in audit.gaps]
-    if audit.done or audit.restarted:
+        found = _counted(partition, view.first.n + 1, view.last.n - 1, slack(view))
+        return [] if partly else found
+    named = [*_behind(view.sealed, (Gap(partition, *gap) for gap in audit.gaps))]
+    if audit.done or audit.restarted or partly:
         return named
     left = slack(view) + audit.strays - sum(gap.missing for gap in named)
     return [*named, *_counted(partition, audit.upto.n + 1, view.last.n - 1, left)]
+
+
+def _behind(sealed: int, gaps: Iterable[Gap]) -> Iterator[Gap]:
+    """Yield what of some gaps lies behind what is sealed."""
+    for gap in gaps:
+        if gap.last > sealed:
+            first = max(gap.first, sealed + 1)
+            yield Gap(gap.partition, first, gap.last, min(gap.missing, gap.last - first + 1))
+
+
+def only_archived(partition: int, view: View) -> Gap | None:
+    """Return the numbers that only the archive has, since Redis lost its tail; None if none."""
+    if view.n >= view.sealed:
+        return None
+    return Gap(partition, view.n + 1, view.sealed, view.sealed - view.n)
 
 
 def _whole(partition: int, first: int, last: int) -> list[Gap]:

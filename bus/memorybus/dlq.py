@@ -77,8 +77,8 @@ class DeadLetters:
         EventLog(self._redis, self._settings).check_partitions()
 
     def providers(self) -> list[str]:
-        """Return all that are registered or configured."""
-        registered = list(Roster(self._redis, self._keys).providers())
+        """Return all that are registered, copies too, or configured."""
+        registered = list(Roster(self._redis, self._keys).instances())
         return registered + [p for p in self._settings.providers if p not in registered]
 
     def letters(self, providers: Iterable[str]) -> list[Dead]:

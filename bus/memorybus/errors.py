@@ -7,6 +7,7 @@
     ├── EventError ── InvalidEvent, EventTooLarge, CorruptEnvelope
     ├── SpoolError ── SpoolFull, SpoolCorrupt
     ├── LogError ── LogUnavailable, WrongPartitionCount, UnsafeRedis, ForeignKey
+    ├── ArchiveError ── ArchiveUnavailable, ArchiveDamaged, ArchiveTaken
     ├── EmbeddedError ── NoServerBinary, ServerFailed
     ├── RecallError ── NoWorker
     └── ProviderError ── Transient ── Unavailable ── ProviderHung
@@ -76,6 +77,22 @@ class UnsafeRedis(LogError):
 
 class ForeignKey(LogError):
     """A key of ours holds something of another type: somebody else writes under our namespace."""
+
+
+class ArchiveError(MemoryBusError):
+    """The archive of the log cannot be used."""
+
+
+class ArchiveUnavailable(ArchiveError):
+    """The archive's store does not answer or is full, or the extra ``archive`` is missing."""
+
+
+class ArchiveDamaged(ArchiveError):
+    """A part of the archive is not what was written; the message names it. The rest is readable."""
+
+
+class ArchiveTaken(ArchiveError):
+    """Another writer published to the partition's archive first: this one is stale (G5, G7)."""
 
 
 class EmbeddedError(MemoryBusError):

@@ -3,6 +3,9 @@
 Field names are the wire format. A field may be added with a default; a rename or a change of
 meaning bumps the event's version and adds an upcast (`upcasts`). Bytes of every version ever
 written stay in ``tests/golden/``.
+
+The garbage collector does not follow these structs: frozen and made of decoded values, they are in
+no cycle, and to trace a batch of them would cost as much as to decode it.
 """
 
 from typing import Any, ClassVar, Literal, TypeAlias
@@ -23,7 +26,7 @@ LATEST = 253_402_300_799_999
 """The last millisecond of the year 9999; no event is later."""
 
 
-class Scope(msgspec.Struct, frozen=True, omit_defaults=True):
+class Scope(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """Who an event belongs to.
 
     Attributes:
@@ -39,7 +42,7 @@ class Scope(msgspec.Struct, frozen=True, omit_defaults=True):
     platform: str = ""
 
 
-class SessionRef(msgspec.Struct, frozen=True, omit_defaults=True):
+class SessionRef(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """A session's place in its lineage.
 
     Attributes:
@@ -55,7 +58,7 @@ class SessionRef(msgspec.Struct, frozen=True, omit_defaults=True):
     epoch: int = 0
 
 
-class Position(msgspec.Struct, frozen=True, order=True):
+class Position(msgspec.Struct, frozen=True, order=True, gc=False):
     """A place in one partition of the log.
 
     Attributes:
@@ -70,7 +73,13 @@ class Position(msgspec.Struct, frozen=True, order=True):
 
 
 class Event(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type", tag=True
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    omit_defaults=True,
+    gc=False,
+    tag_field="type",
+    tag=True,
 ):
     """Base of all events."""
 
@@ -264,7 +273,7 @@ EVENT_TYPES: tuple[type[Event], ...] = (
 )
 
 
-class Envelope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Envelope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """An event with everything the bus needs to order, scope and de-duplicate it.
 
     Attributes:

@@ -1,7 +1,7 @@
 """How long the memory of Redis will last at the present rate; pure.
 
 The rate is the log's own: what was numbered in the last hour and in the last ten minutes, whichever
-is faster. Until the archive exists nothing is trimmed, so every event stays.
+is faster. While the archive works an event stays for a known time; else every event does.
 """
 
 from collections.abc import Sequence
@@ -66,6 +66,8 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
             left; "machine": all memory of its machine, whatever else runs there.
         bytes_per_event: of the streams and the remembered ids; 0.0 for an empty log.
         growths: by time.
+        kept_for: seconds that an event stays in the log; None while nothing is trimmed.
+        fixed: bytes that are used for something else than the log.
     """
 
     used: int
@@ -73,6 +75,8 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
     limit_from: LimitFrom
     bytes_per_event: float
     growths: tuple[Growth, ...]
+    kept_for: float | None = None
+    fixed: int = 0
 
 
 class Memory(msgspec.Struct, frozen=True):
@@ -86,7 +90,11 @@ class Memory(msgspec.Struct, frozen=True):
         events_per_hour: the rate; null if the log is too young.
         measured_over: seconds over which the rate was measured; null likewise.
         trend: "growing", "no growth" or "not enough history".
-        seconds_left: until the limit is reached; null unless growing towards a known limit.
+        seconds_left: until the limit is reached; null unless growing towards a known limit, and
+            if the archive takes older events before.
+        kept_for: seconds that an event stays in Redis; null while nothing is trimmed.
+        settles_at: bytes that will be used at the present rate, since older events go to the
+            archive; null if they do not, or nobody knows.
     """
 
     used: int
@@ -97,6 +105,8 @@ class Memory(msgspec.Struct, frozen=True):
     measured_over: float | None
     trend: Trend
     seconds_left: float | None
+    kept_for: float | None = None
+    settles_at: int | None = None
 
 
 class Disk(msgspec.Struct, frozen=True):
@@ -115,7 +125,8 @@ class Disk(msgspec.Struct, frozen=True):
 
 def disk_forecast(free: int, aof: int, memory: Memory) -> Disk:
     """Return how long the disk will last at the rate of the memory."""
-    rate = (memory.events_per_hour or 0.0) / _HOUR
+    bounded = memory.settles_at is not None and memory.seconds_left is None
+    rate = 0.0 if bounded else (memory.events_per_hour or 0.0) / _HOUR
     growth = rate * (memory.bytes_per_event + AOF_FRAME)
     return Disk(free, aof, _until(free - aof, growth))
 
@@ -152,6 +163,8 @@ def forecast(load: Load) -> Memory:
         measured_over=over,
         trend="not enough history" if rate is None else "growing" if rate else "no growth",
         seconds_left=_left(load, rate),
+        kept_for=load.kept_for,
+        settles_at=_settles_at(load, rate),
     )
 
 
@@ -166,7 +179,16 @@ def shortest(memories: Sequence[Memory]) -> Memory:
     return min(memories, key=urgency)
 
 
+def _settles_at(load: Load, rate: float | None) -> int | None:
+    if load.kept_for is None or rate is None:
+        return None
+    return load.fixed + round(rate * load.bytes_per_event * load.kept_for)
+
+
 def _left(load: Load, rate: float | None) -> float | None:
+    settled = _settles_at(load, rate)
+    if settled is not None and load.limit is not None and settled < FULL * load.limit:
+        return None
     growth = (rate or 0.0) * load.bytes_per_event
     return None if load.limit is None else _until(load.limit - load.used, growth)
 
@@ -213,6 +235,16 @@ def _room(memory: Memory) -> str:
 
 
 def _outlook(memory: Memory) -> str:
+    if memory.kept_for is None or memory.seconds_left is not None:
+        return _unbounded(memory)
+    goes = f"what is older than {duration(memory.kept_for)} goes to the archive"
+    if memory.settles_at is None or not memory.bytes_per_event:
+        return goes
+    rate = f"{memory.events_per_hour:,.0f} events/h of {size(memory.bytes_per_event)}"
+    return f"{goes}: at the present rate about {size(memory.settles_at)} ({rate})"
+
+
+def _unbounded(memory: Memory) -> str:
     if memory.trend == "not enough history" or memory.events_per_hour is None:
         return "not enough history for a forecast (ten minutes are needed)"
     span = f"the last {duration(memory.measured_over or 0)}"

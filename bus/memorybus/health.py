@@ -6,10 +6,11 @@ to the losses that are read here.
 
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -19,7 +20,7 @@ from redis.exceptions import RedisError
 from memorybus import alarms
 from memorybus.alarms import Alarm, ServerState
 from memorybus.cluster import Shard, by_shard
-from memorybus.continuity import Gap, Place, gaps_of
+from memorybus.continuity import Gap, Place, View, gaps_of
 from memorybus.forecast import (
     Disk,
     Grown,
@@ -31,11 +32,14 @@ from memorybus.forecast import (
     growth_of,
     shortest,
 )
+from memorybus.homes import Homes
 from memorybus.inspection import Inspector, Sight
-from memorybus.keys import Keys
+from memorybus.keys import ARCHIVE_LANE, Keys
 from memorybus.links import connect_redis, translated
 from memorybus.losses import Loss, Losses
 from memorybus.redis_urls import redacted
+from memorybus.sealed import Part, SealReports
+from memorybus.sealing_status import ArchiveStatus, oldest_unsealed, status_of
 from memorybus.server_facts import SAFE_POLICY
 from memorybus.settings import Settings
 
@@ -57,12 +61,18 @@ class Continuity(msgspec.Struct, frozen=True):
 
 
 class Health(msgspec.Struct, frozen=True):
-    """One look: what is wrong first, then what it was judged from."""
+    """One look: what is wrong first, then what it was judged from.
+
+    Attributes:
+        parts: what the archive has of each partition, as archivers say.
+    """
 
     alarms: list[Alarm]
     continuity: Continuity
     memory: Memory
     disk: Disk | None
+    archive: ArchiveStatus = ArchiveStatus()
+    parts: Mapping[int, Part] = MappingProxyType({})
 
 
 class _Server(msgspec.Struct, frozen=True):
@@ -87,6 +97,8 @@ class Examiner:
         self._keys = Keys(settings.namespace)
         self._inspector = Inspector(redis, settings)
         self._losses = Losses(redis, self._keys)
+        self._sealed = SealReports(redis, self._keys)
+        self._homes = Homes(redis, self._keys)
 
     def log_id(self) -> str | None:
         """Return the id the log was given at its birth; None if it has no certificate."""
@@ -102,22 +114,40 @@ class Examiner:
         self.sights = self._inspector.look(settled)
         self._inspector.audit(self.sights)
         continuity = Continuity(self.log_id(), self._gaps(), self._losses.all())
-        servers = [self._server(shard) for shard in self._shards()]
+        now = max((sight.now_ms for sight in self.sights.values()), default=0)
+        reports = self._sealed.read(now, self._settings.partitions)
+        archive = status_of(self.sights, reports, self._home())
+        servers = [self._server(shard, trimmed=archive.working) for shard in self._shards()]
         memory = shortest([server.memory for server in servers])
         disk = self._disk(servers[0].info, memory)
         found = chain(
             self._of_log(continuity),
             *(alarms.of_server(state_of(server.info)) for server in servers),
-            alarms.of_memory(memory),
+            alarms.of_memory(memory, archive.told),
             alarms.of_disk(disk),
+            alarms.of_archive(archive, self._views(), self._late(now)),
         )
-        return Health(list(dict.fromkeys(found)), continuity, memory, disk)
+        return Health(list(dict.fromkeys(found)), continuity, memory, disk, archive, reports.parts)
+
+    def _views(self) -> dict[int, View]:
+        return {partition: sight.view for partition, sight in self.sights.items()}
+
+    def _late(self, now: int) -> float | None:
+        """Return by how many seconds the oldest event that is not sealed is overdue."""
+        oldest = oldest_unsealed(self.sights)
+        due = self._settings.seal_after + self._settings.segment_age
+        return None if oldest is None else (now - oldest) / 1000 - due
+
+    def _home(self) -> str | None:
+        if self._settings.archive:
+            return None
+        held = self._homes.all().get(ARCHIVE_LANE)
+        return f"{held.host} in {held.path}" if held else None
 
     def _of_log(self, continuity: Continuity) -> Iterator[Alarm]:
-        views = {partition: sight.view for partition, sight in self.sights.items()}
         yield from alarms.of_gaps(continuity.gaps)
         yield from alarms.of_losses(continuity.losses, self._keys)
-        yield from alarms.of_numbering(views, self._inspector.audits, self._keys)
+        yield from alarms.of_numbering(self._views(), self._inspector.audits, self._keys)
 
     def _gaps(self) -> list[Gap]:
         audits = self._inspector.audits
@@ -131,10 +161,11 @@ class Examiner:
         """Return the servers that hold the log: one, or those of a cluster."""
         return by_shard(self._redis, map(self._keys.log, range(self._settings.partitions)))
 
-    def _server(self, shard: Shard) -> _Server:
+    def _server(self, shard: Shard, *, trimmed: bool) -> _Server:
         info: dict[str, Any] = shard.redis.info("memory") | shard.redis.info("persistence")
         here = [s for p, s in self.sights.items() if self._keys.log(p) in shard.keys]
-        return _Server(info, forecast(load(info, here, self._available())))
+        found = load(info, here, self._available())
+        return _Server(info, forecast(bounded(found, here, self._settings) if trimmed else found))
 
     def _available(self) -> int | None:
         """Return what memory is left, if Redis runs on this machine (a unix socket says so)."""
@@ -220,6 +251,26 @@ def bytes_per_event(sights: Iterable[Sight]) -> float:
     events, ids = sum(s.view.length for s in seen), sum(s.ids for s in seen)
     stream = sum(s.size for s in seen) / events if events else 0.0
     return stream + (sum(s.ids_size for s in seen) / ids if ids else 0.0)
+
+
+def bounded(load: Load, sights: Sequence[Sight], settings: Settings) -> Load:
+    """Return a load of which the archive takes what has left the hot window."""
+    events = sum(sight.view.length for sight in sights)
+    log = sum(sight.size + 2 * sight.ids_size for sight in sights)
+    return msgspec.structs.replace(
+        load,
+        kept_for=max(settings.hot_window, settings.seal_after + settings.segment_age),
+        fixed=max(0, load.used - log) + _remembered(load, sights, settings),
+        bytes_per_event=sum(sight.size for sight in sights) / events if events else 0.0,
+    )
+
+
+def _remembered(load: Load, sights: Sequence[Sight], settings: Settings) -> int:
+    """Return the bytes that two full windows of event ids will take at the present rate."""
+    ids = sum(sight.ids for sight in sights)
+    rate = max((g.events / g.seconds for g in load.growths if g.events is not None), default=0.0)
+    most = min(rate * settings.dedupe_window, settings.dedupe_max_ids * len(sights))
+    return round(2 * most * sum(sight.ids_size for sight in sights) / ids) if ids else 0
 
 
 def available(meminfo: str) -> int | None:

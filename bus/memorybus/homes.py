@@ -177,6 +177,10 @@ class Homes:
         """Make `home` the provider's, whatever was known; nothing is copied."""
         self._asked(lambda key: self._note(key, provider, home))
 
+    def forget(self, provider: str) -> None:
+        """Forget where an instance's state lay: it is gone, or nobody serves it any more."""
+        self._asked(lambda key: self._redis.hdel(key, provider))
+
     def _note(self, key: str, provider: str, home: Home) -> None:
         call = scripts.note(key, {provider: msgspec.json.encode(home)})
         scripts.run(self._redis, call)

@@ -4,6 +4,7 @@ import hashlib
 import random
 import zlib
 from collections.abc import Callable
+from typing import BinaryIO
 
 import uuid_utils
 
@@ -11,6 +12,7 @@ NewId = Callable[[], str]
 """Returns a fresh event id: 32 hex digits, sorted by time (UUID version 7)."""
 
 DIGEST_BYTES = 8
+_PIECE = 1 << 20
 
 
 def new_id() -> str:
@@ -73,6 +75,20 @@ def checksum(payload: bytes) -> bytes:
     not against malice: who can write events needs no collision.
     """
     return zlib.crc32(payload).to_bytes(4, "big") + len(payload).to_bytes(4, "big")
+
+
+def sha256(data: bytes) -> str:
+    """Return the SHA-256 of bytes as 64 hex digits; what is stored for long is known by it."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def sha256_of(file: BinaryIO) -> str:
+    """Return the SHA-256 of a file's bytes as 64 hex digits, and go back to its beginning."""
+    hasher = hashlib.sha256()
+    while piece := file.read(_PIECE):
+        hasher.update(piece)
+    file.seek(0)
+    return hasher.hexdigest()
 
 
 def text_digest(text: str) -> str:

@@ -36,7 +36,7 @@ class Sight(msgspec.Struct, frozen=True):
         ids: event ids it remembers, of the running window.
         ids_size: bytes of those.
         now_ms: the server's wall time.
-        numbers: the number of the first entry not older than each of `AGES_MS`; None for none.
+        numbers: the number of the first entry not older than each age asked for; None for none.
     """
 
     view: View
@@ -54,8 +54,9 @@ class Inspector:
         audits: what was read entry by entry, by partition; kept from one look to the next.
     """
 
-    def __init__(self, redis: Redis, settings: Settings) -> None:
-        """Use the log's Redis."""
+    def __init__(self, redis: Redis, settings: Settings, ages: Sequence[int] = AGES_MS) -> None:
+        """Use the log's Redis; look up the number at some `ages` (milliseconds)."""
+        self._ages = tuple(ages)
         self.audits: dict[int, Audit] = {}
         self._redis = redis
         self._keys = Keys(settings.namespace)
@@ -98,7 +99,7 @@ class Inspector:
             self._keys.state(partition),
             self._keys.seen(partition)[0],
         )
-        return Call(scripts.LOOK, keys, (settled.entry if settled else "", SAMPLES, *AGES_MS))
+        return Call(scripts.LOOK, keys, (settled.entry if settled else "", SAMPLES, *self._ages))
 
     def _page(self, partition: int, after: Place) -> Page:
         call = Call(scripts.AUDIT, (self._keys.log(partition),), (after.entry, after.n, PAGE))
@@ -121,7 +122,8 @@ def _is_foreign(reply: Any) -> bool:
 
 
 def _sight(reply: Sequence[Any]) -> Sight:
-    length, n, sealed, deleted, size, ids, ids_size, first, last, before, after, now, ages = reply
+    length, n, sealed, deleted, size, ids, ids_size, first, last, before, after, *rest = reply
+    now, ages, sealed_at, unsealed = rest
     view = View(
         length=int(length),
         n=_number(n),
@@ -131,6 +133,8 @@ def _sight(reply: Sequence[Any]) -> Sight:
         last=_place(last),
         before=_place(before),
         after=_place(after),
+        sealed_at=sealed_at.decode(),
+        unsealed=_place(unsealed),
     )
     numbers = tuple(place.n if place else None for place in map(_place, ages))
     return Sight(view, int(size), int(ids), int(ids_size), int(now), numbers)

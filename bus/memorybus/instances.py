@@ -5,7 +5,9 @@ says. Every worker that serves the provider serves its copies too. Which instanc
 answers recalls and tools is one field of one hash, so that a swap is one step (G8).
 """
 
-from collections.abc import Callable
+import contextlib
+import re
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -18,7 +20,22 @@ from memorybus.keys import Keys
 from memorybus.links import translated
 from memorybus.plan import WHOLE, Plan
 
-Purpose = Literal["replay", "rebuild", "verify"]
+Purpose = Literal["replay", "rebuild", "verify", "added"]
+
+_NAME = re.compile(r"\w[\w.@-]{0,99}", re.ASCII)
+
+
+def check_name(name: str) -> str:
+    """Return a name that may be an instance's: its directory and its keys are called so.
+
+    Raises:
+        ConfigError: it may not.
+    """
+    if not _NAME.fullmatch(name):
+        raise ConfigError(
+            f"{name[:100]!r}: letters, digits, and - _ . @ (not first) make an instance's name"
+        )
+    return name
 
 
 class Instance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -29,7 +46,8 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         provider: the instance of the settings whose kind and options it has.
         options: what differs from these options; never a secret.
         plan: what it takes of the history.
-        purpose: who made it.
+        purpose: what it was made for. ``added`` is no copy but the plan of an instance of the
+            settings, under its own name: it was added late, and begins at some later time.
         dropped: whether it is to be removed, with its state; its home's worker does so.
         made_at: when (wall time, milliseconds).
         made_by: who, as ``user@host``.
@@ -46,6 +64,11 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     made_by: str = ""
     reason: str = ""
 
+    @property
+    def is_copy(self) -> bool:
+        """Whether it stands beside the instance of the settings, instead of for it."""
+        return self.name != self.provider
+
 
 class Live(msgspec.Struct, frozen=True, omit_defaults=True):
     """Which instance serves a provider.
@@ -56,6 +79,9 @@ class Live(msgspec.Struct, frozen=True, omit_defaults=True):
         at: since when (wall time, milliseconds).
         by: who swapped.
         reason: why.
+        joining: one that answers those who wait for their events, too, since it is about to serve;
+            "" for none.
+        leaving: one that does so still, since it served a moment ago; "" for none.
     """
 
     instance: str
@@ -63,6 +89,8 @@ class Live(msgspec.Struct, frozen=True, omit_defaults=True):
     at: int = 0
     by: str = ""
     reason: str = ""
+    joining: str = ""
+    leaving: str = ""
 
 
 class Hold(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -71,6 +99,14 @@ class Hold(msgspec.Struct, frozen=True, omit_defaults=True):
     reason: str = ""
     by: str = ""
     at: int = 0
+
+
+class Sight(msgspec.Struct, frozen=True):
+    """The three hashes at one moment."""
+
+    all: Mapping[str, Instance] = {}
+    live: Mapping[str, Live] = {}
+    held: Mapping[str, Hold] = {}
 
 
 class Instances:
@@ -84,8 +120,29 @@ class Instances:
         self._redis = redis
         self._keys = keys
 
+    def look(self) -> Sight:
+        """Return everything in one round trip, for every heartbeat of a worker.
+
+        An entry that cannot be read, perhaps of a later release, must not blind us: it is left
+        out; but who is held by one stays held.
+        """
+        # What is held first: who is seen let go is seen with what was changed while it was held.
+        keys = (self._keys.held, self._keys.live, self._keys.instances)
+
+        def ask() -> list[dict[bytes, bytes]]:
+            with self._redis.pipeline(transaction=False) as pipe:
+                for key in keys:
+                    pipe.hgetall(key)
+                return pipe.execute()
+
+        held, live, copies = self._asked(ask, keys[0])
+        holds = {
+            name.decode("utf-8", "replace"): Hold("a hold that cannot be read") for name in held
+        }
+        return Sight(_legible(copies, Instance), _legible(live, Live), holds | _legible(held, Hold))
+
     def all(self) -> dict[str, Instance]:
-        """Return the copies by name."""
+        """Return the copies, and the plans of those that were added late, by name."""
         return self._read(self._keys.instances, Instance)
 
     def get(self, name: str) -> Instance | None:
@@ -155,7 +212,25 @@ class Instances:
             raise translated(error, where) from error
 
 
-def live_name(provider: str, live: dict[str, Live]) -> str:
+def _legible(bodies: Mapping[bytes, bytes], kind: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, body in sorted(bodies.items()):
+        with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
+            found[name.decode()] = msgspec.json.decode(body, type=kind)
+    return found
+
+
+def live_name(provider: str, live: Mapping[str, Live]) -> str:
     """Return the instance that serves a provider; pure."""
     known = live.get(provider)
     return known.instance if known else provider
+
+
+def answers(name: str, provider: str, live: Mapping[str, Live]) -> bool:
+    """Say whether an instance answers those who wait for their events; pure.
+
+    Around a swap two do, and the later reply takes the place of the earlier one: so none is missed
+    though neither of them stands still (G8).
+    """
+    known = live.get(provider)
+    return name in ((known.instance, known.joining, known.leaving) if known else (provider,))

@@ -77,6 +77,14 @@ TABLE: tuple[KeyDoc, ...] = (
         "Instances whose lanes stand still, by name: why, since when and who wanted it.",
     ),
     KeyDoc(
+        "{ns}:archive",
+        "hash",
+        True,
+        "What archivers say: by partition what is sealed (segments, events, bytes), by worker "
+        "where it archives and what keeps it from doing so; a worker that is silent for a minute "
+        "is removed.",
+    ),
+    KeyDoc(
         "{ns}:{pNN}:log",
         "stream",
         True,
@@ -87,8 +95,10 @@ TABLE: tuple[KeyDoc, ...] = (
         "hash",
         True,
         "The partition's last dense number, the number up to which it may be trimmed (`sealed`, "
-        "of the archive), counts of duplicates and conflicts, when its window of event ids began, "
-        "and who last asked a replica to confirm (`confirmed`).",
+        "of the archive, and its `sealed_entry`), counts of duplicates and conflicts, when its "
+        "window of event ids began, "
+        "which run of which server it was born on, and who last asked a replica to confirm "
+        "(`confirmed`).",
     ),
     KeyDoc(
         "{ns}:{pNN}:producers",
@@ -165,6 +175,12 @@ TABLE: tuple[KeyDoc, ...] = (
         "hash",
         False,
         "How the provider's recalls went: failures in a row and in all, the last error, skipped.",
+    ),
+    KeyDoc(
+        "{ns}:rebuilding:<provider>",
+        "string",
+        False,
+        "Who rebuilds or verifies the provider now; expires when the command was killed.",
     ),
     KeyDoc(
         "{ns}:paused:{<provider>}",

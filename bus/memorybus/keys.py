@@ -10,6 +10,10 @@ from memorybus.events import Scope, StoreName
 from memorybus.ids import text_digest
 
 
+ARCHIVE_LANE = "@archive"
+"""The name under which the archiver owns a partition, as a provider owns its lane."""
+
+
 def partition_of(key: str, partitions: int) -> int:
     """Return the partition of an order key: CRC-32 of its UTF-8 bytes, modulo the count."""
     return zlib.crc32(key.encode("utf-8", "surrogatepass")) % partitions
@@ -46,6 +50,7 @@ class Keys:
         self.instances = f"{namespace}:instances"
         self.live = f"{namespace}:live"
         self.held = f"{namespace}:held"
+        self.archive = f"{namespace}:archive"
 
     def _partition(self, partition: int, rest: str) -> str:
         return f"{self.namespace}:{{{lane_name(partition)}}}:{rest}"
@@ -105,6 +110,10 @@ class Keys:
     def recalls(self, provider: str) -> str:
         """Return how a provider's recalls went of late."""
         return f"{self.namespace}:recalls:{{{provider}}}"
+
+    def rebuilding(self, provider: str) -> str:
+        """Return what stands while a command rebuilds or verifies a provider."""
+        return f"{self.namespace}:rebuilding:{provider}"
 
     def paused(self, provider: str) -> str:
         """Return what stands while no recall is asked of a provider."""

@@ -44,15 +44,20 @@ class Head(msgspec.Struct, frozen=True):
 
 
 class EventLog:
-    """Reads the log. Use from one thread."""
+    """Reads the log. Use from one thread.
+
+    Attributes:
+        redis, keys, partitions: where it is, under which keys, and in how many parts.
+    """
 
     def __init__(self, redis: Redis, settings: Settings, clock: Clock = SYSTEM) -> None:
         """Connect at the first command."""
         self._clock = clock
-        self._redis = redis
+        self.redis = self._redis = redis
         self._settings = settings
         self._where = redacted(settings.redis_url)
         self.keys = Keys(settings.namespace)
+        self.partitions = settings.partitions
         self._decoder = Decoder()
 
     def open(self) -> Server:

@@ -1,19 +1,44 @@
 """Entries of the log as events: also those that are not ours, so that they can be parked (G6)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from memorybus.codec import Decoder
 from memorybus.errors import CorruptEnvelope
-from memorybus.events import Envelope, Position, Scope, SessionRef, UnknownEvent
+from memorybus.events import (
+    Envelope,
+    Omission,
+    Omitted,
+    Position,
+    Scope,
+    SessionRef,
+    UnknownEvent,
+)
 from memorybus.ids import derived_id
 
 _DIGITS = 15
 """No dense number is longer: Lua counts to 2**53."""
 
 
-class LoggedEvent(msgspec.Struct, frozen=True):
+def _left_out(why: Omission) -> Envelope:
+    return Envelope(
+        id="0" * 32,
+        key="",
+        scope=Scope(),
+        session=SessionRef(id="", root=""),
+        at=0,
+        event=Omitted(why=why),
+    )
+
+
+OMITTED: Mapping[Omission, Envelope] = {
+    why: _left_out(why) for why in ("volatile", "filtered", "retention", "forgotten")
+}
+"""In place of what a reader leaves out: one envelope for each reason, the same for all places."""
+
+
+class LoggedEvent(msgspec.Struct, frozen=True, gc=False):
     """An envelope and its place in the log.
 
     Attributes:
@@ -46,6 +71,12 @@ def logged(
     except (TypeError, ValueError, CorruptEnvelope) as error:
         position = Position(partition, entry, _number(fields, next_n))
         return LoggedEvent(position, _stray(position, fields, error))
+
+
+def moment(entry: str) -> tuple[int, int]:
+    """Return an entry id's order: its milliseconds and its number within them."""
+    ms, _, sequence = entry.partition("-")
+    return int(ms), int(sequence or 0)
 
 
 def _number(fields: Sequence[bytes], otherwise: int) -> int:

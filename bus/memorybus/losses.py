@@ -21,13 +21,14 @@ class Loss(msgspec.Struct, frozen=True):
     """One loss.
 
     Attributes:
-        what: "wiped": the log is another one than before; "tail": it went back, and numbers anew.
+        what: "wiped": the log is another one than before; "tail": it went back, and numbers anew;
+            "gap": events were gone before they could be sealed.
         log: the id of the log that lost events.
         found_at: when a worker found it (its wall time): ISO 8601, UTC.
         gaps: the numbers it lost, as they were counted before.
     """
 
-    what: Literal["wiped", "tail"]
+    what: Literal["wiped", "tail", "gap"]
     log: str
     found_at: str
     gaps: list[Gap]
@@ -38,7 +39,7 @@ class Loss(msgspec.Struct, frozen=True):
         if self.what == "wiped":
             return f"wiped:{self.log}"
         gap = self.gaps[0]
-        return f"tail:{self.log}:{gap.partition}:{gap.first}-{gap.last}"
+        return f"{self.what}:{self.log}:{gap.partition}:{gap.first}-{gap.last}"
 
 
 class Losses:

@@ -1,25 +1,35 @@
 """One read model of the bus: depth, progress, workers, jobs, spools. Reading changes nothing."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
 
 import msgspec
 from redis import Redis
 from redis.exceptions import RedisError
 
 from memorybus.alarms import Alarm
-from memorybus.done_set import above
 from memorybus.forecast import Disk, Memory
+from memorybus.halted import halted
 from memorybus.health import Continuity, Examiner
+from memorybus.instances import Instances, Sight, live_name
 from memorybus.keys import Keys
 from memorybus.links import TIMEOUT, connect_jobs, connect_redis, translated
-from memorybus.log import START, EventLog
+from memorybus.log import EventLog
 from memorybus.plain import iso
 from memorybus.producers import taken
+from memorybus.provider_status import (
+    FIELDS,
+    Lane,
+    ProviderStatus,
+    lane_of,
+    number,
+    waiting_since,
+)
 from memorybus.recall_status import JobsStatus, read_jobs
 from memorybus.redis_urls import redacted
 from memorybus.roster import Roster, WorkerInfo
+from memorybus.sealed import Part
+from memorybus.sealing_status import ArchiveStatus
 from memorybus.settings import Settings
 from memorybus.spool_files import inspect
 from memorybus.spool_note import SpoolStats
@@ -39,23 +49,6 @@ class SpoolStatus(msgspec.Struct, frozen=True):
     events: int
     bytes: int
     oldest_at: str | None
-
-
-class ProviderStatus(msgspec.Struct, frozen=True):
-    """A provider's lanes, summed up. `applied` leaves out what is parked or was discarded.
-
-    `failing` says how its calls fail while none succeeds: its lanes wait, and nothing is parked.
-    """
-
-    name: str
-    applied: int
-    backlog: int
-    oldest_unapplied_at: str | None
-    parked_keys: int
-    dead_letters: int
-    lanes: int
-    lanes_owned: int
-    failing: str = ""
 
 
 class WorkerStatus(msgspec.Struct, frozen=True):
@@ -81,22 +74,8 @@ class Status(msgspec.Struct, frozen=True):
     continuity: Continuity
     memory: Memory
     disk: Disk | None
-
-
-_FIELDS = ("entry", "n", "done", "parked", "discarded")
-
-
-class _Lane(msgspec.Struct, frozen=True):
-    """A lane as it stands in Redis, beside its partition's head."""
-
-    entry: str
-    n: int
-    done_above: int
-    not_applied: int
-    owned: bool
-    parked_keys: int
-    dead: int
-    head: int
+    archive: ArchiveStatus = ArchiveStatus()
+    copies: list[ProviderStatus] = []
 
 
 def read_status(settings: Settings) -> Status:
@@ -145,31 +124,37 @@ class Monitor:
         self.log = EventLog(redis, settings)
         self.roster = Roster(redis, self._keys)
         self._partitions = range(settings.partitions)
+        self._parts: Mapping[int, Part] = {}
 
     def status(self) -> Status:
         """Read everything once."""
         server = self.log.server()
         self.log.check_partitions()
         names = self.names()
-        lanes = self.lanes(names)
+        sight = Instances(self._redis, self._keys).look()
+        copies = [name for name, one in sight.all.items() if one.is_copy]
+        lanes = self.lanes([*names, *copies])
         workers = self.roster.alive()
         health = Examiner(self._redis, self._settings).look()
+        self._parts = health.parts
         return Status(
             redis=RedisStatus(
                 redacted(self._settings.redis_url), server.version, server.durability
             ),
             spool=self.spool(),
             partitions=self._settings.partitions,
-            providers=[self._provider(name, lanes[name], workers) for name in names],
+            providers=[self._provider(name, lanes[name], workers, sight) for name in names],
             workers=[
                 WorkerStatus(w.id, w.host, w.pid, w.lanes, iso(w.heartbeat_at) or "")
                 for w in workers
             ],
             jobs=self._jobs(names),
-            alarms=health.alarms,
+            alarms=[*health.alarms, *halted(self._redis, self._keys, names, self._partitions)],
             continuity=health.continuity,
             memory=health.memory,
             disk=health.disk,
+            archive=health.archive,
+            copies=[self._copy(name, lanes[name], workers, sight) for name in copies],
         )
 
     def names(self) -> list[str]:
@@ -185,25 +170,40 @@ class Monitor:
     def _taken(self, producer: str) -> dict[int, int]:
         return taken(self._redis, self._keys, self._settings.partitions, producer)
 
-    def lanes(self, names: list[str]) -> dict[str, list[_Lane]]:
+    def lanes(self, names: list[str]) -> dict[str, list[Lane]]:
         """Read every lane of some providers in one round trip."""
         with self._redis.pipeline(transaction=False) as pipe:
             for partition in self._partitions:
                 pipe.hget(self._keys.state(partition), "n")
                 for name in names:
-                    pipe.hmget(self._keys.lane(partition, name), *_FIELDS)
+                    pipe.hmget(self._keys.lane(partition, name), *FIELDS)
                     pipe.exists(self._keys.lease(partition, name))
                     pipe.hlen(self._keys.parked(partition, name))
                     pipe.xlen(self._keys.dead(partition, name))
             replies = iter(pipe.execute(raise_on_error=False))
-        lanes: dict[str, list[_Lane]] = {name: [] for name in names}
+        lanes: dict[str, list[Lane]] = {name: [] for name in names}
         for _ in self._partitions:
-            head = _int(next(replies))
+            head = number(next(replies))
             for name in names:
-                lanes[name].append(_lane(head, *(next(replies) for _ in range(4))))
+                lanes[name].append(lane_of(head, *(next(replies) for _ in range(4))))
         return lanes
 
-    def _provider(self, name: str, lanes: list[_Lane], workers: list[WorkerInfo]) -> ProviderStatus:
+    def _copy(
+        self, name: str, lanes: list[Lane], workers: list[WorkerInfo], sight: Sight
+    ) -> ProviderStatus:
+        """Tell of a copy: it lacks only what its plan has."""
+        ends = [sight.all[name].plan.end(partition) for partition in self._partitions]
+        cut = [
+            lane if end is None else msgspec.structs.replace(lane, head=min(lane.head, end))
+            for lane, end in zip(lanes, ends, strict=True)
+        ]
+        found = self._provider(name, cut, workers, sight)
+        return msgspec.structs.replace(found, copy_of=sight.all[name].provider)
+
+    def _provider(
+        self, name: str, lanes: list[Lane], workers: list[WorkerInfo], sight: Sight
+    ) -> ProviderStatus:
+        live, hold = live_name(name, sight.live), sight.held.get(name)
         return ProviderStatus(
             name=name,
             applied=sum(lane.n + lane.done_above - lane.not_applied for lane in lanes),
@@ -214,17 +214,22 @@ class Monitor:
             lanes=len(lanes),
             lanes_owned=sum(lane.owned for lane in lanes),
             failing="; ".join(sorted({w.failing[name] for w in workers if name in w.failing})),
+            paused=(hold.reason or "no reason was given") if hold else "",
+            live="" if live == name else live,
         )
 
-    def _oldest(self, lanes: list[_Lane]) -> int | None:
-        """Return when the oldest unapplied event entered the log."""
+    def _oldest(self, lanes: list[Lane]) -> int | None:
+        """Return when the oldest unapplied event entered the log; it may be in the archive."""
+        behind = {partition: lane for partition, lane in enumerate(lanes) if lane.n < lane.head}
         with self._redis.pipeline(transaction=False) as pipe:
-            for partition, lane in enumerate(lanes):
-                if lane.n < lane.head:
-                    pipe.xrange(self._keys.log(partition), f"({lane.entry}", "+", 1)
+            for partition, lane in behind.items():
+                pipe.xrange(self._keys.log(partition), f"({lane.entry}", "+", 1)
             replies = pipe.execute(raise_on_error=False)
-        entries = [r[0][0] for r in replies if isinstance(r, list) and r]
-        return min((int(entry.split(b"-")[0]) for entry in entries), default=None)
+        found = (
+            waiting_since(lane, reply, self._parts.get(partition, Part()).first_at)
+            for (partition, lane), reply in zip(behind.items(), replies, strict=True)
+        )
+        return min((at for at in found if at is not None), default=None)
 
     def _jobs(self, names: list[str]) -> list[JobsStatus]:
         jobs = connect_jobs(self._settings)
@@ -246,22 +251,3 @@ def _summed(spools: list[SpoolStats]) -> SpoolStatus:
         sum(spool.size for spool in spools),
         iso(min(times, default=None)),
     )
-
-
-def _lane(head: int, checkpoint: Any, owned: Any, parked_keys: Any, dead: Any) -> _Lane:
-    entry, n, done, parked, discarded = checkpoint if isinstance(checkpoint, list) else (None,) * 5
-    return _Lane(
-        entry=entry.decode() if entry else START,
-        n=_int(n),
-        done_above=above(done or b"", _int(n)).bit_count(),
-        not_applied=_int(parked) + _int(discarded),
-        owned=bool(_int(owned)),
-        parked_keys=_int(parked_keys),
-        dead=_int(dead),
-        head=head,
-    )
-
-
-def _int(reply: Any) -> int:
-    """Read a number; a foreign key (an error in the reply) counts as nothing."""
-    return 0 if reply is None or isinstance(reply, Exception) else int(reply)

@@ -36,6 +36,14 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             span.first <= n and (span.last is None or n <= span.last) for span in spans
         )
 
+    def next(self, partition: int, n: int) -> int | None:
+        """Return the first number from `n` on that is taken of a partition; None if none is."""
+        spans = self.spans.get(partition)
+        if spans is None:
+            return n
+        found = (max(n, s.first) for s in spans if s.last is None or max(n, s.first) <= s.last)
+        return next(found, None)
+
     def end(self, partition: int) -> int | None:
         """Return the last number that is taken of a partition; None if it has no end."""
         spans = self.spans.get(partition)

@@ -52,6 +52,8 @@ class ProviderInfo(msgspec.Struct, frozen=True, omit_defaults=True):
         compresses: whether it contributes to the summary of a compression.
         seen_at: when a worker last served it (server's wall time, milliseconds).
         note: what people should know beside.
+        copy_of: the instance of the settings that it is a copy of; empty for such a one. Agents
+            never hear of a copy by its name.
     """
 
     kind: str
@@ -62,6 +64,7 @@ class ProviderInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     compresses: bool = False
     seen_at: int = 0
     note: str = ""
+    copy_of: str = ""
 
 
 class WorkerInfo(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -116,19 +119,32 @@ class Roster:
         }
         self._put(self._keys.providers, bodies)
         self._declare({name: declared.get(name, Declared()) for name in providers})
-        known = self.providers().items()
+        known = self.instances().items()
         unserved = [name for name, info in known if now - info.seen_at > _UNSERVED * 1000]
         self._drop(self._keys.providers, unserved)
         self._drop(self._keys.tools, unserved)
 
-    def providers(self) -> dict[str, ProviderInfo]:
-        """Return the registered instances, in the order of recall.
+    def forget(self, name: str) -> None:
+        """Forget an instance and its tools; a worker that still serves it makes it known again."""
+        self._drop(self._keys.providers, [name])
+        self._drop(self._keys.tools, [name])
+
+    def instances(self) -> dict[str, ProviderInfo]:
+        """Return the registered instances, copies too, in the order of recall.
 
         Raises:
             ForeignKey: the hash is not ours.
         """
         found = self._entries(self._keys.providers, ProviderInfo)
         return dict(sorted(found.items(), key=lambda pair: (pair[1].order, pair[0])))
+
+    def providers(self) -> dict[str, ProviderInfo]:
+        """Return the registered instances that agents know: no copies.
+
+        Raises:
+            ForeignKey: the hash is not ours.
+        """
+        return {name: info for name, info in self.instances().items() if not info.copy_of}
 
     def _declare(self, declared: Mapping[str, Declared]) -> None:
         """Write what has changed: schemas are long, and hardly ever do."""
@@ -212,7 +228,8 @@ class Roster:
         return found
 
     def _put(self, key: str, fields: Mapping[str, bytes]) -> None:
-        self._asked(key, lambda key: scripts.run(self._redis, scripts.note(key, fields)))
+        if fields:
+            self._asked(key, lambda key: scripts.run(self._redis, scripts.note(key, fields)))
 
     def _drop(self, key: str, names: list[str]) -> None:
         if names:

@@ -47,6 +47,8 @@ WANT = _load("want")
 WARM = _load("warm")
 LOOK = _load("look")
 AUDIT = _load("audit")
+SEAL = _load("seal")
+BORN = _load("born")
 
 
 class Call(msgspec.Struct, frozen=True):

@@ -224,6 +224,7 @@ def load(
     *,
     environ: Mapping[str, str] | None = None,
     directory: Path | None = None,
+    file: Path | None = None,
     **overrides: Any,
 ) -> Settings:
     """Read the settings in order: file, environment, arguments; later ones win.
@@ -232,6 +233,7 @@ def load(
         environ: the environment; the process's own if None.
         directory: where ``memorybus.toml`` is looked for if ``MEMORYBUS_CONFIG`` names none;
             the working directory if None.
+        file: read this one instead.
         overrides: settings by name; None counts as not given.
 
     Raises:
@@ -239,18 +241,21 @@ def load(
         ConfigError: a value of the wrong type, or a file that cannot be read.
     """
     env = os.environ if environ is None else environ
-    values = _from_file(_config_path(env, directory or Path.cwd()))
+    values = _from_file(file or config_path(env, directory))
     values |= _from_environ(env)
     given = {name: value for name, value in overrides.items() if value is not None}
     check_names(given, "argument", FIELDS)
     return converted(values | given, Settings)
 
 
-def _config_path(env: Mapping[str, str], directory: Path) -> Path | None:
-    named = env.get(PREFIX + "CONFIG")
+def config_path(
+    environ: Mapping[str, str] | None = None, directory: Path | None = None
+) -> Path | None:
+    """Return the file that `load` reads, None if there is none."""
+    named = (os.environ if environ is None else environ).get(PREFIX + "CONFIG")
     if named:
         return Path(named)
-    found = directory / FILE_NAME
+    found = (directory or Path.cwd()) / FILE_NAME
     return found if found.exists() else None
 
 

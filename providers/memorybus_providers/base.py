@@ -10,10 +10,10 @@ Errors decide what happens next (see `memorybus.errors`): `Transient` is tried a
 """
 
 from abc import ABC
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal
 
 import msgspec
 from memorybus.clock import SYSTEM, Clock
@@ -32,6 +32,15 @@ from memorybus.events import (
     TurnStarted,
 )
 from memorybus.testing import CrashPoint, no_crash
+
+from memorybus_providers import recollections, transactions
+
+Fence = transactions.Fence
+Progress = transactions.Progress
+Transaction = transactions.Transaction
+RecallContext = recollections.RecallContext
+RecallScope = recollections.RecallScope
+Recollection = recollections.Recollection
 
 Delivery = Literal["transactional", "keyed", "lookup", "blind"]
 """How often an effect happens across crashes (G4).
@@ -54,6 +63,8 @@ class Capabilities(msgspec.Struct, frozen=True):
         tools: `get_tool_schemas` is not empty.
         reading_tools: names of the tools that only read: they are run where recalls are, beside
             the lanes. Every other tool writes: its call is an event, applied in its lane.
+        outside_tools: names of writing tools whose effect lies outside this instance's state (a
+            message that is sent, an order placed): a replay does not repeat them.
         concurrent: write hooks may be called from several threads at once, for different keys;
             the calls of one key come one after another, in order (G3). Not for transactional ones.
         handles: the event types whose hooks do something; others are counted as applied
@@ -63,6 +74,7 @@ class Capabilities(msgspec.Struct, frozen=True):
     recall: bool = True
     tools: bool = False
     reading_tools: frozenset[str] = frozenset()
+    outside_tools: frozenset[str] = frozenset()
     concurrent: bool = False
     handles: frozenset[type[Event]] = frozenset()
 
@@ -73,6 +85,7 @@ class ProviderConfig(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         name: the instance's name: its lanes, jobs and results are known by it.
         stands_for: the instance whose events it takes, if not its own: a replay fills a new one.
+        answering: whether it serves agents; a copy that does not leaves outside effects alone.
         home: a directory of its own for local state; the provider creates what it needs in it.
         options: the instance's table in ``memorybus.toml``.
         clock: time, injected.
@@ -83,6 +96,7 @@ class ProviderConfig(msgspec.Struct, frozen=True, kw_only=True):
     home: Path
     options: Mapping[str, Any] = {}
     stands_for: str = ""
+    answering: bool = True
     clock: Clock = SYSTEM
     crash: CrashPoint = no_crash
 
@@ -107,48 +121,6 @@ class HookContext(msgspec.Struct, frozen=True):
     deadline: float
 
 
-class RecallScope(msgspec.Struct, frozen=True):
-    """Whose memories may be recalled. None means everyone's: only an operator may ask that."""
-
-    agent: str | None = "default"
-    user: str | None = "default"
-    workspace: str | None = None
-
-
-class RecallContext(msgspec.Struct, frozen=True):
-    """What a recall is told beside the query.
-
-    Attributes:
-        scope: whose memories; nothing outside it may be returned.
-        session: the asking session, or None.
-        budget: characters of text wanted at most; more is cut by the caller.
-        deadline: seconds until the answer is of no use.
-    """
-
-    scope: RecallScope
-    session: SessionRef | None = None
-    budget: int = 2_000
-    deadline: float = 5.0
-
-
-class Recollection(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One remembered thing, best first in a result.
-
-    Attributes:
-        text: verbatim, neither escaped nor cut.
-        session: where it comes from, empty if unknown.
-        at: when it was said or written, milliseconds; 0 if unknown.
-        speaker: who said it, empty if unknown.
-        score: larger is better; comparable within one provider only.
-    """
-
-    text: str
-    session: str = ""
-    at: int = 0
-    speaker: str = ""
-    score: float = 0.0
-
-
 class MemoryProvider(ABC):
     """A memory backend behind the bus. Override what the backend has a use for."""
 
@@ -156,6 +128,8 @@ class MemoryProvider(ABC):
     delivery: ClassVar[Delivery] = "blind"
     placement: ClassVar[Placement] = "shared"
     capabilities: ClassVar[Capabilities] = Capabilities()
+    fresh_options: ClassVar[tuple[str, ...]] = ()
+    """Of a shared one: the options that name where its state is. A copy needs another value."""
     note: str = ""
     """What people should know of an instance: ``provider ls`` and ``doctor`` show it."""
 
@@ -179,6 +153,27 @@ class MemoryProvider(ABC):
     def backup_paths(self) -> Sequence[Path]:
         """Return the files and directories that hold this instance's state."""
         return ()
+
+    @property
+    def fresh_by_home(self) -> bool:
+        """Whether a copy with a home of its own has a state of its own."""
+        return self.placement == "local"
+
+    def digest(self, after: str = "") -> Iterator[tuple[str, str]] | None:
+        """Return what stands for the state, as pairs of key and digest in the order of keys (G8).
+
+        Of a provider whose state is a function of events: two instances to which the same events
+        were applied give the same pairs, however the events of different keys were mixed. A key is
+        what a person understands (see `digests.key_of`). All that recalls depend on is in it;
+        row numbers, times of application, epochs and the ledger are not.
+
+        Args:
+            after: only keys above this one, so that a long list can be asked for in parts.
+
+        Returns:
+            None if nothing can be said: memories that a model derives are never the same twice.
+        """
+        return None
 
     @classmethod
     def get_config_schema(cls) -> Sequence[Mapping[str, Any]]:
@@ -249,33 +244,6 @@ class MemoryProvider(ABC):
         that recalls, perhaps in another process: its ``ctx.position`` is nowhere in the log.
         """
         raise NotImplementedError(f"{self.kind} has no tool {tool!r}")
-
-
-class Fence(msgspec.Struct, frozen=True):
-    """The right to write to a lane: its name (``p07``) and the owner's epoch."""
-
-    lane: str
-    epoch: int
-
-
-class Progress(msgspec.Struct, frozen=True):
-    """How far a lane has come in the provider's own store. ``entry`` "0-0" is the beginning."""
-
-    epoch: int
-    entry: str
-    n: int
-
-
-class Transaction(Protocol):
-    """One open transaction of a transactional provider."""
-
-    def applied(self, event_ids: Sequence[str]) -> frozenset[str]:
-        """Return those of `event_ids` that the ledger already holds."""
-        ...
-
-    def record(self, event_ids: Sequence[str], progress: Progress) -> None:
-        """Write the ids into the ledger and advance the lane; commits with everything else."""
-        ...
 
 
 class TransactionalProvider(MemoryProvider):

@@ -45,14 +45,16 @@ class Apply:
     Attributes:
         handles: says of an event type whether a call could do anything. If not, the event counts
             as applied, and no context need be built for it.
+        hook_of: returns the hook of such a type.
     """
 
-    __slots__ = ("_hooks", "handles")
+    __slots__ = ("_hooks", "handles", "hook_of")
 
     def __init__(self, hooks: dict[type[Event], Hook]) -> None:
         """Keep the table."""
         self._hooks = hooks
         self.handles: Callable[[type[Event]], bool] = hooks.__contains__
+        self.hook_of: Callable[[type[Event]], Hook] = hooks.__getitem__
 
     def __call__(self, event: Event, ctx: HookContext) -> str | None:
         """Apply one event; return the reply's text of a hook that replies, else None.
@@ -106,9 +108,10 @@ def _text_reply(hook: Hook) -> Hook:
 def _tool_call(provider: MemoryProvider) -> Hook:
     config = provider.config
     name = config.stands_for or config.name
+    left_alone = frozenset() if config.answering else provider.capabilities.outside_tools
 
     def call(event: ToolCalled, ctx: HookContext) -> str | None:
-        if event.provider != name:
+        if event.provider != name or event.tool in left_alone:
             return None
         return tool_result(provider, event.tool, event.arguments, ctx)
 

@@ -391,3 +391,64 @@ class AnyTool(Sound):
 
     def handle_tool_call(self, tool: str, arguments: Any, ctx: Any) -> Mapping[str, Any]:
         return {"ok": True}
+
+
+# -- digests ------------------------------------------------------------------------------------
+
+
+class Digesting(Sound):
+    """The sound one with a sound digest: each owner's notes, by session."""
+
+    def digest(self, after: str = "") -> Any:
+        return iter([pair for pair in self._pairs() if pair[0] > after])
+
+    def _pairs(self) -> list[tuple[str, str]]:
+        rows = self.db.execute("select user, group_concat(text, '|') from notes group by user")
+        return sorted(rows.fetchall())
+
+
+@breaks("the_same_events_give_the_same_digest")
+class DigestOfPlace(Digesting):
+    def _pairs(self) -> list[tuple[str, str]]:
+        return [(key, f"{said}{self.config.home}") for key, said in super()._pairs()]
+
+
+@breaks("the_same_events_give_the_same_digest")
+class DigestOfBatches(Digesting):
+    def _pairs(self) -> list[tuple[str, str]]:
+        batches = self.db.execute("select count(*) from mb_applied").fetchone()[0]
+        return [(key, f"{said}{batches}") for key, said in super()._pairs()]
+
+
+@breaks("another_event_gives_another_digest")
+class DigestOfOwners(Digesting):
+    def _pairs(self) -> list[tuple[str, str]]:
+        return [(key, "") for key, _ in super()._pairs()]
+
+
+@breaks("the_order_of_unrelated_keys_does_not_matter")
+class DigestOfRows(Digesting):
+    def _pairs(self) -> list[tuple[str, str]]:
+        rows = self.db.execute("select user, max(rowid) from notes group by user order by user")
+        return [(user, str(row)) for user, row in rows]
+
+
+IN_ORDER = "a_digest_is_in_order_and_can_be_had_in_parts"
+
+
+@breaks(IN_ORDER)
+class DigestBackwards(Digesting):
+    def _pairs(self) -> list[tuple[str, str]]:
+        return super()._pairs()[::-1]
+
+
+@breaks(IN_ORDER)
+class DigestTwice(Digesting):
+    def _pairs(self) -> list[tuple[str, str]]:
+        return sorted(super()._pairs() * 2)
+
+
+@breaks(IN_ORDER)
+class DigestWhole(Digesting):
+    def digest(self, after: str = "") -> Any:
+        return iter(self._pairs())

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from broken import CASES, Broken, Sound, SoundLookup
+from broken import CASES, Broken, Digesting, Sound, SoundLookup
 from memorybus_providers.base import MemoryProvider, ProviderConfig
 from memorybus_providers.contract import ProviderContract
 
@@ -60,3 +60,9 @@ def test_without_pytest_the_import_names_the_remedy() -> None:
 def test_a_sound_lookup_passes(tmp_path: Path) -> None:
     """A backend that finds events by their ids satisfies the rule of its class (G4)."""
     contract_of(SoundLookup).test_a_lookup_knows_what_the_backend_holds(tmp_path)
+
+
+@pytest.mark.parametrize("rule", [rule for rule in RULES if "digest" in rule or "order_of" in rule])
+def test_a_sound_digest_passes(rule: str, tmp_path: Path) -> None:
+    """A digest of what the events determine satisfies the rules of digests (G8)."""
+    getattr(contract_of(Digesting), rule)(tmp_path)

@@ -33,7 +33,7 @@ class Checks:
     """
 
     def __init__(self, world: World, backend: Backend, instance: str, kind: str) -> None:
-        """Have seen nothing yet; what was trimmed by now is not for this instance."""
+        """Have seen nothing yet."""
         self._world = world
         self._backend = backend
         self._instance = instance
@@ -42,19 +42,6 @@ class Checks:
         self._newest = dict.fromkeys(range(PARTITIONS), 0)
         self._recorded: dict[str, int] = {}
         self._tails_lost = 0
-        self._skipped = {
-            event_id for partition in range(PARTITIONS) for event_id in self._trimmed_ids(partition)
-        }
-
-    def _trimmed_ids(self, partition: int) -> list[str]:
-        here = {event.envelope.id for event in self._events(partition)}
-        upto = self._world.trimmed[partition]
-        said = sorted(
-            (said for key in self._world.said.values() for said in key),
-            key=lambda said: said.number,
-        )
-        mine = [said.id for said in said if said.partition == partition]
-        return [event_id for event_id in mine[:upto] if event_id not in here]
 
     # -- at any moment ----------------------------------------------------------------------------
 
@@ -181,10 +168,7 @@ class Checks:
         assert set(ids[first:]) <= dead, f"{key} did not wait behind its dead letter"
 
     def _expected(self) -> dict[str, list[Said]]:
-        return {
-            key: [one for one in said if one.id not in self._skipped]
-            for key, said in self._world.said.items()
-        }
+        return dict(self._world.said)
 
     # -- what is there ----------------------------------------------------------------------------
 

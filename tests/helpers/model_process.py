@@ -148,6 +148,7 @@ class Process:
         self._thread.join(MOST)
         assert not self._thread.is_alive(), f"{self.name} does not end"
         if self._lanes is not None:
+            self._lanes._links.history.close()
             self._lanes._redis.close()
         self.leases._redis.close()
 

@@ -10,14 +10,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
+from memorybus.archive import Archive
 from memorybus.codec import Encoder
 from memorybus.errors import LogError
 from memorybus.events import Envelope, Scope, SessionRef, TurnCompleted
 from memorybus.ids import checksum, derived_id, new_id
 from memorybus.keys import Keys, partition_of
 from memorybus.links import connect_redis
-from memorybus.log import EventLog
+from memorybus.log import EventLog, read_entries
 from memorybus.producers import taken
+from memorybus.segments import RawEntry
 from memorybus.sender import Sender
 from memorybus.settings import Settings
 from memorybus.spool import Spool
@@ -205,6 +207,7 @@ class World:
             for name in self._all_keys()
         }
         self._synced_trimmed = dict(self.trimmed)
+        self._synced_n = {head.partition: head.n for head in self.log.heads()}
         self._synced_upto = self._taken_upto()
 
     def _taken_upto(self) -> int:
@@ -228,7 +231,7 @@ class World:
         for name, held in self._synced.items():
             self._restore(name, held)
         for name in self._all_keys():
-            if b":lane:" in name:  # another server now runs, which leaves its name there
+            if b":lane:" in name or name.endswith(b":state"):  # their server runs no more
                 self.redis.hset(name, "run", f"another {self.tails_lost}")
         self.trimmed = dict(self._synced_trimmed)
         self._until_ids_are_new()
@@ -250,15 +253,29 @@ class World:
         wait_until(lambda: self.redis.time() > (then[0], then[1] + 2_000), "another millisecond")
 
     def trim(self, partition: int, upto: int) -> None:
-        """Somebody trims what is sealed; the log says so."""
+        """Somebody seals what is on the disk of Redis, and trims it; the log says so (G7)."""
+        upto = min(upto, self._synced_n[partition])
         events = self.log.read(partition, count=10_000)
         later = next((e for e in events if e.position.n > upto), None)
         if later is not None and upto > self.trimmed[partition]:
+            self._seal(partition, upto)
             self.redis.xtrim(
                 self.keys.log(partition), minid=later.position.entry, approximate=False
             )
             self.redis.hset(self.keys.state(partition), "sealed", upto)
             self.trimmed[partition] = upto
+
+    def _seal(self, partition: int, upto: int) -> None:
+        entries = [
+            RawEntry(entry.decode(), n, fields)
+            for entry, fields in read_entries(self.redis, self.keys.log(partition), "-", count=upto)
+            if (n := int(fields[1])) <= upto
+        ]
+        log_id = self.redis.hget(self.keys.meta, "log")
+        assert isinstance(log_id, bytes)
+        archive = Archive.of(self.settings, log_id.decode())
+        archive.publish(partition, entries)
+        archive.close()
 
     def _all_keys(self) -> Iterator[bytes]:
         return iter(list(self.redis.scan_iter(match=f"{self.settings.namespace}:*", count=1_000)))

@@ -28,6 +28,7 @@ from memorybus_providers.base import (
     Recollection,
     TransactionalProvider,
 )
+from memorybus_providers.digests import paired
 
 _SCHEMA = """
 create table if not exists effects(
@@ -114,6 +115,7 @@ class Recording(MemoryProvider):
 
     kind = "recording"
     capabilities = Capabilities(handles=frozenset({TurnCompleted, MemoryWritten}))
+    fresh_by_home = True
 
     def open(self) -> None:
         """Open the file."""
@@ -169,6 +171,14 @@ class Recording(MemoryProvider):
             ),
         )
 
+    def digest(self, after: str = "") -> Iterator[tuple[str, str]] | None:
+        """Return a pair for each session; None if the options say ``digest = false``."""
+        if not self.config.options.get("digest", True):
+            return None
+        rows = self.db.execute("select session, event_id, text from effects order by id").fetchall()
+        sessions = {row[0] for row in rows}
+        return paired(((s, [r[1:] for r in rows if r[0] == s]) for s in sessions), after)
+
     def prefetch(self, query: str, ctx: RecallContext) -> Sequence[Recollection]:
         """Return the texts of the scope that share a word with the query, newest first."""
         misbehave(query)
@@ -208,6 +218,13 @@ class Lookup(Recording):
         self._note("knows")
         misbehave(str(self.config.options.get("knows", "")))
         return _holds(self.db, event_id)
+
+
+class KeyedShared(Keyed):
+    """Its state lies where its option says, not in its home."""
+
+    fresh_by_home = False
+    fresh_options = ("collection",)
 
 
 _SIDE_BY_SIDE = Capabilities(concurrent=True, handles=Recording.capabilities.handles)

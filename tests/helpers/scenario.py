@@ -50,9 +50,12 @@ def worker(spawn: Spawn, settings: Settings, *, jobs: int = 0, wait: bool = True
 
 
 @contextmanager
-def thread_worker(settings: Settings, providers: Sequence[str] = ()) -> Iterator[Worker]:
+def thread_worker(
+    settings: Settings, providers: Sequence[str] = (), *, only: str = ""
+) -> Iterator[Worker]:
     """Run a worker on a thread of this process: quick, and without recall processes."""
-    running = Worker(settings, providers or settings.providers, 0)
+    names = () if only else providers or settings.providers
+    running = Worker(settings, names, 0, only=only)
     ready = threading.Event()
     failed: list[BaseException] = []
 

@@ -60,6 +60,22 @@ class Noting(Tooling, Keyed):
     """``keyed``, one call at a time."""
 
 
+class Mailing(Noting):
+    """``mail_send`` acts on the world: it must not be repeated."""
+
+    capabilities = Capabilities(tools=True, outside_tools=frozenset({"mail_send"}))
+
+    def get_tool_schemas(self) -> Sequence[Mapping[str, Any]]:
+        """Return the two tools."""
+        return [schema("note_add"), schema("mail_send")]
+
+    def handle_tool_call(
+        self, tool: str, arguments: Mapping[str, Any], ctx: HookContext
+    ) -> Mapping[str, Any]:
+        """Remember either."""
+        return super().handle_tool_call("note_add", arguments, ctx)
+
+
 class NotingSide(Tooling, KeyedSide):
     """``keyed``, several calls at once."""
 

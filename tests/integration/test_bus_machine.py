@@ -68,6 +68,7 @@ class Bus(RuleBasedStateMachine):
         self.processes: list[Process] = []
         self.all: list[Process] = []
         self.deaths = 0
+        self.frozen: set[tuple[str, int, int]] = set()
         self.points = LANE_POINTS + points(kind)
         self.start_process()
         self.processes[0].wanted = frozenset(range(PARTITIONS))
@@ -262,7 +263,15 @@ class Bus(RuleBasedStateMachine):
     @invariant()
     def holds(self) -> None:
         """See `helpers.model_checks`."""
-        self.checks.now(self.deaths)
+        self.checks.now(self._losses())
+
+    def _losses(self) -> int:
+        """Count owners that died, or stood still until their lane was another's (a crash, G4)."""
+        for process in self.processes:
+            for partition, lane in process.lanes().items() if process.paused_at else ():
+                if int(self.checks.lane(partition).get(b"epoch", 0)) > lane.epoch:
+                    self.frozen.add((process.name, partition, lane.epoch))
+        return self.deaths + len(self.frozen)
 
     def drain(self) -> None:
         """All is well again: nothing is missing, and a replay comes to the same (G8)."""
@@ -272,7 +281,7 @@ class Bus(RuleBasedStateMachine):
                 self._resume(process, renews_first=True)
             process.renews = True
         self._drain(self._started("live", self.backend), self.checks)
-        self.checks.now(self.deaths)
+        self.checks.now(self._losses())
         self.checks.complete()
         self._replay()
 

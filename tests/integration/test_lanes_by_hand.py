@@ -90,6 +90,24 @@ def test_what_a_dead_owner_handed_over_stays_in_doubt(
     assert all(now >= then for now, then in zip(after, before, strict=True)), (before, after)
 
 
+@pytest.mark.parametrize("kind", ["lookup", "lookup, side by side"])
+def test_a_lane_lost_with_the_tail_leaves_the_log_in_doubt(
+    world: World, backend: Backend, new_process: NewProcess, kind: str
+) -> None:
+    """G4: Redis comes back with the events and without the lane: the backend is asked for each."""
+    for number in range(14):
+        world.publish(("s1", "s2", "s4", "s5")[number % 4], "ok")
+    world.send()
+    world.sync()
+    first, second = new_process("first"), new_process("second")
+    go_round(world, first, 4)
+    assert len(backend.effects) > PARTITIONS  # the lowest of each lane is in doubt anyway
+    world.lose_tail(told=True)
+    go_round(world, second, 8)
+    assert len(backend.effects) == 14
+    Checks(world, backend, "live", kind).now(0)
+
+
 @every_kind
 @pytest.mark.parametrize("point", ["lane.after_read", "lane.before_apply", "lane.after_apply"])
 def test_an_owner_that_dies_between_read_and_commit_loses_nothing(

@@ -32,7 +32,7 @@ SLOW = "!takes=0.02"
 
 def runner_of(running: Worker) -> Any:
     """Return what works for the worker's only provider at the moment."""
-    return running._hosts[0]._runner
+    return running._hosts.all[0]._runner
 
 
 def owner(client: redis.Redis, settings: Settings, place: int) -> str:

@@ -10,6 +10,7 @@ import redis
 from conftest import MakeSettings
 from helpers.processes import Spawn
 from helpers.recording import calls, texts
+from helpers.replaying import replay
 from helpers.scenario import (
     NAME,
     apart,
@@ -30,7 +31,6 @@ from memorybus.redo import Request, Requests
 from memorybus.settings import Settings
 from memorybus_workers import host, lane_set
 from memorybus_workers.main import Worker
-from memorybus_workers.replay import Replay
 
 EVER = 1000
 """Attempts that a test does not come to the end of."""
@@ -38,7 +38,7 @@ EVER = 1000
 
 def host_of(running: Worker) -> Any:
     """Return what keeps the worker's only provider running."""
-    return running._hosts[0]
+    return running._hosts.all[0]
 
 
 def letters(client: redis.Redis, settings: Settings) -> list[dict[str, Any]]:
@@ -135,13 +135,13 @@ def test_a_replay_outlives_an_outage(
     with MemoryBus.connect(settings) as bus, ThreadPoolExecutor() as threads:
         say(bus, "s", f"!unavailable={flag} x", "y")
         assert bus.flush()
-        filling = threads.submit(Replay(settings, NAME, "copy", lambda _: None).run)
+        filling = threads.submit(replay, settings)
         copy = home(settings, "copy")
         try:
             wait_until(lambda: len(calls(copy)) >= 4 or filling.done(), "it is tried for long", 20)
         finally:
             flag.unlink()
-        assert filling.result(20).finished
+        assert filling.result(20).applied == 3
     assert texts(copy) == [f"!unavailable={flag} x", "y"]
 
 
@@ -199,14 +199,14 @@ def test_a_deadly_event_that_is_parked_uncalled_is_no_probe(
     redis_client: redis.Redis, make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """G6: an event that is parked without a call leaves the next call to probe the backend."""
-    begun = Worker._begun
+    made = Worker._host
 
-    def begun_after_a_failure(self: Worker, name: str) -> Any:
-        found = begun(self, name)
+    def made_after_a_failure(self: Worker, name: str, role: Any) -> Any:
+        found = made(self, name, role)
         found._breaker.failed(SYSTEM.monotonic())
         return found
 
-    monkeypatch.setattr(Worker, "_begun", begun_after_a_failure)
+    monkeypatch.setattr(Worker, "_host", made_after_a_failure)
     settings = make_settings(partitions=1, **recorded("KeyedSide"))
     with MemoryBus.connect(settings) as bus:
         say(bus, "deadly", "this one")

@@ -31,6 +31,9 @@ SHAPE = {
         "lanes",
         "lanes_owned",
         "failing",
+        "paused",
+        "live",
+        "copy_of",
     ],
     "workers": ["id", "host", "pid", "lanes", "heartbeat_at"],
     "jobs": [
@@ -56,8 +59,23 @@ SHAPE = {
         "measured_over",
         "trend",
         "seconds_left",
+        "kept_for",
+        "settles_at",
     ],
     "disk": None,
+    "archive": [
+        "working",
+        "error",
+        "damaged",
+        "place",
+        "home",
+        "sealed",
+        "unsealed",
+        "oldest_unsealed_at",
+        "segments",
+        "bytes",
+    ],
+    "copies": [],
 }
 ISO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
@@ -76,7 +94,7 @@ def test_the_shape_is_stable(redis_server: RedisServer, make_settings: MakeSetti
         assert bus.flush()
         status = status_of(settings)
     assert list(status) == list(SHAPE)
-    for part in ("redis", "spool", "continuity", "memory"):
+    for part in ("redis", "spool", "continuity", "memory", "archive"):
         assert list(status[part]) == SHAPE[part]
     for part in ("providers", "workers", "jobs", "alarms"):
         assert [list(one) for one in status[part]] == [SHAPE[part]]

@@ -1,21 +1,24 @@
-"""Replay: the log into a fresh instance, as the live one became."""
+"""Replay: the history into a fresh instance, as the live one became."""
 
 import signal
-from typing import Any
+from pathlib import Path
 
-import msgspec
 import pytest
 import redis
 from conftest import MakeSettings
-from helpers.processes import Child, Spawn
-from helpers.recording import calls, state_digest, texts
-from helpers.scenario import environ, home, recorded, thread_worker, wait_applied
+from helpers.processes import Spawn
+from helpers.recording import state_digest, texts
+from helpers.replaying import begun, cli, command, lines, replay
+from helpers.scenario import home, recorded, thread_worker, wait_applied
 from helpers.servers import RedisServer
 from helpers.waiting import wait_until
 from memorybus.client import MemoryBus
+from memorybus.copies import Copies
 from memorybus.errors import ConfigError
+from memorybus.homes import Home, Homes
+from memorybus.keys import Keys
+from memorybus.query import Query
 from memorybus.settings import Settings
-from memorybus_workers.replay import Finished, Progress, Replay
 
 
 def fill(settings: Settings, count: int = 40) -> None:
@@ -27,18 +30,6 @@ def fill(settings: Settings, count: int = 40) -> None:
                 session.turn_completed(f"{name} {number}", "ok", ordinal=number)
             session.memory_written("add", f"{name} remembers", store="user")
         assert bus.flush("logged", 15)
-
-
-def replay(spawn: Spawn, settings: Settings, into: str) -> Child:
-    """Start a replay process."""
-    words = ("-m", "memorybus_workers", "replay", "--provider", "rec", "--into", into)
-    return spawn(*words, env=environ(settings))
-
-
-def lines(child: Child) -> list[dict[str, Any]]:
-    """Return what a replay printed."""
-    printed = (line for line in child.output().splitlines() if line.startswith('{"'))
-    return [msgspec.json.decode(line) for line in printed if '"level"' not in line]
 
 
 def wait_leases_ended(client: redis.Redis, settings: Settings) -> None:
@@ -56,11 +47,8 @@ def test_a_replay_equals_the_live_state(
     fill(settings)
     with thread_worker(settings):
         wait_applied(redis_client, settings)
-    told: list[Progress | Finished] = []
-    result = Replay(settings, "rec", "copy", told.append).run()
-    assert result.finished
+    result = replay(settings)
     assert (result.applied, result.parked) == (4 * 42, 0)
-    assert told[-1] == Progress(168, 168)
     assert state_digest(home(settings, "copy")) == state_digest(home(settings))
     assert len(texts(home(settings, "copy"))) == 4 * 41
 
@@ -80,7 +68,7 @@ def test_the_real_providers_are_equal_too(
         assert bus.flush()
     with thread_worker(settings):
         wait_applied(redis_client, settings, "builtin")
-    assert Replay(settings, "builtin", "copy", lambda _: None).run().finished
+    replay(settings, provider="builtin")
     live, copy = settings.provider_home("builtin"), settings.provider_home("copy")
     files = sorted(path.relative_to(live) for path in live.rglob("*.md"))
     assert len(files) == 2
@@ -94,20 +82,19 @@ def test_an_interrupted_replay_goes_on(
     """G8: a replay that was killed, then told to end, goes on where it was and doubles nothing."""
     settings = make_settings(lease=1.0, call_timeout=0.5, batch=5, **recorded("Transactional"))
     fill(settings, 400)
-    for how in (signal.SIGKILL, signal.SIGTERM):
-        child = replay(spawn, settings, "copy")
+    for how in (signal.SIGKILL, signal.SIGINT):
+        child = command(spawn, settings)
         before = len(texts(home(settings, "copy")))
         wait_until(
             lambda before=before: len(texts(home(settings, "copy"))) > before + 50, "it fills", 20
         )
         child.send(how)
         code = child.wait()
-        if how is signal.SIGTERM:
-            assert code == 1
-            assert lines(child)[-1]["finished"] is False
-        else:
-            wait_leases_ended(redis_client, settings)
-    child = replay(spawn, settings, "copy")
+        if how is signal.SIGINT:
+            assert code == 130
+            assert "the same command goes on" in child.output()
+        wait_leases_ended(redis_client, settings)
+    child = command(spawn, settings)
     assert child.wait() == 0, child.output()
     last = lines(child)[-1]
     assert (last["finished"], last["applied"]) == (True, 4 * 402)
@@ -120,14 +107,17 @@ def test_an_interrupted_replay_goes_on(
 def test_a_replay_survives_the_loss_of_its_leases(
     redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
 ) -> None:
-    """G5: a replay frozen over its leases takes its lanes again and comes to its end."""
+    """G5: a worker frozen over its leases takes its lanes again and the copy comes to its end."""
     settings = make_settings(lease=1.0, call_timeout=0.5, batch=5, **recorded("Transactional"))
     fill(settings, 400)
-    child = replay(spawn, settings, "copy")
+    child = command(spawn, settings)
     wait_until(lambda: len(texts(home(settings, "copy"))) > 50, "it fills", 20)
-    child.freeze()
+    (worker,) = [
+        one for one in spawn.descendants() if "copy" in one.cmdline() and one.pid != child.pid
+    ]
+    worker.suspend()
     wait_leases_ended(redis_client, settings)
-    child.thaw()
+    worker.resume()
     assert child.wait(20) == 0, child.output()
     assert len(texts(home(settings, "copy"))) == 4 * 401
 
@@ -137,28 +127,51 @@ def test_replay_refuses_a_live_target(
 ) -> None:
     """G8: a replay never goes into a live instance, nor to a name that is none."""
     settings = make_settings(**recorded("Transactional"))
-    for wrong in ("rec", "", "../x", "a b"):
+    for wrong in ("rec", "", "../x", "a b", ".hidden", "@1"):
         with pytest.raises(ConfigError):
-            Replay(settings, "rec", wrong, lambda _: None)
+            begun(settings, wrong)
+    with Copies(settings) as desk:
+        assert desk.instances.all() == {}
 
 
-def test_two_replays_into_one_target_are_refused(
-    redis_client: redis.Redis, make_settings: MakeSettings, tmp_path: Any, spawn: Spawn
+def test_replay_refuses_a_target_that_is_not_empty(
+    redis_client: redis.Redis, make_settings: MakeSettings
 ) -> None:
-    """G5: a target that another replay fills now is not touched."""
-    flag = tmp_path / "flag"
-    flag.touch()
-    settings = make_settings(call_timeout=1.9, **recorded("Keyed"))
-    with MemoryBus.connect(settings) as bus:
-        bus.session("s", warm=False).turn_completed(f"!hang={flag} slow", "ok")
-        assert bus.flush()
-    child = replay(spawn, settings, "copy")
-    wait_until(lambda: calls(home(settings, "copy")), "the first is at work", 15)
-    with pytest.raises(ConfigError, match="another replay"):
-        Replay(settings, "rec", "copy", lambda _: None).run()
-    flag.unlink()
-    assert child.wait() == 0, child.output()
-    assert len(texts(home(settings, "copy"))) == 1
+    """G8: what is there already would be mixed with the history: only with force."""
+    settings = make_settings(**recorded("Transactional"))
+    home(settings, "files").mkdir(parents=True)
+    (home(settings, "files") / "something").touch()
+    redis_client.hset(Keys(settings.namespace).lane(3, "lanes"), "epoch", 1)
+    for wrong in ("files", "lanes"):
+        with pytest.raises(ConfigError, match="not empty"):
+            begun(settings, wrong)
+        begun(settings, wrong, force=True)
+
+
+def test_a_shared_state_gets_no_second_writer(
+    redis_client: redis.Redis, make_settings: MakeSettings
+) -> None:
+    """G8: a copy without a place of its own would write over the live one."""
+    settings = make_settings(**recorded("KeyedShared"))
+    with pytest.raises(ConfigError, match="--set collection"):
+        begun(settings)
+    plan = begun(settings, options={"collection": "other"})
+    assert (plan.placement, plan.home) == ("shared", None)
+
+
+def test_two_replays_into_one_target_are_one(
+    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
+) -> None:
+    """G5: who gives the same command again joins the first; another plan is refused."""
+    settings = make_settings(batch=5, **recorded("Transactional"))
+    fill(settings, 200)
+    both = [command(spawn, settings) for _ in range(2)]
+    for child in both:
+        assert child.wait() == 0, child.output()
+        assert lines(child)[-1]["applied"] == 4 * 202
+    assert len(texts(home(settings, "copy"))) == 4 * 201
+    with pytest.raises(ConfigError, match="another plan"):
+        begun(settings, query=Query(sessions=("a",)))
 
 
 def test_poison_is_parked_in_the_copy_too(
@@ -170,7 +183,122 @@ def test_poison_is_parked_in_the_copy_too(
         bus.session("bad", warm=False).turn_completed("!permanent", "")
         bus.session("good", warm=False).turn_completed("fine", "")
         assert bus.flush()
-    result = Replay(settings, "rec", "copy", lambda _: None).run()
-    assert (result.finished, result.applied, result.parked) == (True, 3, 1)
+    result = replay(settings)
+    assert (result.applied, result.parked) == (3, 1)
     assert texts(home(settings, "copy")) == ["fine"]
     assert not list(redis_client.scan_iter("*dead:rec"))
+
+
+def test_a_plan_takes_what_is_asked(redis_client: redis.Redis, make_settings: MakeSettings) -> None:
+    """G8: by session, type and time; the plan's counts are what the copy then holds."""
+    settings = make_settings(**recorded("Transactional"))
+    fill(settings, 10)
+    plan = begun(settings, "one", query=Query(sessions=("a",), types=("TurnCompleted",)))
+    assert plan.counted.types == {"TurnCompleted": 10}
+    assert plan.counted.keys == {"session:a": 10}
+    assert plan.counted.left_out == {"filtered": 4 * 12 - 10}
+    assert plan.counted.bytes > 10 * 50
+    replay(settings, "one", query=Query(sessions=("a",), types=("TurnCompleted",)))
+    assert texts(home(settings, "one")) == [f"a {number}" for number in range(10)]
+
+
+def test_a_replay_ends_where_it_is_told(
+    redis_client: redis.Redis, make_settings: MakeSettings
+) -> None:
+    """G8: an event's id is a moment; with it the replay begins or ends, whatever came after."""
+    settings = make_settings(partitions=1, **recorded("Transactional"))
+    fill(settings, 10)
+    with Copies(settings) as desk:
+        events = desk.history.read(0, count=100)
+    fourth = next(e for e in events if getattr(e.envelope.event, "user", "") == "a 4")
+    replay(settings, "until", until=fourth.envelope.id)
+    assert texts(home(settings, "until")) == [f"a {number}" for number in range(5)]
+    replay(settings, "place", since="p00:3", until=f"p00:{fourth.position.n}")
+    assert texts(home(settings, "place")) == ["a 1", "a 2", "a 3", "a 4"]
+    with pytest.raises(ConfigError, match="no moment"):
+        begun(settings, "wrong", until="yesterday")
+
+
+def test_a_running_worker_joins(redis_client: redis.Redis, make_settings: MakeSettings) -> None:
+    """G8: workers that serve the provider fill its copies too, and go on with what is live."""
+    settings = make_settings(**recorded("Transactional"))
+    fill(settings, 20)
+    with thread_worker(settings):
+        begun(settings)
+        wait_until(lambda: len(texts(home(settings, "copy"))) == 4 * 21, "the worker filled it", 20)
+        with MemoryBus.connect(settings) as bus:
+            bus.session("late", warm=False).turn_completed("after the plan", "")
+            assert bus.flush()
+        wait_applied(redis_client, settings)
+        leases = f"{settings.namespace}:*:lease:copy"
+        wait_until(lambda: not list(redis_client.scan_iter(leases)), "a finished copy rests", 20)
+    assert "after the plan" in texts(home(settings))
+    assert "after the plan" not in texts(home(settings, "copy"))
+
+
+def test_the_command_plans_first(
+    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
+) -> None:
+    """Without --execute nothing happens; with it progress comes as lines, the result last."""
+    settings = make_settings(**recorded("Transactional"))
+    fill(settings, 5)
+    words = ("replay", "--provider", "rec", "--into", "copy")
+    child = cli(spawn, settings, *words)
+    assert child.wait() == 0, child.output()
+    assert "nothing is done yet" in child.output()
+    assert "TurnCompleted" in child.output()
+    with Copies(settings) as desk:
+        assert desk.instances.all() == {}
+    child = cli(spawn, settings, *words, "--execute")
+    assert child.wait() == 0, child.output()
+    *steps, last = lines(child)
+    assert steps[-1]["done"] == steps[-1]["total"] == 4 * 7
+    assert {"rate", "eta", "parked"} <= steps[0].keys()
+    assert (last["finished"], last["applied"], last["into"]) == (True, 4 * 7, "copy")
+    child = cli(spawn, settings, "replay", "ls", "--json")
+    assert child.wait() == 0
+    assert '"state": "done"' in child.output()
+
+
+def test_a_copy_is_dropped_whole(
+    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn, tmp_path: Path
+) -> None:
+    """G8: --cancel leaves nothing of a copy: no key, no file; what its links point to stays."""
+    settings = make_settings(**recorded("Transactional"))
+    fill(settings, 5)
+    replay(settings)
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "kept").touch()
+    (home(settings, "copy") / "link").symlink_to(outside)
+    child = cli(spawn, settings, "replay", "--cancel", "copy")
+    assert child.wait() == 0
+    assert home(settings, "copy").exists()
+    child = cli(spawn, settings, "replay", "--cancel", "copy", "--execute")
+    assert child.wait(30) == 0, child.output()
+    assert "dropped copy" in child.output()
+    assert not home(settings, "copy").exists()
+    assert (outside / "kept").exists()
+    added = {key for key in redis_client.scan_iter() if b"copy" in key}
+    assert added == set()
+    with Copies(settings) as desk:
+        assert desk.instances.all() == {}
+        assert "copy" not in desk.homes.all()
+        assert "copy" not in desk.roster.instances()
+    child = cli(spawn, settings, "replay", "--cancel", "copy", "--execute")
+    assert child.wait() == 2
+
+
+def test_a_copy_lives_where_its_provider_does(
+    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
+) -> None:
+    """G3: a local provider's copy has its home; who is elsewhere says so, and fills nothing."""
+    settings = make_settings(providers=("rec",), provider={"rec": {"kind": "helpers.local:Local"}})
+    fill(settings, 5)
+    away = Home("f" * 32, "another-host", "/srv/memorybus", "7")
+    Homes(redis_client, Keys(settings.namespace)).move("rec", away)
+    child = command(spawn, settings)
+    assert child.wait() == 1, child.output()
+    assert "another-host" in child.output()
+    assert not home(settings, "copy").exists()
+    assert Homes(redis_client, Keys(settings.namespace)).all()["copy"] == away

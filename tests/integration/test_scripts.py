@@ -303,6 +303,20 @@ def test_after_a_restart_everything_in_the_log_counts_as_sent(
     assert second.sent == 3
 
 
+def test_only_a_log_of_the_running_server_has_new_lanes(make_redis: MakeServer, keys: Keys) -> None:
+    """G4: a lane that is not there is new, or was lost by a server before: that one doubts all."""
+    server = make_redis(appendonly="yes")
+    append(server.client(), keys, [event(1), event(2), event(3)])
+    assert acquire(server.client(), keys, "one").sent == 0
+    server.client().delete(keys.lane(0, "a"), keys.lease(0, "a"))
+    server.restart()
+    for _ in range(2):  # however often it is lost
+        assert acquire(server.client(), keys, "two").sent == 3
+        server.client().delete(keys.lane(0, "a"), keys.lease(0, "a"))
+    server.client().hdel(keys.state(0), "run")  # by a release that did not note it
+    assert acquire(server.client(), keys, "three").sent == 3
+
+
 def test_tries_of_an_event_are_counted_over_owners(redis_client: redis.Redis, keys: Keys) -> None:
     """G6: a try that is not known to be over is known to the next owner until the lane moves."""
     epoch = acquire(redis_client, keys, "one").epoch

@@ -157,9 +157,6 @@ def test_only_what_may_have_been_sent_is_asked_for(
         for number in range(40):
             say(bus, f"s{number}", f"turn {number}")
         assert bus.flush()
-    # A lane that is not there, soon after the server's start, would be doubted whole.
-    run: Any = redis_client.info("server")
-    redis_client.hset(Keys(settings.namespace).lane(0, "rec"), "run", run["run_id"])
     first = spawn(
         *("-m", "memorybus_workers", "worker", "--jobs", "0"),
         env=environ(settings) | {"MEMORYBUS_CRASH_AT": "recording.after_effect:11"},

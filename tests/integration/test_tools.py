@@ -11,6 +11,7 @@ import redis
 from conftest import MakeServer, MakeSettings
 from helpers.processes import Spawn
 from helpers.recording import calls, texts
+from helpers.replaying import replay
 from helpers.scenario import NAME, home, thread_worker, together, wait_applied, worker
 from helpers.tooling import schema
 from helpers.waiting import wait_until
@@ -24,7 +25,6 @@ from memorybus.recall_queue import rq_queue
 from memorybus.session import Session
 from memorybus.settings import Settings
 from memorybus.tool_jobs import JOB
-from memorybus_workers.replay import Replay
 
 LONG = 20.0
 """Seconds that no test waits unless something is broken."""
@@ -246,7 +246,7 @@ def test_a_replay_repeats_writing_tools_and_answers_nobody(
         wait_applied(redis_client, settings)
     redis_client.delete(*reply_keys(redis_client, settings))
 
-    Replay(settings, NAME, "fresh", lambda _: None).run()
+    replay(settings, "fresh")
 
     assert texts(home(settings, "fresh")) == ["one", "two", "three"]
     assert reply_keys(redis_client, settings) == []

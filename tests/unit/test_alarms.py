@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+import msgspec
 import pytest
 from memorybus import alarms, health
 from memorybus.alarms import Alarm, ServerState
@@ -9,7 +10,9 @@ from memorybus.continuity import Audit, Gap, Place, View
 from memorybus.forecast import Disk, Memory
 from memorybus.keys import Keys
 from memorybus.losses import Loss
-from memorybus.surfaces.check_log import TRIMMING, checks
+from memorybus.sealed import Reports, Said
+from memorybus.sealing_status import ArchiveStatus, status_of
+from memorybus.surfaces.check_log import checks
 
 KEYS = Keys("ns")
 DAY = 86_400.0
@@ -122,9 +125,9 @@ def looked(*found: Alarm, disk: Disk | None = None) -> health.Health:
 def test_a_sound_log_passes_the_check_up() -> None:
     """G7, G10: doctor says that the log is whole, how long memory lasts, and that nothing trims."""
     found = {check.name: check for check in checks(looked(disk=Disk(9, 1, None)))}
-    assert list(found) == ["continuity", "persistence", "memory", "disk"]
+    assert list(found) == ["continuity", "persistence", "memory", "archive", "disk"]
     assert all(check.ok and not check.fix for check in found.values())
-    assert found["memory"].found.endswith(TRIMMING)
+    assert found["archive"].found == "nothing is trimmed: no worker archives"
     assert "disk" not in {check.name for check in checks(looked())}
 
 
@@ -142,3 +145,58 @@ def test_an_alarm_fails_its_check_and_a_warning_does_not() -> None:
 def test_a_healthy_server_raises_nothing() -> None:
     """G1: the facts of a sound server are the default."""
     assert list(alarms.of_server(ServerState())) == []
+
+
+def archived(**values: object) -> ArchiveStatus:
+    """Return how an archive stands that works, but for `values`."""
+    return msgspec.structs.replace(ArchiveStatus(working=True, error=""), **values)
+
+
+def test_an_archive_that_stands_still_is_told() -> None:
+    """G7, G10: late by minutes is a warning with its reason; a damaged archive is critical."""
+    assert short(alarms.of_archive(archived(), {}, None)) == []
+    assert short(alarms.of_archive(archived(), {}, 299.0)) == []
+    (late,) = alarms.of_archive(archived(working=False, error="no pyarrow"), {}, 301.0)
+    assert (late.code, late.severity, "no pyarrow" in late.text) == ("archive", "warning", True)
+    (lost,) = alarms.of_archive(archived(error="it lacks events", damaged=True), {}, None)
+    assert (lost.severity, lost.text) == ("critical", "it lacks events")
+
+
+def test_what_only_the_archive_has_is_told() -> None:
+    """G7: numbers above the log's own, up to what is sealed, are named as a range."""
+    views = {0: View(n=5, sealed=5), 1: View(n=5, sealed=9), 2: View(n=5, sealed=1)}
+    (alarm,) = alarms.of_archive(archived(), views, None)
+    assert (alarm.code, alarm.subject) == ("archive_ahead", "p01")
+    assert "events 6 to 9" in alarm.text
+
+
+def test_why_nothing_is_trimmed_is_part_of_the_remedy() -> None:
+    """G10: memory that runs out says what keeps the archive from helping."""
+    (alarm,) = alarms.of_memory(memory(3600), "run: pip install 'memorybus[archive]'")
+    assert "pip install" in alarm.remedy
+    (alarm,) = alarms.of_memory(memory(3600))
+    assert "hot_window" in alarm.remedy
+
+
+@pytest.mark.parametrize(
+    ("workers", "home", "working", "error"),
+    [
+        ({}, None, False, "no worker archives"),
+        ({"a": Said(1)}, None, True, ""),
+        ({"a": Said(1, error="no disk")}, None, False, "no disk"),
+        ({"a": Said(1, error="no disk"), "b": Said(1)}, None, True, ""),
+        (
+            {"a": Said(1, elsewhere=True)},
+            "h in /d",
+            False,
+            "no worker archives; it lies on h in /d: a worker has to run there",
+        ),
+        ({"a": Said(1, elsewhere=True), "b": Said(1)}, "h in /d", True, ""),
+    ],
+)
+def test_whether_the_archive_works(
+    workers: dict[str, Said], home: str | None, *, working: bool, error: str
+) -> None:
+    """G7: one worker that can is enough; else why none does is told."""
+    found = status_of({}, Reports({}, workers), home)
+    assert (found.working, found.error, found.home) == (working, error, home)

@@ -1,5 +1,6 @@
 """How long the memory lasts: the rate of the log, the limit of Redis, and plain words."""
 
+import msgspec
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -249,3 +250,32 @@ def test_durations_are_told_in_a_fitting_unit(seconds: float, said: str) -> None
 def test_sizes_are_told_in_a_fitting_unit(count: float, said: str) -> None:
     """Bytes are told so that nobody has to divide."""
     assert size(count) == said
+
+
+@pytest.mark.parametrize(
+    ("kept_for", "limit", "left", "settles"),
+    [
+        (None, 11_000, 3600.0, None),
+        (360.0, 11_000, None, 1_500),
+        (36_000.0, 11_000, 3600.0, 100_500),
+        (360.0, None, None, 1_500),
+    ],
+)
+def test_what_the_archive_takes_does_not_fill_the_memory(
+    kept_for: float | None, limit: int | None, left: float | None, settles: int | None
+) -> None:
+    """G10: with an archive memory settles, unless the hot window alone is more than it holds."""
+    grown = msgspec.structs.replace(load((3600, 100), limit=limit), kept_for=kept_for, fixed=500)
+    found = forecast(grown)
+    assert (found.seconds_left, found.settles_at) == (left, settles)
+    if settles and left is None:
+        assert "goes to the archive" in told(found)
+        assert disk_forecast(10_000, 1, found).seconds_left is None
+    elif left:
+        assert "full in" in told(found)
+
+
+def test_without_history_the_archive_is_told_all_the_same() -> None:
+    """G10: a young log says for how long events stay, and claims no number."""
+    young = msgspec.structs.replace(load((600, None)), kept_for=3600.0)
+    assert told(forecast(young)).endswith("what is older than 60 minutes goes to the archive")

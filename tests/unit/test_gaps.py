@@ -94,6 +94,8 @@ def gap(first: int, last: int, missing: int | None = None) -> Gap:
         (numbered(2, 3), 3, 2, []),
         (numbered(6), 6, 3, [gap(4, 5)]),
         (numbered(1, 2, 5, 6, 8), 9, 0, [gap(3, 4), gap(7, 7), gap(9, 9)]),
+        (numbered(1, 2, 5, 6, 8), 9, 3, [gap(4, 4), gap(7, 7), gap(9, 9)]),
+        (numbered(1, 2, 5, 6, 8), 9, 6, [gap(7, 7), gap(9, 9)]),
         (numbered(None, 1, 2, None), 2, 0, []),
         (numbered(None, 2, None), 3, 0, [gap(1, 1), gap(3, 3)]),
         (numbered(1, None, 3), 3, 0, [gap(2, 2)]),

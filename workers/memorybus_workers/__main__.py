@@ -2,7 +2,7 @@
 
 Settings come from the environment and ``memorybus.toml``. Exit codes: 0 ended as told, 1 failed,
 2 configured wrongly. The reason goes to stderr; a command that reads our standard output
-(``--with-parent``, ``--json-lines``) gets it there instead, as the JSON line
+(``--with-parent``, ``describe``) gets it there instead, as the JSON line
 ``{"error": <kind>, "message": <text>}``, and tells it in its own way.
 """
 
@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import msgspec
 from memorybus import logs
@@ -65,9 +66,29 @@ def _run(options: argparse.Namespace, settings: Settings) -> int:
         when_parent_ends(lambda: os.kill(os.getpid(), signal.SIGTERM))
         run_jobs(settings, _names(options.providers, settings))
         return 0
-    from memorybus_workers.replay import run_replay
+    if options.command == "copy":
+        from memorybus_workers.process import run_worker
 
-    return run_replay(settings, options.provider, options.into)
+        return run_worker(
+            settings, (), 0, options.log, with_parent=True, mark=options.mark, only=options.name
+        )
+    if options.command == "archive":
+        from memorybus_workers.archiver import run_once
+        from memorybus_workers.process import say
+
+        say(msgspec.to_builtins(run_once(settings)))
+        return 0
+    return _describe(options, settings)
+
+
+def _describe(options: argparse.Namespace, settings: Settings) -> int:
+    from memorybus_workers.describing import describe
+    from memorybus_workers.process import say
+
+    given = msgspec.json.decode(options.options, type=dict[str, Any])
+    found = describe(settings, options.provider, options.name or options.provider, given)
+    say(msgspec.to_builtins(found))
+    return 0
 
 
 def _run_worker(options: argparse.Namespace, settings: Settings) -> int:
@@ -122,15 +143,20 @@ def _parser() -> argparse.ArgumentParser:
     worker.add_argument(
         "--mark", default="", help="how its id ends, for who started it and buries it"
     )
+    archive = commands.add_parser("archive", help="seal now what may be sealed")
+    archive.set_defaults(reports=True)
     jobs = commands.add_parser("jobs", help="answer recalls (a worker starts this)")
     jobs.add_argument("--providers", default="")
-    replay = commands.add_parser("replay", help="apply the log to a fresh instance")
-    replay.add_argument("--provider", required=True)
-    replay.add_argument("--into", required=True)
-    replay.add_argument(
-        "--json-lines", dest="reports", action="store_true", help="tell a failure as JSON too"
-    )
-    for command in (worker, jobs, replay):
+    copy = commands.add_parser("copy", help="serve one copy of an instance and nothing else")
+    copy.add_argument("--name", required=True)
+    copy.add_argument("--mark", default="")
+    describe = commands.add_parser("describe", help="say what an instance would be, as JSON")
+    describe.add_argument("--provider", required=True)
+    describe.add_argument("--name", default="", help="of a copy")
+    describe.add_argument("--options", default="{}", help="of a copy, as JSON")
+    for command in (copy, describe):
+        command.set_defaults(reports=True)
+    for command in (worker, archive, jobs, copy, describe):
         command.add_argument(
             "--log", choices=("text", "json"), default="text", help="form of the log on stderr"
         )

@@ -1,8 +1,9 @@
 """What a lane's owner answers to those who wait for what became of their event (G9).
 
 An answer follows its effect: nobody is told of what a crash could still undo. A crash in between
-leaves the asker without an answer, and the event applied. A replay answers nobody, and nobody is
-answered who asked so long ago that he has gone.
+leaves the asker without an answer, and the event applied. Of a provider and its copies one instance
+answers, in the provider's name: a replay answers nobody. Nor is anybody answered who asked so long
+ago that he has gone.
 """
 
 import logging
@@ -27,15 +28,15 @@ class Answers:
 
     Args:
         redis: made by `links.connect_redis`.
-        provider: the instance's name.
+        instance: its name.
         around: its `answering` says whether there is anybody to answer; passes the crash point
             ``lane.before_reply``.
     """
 
-    def __init__(self, redis: Redis, provider: str, around: Surroundings) -> None:
+    def __init__(self, redis: Redis, instance: str, around: Surroundings) -> None:
         """Answer nothing yet."""
         self._redis = redis
-        self._provider = provider
+        self._provider = around.stands_for or instance
         self._around = around
         self._keys = Keys(around.settings.namespace)
 

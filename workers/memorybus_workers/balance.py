@@ -5,11 +5,12 @@ from collections.abc import Collection, Mapping, Sequence
 import msgspec
 from memorybus.clock import Clock
 from memorybus.keys import Keys
-from memorybus.roster import ProviderInfo, WorkerInfo
+from memorybus.roster import WorkerInfo
 from memorybus.settings import Settings
 from redis import Redis
 
 from memorybus_workers.assignment import assign, sole, wanted
+from memorybus_workers.served import Served
 
 DESERTED = 0.8
 """Seconds after which a free lane is taken by whoever sees it, whomever it is assigned to."""
@@ -37,9 +38,7 @@ class Balance:
         served: the instances we serve.
     """
 
-    def __init__(
-        self, settings: Settings, clock: Clock, worker: str, served: Mapping[str, ProviderInfo]
-    ) -> None:
+    def __init__(self, settings: Settings, clock: Clock, worker: str, served: Served) -> None:
         """See nothing yet."""
         self._settings = settings
         self._clock = clock
@@ -75,7 +74,7 @@ class Balance:
     ) -> frozenset[int]:
         owners = {partition: one.worker for partition, one in held.items()}
         weights = {one.id: one.capacity for one in alive if name in one.ready}
-        local = self._served[name].placement == "local"
+        local = self._served.infos[name].placement == "local"
         assigned = (sole if local else assign)(owners, weights, name)
         deserted = self._deserted(name, owners)
         reserved = self._reserved(redis, name, held)

@@ -23,11 +23,12 @@ class Slot:
         self.in_hook = False
         self._since = 0.0
 
-    def begin(self, event_id: str) -> None:
-        """A hook is about to be called for an event."""
-        self._since = self._clock.monotonic()
+    def begin(self, event_id: str) -> float:
+        """A hook is about to be called for an event; return the time (monotonic)."""
+        self._since = now = self._clock.monotonic()
         self.in_hook = True
         self._name = event_id
+        return now
 
     def enter(self, what: str) -> None:
         """Something else of the provider is about to be called: opening, a commit, its end."""

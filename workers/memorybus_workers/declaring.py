@@ -17,17 +17,23 @@ _log = logging.getLogger("memorybus")
 def infos(settings: Settings, providers: Mapping[str, MemoryProvider]) -> dict[str, ProviderInfo]:
     """Return what is registered of some instances, in the order of recall; they may be unopened."""
     return {
-        name: ProviderInfo(
-            kind=settings.provider_kind(name),
-            delivery=provider.delivery,
-            placement=provider.placement,
-            order=order,
-            recall=provider.capabilities.recall,
-            compresses=ContextCompressing in provider.capabilities.handles,
-            note=provider.note,
-        )
+        name: info_of(settings.provider_kind(name), provider, order)
         for order, (name, provider) in enumerate(providers.items())
     }
+
+
+def info_of(kind: str, provider: MemoryProvider, order: int, copy_of: str = "") -> ProviderInfo:
+    """Return what is registered of one instance, which may be unopened."""
+    return ProviderInfo(
+        kind=kind,
+        delivery=provider.delivery,
+        placement=provider.placement,
+        order=order,
+        recall=provider.capabilities.recall,
+        compresses=ContextCompressing in provider.capabilities.handles,
+        note=provider.note,
+        copy_of=copy_of,
+    )
 
 
 def tools_of(providers: Mapping[str, MemoryProvider]) -> dict[str, Declared]:

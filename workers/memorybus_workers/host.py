@@ -126,6 +126,16 @@ class ProviderHost:
         """Ask the thread to end."""
         self._runner.stop()
 
+    @property
+    def alive(self) -> bool:
+        """Whether the thread still runs."""
+        return self._runner.alive
+
     def join(self) -> None:
         """Wait for the thread, not for ever."""
         self._runner.join(self._around.settings.call_timeout + 2.0)
+
+    def give_up(self) -> None:
+        """Renew no lease any more of a thread that was told to end, and does not."""
+        for lease in self._runner.abandon():
+            self._around.leases.drop(lease)

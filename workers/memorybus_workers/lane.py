@@ -5,28 +5,31 @@ Live, catch-up and replay are the same lane with another starting point and anot
 
 import logging
 from collections.abc import Sequence
-from itertools import pairwise
 
 import msgspec
 from memorybus import scripts
 from memorybus.errors import LeaseLost
+from memorybus.history import History
 from memorybus.keys import Keys
-from memorybus.log import START, EventLog
 from memorybus.logged import LoggedEvent
+from memorybus.plan import WHOLE, Plan
 from memorybus.scripts import Acquired, Checkpoint
 from memorybus.settings import Settings
 from memorybus.testing import CrashPoint
 from redis import Redis
 
 from memorybus_workers.answers import Answers
+from memorybus_workers.beginning import Beginning
 from memorybus_workers.deadletter import BEHIND, Parked
 from memorybus_workers.leases import Lease, Leases
+from memorybus_workers.pace import Pace
+from memorybus_workers.upto import consecutive, upto
 from memorybus_workers.window import Begin, Window
 
 _log = logging.getLogger("memorybus")
 
-STEP_BACK = 5_000
-"""A store's checkpoint so far above Redis's is not followed: its ledger knows what comes again."""
+LEAP = 2_000
+"""So many numbers that no span takes are passed over at once."""
 
 KILLS = 2
 """Workers that one event may end, tried alone, before it is parked (G6)."""
@@ -37,12 +40,14 @@ class Links(msgspec.Struct, frozen=True):
 
     provider: str
     redis: Redis
-    log: EventLog
+    history: History
     leases: Leases
     settings: Settings
     crash: CrashPoint
     entries_read: bool
     answers: Answers
+    pace: Pace
+    plan: Plan = WHOLE
 
 
 class Lane:
@@ -76,6 +81,8 @@ class Lane:
         self.answers = links.answers
         self.parked = Parked(links.redis, *self._place, lease.worker, links.answers.refused)
         self._careful_upto = -1
+        self._end = links.plan.end(partition)
+        self._ended = False
         self.more = False
 
     def begin(self, begin: Begin, suspects: int) -> None:
@@ -90,7 +97,8 @@ class Lane:
             LogUnavailable: Redis is away.
         """
         settings, checkpoint = self._links.settings, self.checkpoint
-        begin = self._within_log(begin)
+        place = (self.partition, self._links.provider)
+        begin = Beginning(self._links.history, checkpoint, *place).found(begin)
         self.window = Window(begin, settings.window)
         self.doubt = max(checkpoint.sent, begin.n + begin.done.bit_length() + 1)
         if suspects:
@@ -98,39 +106,6 @@ class Lane:
             self._careful_upto = min(known + suspects, checkpoint.head)  # later ones killed nobody
         self._committed = Checkpoint(checkpoint.entry, checkpoint.n, checkpoint.done)
         self.crash("lane.after_acquire")
-
-    def _within_log(self, begin: Begin) -> Begin:
-        """Return a place that the log has, at or before what the provider or Redis says.
-
-        Redis may have come back without its last second: without events, without what was committed
-        and put aside then, or without one of these. What is read again is known to the ledger, or
-        marked in the log as come again, or in doubt (G4).
-        """
-        checkpoint = self.checkpoint
-        if 0 < begin.n - checkpoint.n <= STEP_BACK:
-            begin = Begin(checkpoint.entry, checkpoint.n)  # dead letters may be lost up to there
-        if begin.entry == START or self._links.log.has(self.partition, begin.entry):
-            return begin  # at the beginning, or behind what is missing there
-        found = self._surviving(begin)
-        _log.warning(
-            "%s: the log does not have the checkpoint %d: it lost its tail, or was trimmed, or the "
-            "store served another log; going on behind %d",
-            self,
-            begin.n,
-            found.n,
-        )
-        return found
-
-    def _surviving(self, begin: Begin) -> Begin:
-        """Return the last place before a checkpoint that the log still has."""
-        log, checkpoint = self._links.log, self.checkpoint
-        before = log.before(self.partition, begin.entry)
-        if before is not None and before.position.n < begin.n:
-            return Begin(before.position.entry, before.position.n)
-        after = log.read(self.partition, begin.entry, 1)
-        if not after or after[0].position.n > begin.n:
-            return begin  # trimmed: what it stood for is done
-        return Begin(START, 0) if begin.n <= checkpoint.n else Begin(checkpoint.entry, checkpoint.n)
 
     @property
     def n(self) -> int:
@@ -146,27 +121,56 @@ class Lane:
     def read(self, most: int) -> Sequence[LoggedEvent]:
         """Read on: events with consecutive numbers, also done ones; none if the window is full.
 
+        Where the plan leaves an event out, an `Omitted` stands in its place.
+
         Raises:
             LeaseLost: the log lost its tail.
             LogUnavailable: Redis is away.
+            ArchiveError: the archive is needed, and cannot be read.
         """
-        window = self.window
-        count = min(most, window.room())
+        window, pace = self.window, self._links.pace
+        count = pace.batch(min(most, window.room()))
         self.more = False
-        if not count:
+        if not count or self._is_over():
             return ()
-        log = self._links.log
-        events: Sequence[LoggedEvent]
-        events = log.read(self.partition, window.read_entry, count, after_n=window.read_n)
+        self._leap()
+        events: Sequence[LoggedEvent] = self._events(count)
         if events and events[0].position.n != window.read_n + 1:
             if not window.at_rest:
                 return ()  # first what is open
             self._look_back(events[0].position.n)
             window.jump(events[0].position.n - 1)
         self.crash("lane.after_read")
-        found = consecutive(events)
+        found = pace.taken(upto(self._end, consecutive(events)))
         self.more = len(events) == count or len(found) < len(events)
         return found
+
+    def _events(self, count: int) -> list[LoggedEvent]:
+        window, links = self.window, self._links
+        return links.history.read(
+            self.partition, window.read_entry, count, after_n=window.read_n, plan=links.plan
+        )
+
+    def _is_over(self) -> bool:
+        """Say whether everything that the plan takes is read."""
+        if self._end is None or self.window.read_n < self._end:
+            return False
+        if not self._ended:  # an entry of others may have the last number too, and stand before it
+            after = self._events(1)
+            self._ended = bool(after) and after[0].position.n > self._end
+            return not after or self._ended
+        return True
+
+    def _leap(self) -> None:
+        """Pass over what no span of the plan takes, if that is more than reading it would cost."""
+        window = self.window
+        first = self._links.plan.next(self.partition, window.read_n + 1)
+        if first is None or first - window.read_n <= LEAP or not window.at_rest:
+            return
+        place = self._links.history.place(self.partition, first - 1)
+        if place is not None and place.n > window.n:
+            window.leap(place.entry, place.n)
+            self.commit()
 
     def catch_up(self) -> bool:
         """Read again what was skipped of one key whose turn it is; return whether there was any.
@@ -181,7 +185,9 @@ class Lane:
             return False
         key, (entry, n) = found
         links = self._links
-        events = links.log.read(self.partition, entry, links.settings.batch, after_n=n)
+        events = links.history.read(
+            self.partition, entry, links.settings.batch, after_n=n, plan=links.plan
+        )
         parked = key in self.parked.keys
         if parked:
             mine = [e for e in events if e.envelope.key == key and e.position.n <= window.read_n]
@@ -198,7 +204,7 @@ class Lane:
         window = self.window
         if n > window.n:
             _log.error("%s: after %d comes %d; events between are lost", self, window.n, n)
-        elif not self._links.log.has(self.partition, window.entry):
+        elif not self._links.history.log.has(self.partition, window.entry):
             raise LeaseLost(f"{self}: the log lost its tail")
 
     # -- committing -------------------------------------------------------------------------------
@@ -272,11 +278,3 @@ class Lane:
         if tries < 0:
             raise LeaseLost(f"{self}: epoch {self.epoch}")
         return tries
-
-
-def consecutive(events: Sequence[LoggedEvent]) -> Sequence[LoggedEvent]:
-    """Return the events up to the first whose number does not follow: it is read again alone."""
-    for index, (a, b) in enumerate(pairwise(events), 1):
-        if b.position.n != a.position.n + 1:
-            return events[:index]
-    return events

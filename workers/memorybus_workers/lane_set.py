@@ -5,17 +5,18 @@ import logging
 import threading
 from collections.abc import Callable, Collection
 
-from memorybus.errors import ForeignKey, LeaseLost, LogError, Unavailable
+from memorybus.errors import ArchiveError, ForeignKey, LeaseLost, LogError, Unavailable
+from memorybus.keys import Keys
 from memorybus.links import connect_redis, translated
-from memorybus.log import EventLog
 from memorybus.scripts import Acquired
 from redis.exceptions import RedisError
 
-from memorybus_workers.answers import Answers
 from memorybus_workers.applier import Serving
 from memorybus_workers.appliers import applier_for
-from memorybus_workers.lane import Lane, Links
+from memorybus_workers.halts import Halts
+from memorybus_workers.lane import Lane
 from memorybus_workers.leases import Lease
+from memorybus_workers.linking import linked
 from memorybus_workers.parallel import COMMIT_EVERY
 from memorybus_workers.redo import Redo
 from memorybus_workers.surroundings import Surroundings
@@ -70,26 +71,19 @@ class LaneSet:
         self._foreign: set[int] = set()
         self._missing: list[int] = []
         self._redis = connect_redis(around.settings, single=True)
-        log = EventLog(self._redis, around.settings)
-        self._links = Links(
-            name,
-            self._redis,
-            log,
-            around.leases,
-            around.settings,
-            around.crash,
-            around.entries_read,
-            Answers(self._redis, name, around),
-        )
+        self._links = linked(name, self._redis, around)
+        self._pace = self._links.pace
         self.applier = applier_for(serving, self._redis, wake)
+        keys = Keys(around.settings.namespace)
         self._redo = Redo(
             self._redis,
-            log.keys,
+            keys,
             name,
             applier=self.applier,
             clock=around.clock,
             crash=around.crash,
         )
+        self._halts = Halts(self._redis, keys, name, around.clock)
         self._tried_at = self._redone_at = self._looked_at = -_NEVER
         self._redo_more = False
         self._last = -1
@@ -118,7 +112,7 @@ class LaneSet:
             else:
                 self._hand_over(partition)
         now = self._clock.monotonic()
-        missing = [p for p in sorted(wanted) if p not in self._lanes]
+        missing = self._halts.free(p for p in sorted(wanted) if p not in self._lanes)
         soon = missing == self._missing and now < self._tried_at + LOOK_AROUND
         if soon or not missing:
             return
@@ -127,6 +121,7 @@ class LaneSet:
             if not self._stop.is_set():
                 self._acquire_one(partition)
         self._tried_at = now
+        self._pace.share(len(self._lanes) / self._around.settings.partitions)
 
     def _hand_over(self, partition: int) -> None:
         lane = self._lanes[partition]
@@ -149,6 +144,8 @@ class LaneSet:
             self._raise_unless_foreign(partition, translated(error, self._name))
         except ForeignKey as error:
             self._raise_unless_foreign(partition, error)
+        except ArchiveError as error:
+            self._halts.stop(partition, error)
         except LeaseLost as lost:
             _log.info("%s", lost)
 
@@ -174,6 +171,7 @@ class LaneSet:
 
     def _forget(self, partition: int) -> None:
         lane = self._lanes.pop(partition)
+        self._halts.forget(partition)
         self.applier.forget(lane)
 
     def _raise_unless_foreign(self, partition: int, error: LogError) -> None:
@@ -204,12 +202,13 @@ class LaneSet:
             raise Unavailable("the backend stays down; the instance is opened anew")
         if now < self._breaker.until:
             return
-        self._give_turns(now + TURNS)
+        if not self._pace.wait():
+            self._give_turns(now + TURNS)
         self._redo_some(now)
 
     def _give_turns(self, until: float) -> None:
         """Work on what is due until then, beginning behind the lane that was last."""
-        due = sorted(self._due(), key=lambda p: (p <= self._last, p))
+        due = sorted(self._halts.free(self._due()), key=lambda p: (p <= self._last, p))
         self.unfinished.clear()
         for index, partition in enumerate(due):
             now = self._clock.monotonic()
@@ -252,7 +251,7 @@ class LaneSet:
         if now < self._breaker.until:
             return min(LOOK_AROUND, self._breaker.until - now)
         if self.unfinished & self._lanes.keys() or self._redo_more:
-            return 0.0
+            return min(LOOK_AROUND, self._pace.wait())
         due = min((lane.window.next_at() for lane in self._lanes.values()), default=_NEVER)
         most = COMMIT_EVERY if self.applier.dirty else LOOK_AROUND
         return min(most, max(0.0, due - now))
@@ -260,7 +259,9 @@ class LaneSet:
     def _step_one(self, partition: int) -> bool:
         lane = self._lanes[partition]
         try:
-            return self.applier.advance(lane)
+            more = self.applier.advance(lane)
+        except ArchiveError as error:
+            self._halts.stop(partition, error)
         except LeaseLost as lost:
             _log.info("%s", lost)
             self._around.leases.drop(lane.lease)
@@ -271,6 +272,9 @@ class LaneSet:
                 self._forget(partition)
                 self._release(lane.lease)
             self._raise_unless_foreign(partition, meant)
+        else:
+            self._halts.go_on(partition)
+            return more
         return False
 
     def leave(self) -> None:
@@ -292,4 +296,5 @@ class LaneSet:
             for lease in self.leases():
                 self._around.leases.drop(lease)
             self.applier.stop()
+            self._links.history.close()
             self._redis.close()

@@ -10,6 +10,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from memorybus import logs
 from memorybus.clock import SYSTEM, Clock
@@ -27,13 +28,16 @@ from memorybus.testing import crash_points
 from memorybus.tools_seen import ToolsSeen
 from redis.exceptions import RedisError
 
+from memorybus_workers.archiver import Archiver
 from memorybus_workers.children import JobProcesses
-from memorybus_workers.declaring import infos, tools_of
+from memorybus_workers.dropping import clear
 from memorybus_workers.heap import Heap, trimmer
 from memorybus_workers.host import ProviderHost
+from memorybus_workers.hosts import Hosts
 from memorybus_workers.instances import make
 from memorybus_workers.leases import Leases
 from memorybus_workers.presence import Presence
+from memorybus_workers.served import Role, Served, made
 from memorybus_workers.surroundings import Surroundings
 from memorybus_workers.tail import Tail
 from memorybus_workers.watch import LogWatch
@@ -44,6 +48,7 @@ _READY = 30.0
 _KEEP = 0.5
 _ADOPT_EVERY = 5.0
 _REMIND = 30.0
+_END = 2.0
 _START_OURS = "start it with `memorybus up`, or name another with --url or MEMORYBUS_URL"
 _START_YOURS = "start it, or correct --url or MEMORYBUS_URL"
 
@@ -58,6 +63,7 @@ class Worker:
         clock: time.
         log: form of their logs.
         mark: the end of our id, if who started us has to know it; a fresh one if empty.
+        only: a copy: serve this one and nothing else (`providers` is empty then).
     """
 
     def __init__(
@@ -68,22 +74,29 @@ class Worker:
         clock: Clock = SYSTEM,
         log: logs.Form = "text",
         mark: str = "",
+        only: str = "",
     ) -> None:
         """Prepare; `run` works."""
         self.failed = False
         self.id = worker_id(os.getpid(), mark or new_mark())
         self._settings = settings
         self._providers = tuple(providers)
+        self._only = only
         self._clock = clock
         self._rng = new_rng()
         self._stop = threading.Event()
         self._redis = connect_redis(settings)
         self._leases = Leases(settings, clock, self.id)
         self._jobs = jobs
+        self._recalled: list[str] = []
         self._log_form: logs.Form = log
         self._complaint = ""
         self._log_watch = LogWatch(settings, clock)
-        self._hosts: list[ProviderHost] = []
+        self._archiver = Archiver(
+            settings, clock, self.id, new_rng(), crash_points(settings.crash_at)
+        )
+        # As long as a call may take, and a little more to give the lanes up.
+        self._hosts = Hosts(self._host, clock, settings.call_timeout + _END)
 
     def stop(self) -> None:
         """Ask the worker to end: each lane finishes its batch, leases are given up."""
@@ -99,16 +112,16 @@ class Worker:
             WrongPartitionCount, UnsafeRedis: the log cannot be used as it is.
             MissingProvider, ConfigError: a provider cannot be made.
         """
-        made = {name: make(self._settings, name, self._clock) for name in self._providers}
+        told = {name: make(self._settings, name, self._clock) for name in self._providers}
         server = self._opened_log()
         if server is None:
             return
+        self._served = Served(self._settings, self._clock, self._redis, told, self._only)
         self._presence = Presence(
             self._settings,
             self._clock,
             self.id,
-            infos(self._settings, made),
-            tools_of(made),
+            self._served,
             self._jobs,
             self._redis,
             self._leases,
@@ -141,7 +154,7 @@ class Worker:
                 failures += 1
         return None
 
-    def _host(self, name: str) -> ProviderHost:
+    def _host(self, name: str, role: Role) -> ProviderHost:
         crash = crash_points(self._settings.crash_at)
         around = Surroundings(
             settings=self._settings,
@@ -150,8 +163,12 @@ class Worker:
             leases=self._leases,
             crash=crash,
             entries_read=self._server.counts_entries_read,
+            answering=role.answering,
+            stands_for=role.provider,
+            plan=role.plan,
         )
-        return ProviderHost(name, lambda: make(self._settings, name, self._clock, crash), around)
+        make_one = partial(made, self._settings, name, role, self._clock, crash)
+        return ProviderHost(name, make_one, around)
 
     def _start(self, tail: Tail) -> None:
         self._leases.start()
@@ -162,37 +179,31 @@ class Worker:
             self._presence.look(self._hosts)
             self._await(ProviderHost.wait_ready)
         self._log_watch.look(self._redis)
+        if not self._only:
+            self._archiver.start()
 
     def _await(self, there: Callable[[ProviderHost, float], bool]) -> None:
         """Wait until all hosts are there, or have failed; what hangs is replaced meanwhile."""
         until = self._clock.monotonic() + _READY
         while not self._stop.is_set() and self._clock.monotonic() < until:
-            if all(there(host, _KEEP) for host in self._hosts):
+            if all(there(host, _KEEP) for host in self._hosts.all):
                 return
             self._watch()
 
     def _serve_at_home(self) -> None:
         """Serve what has its home here and nothing else: a home may move while we work."""
-        names = self._presence.at_home()
-        known = {host.name: host for host in self._hosts}
-        if list(known) == names:
-            return
-        self._children.serve(names)
-        gone = [host for host in self._hosts if host.name not in names]
-        for host in gone:
-            host.stop()
-        for host in gone:
-            host.join()
-        self._hosts = [known.get(name) or self._begun(name) for name in names]
-
-    def _begun(self, name: str) -> ProviderHost:
-        host = self._host(name)
-        host.start()
-        return host
+        recalled = self._presence.recalled()
+        if recalled != self._recalled:
+            self._children.serve(recalled)
+            self._recalled = recalled
+        self._hosts.serve(self._presence.roles())
 
     def _tell(self, partitions: set[int]) -> None:
-        for host in self._hosts:
-            host.tell(partitions)
+        self._hosts.tell(partitions)
+
+    def _clear_dropped(self) -> None:
+        running, alive = self._hosts.names, self._presence.alive
+        clear(self._settings, self._redis, self._served.dropped, running, alive)
 
     # -- keeping ----------------------------------------------------------------------------------
 
@@ -200,12 +211,13 @@ class Worker:
         adopter = threading.Thread(target=self._adopt, name="memorybus-adopter", daemon=True)
         adopter.start()
         heap = Heap(self._clock, trimmer())
-        while not self._stop.wait(_KEEP):
+        while not self._stop.wait(self._presence.pause):
             try:
                 self._watch()
                 self._children.watch()
                 self._presence.look(self._hosts)
                 self._serve_at_home()
+                self._clear_dropped()
                 self._log_watch.look(self._redis)
                 heap.look()
                 self._complaint = ""
@@ -214,8 +226,7 @@ class Worker:
 
     def _watch(self) -> None:
         try:
-            for host in self._hosts:
-                host.watch(self._redis)
+            self._hosts.watch(self._redis)
         except ProviderHung as error:
             _log.error("%s", error)
             self.failed = True
@@ -248,10 +259,8 @@ class Worker:
 
     def _end(self, tail: Tail) -> None:
         self._children.stop()
-        for host in self._hosts:
-            host.stop()
-        for host in self._hosts:
-            host.join()
+        self._hosts.stop()
+        self._archiver.stop()
         tail.stop()
         self._leases.stop()
         self._presence.leave()

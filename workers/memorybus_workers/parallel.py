@@ -6,7 +6,7 @@ was not done. Before a ``lookup`` provider gets an event, the checkpoint says th
 
 from collections.abc import Callable, Sequence
 
-from memorybus.errors import LeaseLost, ProviderHung
+from memorybus.errors import ArchiveError, LeaseLost, ProviderHung
 from memorybus.logged import LoggedEvent
 from redis import Redis
 
@@ -55,11 +55,18 @@ class ParallelApplier(Applier):
     def advance(self, lane: Lane) -> bool:
         """Read on, hand out what is ready, commit now and then."""
         lane.check()
-        more = self._fill(lane)
+        try:
+            more = self._fill(lane)
+        except ArchiveError:
+            self._work_off(lane)  # what is open goes on
+            raise
+        self._work_off(lane)
+        return more
+
+    def _work_off(self, lane: Lane) -> None:
         lane.window.wake(self._clock.monotonic())
         self._hand_out(lane)
         self._commit(lane)
-        return more
 
     def _fill(self, lane: Lane) -> bool:
         """Read as much as there is room for; return whether there may be more at once."""

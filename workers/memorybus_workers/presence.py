@@ -3,24 +3,27 @@
 import logging
 import os
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from memorybus.clock import Clock
 from memorybus.errors import MemoryBusError
 from memorybus.homes import Home, Homes, here
 from memorybus.keys import Keys
 from memorybus.masking import masked
-from memorybus.roster import BEAT, ProviderInfo, Roster, WorkerInfo
+from memorybus.roster import BEAT, Roster, WorkerInfo
 from memorybus.settings import Settings
-from memorybus.tools import Declared
 from redis import Redis
 from redis.exceptions import RedisError
 
 from memorybus_workers.balance import Balance
-from memorybus_workers.host import ProviderHost
+from memorybus_workers.hosts import Hosts
 from memorybus_workers.leases import Leases
+from memorybus_workers.served import Role, Served
 
 _log = logging.getLogger("memorybus")
+
+_LOOK = 0.5
+_SOON = 0.1
 
 _REGISTER_EVERY = 10
 
@@ -34,12 +37,14 @@ _PER_LANE = 0.0005
 class Presence:
     """Heartbeats, homes and the balance of lanes of one worker. Belongs to one thread.
 
+    Attributes:
+        alive: the workers that were heard of lately.
+
     Args:
         settings: see `Settings`.
         clock: time.
         worker: our id.
         served: the instances we serve.
-        declared: the tools of those that have some.
         jobs: how many recall processes we run for each.
         redis: the log's Redis.
         leases: what we own.
@@ -50,8 +55,7 @@ class Presence:
         settings: Settings,
         clock: Clock,
         worker: str,
-        served: Mapping[str, ProviderInfo],
-        declared: Mapping[str, Declared],
+        served: Served,
         jobs: int,
         redis: Redis,
         leases: Leases,
@@ -61,20 +65,19 @@ class Presence:
         self._clock = clock
         self._worker = worker
         self._served = served
-        self._declared = declared
         self._jobs = jobs
         self._redis = redis
         self._leases = leases
         keys = Keys(settings.namespace)
         self._roster = Roster(redis, keys)
         self._homes = Homes(redis, keys)
-        self._local = [name for name, info in served.items() if info.placement == "local"]
-        self._here = here(settings) if self._local else None
+        self._here: Home | None = None
+        self._registered: set[str] = set()
         self._elsewhere: dict[str, Home] = {}
         self._homeless: dict[str, int] = {}
         self._patient: set[str] = set()
         self._balance = Balance(settings, clock, worker, served)
-        self._alive: Sequence[WorkerInfo] = ()
+        self.alive: Sequence[WorkerInfo] = ()
         self._beats = 0
         self._beat_at = self._look_at = float("-inf")
 
@@ -85,17 +88,40 @@ class Presence:
             LogUnavailable: Redis is away.
             ForeignKey: a key is not ours.
         """
-        self._roster.register(self._served, self._declared)
-        if self._here is not None:
+        self._served.look()
+        self._roster.register(self._served.infos, self._served.tools)
+        self._registered = set(self._served.infos)
+        if self._local:
+            self._here = here(self._settings)
             for name in self._local:
                 self._homes.claim(name, self._here)
         self._find_homes()
 
-    def at_home(self) -> list[str]:
-        """Return the providers that this worker can serve: those whose home is not elsewhere."""
-        return [name for name in self._served if name not in self._elsewhere]
+    @property
+    def _local(self) -> list[str]:
+        """The instances whose state lies on one host."""
+        return [name for name, info in self._served.infos.items() if info.placement == "local"]
 
-    def look(self, hosts: Sequence[ProviderHost]) -> None:
+    def at_home(self) -> list[str]:
+        """Return the instances that this worker can serve: those whose home is not elsewhere."""
+        return [name for name in self._served.infos if name not in self._elsewhere]
+
+    def recalled(self) -> list[str]:
+        """Return those of them of which recalls are asked by their names: no copies."""
+        return [name for name in self.at_home() if not self._served.copies_only(name)]
+
+    def roles(self) -> dict[str, Role]:
+        """Return how each of them is run now; what has nothing to do any more is left out."""
+        return {
+            name: self._served.roles[name] for name in self.at_home() if name in self._served.roles
+        }
+
+    @property
+    def pause(self) -> float:
+        """Seconds until the next look: less while somebody waits for what we do."""
+        return _SOON if self._served.hurried else _LOOK
+
+    def look(self, hosts: Hosts) -> None:
         """Beat if it is time, and tell the hosts which lanes they shall have.
 
         Raises:
@@ -103,39 +129,50 @@ class Presence:
             ForeignKey: a key is not ours.
             redis.RedisError: Redis is away.
         """
-        ready = [host.name for host in hosts if host.serving and host.name in self.at_home()]
+        home = self.at_home()
+        ready = [host.name for host in hosts.all if host.serving and host.name in home]
         if self._clock.monotonic() >= self._beat_at:
             self._beat_at = self._clock.monotonic() + BEAT
-            failing = {host.name: masked(host.failing) for host in hosts if host.failing}
-            self._beat(ready, failing)
+            self._beat(ready, hosts)
+        elif self._served.hurried:
+            self._served.look()
         if self._clock.monotonic() < self._look_at:
             return
+        ready = [name for name in ready if name in self._served.infos]  # the beat may have shown
         lanes = self._settings.partitions * len(ready)
         self._look_at = self._clock.monotonic() + lanes * _PER_LANE
-        wanted = self._balance.look(self._redis, self._alive, ready)
-        for host in hosts:
-            host.want(wanted.get(host.name, frozenset()))
+        wanted = self._balance.look(self._redis, self.alive, ready)
+        for host in hosts.all:
+            current = hosts.is_current(host.name, self._served.roles.get(host.name))
+            at_rest = host.name in self._served.held or not current
+            host.want(frozenset() if at_rest else wanted.get(host.name, frozenset()))
 
-    def _beat(self, ready: Sequence[str], failing: dict[str, str]) -> None:
+    def _beat(self, ready: Sequence[str], hosts: Hosts) -> None:
+        self._served.look()
+        failing = {host.name: masked(host.failing) for host in hosts.all if host.failing}
         info = WorkerInfo(
             id=self._worker,
             host=socket.gethostname(),
             pid=os.getpid(),
             lanes=self._leases.count(),
             jobs=self._jobs,
-            providers=tuple(self.at_home()),
+            # What is about to end counts as served: nobody may clear it away yet.
+            providers=tuple(dict.fromkeys([*self.at_home(), *sorted(hosts.names)])),
             heartbeat_at=0,
             capacity=self._settings.capacity,
             ready=tuple(ready),
-            failing=failing,
+            failing=failing | dict(self._served.failing),
         )
-        self._alive = self._roster.beat(info, self._balance.silence)
+        self.alive = self._roster.beat(info, self._balance.silence)
         self._beats += 1
-        if self._beats % _REGISTER_EVERY == 0:
-            self._roster.register(self._served, self._declared)
+        if self._beats % _REGISTER_EVERY == 0 or self._served.infos.keys() - self._registered:
+            self._roster.register(self._served.infos, self._served.tools)
+            self._registered = set(self._served.infos)
         self._find_homes()
 
     def _find_homes(self) -> None:
+        if self._here is None and self._local:
+            self._here = here(self._settings)
         if self._here is None:
             return
         found = self._homes.elsewhere(self._claimable(), self._here)

@@ -117,6 +117,7 @@ def run_worker(
     *,
     with_parent: bool = False,
     mark: str = "",
+    only: str = "",
 ) -> int:
     """Run a worker until it is told to end; return the exit code, 1 if it had to give up.
 
@@ -127,11 +128,12 @@ def run_worker(
         log: the form of their log.
         with_parent: end when the process that started this one does.
         mark: see `Worker`.
+        only: see `Worker`.
 
     Raises:
         MemoryBusError: see `Worker.run`.
     """
-    worker = Worker(settings, providers, jobs, log=log, mark=mark)
+    worker = Worker(settings, providers, jobs, log=log, mark=mark, only=only)
     ending = Ending(settings, worker.stop)
     ending.install()
     if with_parent:

@@ -1,14 +1,17 @@
 """Appliers that call their provider from one thread, an event after the other."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 from memorybus.errors import LeaseLost, Transient, Unavailable
+from memorybus.events import Omitted
 from memorybus.logged import LoggedEvent
+from memorybus_providers.base import HookContext
 
 from memorybus_workers.applier import Applier, Serving
 from memorybus_workers.deadletter import BEHIND
 from memorybus_workers.lane import Lane
+from memorybus_workers.upto import runs_of, single
 
 _FIRST_CHUNK = 64
 
@@ -54,12 +57,31 @@ class SerialApplier(Applier):
         self._until = self._clock.monotonic() + TURN
         more = self._retry(lane)
         events = lane.read(self._settings.batch)
-        for chunk in _chunks(events, lane.chunk(self._chunk)):
+        for chunk in self._chunks(events, lane.chunk(self._chunk)):
             if self._is_paused() or not self._take(lane, chunk):
                 return False
             if self._is_over():
                 return True
         return more or lane.more
+
+    def _chunks(self, events: Sequence[LoggedEvent], size: int) -> Iterable[Sequence[LoggedEvent]]:
+        """Part what was read; events that go alone are parted from those that need no call."""
+        if not events:
+            return ()
+        if size == 1:
+            handles = self._apply.handles
+            runs = runs_of(events, lambda event: handles(type(event.envelope.event)))
+            return (part for calls, run in runs for part in (single(run) if calls else (run,)))
+        if len(events) <= size:
+            return (events,)
+        return (events[i : i + size] for i in range(0, len(events), size))
+
+    def _calling(self, lane: Lane, events: Sequence[LoggedEvent]) -> Sequence[LoggedEvent]:
+        """Return the events that need a call, or have to be put aside."""
+        if lane.parked.keys:
+            return [e for e in events if type(e.envelope.event) is not Omitted]
+        handles = self._apply.handles
+        return [e for e in events if handles(type(e.envelope.event))]
 
     def _is_over(self) -> bool:
         return self._clock.monotonic() >= self._until
@@ -109,14 +131,66 @@ class SerialApplier(Applier):
         """Call the hooks in order; a failing key waits or is parked, the others go on."""
         outcome = Outcome(set(), {})
         simple = lane.window.idle
-        for event in events:
+        calling = self._calling(lane, events)
+        if simple and self._is_calm(lane):
+            calling = self._all_well(lane, calling, outcome)
+        for event in calling:
             if (outcome.delays or not simple) and self._waits(lane, event, outcome):
                 continue
-            until = self._try(lane, event)
-            if until:
-                outcome.left.add(event.position.n)
-                outcome.delays[event.envelope.key] = until
+            self._leave(event, self._try(lane, event), outcome)
         return outcome
+
+    def _is_calm(self, lane: Lane) -> bool:
+        """Say whether nothing has to be looked at before or after a call."""
+        uneasy = self._lookup or self._troubles or self._breaker.uneasy
+        return not (uneasy or lane.careful or lane.parked.keys)
+
+    def _all_well(
+        self, lane: Lane, events: Sequence[LoggedEvent], outcome: Outcome
+    ) -> Sequence[LoggedEvent]:
+        """Apply events until one fails, at the least cost for each; return what is behind it.
+
+        Raises:
+            LeaseLost: the lane has another owner.
+        """
+        begin, end, lease = self._slot.begin, self._slot.end, lane.lease
+        hook_of, timeout = self._apply.hook_of, self._settings.call_timeout
+        for index, event in enumerate(events):
+            envelope = event.envelope
+            event_id, what = envelope.id, envelope.event
+            try:
+                if begin(event_id) + timeout >= lease.until or lease.lost:
+                    lane.check(timeout)
+                said = hook_of(type(what))(
+                    what,
+                    HookContext(
+                        envelope.scope,
+                        envelope.session,
+                        event_id,
+                        event.position,
+                        envelope.at,
+                        timeout,
+                    ),
+                )
+                if said is not None:
+                    end()
+                    lane.answers.given(event, said)
+            except LeaseLost:
+                end()
+                raise
+            except BaseException as error:
+                self._troubles.served += index
+                self._leave(event, self._failed(lane, event, error), outcome)
+                return events[index + 1 :]
+        end()
+        self._troubles.served += len(events)
+        return ()
+
+    def _leave(self, event: LoggedEvent, until: float, outcome: Outcome) -> None:
+        """Note that an event stays open, if it is to be tried again."""
+        if until:
+            outcome.left.add(event.position.n)
+            outcome.delays[event.envelope.key] = until
 
     def _waits(self, lane: Lane, event: LoggedEvent, outcome: Outcome) -> bool:
         """Say whether an event is not for now: it is done, or its key or its provider waits."""
@@ -147,16 +221,20 @@ class SerialApplier(Applier):
         except LeaseLost:
             raise
         except BaseException as error:  # a provider that calls sys.exit() is only refusing
-            if not self._slot.interrupted() and isinstance(error, Transient | OSError):
-                error = Unavailable(str(error))  # opening or committing: not this event
-            self._survived(lane, event)
-            return self._judge(lane, event, error)
+            return self._failed(lane, event, error)
         if uneasy:
             self._survived(lane, event)
             self._troubles.settled(event.envelope.id)
         if self._breaker.uneasy and self._apply.handles(type(event.envelope.event)):
             self._breaker.succeeded()
         return 0.0
+
+    def _failed(self, lane: Lane, event: LoggedEvent, error: BaseException) -> float:
+        """Decide what becomes of an event whose try has failed; see `_try`."""
+        if not self._slot.interrupted() and isinstance(error, Transient | OSError):
+            error = Unavailable(str(error))  # opening or committing: not this event
+        self._survived(lane, event)
+        return self._judge(lane, event, error)
 
     def _in_trouble(self, lane: Lane, event: LoggedEvent) -> float | None:
         """Return what is decided already, None if the event is to be tried."""
@@ -166,9 +244,3 @@ class SerialApplier(Applier):
         if until:
             return until
         return 0.0 if self._deadly(lane, event) else None
-
-
-def _chunks(events: Sequence[LoggedEvent], size: int) -> Iterator[Sequence[LoggedEvent]]:
-    if len(events) <= size:
-        return iter([events] if events else [])
-    return (events[i : i + size] for i in range(0, len(events), size))

@@ -4,6 +4,7 @@ import random
 
 import msgspec
 from memorybus.clock import Clock
+from memorybus.plan import WHOLE, Plan
 from memorybus.settings import Settings
 from memorybus.testing import CrashPoint
 
@@ -16,6 +17,8 @@ class Surroundings(msgspec.Struct, frozen=True):
     Attributes:
         entries_read: whether the server's consumer groups count entries read.
         answering: whether those are answered who wait for what became of their event.
+        stands_for: the provider as agents know it, if the instance is a copy of it.
+        plan: what the instance takes of the history; what it does not take counts as done.
     """
 
     settings: Settings
@@ -25,3 +28,5 @@ class Surroundings(msgspec.Struct, frozen=True):
     crash: CrashPoint
     entries_read: bool
     answering: bool = True
+    stands_for: str = ""
+    plan: Plan = WHOLE

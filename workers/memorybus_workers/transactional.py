@@ -74,8 +74,7 @@ class TransactionalApplier(SerialApplier):
         """Apply a chunk in one transaction; if it fails, one by one."""
         outcome = Outcome(set(), {})
         simple = lane.window.idle
-        mine = events if simple else [e for e in events if not self._waits(lane, e, outcome)]
-        mine = self._put_aside(lane, mine)
+        mine = self._put_aside(lane, self._mine(lane, events, outcome))
         if lane.careful or self._troubles.among(event.envelope.id for event in mine):
             return self._one_by_one(lane, mine, outcome)
         served = self._troubles.served
@@ -102,6 +101,14 @@ class TransactionalApplier(SerialApplier):
             self._slot.interrupted()
             return self._one_by_one(lane, mine, outcome)
         return outcome
+
+    def _mine(
+        self, lane: Lane, events: Sequence[LoggedEvent], outcome: Outcome
+    ) -> Sequence[LoggedEvent]:
+        calling = self._calling(lane, events)
+        if lane.window.idle:
+            return calling
+        return [event for event in calling if not self._waits(lane, event, outcome)]
 
     def _put_aside(self, lane: Lane, events: Sequence[LoggedEvent]) -> Sequence[LoggedEvent]:
         """Put aside what waits behind parked keys; return the others."""

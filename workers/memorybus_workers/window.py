@@ -105,6 +105,11 @@ class Window:
         self._done = self._done >> n - self.n if n >= self.n else 0
         self.n = self.read_n = n
 
+    def leap(self, entry: str, n: int) -> None:
+        """Everything up to a place counts as done. Only while nothing is open."""
+        self.jump(n)
+        self.entry = self.read_entry = entry
+
     def take_in(self, events: Sequence[LoggedEvent], left: Collection[int] = ()) -> None:
         """Events with consecutive numbers were read; those whose n is in `left` stay open."""
         last = events[-1].position

@@ -4,34 +4,37 @@
 -- KEYS[2] lane   hash: `epoch` is raised; `entry` and `n` are the checkpoint, `done` what is done
 --                above it, `sent` the highest n that may have been handed to the provider; `owner`
 --                until it gives the lane up; `deaths` owners in a row that did not, without
---                advancing; `run` the server's run id, by which a restart is seen.
+--                advancing; `run` the server's run id, by which a restart is seen; `halted` why its
+--                last owner stood still, which goes.
 -- KEYS[3] log    stream: gets a consumer group of the provider's name, so that ordinary tools see
 --                the lane's progress; the group is a mirror, nothing is ever read through it.
--- KEYS[4] state  hash: `n`, the partition's last dense number.
+-- KEYS[4] state  hash: `n`, the partition's last dense number, `sealed` the archive's; `run` the
+--                server's run id at its birth.
 --
 -- ARGV: worker, lease (ms), provider, floor: an epoch that is known to have been given (if Redis
 --       lost its count, the new epoch must still be above it).
 -- Returns nil if the lane is taken, else {epoch, entry, n, done, sent, deaths, head}; '0-0' and 0 at
--- the beginning; `head` is the partition's last dense number. After a restart the server may have
--- lost what lanes did last: everything in the log then counts as sent (for a lane that is not known,
--- if the restart was a short while ago), and the epoch begins at the time (ms), above those that may
--- have been lost.
+-- the beginning; `head` is the partition's last dense number. After a restart, or on a replica that
+-- took over, what lanes did last may be lost, or a lane as a whole: everything in the log then counts
+-- as sent (for a lane that is not there, unless the log was born on this server as it runs), and the
+-- epoch begins at the time (ms), above those that may have been lost.
 if redis.call('EXISTS', KEYS[1]) == 1 then
   return false
 end
-redis.call('HDEL', KEYS[2], '') -- so that a full server does not refuse what follows
+redis.call('HDEL', KEYS[2], '', 'halted') -- so that a full server does not refuse what follows
 local was = redis.call('HMGET', KEYS[2], 'entry', 'n', 'done', 'sent', 'owner', 'run')
-local sent = tonumber(was[4] or '0')
+local log = redis.call('HMGET', KEYS[4], 'n', 'run', 'sealed')
+local sent, head = tonumber(was[4] or '0'), tonumber(log[1] or '0')
+head = math.max(head, tonumber(log[3] or '0')) -- the archive may have what the log lost
 local info = redis.pcall('INFO', 'server')
 local run = type(info) == 'string' and string.match(info, 'run_id:(%x+)') or ''
 local epoch = redis.call('HINCRBY', KEYS[2], 'epoch', 1)
 if was[6] ~= run then -- a new lane, or the server was restarted and may have lost its last epochs
   local time = redis.call('TIME')
   epoch = math.max(epoch, time[1] * 1000 + math.floor(time[2] / 1000))
-  -- A lane that is not there is new, unless the server came back within these ten minutes.
-  local up = type(info) == 'string' and tonumber(string.match(info, 'uptime_in_seconds:(%d+)')) or 0
-  if was[6] or up < 600 then
-    sent = math.max(sent, tonumber(redis.call('HGET', KEYS[4], 'n') or '0'))
+  -- A lane that is not there is new for certain only if the log has known no other server.
+  if was[6] or run == '' or log[2] ~= run then
+    sent = math.max(sent, head)
     redis.call('HSET', KEYS[2], 'sent', string.format('%d', sent))
   end
 end
@@ -45,5 +48,4 @@ local deaths = died and redis.call('HINCRBY', KEYS[2], 'deaths', 1)
 redis.call('HSET', KEYS[2], 'epoch', string.format('%d', epoch), 'owner', ARGV[1], 'run', run)
 redis.call('SET', KEYS[1], string.format('%d', epoch) .. ':' .. ARGV[1], 'PX', ARGV[2])
 redis.pcall('XGROUP', 'CREATE', KEYS[3], ARGV[3], '0', 'MKSTREAM')
-local head = tonumber(redis.call('HGET', KEYS[4], 'n') or '0')
 return {epoch, was[1] or '0-0', tonumber(was[2] or '0'), was[3] or '', sent, deaths, head}

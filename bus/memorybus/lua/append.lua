@@ -2,8 +2,11 @@
 --
 -- KEYS[1] log        stream: one entry per event, fields `n` (dense number) and `e` (envelope), which
 --                    is named `r` instead if it was here before and was lost, or may have been.
--- KEYS[2] state      hash: `n` last dense number, `since` when the window of ids began (ms),
---                    `duplicates` and `conflicts` counted so far.
+-- KEYS[2] state      hash: `n` last dense number, `sealed` number up to which the archive has the
+--                    partition (never given again, should Redis have lost its tail below it),
+--                    `since` when the window of ids began (ms), `duplicates` and `conflicts`
+--                    counted so far, `run` the server's run id when the first event came (see
+--                    acquire).
 -- KEYS[3] producers  hash: last sequence taken from each producer. A sequence at or below it is a
 --                    resend whose acknowledgement was lost: skipped.
 -- KEYS[4] seen:new   hash: event ids of the running window -> payload digest. An id found here or
@@ -24,8 +27,10 @@ end
 
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local counters = redis.call('HMGET', state, 'n', 'since')
+local counters = redis.call('HMGET', state, 'n', 'since', 'sealed')
 local n, since = tonumber(counters[1] or '0'), tonumber(counters[2] or '0')
+n = math.max(n, tonumber(counters[3] or '0'))
+local born = n == 0
 if now - since > tonumber(ARGV[3]) or redis.call('HLEN', new) >= tonumber(ARGV[4]) then
   redis.call('HSET', state, 'since', string.format('%d', now))
   redis.call('UNLINK', old)
@@ -60,6 +65,11 @@ for i = 6, #ARGV, 4 do
   end
 end
 
+if born then
+  local info = redis.pcall('INFO', 'server')
+  local run = type(info) == 'string' and string.match(info, 'run_id:(%x+)') or ''
+  redis.call('HSET', state, 'run', run)
+end
 redis.call('HSET', state, 'n', string.format('%d', n))
 redis.call('HSET', producers, ARGV[1], string.format('%d', last))
 if duplicates > 0 then

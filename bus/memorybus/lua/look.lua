@@ -1,7 +1,8 @@
 -- Look at one partition as a whole, at one moment; changes nothing.
 --
 -- KEYS[1] log    stream: its length, its ends, and the numbers at some places in it.
--- KEYS[2] state  hash: `n` last dense number, `sealed` number up to which it may be trimmed.
+-- KEYS[2] state  hash: `n` last dense number, `sealed` number up to which it may be trimmed, and
+--                `sealed_entry`, the entry of that number.
 -- KEYS[3] seen   hash: event ids of the running window, for what remembering one costs.
 --
 -- ARGV: an entry's id that was there before ("" for none), how many nodes to sample for the size,
@@ -9,10 +10,10 @@
 --
 -- Entries that carry no number are somebody else's and are stepped over, sixteen at the most.
 -- Returns {length, n, sealed, deleted, bytes, ids, bytes of ids, first, last, before, after,
--- now (ms), {number at each age}}: deleted: the highest id that XDEL removed, where the server
+-- now (ms), {number at each age}, sealed entry, unsealed}: deleted: the highest id that XDEL removed, where the server
 -- knows it (7.0); first, last: {id, n} of our entries at the ends; before: the last one up to the
 -- given id; after: the first one behind it; number at an age: of the first entry that is not
--- older. A missing one is an empty table.
+-- older; unsealed: the first entry behind the sealed one. A missing one is an empty table.
 local log, state, seen = KEYS[1], KEYS[2], KEYS[3]
 
 local function number(fields)
@@ -67,6 +68,7 @@ if ARGV[1] ~= '' then
   before = nearest('XREVRANGE', ARGV[1], '-')
   after = nearest('XRANGE', '(' .. ARGV[1], '+')
 end
+local sealed_entry = redis.call('HGET', state, 'sealed_entry') or ''
 return {
   redis.call('XLEN', log),
   redis.call('HGET', state, 'n') or '',
@@ -81,4 +83,6 @@ return {
   after,
   string.format('%d', now),
   ages,
+  sealed_entry,
+  nearest('XRANGE', sealed_entry == '' and '-' or '(' .. sealed_entry, '+'),
 }

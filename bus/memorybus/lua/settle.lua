@@ -6,7 +6,7 @@
 -- KEYS[3] dead     stream: the letter goes, unless it is amended.
 -- KEYS[4] amended  hash: entry -> JSON, what became of a letter since it was put aside.
 -- KEYS[5] log      stream: takes the record of what an operator decided.
--- KEYS[6] state    hash: `n`, the log's last dense number.
+-- KEYS[6] state    hash: `n`, the log's last dense number; `sealed`, which is never given again.
 --
 -- ARGV: epoch, the letter's id in `dead`, its entry in the log, its order key, what became of it
 --       (empty: it is settled and goes), an event to append to the log (empty: none; with a letter
@@ -35,7 +35,10 @@ if #redis.call('XRANGE', dead, id, id) == 0 then
 end
 redis.call('HDEL', lane, '') -- so that a full server does not refuse what follows
 if event ~= '' then
-  local n = string.format('%d', redis.call('HINCRBY', KEYS[6], 'n', 1))
+  local known = redis.call('HMGET', KEYS[6], 'n', 'sealed')
+  local last = math.max(tonumber(known[1] or '0'), tonumber(known[2] or '0'))
+  local n = string.format('%d', last + 1)
+  redis.call('HSET', KEYS[6], 'n', n)
   redis.call('XADD', KEYS[5], '*', 'n', n, 'e', event)
 end
 if amendment ~= '' then

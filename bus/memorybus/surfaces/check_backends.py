@@ -9,7 +9,7 @@ from memorybus.surfaces.instances import Instance
 
 def backends(status: Status) -> Check:
     """Check that no provider's backend seems to be down."""
-    failing = [one for one in status.providers if one.failing]
+    failing = [one for one in (*status.providers, *status.copies) if one.failing]
     if not failing:
         return Check(name="backends", ok=True, found="no provider says that its calls fail")
     return Check(
@@ -18,6 +18,20 @@ def backends(status: Status) -> Check:
         found="; ".join(f"{one.name}: {one.failing}" for one in failing),
         fix="mend the backend or its options; lanes wait, nothing is parked, and they go on by "
         "themselves",
+    )
+
+
+def paused(status: Status) -> Check:
+    """Tell which instances stand still on somebody's word; a hold that is forgotten costs much."""
+    held = [one for one in (*status.providers, *status.copies) if one.paused and not one.live]
+    if not held:
+        return Check(name="paused", ok=True, found="no provider is")
+    names = " or ".join(one.name for one in held)
+    return Check(
+        name="paused",
+        ok=True,
+        found="; ".join(f"{one.name}: {one.paused} ({one.backlog} events wait)" for one in held),
+        fix=f"nothing is lost; to go on: memorybus provider resume {names}",
     )
 
 

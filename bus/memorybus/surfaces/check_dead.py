@@ -6,7 +6,7 @@ from memorybus.surfaces.check import Check
 
 def dead_letters(status: Status) -> Check:
     """Check that no provider refused anything for good (G6)."""
-    waiting = [one for one in status.providers if one.dead_letters]
+    waiting = [one for one in (*status.providers, *status.copies) if one.dead_letters]
     if not waiting:
         return Check(name="dead letters", ok=True, found="none")
     listed = ", ".join(

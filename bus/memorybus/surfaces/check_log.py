@@ -1,4 +1,4 @@
-"""The doctor's checks of the log itself: is it whole, can it be kept, and for how long.
+"""The doctor's checks of the log itself: is it whole and archived, can it be kept, how long.
 
 A warning passes, with its remedy: the memory is full within three days. Within one day it fails.
 """
@@ -9,6 +9,7 @@ from memorybus.alarms import Alarm, Code
 from memorybus.errors import LogError
 from memorybus.forecast import told, told_disk
 from memorybus.health import Health, read_health
+from memorybus.sealing_status import told_archive
 from memorybus.settings import Settings
 from memorybus.surfaces.check import Check
 
@@ -17,9 +18,8 @@ _KINDS: dict[str, tuple[Code, ...]] = {
     "persistence": ("persistence",),
     "memory": ("memory",),
     "disk": ("disk",),
+    "archive": ("archive", "archive_ahead"),
 }
-
-TRIMMING = "nothing is trimmed until the archive exists"
 
 
 def check_log(settings: Settings) -> Iterator[Check]:
@@ -38,7 +38,8 @@ def checks(health: Health) -> Iterator[Check]:
     well = {
         "continuity": "no number is missing in the log",
         "persistence": "Redis can write what it is given",
-        "memory": f"{told(health.memory)}; {TRIMMING}",
+        "memory": told(health.memory),
+        "archive": told_archive(health.archive),
     }
     if health.disk is not None:
         well["disk"] = told_disk(health.disk)

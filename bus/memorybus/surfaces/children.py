@@ -1,18 +1,18 @@
-"""Child processes of the command line: workers and replays, told everything by the environment."""
+"""Child processes of the command line, workers above all, told everything by the environment."""
 
 import os
 import select
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal, NoReturn, TextIO, cast
 
 import msgspec
 
-from memorybus.errors import as_told
+from memorybus.errors import MemoryBusError, as_told
 from memorybus.settings import Settings, to_environ
 from memorybus.surfaces import signals
 
@@ -51,13 +51,62 @@ def worker_command(
     return command + (["--jobs", str(jobs)] if jobs is not None else [])
 
 
-def replay_command(provider: str, into: str) -> list[str]:
-    """Return the command line of a replay that reports its progress as JSON lines."""
-    return [
-        sys.executable,
-        *("-m", "memorybus_workers", "replay"),
-        *("--provider", provider, "--into", into, "--json-lines"),
-    ]
+def copy_command(name: str, mark: str) -> list[str]:
+    """Return the command line of a worker that serves one copy and nothing else.
+
+    Args:
+        name: the copy.
+        mark: how its id ends, by which its lanes are freed when it dies.
+    """
+    return [sys.executable, "-m", "memorybus_workers", "copy", "--name", name, "--mark", mark]
+
+
+class Described(msgspec.Struct, frozen=True):
+    """What an instance would be (see `memorybus_workers.describing`).
+
+    Attributes:
+        kind: the provider behind it.
+        delivery: its class (G4).
+        placement: "local" or "shared".
+        fresh: whether a copy made so has a state of its own, apart from the original's.
+        fresh_options: the options that would give it one.
+        handles: the types of events that it does something with.
+        outside_tools: its tools that a replay leaves alone.
+    """
+
+    kind: str
+    delivery: str
+    placement: str
+    fresh: bool
+    fresh_options: tuple[str, ...]
+    handles: tuple[str, ...]
+    outside_tools: tuple[str, ...]
+
+
+def described(
+    settings: Settings, provider: str, name: str = "", options: Mapping[str, Any] | None = None
+) -> Described:
+    """Ask a child what an instance, or a copy of it called `name`, would be; nothing is opened.
+
+    Raises:
+        MissingProvider, ConfigError: it cannot be made here.
+        MemoryBusError: the child said nothing.
+    """
+    words = ["--provider", provider, "--name", name]
+    given = msgspec.json.encode(options or {}).decode()
+    command = [sys.executable, "-m", "memorybus_workers", "describe", *words, "--options", given]
+    with running(command, settings) as child:
+        report = child.report()
+        if report is None:
+            raise MemoryBusError(
+                f"what {provider} is could not be found out (exit code {child.process.wait()})"
+            )
+    return msgspec.convert(report, Described)
+
+
+def archive_command() -> list[str]:
+    """Return the command line that seals now what may be sealed, and reports it as a JSON line."""
+    return [sys.executable, "-m", "memorybus_workers", "archive"]
 
 
 @contextmanager

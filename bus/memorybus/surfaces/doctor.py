@@ -17,7 +17,8 @@ from memorybus.errors import MemoryBusError
 from memorybus.ids import NewId, new_id
 from memorybus.links import connect_redis
 from memorybus.log import EventLog
-from memorybus.monitor import ProviderStatus, Status, read_status
+from memorybus.monitor import Status, read_status
+from memorybus.provider_status import ProviderStatus
 from memorybus.redis_urls import redacted
 from memorybus.server_binary import OLDEST, dotted, find_server_binary, parse_version
 from memorybus.server_facts import Server
@@ -25,9 +26,10 @@ from memorybus.settings import Settings
 from memorybus.spool_files import inspect
 from memorybus.surfaces import canary
 from memorybus.surfaces.check import Check
-from memorybus.surfaces.check_backends import backends, notes
+from memorybus.surfaces.check_backends import backends, notes, paused
 from memorybus.surfaces.check_dead import dead_letters
 from memorybus.surfaces.check_log import check_log
+from memorybus.surfaces.check_rebuilds import rebuilds
 from memorybus.surfaces.check_recalls import recalls
 from memorybus.surfaces.instances import check_homes, instances
 
@@ -210,6 +212,8 @@ def _serving(settings: Settings, clock: Clock) -> Iterator[Check]:
     yield _guarded("notes", UP, lambda: notes(instances(settings)))
     yield dead_letters(status)
     yield backends(status)
+    yield paused(status)
+    yield _guarded("rebuilds", UP, lambda: rebuilds(settings))
     if status.workers:
         yield providers(status, settings.providers)
         yield _guarded("backlog", UP, lambda: backlog(settings, status, clock))
@@ -227,7 +231,8 @@ def worker(status: Status) -> Check:
 def providers(status: Status, configured: Sequence[str]) -> Check:
     """Check that every provider is served, all its lanes."""
     lacking = [one for one in status.providers if one.lanes_owned < one.lanes]
-    lacking = [one for one in lacking if not one.failing]  # served, and told by `backends`
+    # What fails or is paused is served, and told by another check.
+    lacking = [one for one in lacking if not (one.failing or one.paused)]
     unserved = [one.name for one in lacking if one.name in configured and not one.lanes_owned]
     if unserved:
         listed = ", ".join(unserved)
@@ -249,6 +254,7 @@ def providers(status: Status, configured: Sequence[str]) -> Check:
 def backlog(settings: Settings, status: Status, clock: Clock) -> Check:
     """Check that whoever is behind catches up; waits a little only if somebody is."""
     behind = [one for one in status.providers if one.backlog and (one.lanes_owned or one.failing)]
+    behind = [one for one in behind if not one.paused]
     stuck = behind
     deadline = clock.monotonic() + MOVES_WITHIN
     while stuck and clock.monotonic() < deadline:

@@ -7,7 +7,8 @@ import msgspec
 from memorybus.homes import Home, Homes, found_here, is_same
 from memorybus.keys import Keys
 from memorybus.links import connect_redis
-from memorybus.monitor import ProviderStatus, read_status
+from memorybus.monitor import read_status
+from memorybus.provider_status import ProviderStatus
 from memorybus.roster import ProviderInfo, Roster, WorkerInfo
 from memorybus.settings import Settings
 from memorybus.surfaces.check import Check
@@ -27,6 +28,8 @@ class Instance(msgspec.Struct, frozen=True):
         lanes_owned: how many a live worker owns.
         backlog: events it has not passed.
         note: what its provider wants people to know.
+        paused: why its lanes stand still on somebody's word; empty if they do not.
+        live: the copy that serves agents in its place; empty if itself.
     """
 
     name: str
@@ -39,6 +42,8 @@ class Instance(msgspec.Struct, frozen=True):
     lanes_owned: int
     backlog: int
     note: str = ""
+    paused: str = ""
+    live: str = ""
 
 
 def instances(settings: Settings) -> list[Instance]:
@@ -81,6 +86,8 @@ def _instance(
         lanes_owned=status.lanes_owned,
         backlog=status.backlog,
         note=info.note if info else "",
+        paused=status.paused,
+        live=status.live,
     )
 
 

@@ -1,15 +1,16 @@
-"""The log as people read it: all partitions in the order in which Redis took the events."""
+"""The history as people read it: all partitions in the order in which Redis took the events."""
 
-import heapq
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
-from memorybus.events import Envelope, UnknownEvent
+from memorybus.events import EVENT_TYPES, Envelope, UnknownEvent
+from memorybus.history import History
 from memorybus.links import connect_redis
 from memorybus.log import START, EventLog
-from memorybus.logged import LoggedEvent
+from memorybus.logged import LoggedEvent, moment
+from memorybus.query import Query
 from memorybus.settings import Settings
 from memorybus.surfaces.render import event_name
 
@@ -38,6 +39,15 @@ class Filter(msgspec.Struct, frozen=True):
     type: str | None = None
     canaries: bool = False
 
+    def query(self) -> Query:
+        """Return what asks the history for no less than what passes."""
+        lineages = (self.session,) if self.session else ()
+        if self.type is None:
+            return Query(lineages=lineages)
+        known = {kind.__name__.lower(): kind.__name__ for kind in EVENT_TYPES}
+        name = known.get(self.type.lower(), UnknownEvent.__name__)
+        return Query(lineages=lineages, types=(name, UnknownEvent.__name__))
+
     def wants(self, event: LoggedEvent) -> bool:
         """Say whether an event passes."""
         envelope = event.envelope
@@ -60,20 +70,29 @@ def is_canary(envelope: Envelope) -> bool:
     return ours and envelope.session.id.startswith(CANARY_PREFIX)
 
 
-def checked_log(settings: Settings) -> EventLog:
-    """Return the log to look at: another partition count would show half of it. Writes nothing.
+def checked_history(settings: Settings) -> History:
+    """Return the history to look at: another partition count would show half. Writes nothing.
 
     Raises:
         LogError: Redis is away, or the log cannot be used as it is.
     """
-    log = EventLog(connect_redis(settings), settings)
-    log.check_partitions()
-    return log
+    history = History.of(connect_redis(settings), settings)
+    history.log.check_partitions()
+    return history
 
 
-def everything(log: EventLog, partitions: int) -> Iterator[LoggedEvent]:
-    """Return every event of the log in the order of their entries' times."""
-    return heapq.merge(*(_partition(log, p) for p in range(partitions)), key=_moment)
+def everything(
+    history: History, wanted: Filter, unread: list[str] | None = None
+) -> Iterator[LoggedEvent]:
+    """Return every event that passes, in the order of their entries' times.
+
+    Args:
+        history: archive and log.
+        wanted: which events.
+        unread: if given, what cannot be read is told here, and the rest is read.
+    """
+    found = history.scan(wanted.query(), damage=unread)
+    return (event for event in found if wanted.wants(event))
 
 
 def last(events: Iterable[LoggedEvent], limit: int) -> list[LoggedEvent]:
@@ -84,14 +103,21 @@ def last(events: Iterable[LoggedEvent], limit: int) -> list[LoggedEvent]:
 class Places:
     """How far each partition has been read."""
 
-    def __init__(self, partitions: int) -> None:
-        """Begin at the beginning."""
-        self.after: dict[int, str] = dict.fromkeys(range(partitions), START)
+    def __init__(self, ends: Mapping[int, str]) -> None:
+        """Begin behind these entries."""
+        self.after = dict(ends)
+
+    @classmethod
+    def now(cls, log: EventLog) -> "Places":
+        """Return the ends of all partitions. Raises `LogUnavailable` without Redis."""
+        return cls({head.partition: head.entry or START for head in log.heads()})
 
     def noted(self, events: Iterable[LoggedEvent]) -> Iterator[LoggedEvent]:
-        """Pass `events` on and note their places."""
+        """Pass `events` on and note the places behind the known ones."""
         for event in events:
-            self.after[event.position.partition] = event.position.entry
+            position = event.position
+            if moment(position.entry) > moment(self.after[position.partition]):
+                self.after[position.partition] = position.entry
             yield event
 
 
@@ -101,13 +127,6 @@ def follow(log: EventLog, places: Places) -> Iterator[LoggedEvent]:
         news = log.wait(places.after, FOLLOW_WAIT)
         fresh = [event for p in news for event in log.read(p, places.after[p], PAGE)]
         yield from places.noted(sorted(fresh, key=_moment))
-
-
-def _partition(log: EventLog, partition: int) -> Iterator[LoggedEvent]:
-    after = START
-    while page := log.read(partition, after, PAGE):
-        yield from page
-        after = page[-1].position.entry
 
 
 def _moment(event: LoggedEvent) -> tuple[int, int, int]:

@@ -24,6 +24,7 @@ from memorybus.events import (
     UnknownEvent,
 )
 from memorybus.forecast import Disk, Memory, told, told_disk
+from memorybus.sealing_status import ArchiveStatus, told_archive
 from memorybus.surfaces.safe import one_line, visible
 from memorybus.surfaces.transcripts.times import iso
 
@@ -108,7 +109,9 @@ def status_tables(status: Mapping[str, Any]) -> list[Table | Text]:
         *map(_alarm, status["alarms"]),
         _head(status),
         _providers(status["providers"]),
-        *map(_failing, (one for one in status["providers"] if one["failing"])),
+        *_copies(status.get("copies", ())),
+        *map(_failing, (one for one in _instances(status) if one["failing"])),
+        *map(_paused, (one for one in _instances(status) if one.get("paused"))),
         _workers(status),
         _jobs(status),
     ]
@@ -132,7 +135,8 @@ def _head(status: Mapping[str, Any]) -> Text:
             f"Redis {redis['version']} at {redis['url']} ({redis['durability']}), "
             f"{status['partitions']} partitions\n"
             f"Spool: {spool['events']} events to send, {spool['bytes']} bytes{oldest}\n"
-            f"Memory: {told(convert(status['memory'], Memory))}{_disk(status['disk'])}"
+            f"Memory: {told(convert(status['memory'], Memory))}{_disk(status['disk'])}\n"
+            f"Archive: {told_archive(convert(status['archive'], ArchiveStatus))}"
         )
     )
 
@@ -159,6 +163,31 @@ def _providers(providers: Sequence[Mapping[str, Any]]) -> Table:
             ),
         )
     return table
+
+
+def _instances(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [*status["providers"], *status.get("copies", ())]
+
+
+def _copies(copies: Sequence[Mapping[str, Any]]) -> list[Table]:
+    """Return the instances that a replay or a rebuild fills, if there are any."""
+    if not copies:
+        return []
+    table = grid("copy", "of", "to do", "parked", "lanes")
+    for one in copies:
+        lanes = f"{one['lanes_owned']}/{one['lanes']}"
+        cells = (one["name"], one["copy_of"], one["backlog"], one["parked_keys"], lanes)
+        table.add_row(*(Text(one_line(str(cell))) for cell in cells))
+    return [table]
+
+
+def _paused(provider: Mapping[str, Any]) -> Text:
+    """Return why a provider's lanes stand still."""
+    name = one_line(provider["name"])
+    if provider.get("live"):
+        return Text(f"{name}: {one_line(provider['live'])} serves in its place", style="dim")
+    said = f"{name} is paused: {one_line(provider['paused'], 300)}"
+    return Text(f"{said}\n    → to go on: memorybus provider resume {name}", "yellow")
 
 
 def _failing(provider: Mapping[str, Any]) -> Text:

@@ -35,6 +35,7 @@ from memorybus_providers.builtin.files import encodable, readable
 from memorybus_providers.builtin.places import Place, place_of, places
 from memorybus_providers.builtin.ranking import rank
 from memorybus_providers.builtin.store import Origin, Store
+from memorybus_providers.digests import key_of, paired
 
 __all__ = ["BuiltinProvider"]
 
@@ -85,6 +86,17 @@ class BuiltinProvider(TransactionalProvider):
     def backup_paths(self) -> Sequence[Path]:
         """Return the home: database and files belong together."""
         return (self.config.home,)
+
+    def digest(self, after: str = "") -> Iterator[tuple[str, str]]:
+        """Return a pair for each file: ``memory/<agent>`` and ``user/<person>``.
+
+        In it are the entries in their order, and where each comes from. What a person wrote into a
+        file by hand is of no event: a state with it differs from its rebuild (G8).
+        """
+        found = places(self.config.home, None, None)
+        return paired(
+            ((key_of(place.store, place.folder), self._rows(place)) for place in found), after
+        )
 
     @classmethod
     def get_config_schema(cls) -> Sequence[Mapping[str, Any]]:
@@ -157,6 +169,9 @@ class BuiltinProvider(TransactionalProvider):
         )
         blocks = (self._block(store, owner, limit) for store, owner, limit in shown if owner)
         return "\n\n".join(text for text in blocks if text)
+
+    def _rows(self, place: Place) -> Iterator[tuple[str, str, int]]:
+        return ((text, origin.session, origin.at) for text, origin in self._entries(place))
 
     def _entries(self, place: Place) -> Iterator[tuple[str, Origin]]:
         origins = self._store.origins(place)

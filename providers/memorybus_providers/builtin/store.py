@@ -40,7 +40,15 @@ from memorybus_providers.builtin.database import (
     connect,
     reported,
 )
-from memorybus_providers.builtin.entries import Entries, Outcome, Write, fold, parse, render
+from memorybus_providers.builtin.entries import (
+    Entries,
+    Outcome,
+    Write,
+    apply,
+    fold,
+    parse,
+    render,
+)
 from memorybus_providers.builtin.places import Place
 
 _log = logging.getLogger(__name__)
@@ -168,9 +176,10 @@ class Store:
                 ) from error
 
     def _stage_place(self, place: Place, writes: list[Write]) -> None:
-        _, outcomes = fold(self.entries(place), writes)
+        before = self.entries(place)
+        _, outcomes = fold(before, writes)
         self._count(place, writes, outcomes)
-        self._remember_origins(place, writes)
+        self._remember_origins(place, before, writes)
         row = self._db.execute(
             "insert into pending(store, folder, writes) values (?, ?, ?)",
             (place.store, place.folder, _encode(writes)),
@@ -259,15 +268,16 @@ class Store:
             Counter(outcomes).items(),
         )
 
-    def _remember_origins(self, place: Place, writes: Sequence[Write]) -> None:
-        self._db.executemany(
-            "insert or ignore into origins values (?, ?, ?, ?, ?)",
-            [
-                (place.store, place.folder, text_digest(entry), write.session, write.at)
-                for write in writes
-                for entry in parse(write.content)
-            ],
-        )
+    def _remember_origins(self, place: Place, before: Entries, writes: Sequence[Write]) -> None:
+        """Note which write made an entry: the one that it came with, however writes are batched."""
+        for write in writes:
+            for entry in parse(write.content):
+                how = "ignore" if entry in before else "replace"
+                self._db.execute(
+                    f"insert or {how} into origins values (?, ?, ?, ?, ?)",  # noqa: S608
+                    (place.store, place.folder, text_digest(entry), write.session, write.at),
+                )
+            before, _ = apply(before, write)
 
     def _repair_unless_busy(self) -> None:
         # Whoever holds the lock settles for us, and a reader must not wait for a writer.

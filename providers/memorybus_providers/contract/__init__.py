@@ -20,6 +20,7 @@ except ImportError as error:
     ) from error
 
 from memorybus_providers.contract.declared import DeclaredRules
+from memorybus_providers.contract.digested import DigestRules
 from memorybus_providers.contract.once import OnceRules
 from memorybus_providers.contract.recalled import RecallRules
 from memorybus_providers.contract.rules import ContractBroken
@@ -27,7 +28,7 @@ from memorybus_providers.contract.rules import ContractBroken
 __all__ = ["ContractBroken", "ProviderContract"]
 
 
-class ProviderContract(DeclaredRules, OnceRules, RecallRules):
+class ProviderContract(DeclaredRules, OnceRules, RecallRules, DigestRules):
     """All rules. Supply `make_provider`; override `remember` or `state` where they do not fit.
 
     Every test takes pytest's ``tmp_path`` alone and fails with `ContractBroken`, whose message

@@ -77,6 +77,7 @@ class Step(msgspec.Struct, frozen=True):
     n: int
     event: AnyEvent
     scope: Scope = HERE
+    session: SessionRef = SESSION
 
     @property
     def event_id(self) -> str:
@@ -115,7 +116,7 @@ def every_event(text: str) -> tuple[AnyEvent, ...]:
 def hook_context(step: Step, *, at: int = AT, deadline: float = 5.0) -> HookContext:
     """Return what a hook is told of a step."""
     position = Position(0, step.entry, step.n)
-    return HookContext(step.scope, SESSION, step.event_id, position, at, deadline)
+    return HookContext(step.scope, step.session, step.event_id, position, at, deadline)
 
 
 def recall_context(scope: Scope | RecallScope, deadline: float = 5.0) -> RecallContext:

@@ -23,6 +23,10 @@ values (?, ?, ?, ?, ?, '', ?, ?, ?) returning id
 _SAME = """
 select id from facts where scope = ? and kind = ? and seq is null and content = ? limit 1
 """
+_EARLIER = """
+update facts set session = ?, event_id = ?, at = ?, category = ?, tags = ?
+where id = ? and (?, ?) < (at, event_id)
+"""
 _CONTAINING = """
 select id, content from facts
 where kind = :kind and seq is null and instr(content, :old) and {where}
@@ -35,6 +39,10 @@ _WHERE: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "user-store": ("scope = :scope", "scope in (select id from scopes where user = :user)"),
     }
 )
+
+
+NOTE: Final = "note"
+"""What the tool keeps: the one kind that events of several keys write to."""
 
 
 class Note(msgspec.Struct, frozen=True):
@@ -55,12 +63,20 @@ class Kept:
         self._places = places
 
     def add(self, note: Note, ctx: HookContext) -> int | None:
-        """Keep a note as it stands; return its row, the old one if it is known, None if blank."""
+        """Keep a note as it stands; return its row, the old one if it is known, None if blank.
+
+        A text that is known keeps the earliest who said it: events of several keys come in any
+        order, and the state is to be the same (G8).
+        """
         content = clean(note.content)
         if not content or content.isspace():
             return None
         same = self._same(note.kind, content, ctx)
-        return self._insert(note, content, ctx) if same is None else same
+        if same is None:
+            return self._insert(note, content, ctx)
+        if note.kind == NOTE:
+            self._attribute(same, note, ctx)
+        return same
 
     def replace(self, kind: str, old_text: str, content: str, ctx: HookContext) -> None:
         """Put `content` in the place of the fact that `old_text` means.
@@ -82,6 +98,12 @@ class Kept:
         fact = self._meant(kind, clean(old_text), ctx)
         if fact is not None:
             self._db.execute("delete from facts where id = ?", (fact,))
+
+    def _attribute(self, fact: int, note: Note, ctx: HookContext) -> None:
+        _, session = self._places.of(ctx)
+        event_id = bytes.fromhex(ctx.event_id)
+        filed = (clean(note.category), clean(note.tags))
+        self._db.execute(_EARLIER, (session, event_id, ctx.at, *filed, fact, ctx.at, event_id))
 
     def _same(self, kind: str, content: str, ctx: HookContext) -> int | None:
         scope, _ = self._places.of(ctx)

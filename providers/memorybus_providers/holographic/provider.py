@@ -28,7 +28,7 @@ from memorybus_providers.base import (
     Transaction,
     TransactionalProvider,
 )
-from memorybus_providers.holographic import tools
+from memorybus_providers.holographic import digest, tools
 from memorybus_providers.holographic.kept import Note
 from memorybus_providers.holographic.ranking import Scored
 from memorybus_providers.holographic.recall import within
@@ -85,6 +85,17 @@ class HolographicProvider(TransactionalProvider):
     def backup_paths(self) -> Sequence[Path]:
         """Return the database and the two files SQLite may keep beside it."""
         return [self.path.with_name(FILE_NAME + end) for end in ("", "-wal", "-shm")]
+
+    def digest(self, after: str = "") -> Iterator[tuple[str, str]]:
+        """Return the pairs of `holographic.digest`: every session, store and name.
+
+        Raises:
+            Transient: the database cannot be read now.
+            Unavailable: the file is damaged.
+        """
+        store = self._opened
+        with store.translated():
+            yield from digest.pairs(store.db, after)
 
     # -- the lane -----------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from memorybus_providers.base import HookContext, RecallScope
-from memorybus_providers.holographic.kept import Kept, Note
+from memorybus_providers.holographic.kept import NOTE, Kept, Note
 from memorybus_providers.holographic.ranking import LAST_MS, Scored
 from memorybus_providers.holographic.recall import Recall
 from memorybus_providers.holographic.texts import clean
@@ -151,7 +151,7 @@ class Tools:
         return result
 
     def _add(self, call: Add, ctx: HookContext) -> dict[str, Any]:
-        note = Note("note", call.content, call.category, " ".join(call.tags))
+        note = Note(NOTE, call.content, call.category, " ".join(call.tags))
         return {"ok": True, "id": self._kept.add(note, ctx)}
 
     def _judge(self, call: Feedback, ctx: HookContext) -> dict[str, Any]:

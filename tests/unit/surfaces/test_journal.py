@@ -12,13 +12,15 @@ from memorybus.events import (
     TurnCompleted,
     UnknownEvent,
 )
-from memorybus.log import START
+from memorybus.history_scan import in_order
+from memorybus.log import START, Head
 from memorybus.logged import LoggedEvent
+from memorybus.query import Query
 from memorybus.surfaces import journal
 
 
 class ListedLog:
-    """A log that is a list per partition: the two calls the journal makes."""
+    """A log that is a list per partition: the calls the journal makes."""
 
     def __init__(self, *partitions):
         self.partitions = [list(p) for p in partitions]
@@ -27,6 +29,15 @@ class ListedLog:
         """Return what stands after an entry."""
         found = [e for e in self.partitions[partition] if _key(e.position.entry) > _key(after)]
         return found[:count]
+
+    def scan(self, query, damage=None):
+        """Return everything in order."""
+        return in_order(map(iter, self.partitions))
+
+    def heads(self):
+        """Return the ends."""
+        ends = [p[-1].position.entry if p else START for p in self.partitions]
+        return [Head(p, 1, entry) for p, entry in enumerate(ends)]
 
     def wait(self, after, timeout):
         """Return the first new entry of each partition with news."""
@@ -62,10 +73,12 @@ LOG = ListedLog(
     [],
 )
 
+ALL = journal.Filter(canaries=True)
+
 
 def test_partitions_are_merged_by_the_time_of_their_entries():
     """Numbers are compared as numbers, the sequence after the millisecond."""
-    assert entries(journal.everything(LOG, 3)) == [
+    assert entries(journal.everything(LOG, ALL)) == [
         (0, "5-0"),
         (1, "9-9"),
         (0, "10-0"),
@@ -74,16 +87,9 @@ def test_partitions_are_merged_by_the_time_of_their_entries():
     ]
 
 
-def test_pages_leave_nothing_out(monkeypatch):
-    """However small a page is, every event is read once."""
-    monkeypatch.setattr(journal, "PAGE", 1)
-
-    assert len(entries(journal.everything(LOG, 3))) == 5
-
-
 def test_the_newest_stand_last():
     """A limited listing keeps the end of the log, in order."""
-    assert entries(journal.last(journal.everything(LOG, 3), 2)) == [(1, "10-1"), (0, "10-2")]
+    assert entries(journal.last(journal.everything(LOG, ALL), 2)) == [(1, "10-1"), (0, "10-2")]
 
 
 @pytest.mark.parametrize(
@@ -133,8 +139,8 @@ def test_events_of_no_known_type_are_chosen_by_either_name():
 def test_following_begins_where_listing_ended():
     """What comes after a listing is shown once, nothing before it again."""
     log = ListedLog([event(0, "5-0")], [])
-    places = journal.Places(2)
-    shown = list(places.noted(journal.everything(log, 2)))
+    places = journal.Places.now(ListedLog([], []))
+    shown = list(places.noted(journal.everything(log, ALL)))
 
     log.partitions[1].append(event(1, "6-0"))
     log.partitions[0].append(event(0, "7-0"))
@@ -142,3 +148,27 @@ def test_following_begins_where_listing_ended():
 
     assert entries(shown) == [(0, "5-0")]
     assert entries(islice(followed, 2)) == [(1, "6-0"), (0, "7-0")]
+
+
+def test_following_begins_behind_what_the_filter_passed_over():
+    """What a listing leaves out is not shown by the following either."""
+    log = ListedLog([event(0, "5-0"), event(0, "6-0", session="other")], [])
+    places = journal.Places.now(log)
+    wanted = journal.Filter(session="s")
+    assert entries(places.noted(journal.everything(log, wanted))) == [(0, "5-0")]
+    log.partitions[0].append(event(0, "7-0"))
+    assert entries(islice(journal.follow(log, places), 1)) == [(0, "7-0")]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "query"),
+    [
+        (journal.Filter(), Query()),
+        (journal.Filter(session="s"), Query(lineages=("s",))),
+        (journal.Filter(type="turncompleted"), Query(types=("TurnCompleted", "UnknownEvent"))),
+        (journal.Filter(type="Dreamt"), Query(types=("UnknownEvent", "UnknownEvent"))),
+    ],
+)
+def test_filters_are_asked_of_the_history(wanted, query):
+    """The history is asked for no less than what passes, and for not much more."""
+    assert wanted.query() == query

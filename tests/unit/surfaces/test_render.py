@@ -140,6 +140,7 @@ STATUS = {
         "seconds_left": 864_000.0,
     },
     "disk": None,
+    "archive": {"working": False, "error": "no worker archives", "sealed": 0, "unsealed": 3},
 }
 
 

@@ -17,16 +17,18 @@ from memorybus_providers.base import MemoryProvider, RecallContext, RecallScope,
 from redis import Redis
 
 from memorybus_workers.jobs.applied import Applied
+from memorybus_workers.jobs.live import live_of
 
 _ROUNDS = 5
 
 
 class Request(msgspec.Struct, frozen=True):
-    """A session's newest request, and whether its answer is there already."""
+    """A session's newest request, whether its answer is there already, and who is to answer."""
 
     generation: int
     want: Want
     answered: bool
+    instance: str
 
 
 class Recaller:
@@ -36,7 +38,7 @@ class Recaller:
         redis: the log's Redis.
         settings: see `Settings`.
         clock: time.
-        opened: returns the open instance of a provider's name.
+        opened: returns the open instance of a name, of the one that serves the provider now.
         forget: closes it, after an error.
         crash: crash points of fault tests: ``recall.stored``.
     """
@@ -64,16 +66,19 @@ class Recaller:
     def warm(self, slot: str, provider: str) -> None:
         """Answer the newest request of a slot; if a newer one came meanwhile, that too.
 
-        Does no call if the answer is there, or if the provider's recalls pause.
+        Does no call if the answer is there, or if the provider's recalls pause. If another
+        instance began to serve the provider meanwhile, that one answers again (G8).
 
         Raises:
             Exception: whatever the provider raises; nothing is cached then, an error is not "no
                 memories".
         """
+        asked = ""
         for _ in range(_ROUNDS):
             request = self._request(slot, provider)
-            if request is None or request.answered:
+            if request is None or (request.answered and asked in ("", request.instance)):
                 return
+            asked = request.instance
             health = self._health.read([provider])[provider]
             if health.paused and not request.want.detail:  # a person who asks is a probe
                 self._health.skipped([provider])
@@ -84,19 +89,23 @@ class Recaller:
         with self._redis.pipeline(transaction=False) as pipe:
             pipe.hmget(self._keys.want(slot), "g", "r")
             pipe.hget(self._keys.warm(slot), GENERATION + provider.encode())
-            (generation, body), held = pipe.execute()
+            pipe.hget(self._keys.live, provider)
+            (generation, body), held, live = pipe.execute()
         if generation is None or body is None:
             return None
         want = msgspec.json.decode(body, type=Want)
-        return Request(int(generation), want, int(held or 0) >= int(generation))
+        answered = int(held or 0) >= int(generation)
+        return Request(int(generation), want, answered, live_of(provider, live))
 
     def _answer(self, slot: str, provider: str, request: Request, health: Health) -> None:
         """Store the answer to one request."""
-        self._applied.wait(provider, request.want.positions)
+        instance = request.instance
+        self._applied.wait(instance, request.want.positions)
         try:
-            result = msgspec.msgpack.encode(self._recall(provider, request.want))
+            found = self._recall(instance, request.want)
+            result = msgspec.msgpack.encode(rendered(found, request.want, provider))
         except Exception as error:
-            self._forget(provider)  # interrupted anywhere: the next job opens another
+            self._forget(instance)  # interrupted anywhere: the next job opens another
             self._tell_error(slot, provider, described(error))
             raise
         ttl = round(self._settings.recall_ttl * 1000)
@@ -108,12 +117,11 @@ class Recaller:
         if health.failing:
             self._health.answered(provider)
 
-    def _recall(self, provider: str, want: Want) -> WarmResult:
+    def _recall(self, instance: str, want: Want) -> Sequence[Recollection]:
         scope = RecallScope(want.agent, want.user, want.workspace)
         deadline = self._settings.recall_timeout / 2
         context = RecallContext(scope, want.session, want.budget, deadline)
-        found = self._opened(provider).prefetch(want.query, context)
-        return rendered(found, want, provider)
+        return self._opened(instance).prefetch(want.query, context)
 
     def _tell_error(self, slot: str, provider: str, error: str) -> None:
         """Count a failure, and let a recall that waits for its answer know why there is none."""

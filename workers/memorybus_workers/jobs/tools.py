@@ -18,6 +18,7 @@ from memorybus_providers.dispatch import tool_result
 from redis import Redis
 
 from memorybus_workers.jobs.applied import Applied
+from memorybus_workers.jobs.live import live_of
 
 _ID = re.compile("[0-9a-f]{32}")
 _NOWHERE = "0-0"
@@ -30,7 +31,7 @@ class ToolRunner:
         redis: the log's Redis.
         settings: see `Settings`; ``recall_timeout`` bounds a run.
         clock: time.
-        opened: returns the open instance of a provider's name.
+        opened: returns the open instance of a name, of the one that serves the provider now.
         forget: closes it, after an error.
     """
 
@@ -62,17 +63,22 @@ class ToolRunner:
             Exception: whatever the provider raises, after its asker was told.
         """
         request = _checked(body, self._settings.partitions)
-        self._applied.wait(request.provider, request.positions)
+        instance = live_of(request.provider, self._live(request.provider))
+        self._applied.wait(instance, request.positions)
         try:
-            reply = self._answer(request)
+            reply = self._answer(request, instance)
         except Exception as error:
-            self._forget(request.provider)  # interrupted anywhere: the next job opens another
+            self._forget(instance)  # interrupted anywhere: the next job opens another
             self._put(request, Reply(error=described(error)))
             raise
         self._put(request, reply)
 
-    def _answer(self, request: ToolRequest) -> Reply:
-        provider = self._opened(request.provider)
+    def _live(self, provider: str) -> bytes | None:
+        body: bytes | None = self._redis.hget(self._keys.live, provider)  # type: ignore[assignment]
+        return body
+
+    def _answer(self, request: ToolRequest, instance: str) -> Reply:
+        provider = self._opened(instance)
         if request.tool not in provider.capabilities.reading_tools:
             return Reply(error=f"{request.tool[:64]!r} is no tool that only reads")
         result = tool_result(provider, request.tool, request.arguments, self._context(request))

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from memorybus import tool_jobs
+from memorybus import inspect_jobs, tool_jobs
 from memorybus.clock import SYSTEM, Clock
 from memorybus.errors import ConfigError
 from memorybus.keys import Keys
@@ -28,8 +28,9 @@ from rq.job import Job
 from rq.serializers import JSONSerializer
 from rq.worker_registration import WORKERS_BY_QUEUE_KEY, clean_worker_registry
 
-from memorybus_workers.instances import Instances
 from memorybus_workers.jobs.allowed import KEPT, AllowList, allowed_job
+from memorybus_workers.jobs.inspect import Inspecting
+from memorybus_workers.jobs.live import LiveInstances
 from memorybus_workers.jobs.lost import LostJobs
 from memorybus_workers.jobs.prefetch import Recaller
 from memorybus_workers.jobs.tools import ToolRunner
@@ -189,11 +190,16 @@ def run_jobs(settings: Settings, providers: tuple[str, ...]) -> None:
         raise ConfigError("a recall process serves one provider: name it with --providers")
     (provider,) = providers
     crash = crash_points(settings.crash_at)
-    instances = Instances(settings, SYSTEM, providers, crash)
     redis = connect_redis(settings)
+    instances = LiveInstances(settings, SYSTEM, redis, provider, crash)
     recaller = Recaller(redis, settings, SYSTEM, instances.opened, instances.forget, crash)
     runner = ToolRunner(redis, settings, SYSTEM, instances.opened, instances.forget)
-    allowed: AllowList = {JOB: recaller.warm, tool_jobs.JOB: runner.run}
+    inspecting = Inspecting(redis, settings, SYSTEM, instances.visited)
+    allowed: AllowList = {
+        JOB: recaller.warm,
+        tool_jobs.JOB: runner.run,
+        inspect_jobs.JOB: inspecting.run,
+    }
     health = RecallHealth(redis, Keys(settings.namespace))
 
     def lost() -> None:

@@ -23,16 +23,20 @@ from memorybus.errors import (
 )
 from memorybus.surfaces import signals
 from memorybus.surfaces.cli import (
+    archive,
     care,
     dlq,
     events,
     hermes,
     memories,
     provider,
+    rebuild,
+    replay,
     running,
     sessions,
     status,
     tools,
+    verify,
 )
 from memorybus.surfaces.output import QuietPipeConsole
 from memorybus.surfaces.safe import visible
@@ -66,7 +70,22 @@ def build() -> App:
         console=QuietPipeConsole(),
         error_console=QuietPipeConsole(stderr=True),
     )
-    for group in (running, memories, status, events, sessions, provider, dlq, tools, hermes, care):
+    for group in (
+        running,
+        memories,
+        status,
+        events,
+        sessions,
+        provider,
+        dlq,
+        tools,
+        hermes,
+        archive,
+        rebuild,
+        verify,
+        replay,
+        care,
+    ):
         group.register(app)
     return app
 

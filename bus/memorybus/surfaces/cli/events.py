@@ -1,6 +1,6 @@
 """``memorybus events``: the log, listed or followed."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,6 +9,7 @@ from cyclopts import App, Parameter
 
 from memorybus.events import EVENT_TYPES, UnknownEvent
 from memorybus.surfaces.cli.options import DEFAULT, LOOK, Common, not_negative, positive
+from memorybus.surfaces.output import Output
 from memorybus.surfaces.render import event_line, event_name
 from memorybus.surfaces.transcripts.times import iso
 
@@ -68,8 +69,10 @@ def run_events_ls(
 
     output, settings = common.output(), common.settings()
     wanted = journal.Filter(session, type, canaries=show_all)
-    events = journal.everything(journal.checked_log(settings), settings.partitions)
-    found = journal.last((event for event in events if wanted.wants(event)), limit)
+    unread: list[str] = []
+    history = journal.checked_history(settings)
+    found = journal.last(journal.everything(history, wanted, unread), limit)
+    tell_unread(output, unread)
     if output.json:
         output.result([as_json(event) for event in found])
     else:
@@ -99,10 +102,13 @@ def run_events_tail(
 
     output, settings = common.output(), common.settings()
     wanted = journal.Filter(session, type, canaries=show_all)
-    log, places = journal.checked_log(settings), journal.Places(settings.partitions)
-    seen = places.noted(journal.everything(log, settings.partitions))
-    found = journal.last((event for event in seen if wanted.wants(event)), limit)
-    for event in _chained(found, log, places, wanted):
+    history = journal.checked_history(settings)
+    places = journal.Places.now(history.log)
+    unread: list[str] = []
+    past = journal.everything(history, wanted, unread) if limit else ()
+    found = journal.last(places.noted(past), limit)
+    tell_unread(output, unread)
+    for event in _chained(found, history.log, places, wanted):
         if output.json:
             output.json_line(as_json(event))
         else:
@@ -120,6 +126,12 @@ def _chained(
 
     yield from found
     yield from (event for event in journal.follow(log, places) if wanted.wants(event))
+
+
+def tell_unread(output: Output, unread: Sequence[str]) -> None:
+    """Say what of the past could not be read: the rest is shown."""
+    for why in unread:
+        output.note(f"a part of the past is left out: {why}", "yellow")
 
 
 def as_json(event: "LoggedEvent") -> dict[str, Any]:

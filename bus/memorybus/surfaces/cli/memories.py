@@ -12,6 +12,7 @@ from rich.text import Text
 from memorybus.clock import SYSTEM
 from memorybus.errors import MemoryBusError, MissingProvider
 from memorybus.events import Scope
+from memorybus.query import Query
 from memorybus.settings import Settings
 from memorybus.surfaces.cli.options import DEFAULT, MEMORIES, Common, names, positive, some_names
 from memorybus.surfaces.output import Output
@@ -152,10 +153,8 @@ class UnknownSession(MemoryBusError):
 def _scope_of(session: str, settings: Settings) -> Scope:
     from memorybus.surfaces import journal
 
-    log = journal.checked_log(settings)
-    events = journal.everything(log, settings.partitions)
-    scopes = (e.envelope.scope for e in events if e.envelope.session.id == session)
-    found = next(scopes, None)
+    events = journal.checked_history(settings).scan(Query(sessions=(session,)))
+    found = next((event.envelope.scope for event in events), None)
     if found is None:
         raise UnknownSession(f"no session {session!r} in the log; see: memorybus sessions tree")
     return found

@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from memorybus.surfaces.cli.options import CARE, DEFAULT, Common
+from memorybus.surfaces.cli.provider_life import run_add, run_pause, run_remove, run_resume
 from memorybus.surfaces.render import grid
 from memorybus.surfaces.safe import one_line, visible
 
@@ -19,6 +20,10 @@ def register(app: App) -> None:
     provider = App(name="provider", help="Provider instances and their homes.", group=CARE)
     provider.command(run_provider_ls, name="ls")
     provider.command(run_provider_move, name="move")
+    provider.command(run_add, name="add")
+    provider.command(run_pause, name="pause")
+    provider.command(run_resume, name="resume")
+    provider.command(run_remove, name="remove")
     app.command(provider)
 
 
@@ -45,10 +50,17 @@ def _table(found: "list[Instance]") -> Table:
     for one in found:
         cells = (
             *(one.name, one.kind, one.delivery or "never served", _home(one)),
-            *(f"{one.lanes_owned}/{one.lanes}", str(one.backlog), one.note),
+            *(f"{one.lanes_owned}/{one.lanes}", str(one.backlog), _remark(one)),
         )
         table.add_row(*(Text(one_line(cell)) for cell in cells))
     return table
+
+
+def _remark(one: "Instance") -> str:
+    """Say that it stands still, what serves in its place, and its own note."""
+    paused = f"paused: {one.paused}" if one.paused else ""
+    live = f"{one.live} serves in its place" if one.live else ""
+    return "; ".join(part for part in (live, paused, one.note) if part)
 
 
 def _home(one: "Instance") -> str:

@@ -33,11 +33,14 @@ def run_sessions_tree(
     """
     from memorybus.lineage import fold
     from memorybus.surfaces import journal, tree
+    from memorybus.surfaces.cli.events import tell_unread
 
     output, settings = common.output(), common.settings()
     wanted = journal.Filter(canaries=show_all or session is not None)
-    events = journal.everything(journal.checked_log(settings), settings.partitions)
-    lineage = fold(event.envelope for event in events if wanted.wants(event))
+    unread: list[str] = []
+    events = journal.everything(journal.checked_history(settings), wanted, unread)
+    lineage = fold(event.envelope for event in events)
+    tell_unread(output, unread)
     found = tree.rows(lineage, session)
     if output.json:
         output.result([tree.as_json(row) for row in found])

@@ -1,4 +1,4 @@
-"""What the log already has, in a temporary file: so memory stays flat however much it is.
+"""What the history already has, in a temporary file: so memory stays flat however much it is.
 
 The turns of the log are known by their texts, not by their ids: a live plugin publishes under ids
 of its own, and counts turns as it sees them. A session may have the same turn more than once, so
@@ -18,8 +18,9 @@ from memorybus.events import (
     TurnCompleted,
     TurnStarted,
 )
+from memorybus.history import History
 from memorybus.ids import digest
-from memorybus.log import START, EventLog
+from memorybus.log import START
 
 SOON, LATE = 5_000, 60_000
 """How much earlier and later (ms) than its answer was stored a turn may have been published."""
@@ -57,22 +58,22 @@ class Known:
 
     # -- filling it -------------------------------------------------------------------------------
 
-    def read(self, log: EventLog, partitions: int, on_page: Callable[[int], None]) -> None:
-        """Note everything that the log has.
+    def read(self, history: History, on_page: Callable[[int], None]) -> None:
+        """Note everything that archive and log have.
 
         Args:
-            log: the log.
-            partitions: how many it has.
+            history: what is known of the past.
             on_page: called with the number of events read since the last call.
 
         Raises:
             LogUnavailable: no answer.
+            ArchiveError: a part of it cannot be read: what is there would seem missing.
         """
-        for partition in range(partitions):
-            after = START
-            while page := log.read(partition, after, _PAGE):
+        for partition in range(history.log.partitions):
+            after, n = START, 0
+            while page := history.read(partition, after, _PAGE, after_n=n):
                 self.note([event.envelope for event in page])
-                after = page[-1].position.entry
+                after, n = page[-1].position.entry, page[-1].position.n
                 on_page(len(page))
 
     def note(self, envelopes: list[Envelope]) -> None:

@@ -14,7 +14,7 @@ import msgspec
 from memorybus.client import MemoryBus
 from memorybus.clock import Clock
 from memorybus.errors import LogUnavailable
-from memorybus.log import EventLog
+from memorybus.history import History
 from memorybus.monitor import Monitor, watching
 from memorybus.settings import Settings
 from memorybus.surfaces.hermes import memories
@@ -175,7 +175,7 @@ class Reconciliation:
                     bus = opened.enter_context(MemoryBus.connect(self._settings))
                     self._empty_spools(bus, monitor)
                 elsewhere = monitor.spool().events
-                self._read_log(monitor.log, known)
+                self._read_past(History.of(monitor.log.redis, self._settings), known)
             return self._compared(db, known, bus, until, elsewhere)
 
     def _empty_spools(self, bus: MemoryBus, monitor: Monitor) -> None:
@@ -193,9 +193,10 @@ class Reconciliation:
             f"none to send"
         )
 
-    def _read_log(self, log: EventLog, known: Known) -> None:
-        self._progress.total("read the log", sum(head.n for head in log.heads()))
-        known.read(log, self._settings.partitions, self._progress.advance)
+    def _read_past(self, history: History, known: Known) -> None:
+        self._progress.total("read the log", sum(head.n for head in history.log.heads()))
+        known.read(history, self._progress.advance)
+        history.close()
 
     def _compared(
         self, db: StateDb, known: Known, bus: MemoryBus | None, until: int, elsewhere: int

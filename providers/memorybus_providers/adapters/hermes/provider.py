@@ -140,6 +140,11 @@ class HostedHermesProvider(MemoryProvider):
         """Return the instance's directory and its HERMES_HOME."""
         return (self._children.own.directory, self._children.own.home)
 
+    @property
+    def fresh_by_home(self) -> bool:
+        """Whether the memories lie in the HERMES_HOME: others are in an account of a service."""
+        return self.known.apart == "home"
+
     # -- write hooks ------------------------------------------------------------------------------
 
     def initialize(self, event: SessionStarted, ctx: HookContext) -> None:

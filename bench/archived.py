@@ -1,0 +1,71 @@
+"""What the archive takes of a disk, over the msgpack envelopes before any compression.
+
+Counted is the whole directory, manifests included, once all but each partition's last entry
+is sealed; the divisor is the envelopes of what is sealed. Real conversations (LoCoMo), and the
+suite's own prose, whose text repeats less.
+"""
+
+from gauge import Figures, LeftOut, Size
+from memory import LOCOMO
+from memorybus.client import MemoryBus
+from memorybus.codec import Encoder
+from memorybus.links import connect_redis
+from memorybus.log import EventLog
+from memorybus.surfaces import ingest
+from past import archive_files, seal
+from stage import Agent, Stage
+from texts import turns
+
+
+def measure(size: Size) -> Figures:
+    """Return ratios.
+
+    Raises:
+        LeftOut: the conversations are not here.
+    """
+    if not any(LOCOMO.glob("*.json")):
+        raise LeftOut(f"no conversations in {LOCOMO} (LoCoMo, one JSON file each)")
+    with Stage() as stage:
+        _talk(stage)
+        found = _sealed(stage)
+    with Stage() as stage:
+        with MemoryBus.connect(stage.settings) as bus:
+            agent = Agent(bus)
+            for turn in turns(size.stored):
+                agent.publish(turn)
+            agent.flush()
+        return found | {f"{name}_prose": value for name, value in _sealed(stage).items()}
+
+
+def _talk(stage: Stage) -> None:
+    sources, refused = ingest.load(sorted(LOCOMO.glob("*.json")))
+    if refused:
+        raise RuntimeError(f"not read: {refused[0].what}: {refused[0].why}")
+    with MemoryBus.connect(stage.settings) as bus:
+        for source in sources:
+            ingest.publish(bus, source, agent=None, user=None, on_turn=lambda: None)
+        bus.flush("logged", 60.0)
+
+
+def _sealed(stage: Stage) -> Figures:
+    everything, events = _encoded(stage), sum(stage.heads().values())
+    seal(stage)
+    raw = everything - _encoded(stage)
+    kept = sum(path.stat().st_size for path in archive_files(stage))
+    return {
+        "archive_over_raw": kept / raw,
+        "archive_bytes_per_event": kept / events,
+        "archive_files": float(len(archive_files(stage))),
+    }
+
+
+def _encoded(stage: Stage) -> int:
+    """Return the bytes of the envelopes that the log holds, before compression."""
+    log = EventLog(connect_redis(stage.settings), stage.settings)
+    encoder, total = Encoder(stage.settings.compress_min_bytes), 0
+    for partition in range(stage.settings.partitions):
+        after, n = "0-0", 0
+        while events := log.read(partition, after, 500, after_n=n):
+            total += sum(len(encoder.envelope(event.envelope)) for event in events)
+            after, n = events[-1].position.entry, events[-1].position.n
+    return total

@@ -1,0 +1,98 @@
+"""Checking a partition's archive: every line of the manifest, every byte of the segments."""
+
+from collections.abc import Iterator
+from typing import Literal
+
+import msgspec
+
+from memorybus.archive_partition import SealedPartition
+from memorybus.archive_segment import rows_of
+from memorybus.errors import ArchiveDamaged
+from memorybus.manifest import Manifest, Segment
+
+Found = Literal["sound", "damaged", "unlisted", "gap"]
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What was found of one file.
+
+    Attributes:
+        partition: where.
+        file: its name below the partition's folder.
+        found: ``sound``; ``damaged``; ``unlisted``: no manifest names it (a seal was cut short, or
+            it was compacted; `memorybus archive run` deletes it later); ``gap``: numbers that were
+            lost before they could be sealed.
+        why: what is the matter.
+        events: rows in it.
+        bytes: its size.
+    """
+
+    partition: int
+    file: str
+    found: Found
+    why: str = ""
+    events: int = 0
+    bytes: int = 0
+
+
+def check(part: SealedPartition) -> Iterator[Report]:
+    """Yield a report for each file, the manifest first."""
+    part.shared.sound.clear()
+    part.close()
+    manifest = part.refreshed()
+    yield from _manifest(part, manifest)
+    for index, segment in enumerate(manifest.segments):
+        yield _segment(part, segment)
+        yield from _gap(part, manifest, index)
+    yield from _unlisted(part, manifest)
+    part.close()
+
+
+def _manifest(part: SealedPartition, manifest: Manifest) -> Iterator[Report]:
+    partition = part.of.partition
+    for damage in manifest.damage:
+        why = f"line {damage.line}: {damage.why}" if damage.line else damage.why
+        file = damage.file.rpartition("/")[2]
+        yield Report(partition=partition, file=file, found="damaged", why=why)
+    if manifest.version and not manifest.damage:
+        name = f"manifest-{manifest.version:012d}.jsonl"
+        yield Report(partition=partition, file=name, found="sound")
+
+
+def _segment(part: SealedPartition, segment: Segment) -> Report:
+    why = ""
+    try:
+        rows = sum(1 for _ in rows_of(part.opened(segment)))
+        if rows != segment.count:
+            why = f"has {rows} rows, the manifest says {segment.count}"
+    except ArchiveDamaged as error:
+        why = str(error)
+    return Report(
+        partition=part.of.partition,
+        file=segment.file,
+        found="damaged" if why else "sound",
+        why=why,
+        events=segment.count,
+        bytes=segment.bytes,
+    )
+
+
+def _gap(part: SealedPartition, manifest: Manifest, index: int) -> Iterator[Report]:
+    """Report numbers that are missing though the chain is whole: Redis had lost them."""
+    segment = manifest.segments[index]
+    before = manifest.segments[index - 1].last.n if index else 0
+    if segment.first.n > before + 1 and not manifest.gap_before(index):
+        why = f"numbers {before + 1} to {segment.first.n - 1} were never sealed"
+        yield Report(partition=part.of.partition, file=segment.file, found="gap", why=why)
+
+
+def _unlisted(part: SealedPartition, manifest: Manifest) -> Iterator[Report]:
+    named = {f"{part.folder}/{segment.file}" for segment in manifest.segments}
+    for one in part.objects.list(f"{part.folder}/segments"):
+        if one.name not in named:
+            file = one.name.removeprefix(f"{part.folder}/")
+            why = "the newest manifest does not name it; nobody reads it"
+            found = Report(
+                partition=part.of.partition, file=file, found="unlisted", why=why, bytes=one.size
+            )
+            yield found

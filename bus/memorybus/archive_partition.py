@@ -1,0 +1,194 @@
+"""One partition's archive as a reader sees it: the newest manifest, one open segment, one group."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+
+from memorybus import tombstones
+from memorybus.archive_segment import Group, SegmentReader
+from memorybus.clock import Clock
+from memorybus.errors import ArchiveDamaged
+from memorybus.ids import sha256_of
+from memorybus.logged import moment
+from memorybus.manifest import Manifest, Segment, Whose, nothing
+from memorybus.manifest_reading import parse
+from memorybus.object_store import Objects
+from memorybus.query import Query
+from memorybus.tombstones import Tombstone
+
+KEPT_MANIFESTS = 3
+"""The newest so many manifests of a partition stay, with their segments."""
+
+TOMBSTONE_AGE = 5.0
+"""Seconds after which a reader looks for new tombstones."""
+
+_PREFIX, _SUFFIX = "manifest-", ".jsonl"
+
+
+def manifest_name(folder: str, version: int) -> str:
+    """Return the name of a manifest."""
+    return f"{folder}/{_PREFIX}{version:012d}{_SUFFIX}"
+
+
+class Shared:
+    """What the twins of one archive know together: which files are sound, and the tombstones.
+
+    Sets and dicts are only replaced or added to, which threads may do at once.
+    """
+
+    def __init__(self, objects: Objects, clock: Clock) -> None:
+        """Know nothing yet."""
+        self.objects = objects
+        self.sound: set[str] = set()
+        self._clock = clock
+        self._tombstones: dict[str, Tombstone] = {}
+        self._looked_at = float("-inf")
+
+    def forgotten(self) -> tuple[Query, ...]:
+        """Return what the tombstones hide."""
+        now = self._clock.monotonic()
+        if now - self._looked_at >= TOMBSTONE_AGE:
+            self._tombstones = tombstones.read_all(self.objects, self._tombstones)
+            self._looked_at = now
+        return tuple(one.query for one in self._tombstones.values())
+
+    def forget_tombstones(self) -> None:
+        """Look for tombstones again at the next read."""
+        self._looked_at = float("-inf")
+
+
+class SealedPartition:
+    """Reads one partition. Belongs to one thread."""
+
+    def __init__(self, of: Whose, folder: str, shared: Shared) -> None:
+        """Read nothing yet.
+
+        Args:
+            of: whose it is.
+            folder: where its files lie.
+            shared: see `Shared`.
+        """
+        self.of = of
+        self.folder = folder
+        self.shared = shared
+        self.objects = shared.objects
+        self._manifest = nothing(of)
+        self._lasts: list[tuple[int, int]] = []
+        self._open: SegmentReader | None = None
+        self._groups: dict[tuple[str, int, tuple[str, ...]], Group] = {}
+
+    # -- the manifest ---------------------------------------------------------------------------
+
+    def versions(self) -> list[int]:
+        """Return the numbers of the manifests that are there, newest last."""
+        names = [one.name.rpartition("/")[2] for one in self.objects.list(self.folder)]
+        numbers = [name.removeprefix(_PREFIX).removesuffix(_SUFFIX) for name in names]
+        return sorted(int(number) for number in numbers if number.isdigit())
+
+    def refreshed(self) -> Manifest:
+        """Return the newest manifest."""
+        newest = max(self.versions(), default=0)
+        if newest != self._manifest.version:
+            self._manifest = self.load(newest)
+            self._lasts = [moment(one.last.entry) for one in self._manifest.segments]
+        return self._manifest
+
+    def load(self, version: int) -> Manifest:
+        """Return a manifest by its number; earlier ones heal a damaged one, if they can."""
+        if version == 0:
+            return nothing(self.of)
+        found = self._parsed(version, ())
+        if found.damage:
+            earlier = [one for one in self.versions() if one < version]
+            older = [s for one in reversed(earlier) for s in self._parsed(one, ()).segments]
+            found = self._parsed(version, older)
+        return found
+
+    def _parsed(self, version: int, older: Sequence[Segment]) -> Manifest:
+        name = manifest_name(self.folder, version)
+        return parse(self.objects.get(name) or b"", self.of, version, name, older)
+
+    # -- segments -------------------------------------------------------------------------------
+
+    def opened(self, segment: Segment) -> SegmentReader:
+        """Return a segment open for reading; its bytes are checked the first time.
+
+        Raises:
+            ArchiveDamaged: it is missing, or not what was sealed.
+        """
+        if self._open is None or self._open.segment.sha256 != segment.sha256:
+            self.close()
+            name = f"{self.folder}/{segment.file}"
+            where = f"{self.objects.where}/{name}"
+            file = self.objects.open(name)
+            if file is None:
+                raise ArchiveDamaged(f"{where}: is missing; restore it from a backup")
+            if segment.sha256 not in self.shared.sound:
+                known = sha256_of(file)
+                if known != segment.sha256:
+                    SegmentReader(file, segment, where).close()  # names another's segment
+                    raise ArchiveDamaged(
+                        f"{where}: is not what was sealed (SHA-256 {known[:12]}…, the manifest "
+                        f"says {segment.sha256[:12]}…); restore it from a backup"
+                    )
+                self.shared.sound.add(segment.sha256)
+            self._open = SegmentReader(file, segment, where)
+        return self._open
+
+    def close(self) -> None:
+        """Close the open segment."""
+        if self._open is not None:
+            self._open.close()
+        self._open = None
+        self._groups = {}
+
+    def group(self, segment: Segment, index: int, names: tuple[str, ...]) -> Group:
+        """Return a group of rows with the named columns; only the last group is kept."""
+        key = (segment.sha256, index, names)
+        if key not in self._groups:
+            group = self.opened(segment).group(index, names)
+            kept = {k: v for k, v in self._groups.items() if k[:2] == key[:2]}
+            self._groups = {**kept, key: group}
+        return self._groups[key]
+
+    def forget(self) -> None:
+        """Look at the newest manifest again, and open files anew."""
+        self.close()
+        self.refreshed()
+
+    # -- where a place is -----------------------------------------------------------------------
+
+    def after(self, place: tuple[int, int]) -> Segment | None:
+        """Return the segment with the first row after a moment, None if nothing follows.
+
+        Raises:
+            ArchiveDamaged: what follows is missing in the manifest.
+        """
+        if not self._lasts or place >= self._lasts[-1]:
+            self.refreshed()
+        index = bisect_right(self._lasts, place)
+        if index == len(self._lasts):
+            if self._manifest.damage and not self._manifest.whole:
+                raise self._lost()
+            return None
+        segment = self._manifest.segments[index]
+        if place < moment(segment.first.entry) and self._manifest.gap_before(index):
+            raise self._lost()
+        return segment
+
+    def beyond(self, place: tuple[int, int]) -> Segment | None:
+        """Return the next segment that is known, whatever is missing before it."""
+        index = bisect_right(self._lasts, place)
+        return self._manifest.segments[index] if index < len(self._lasts) else None
+
+    def before(self, place: tuple[int, int]) -> Segment | None:
+        """Return the segment with the last row before a moment, None if there is none."""
+        segments = self.refreshed().segments
+        index = bisect_left(segments, place, key=lambda one: moment(one.first.entry))
+        return segments[index - 1] if index else None
+
+    def _lost(self) -> ArchiveDamaged:
+        told = "; ".join(one.told() for one in self._manifest.damage)
+        return ArchiveDamaged(
+            f"{self.objects.where}: a part of the history is not known any more: {told}; restore "
+            f"the manifest from a backup"
+        )

@@ -1,0 +1,202 @@
+"""Rows of a segment as events: which are wanted, by their columns; only those are decoded."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import repeat
+from typing import cast
+
+import msgspec
+
+from memorybus import archive_columns as columns
+from memorybus.archive_segment import Group
+from memorybus.codec import Decoder
+from memorybus.events import EVENT_TYPES, Envelope, Event, Omission, Position, UnknownEvent
+from memorybus.logged import OMITTED, LoggedEvent, logged, moment
+from memorybus.plan import Plan
+from memorybus.query import EVERYTHING, Query, Row
+
+KINDS: Mapping[str, type[Event]] = {kind.__name__: kind for kind in EVENT_TYPES}
+
+_ANSWERS = 10_000
+
+_ASKED = (
+    ("id", ("ids",)),
+    ("session", ("sessions", "lineages", "except_sessions")),
+    ("type", ("types",)),
+    ("agent", ("agents", "except_agents")),
+    ("user", ("users", "except_users")),
+    ("workspace", ("workspaces",)),
+    ("platform", ("platforms", "except_origins")),
+    ("origin", ("except_origins",)),
+)
+"""Which columns a query looks at."""
+
+
+def asked_of(query: Query) -> tuple[str, ...]:
+    """Return the fields of `Row` that a query looks at."""
+    return tuple(name for name, fields in _ASKED if any(getattr(query, f) for f in fields))
+
+
+def seen_type(name: str, version: int) -> str:
+    """Return what an event of this type and version is for this release, as `row_of` would."""
+    kind = KINDS.get(name)
+    return UnknownEvent.__name__ if kind is None or version > kind.version else name
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """What a reader wants of the rows.
+
+    Attributes:
+        plan: spans, and a query.
+        forgotten: what nobody shall read any more.
+        answers: what the queries said of a cell, so that each is asked once; at most `_ANSWERS`.
+    """
+
+    plan: Plan
+    forgotten: tuple[Query, ...] = ()
+    answers: dict[str, Omission | None] = {}
+
+    @property
+    def filters(self) -> bool:
+        """Whether anything can be left out."""
+        return bool(self.plan.query != EVERYTHING or self.forgotten or self.plan.spans)
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The columns that decide it; the type is told by its version, too."""
+        found = {name for query in (self.plan.query, *self.forgotten) for name in asked_of(query)}
+        return tuple(sorted(found))
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The columns to read for that."""
+        return (*self.needs, *(("v",) if "type" in self.needs else ()))
+
+    def reasons(self, partition: int, group: Group, rows: range) -> list[Omission | None]:
+        """Return for each row why it is left out, None if it is wanted."""
+        spans = self.plan.spans.get(partition)
+        found: list[Omission | None] = [None] * len(rows)
+        if self.plan.query != EVERYTHING or self.forgotten:
+            found = self._asked(group, rows)
+        if spans is not None:
+            takes = self.plan.takes
+            for place, n in enumerate(group.numbers[rows.start : rows.stop]):
+                if not takes(partition, n):
+                    found[place] = "filtered"
+        return found
+
+    def _asked(self, group: Group, rows: range) -> list[Omission | None]:
+        """Return why the queries leave rows out: each combination of cells is asked once."""
+        needs = self.needs
+        if len(needs) == 1 and needs[0] not in ("id", "type"):
+            words, numbers = group.coded(needs[0])
+            reasons = [self._answer(needs, word) for word in words]
+            return [reasons[number] for number in numbers[rows.start : rows.stop]]
+        known: dict[tuple[str, ...], Omission | None] = {}
+        for cells in set(_cells_of(group, needs, rows)):
+            known[cells] = self._reason(_row(needs, cells))
+        return [known[cells] for cells in _cells_of(group, needs, rows)]
+
+    def _answer(self, needs: Sequence[str], word: str) -> Omission | None:
+        """Return why rows with this cell are left out, where nothing else decides."""
+        if word not in self.answers:
+            if len(self.answers) >= _ANSWERS:
+                self.answers.clear()
+            self.answers[word] = self._reason(_row(needs, (word,)))
+        return self.answers[word]
+
+    def _reason(self, row: Row) -> Omission | None:
+        if any(query.wants(row) for query in self.forgotten):
+            return "forgotten"
+        return None if self.plan.query.wants(row) else "filtered"
+
+
+def _cells_of(group: Group, needs: Sequence[str], rows: range) -> Iterator[tuple[str, ...]]:
+    """Yield the cells that decide, row by row."""
+    columns_ = [_column(group, name)[rows.start : rows.stop] for name in needs]
+    return zip(*columns_, strict=True) if columns_ else iter([()] * len(rows))
+
+
+def _column(group: Group, name: str) -> list[str]:
+    if name == "id":
+        return columns.hex_ids(group.table.column("id"))
+    if name == "type":
+        versions = columns.numbers(group.table.column("v"), "i")
+        return list(map(seen_type, group.words("type"), versions))
+    return group.words(name)
+
+
+def _row(needs: Sequence[str], cells: Sequence[str]) -> Row:
+    """Return what a query looks at; what nobody looks at is empty."""
+    known = dict(zip(needs, cells, strict=True))
+    return Row(*(known.get(name, "") for name in Row.__struct_fields__))
+
+
+def events_of(
+    partition: int, group: Group, rows: range, reasons: Sequence[Omission | None], decoder: Decoder
+) -> list[LoggedEvent]:
+    """Return the events of some rows, of a group with `CONTENT`.
+
+    What is left out, or was not kept, comes as a placeholder.
+    """
+    if group.cut.is_plain and not any(reasons):
+        envelopes = decoder.decode_all(group.envelopes.some(rows))
+        if all(envelopes):
+            places = _places(partition, group, rows)
+            return list(map(LoggedEvent, places, cast("list[Envelope]", envelopes)))
+    kinds, omitted = group.words("kind"), group.words("omitted")
+    return [
+        _event(position, kinds[row], omitted[row] or reason, group.envelopes[row], decoder)
+        for row, position, reason in zip(
+            rows, _places(partition, group, rows), reasons, strict=True
+        )
+    ]
+
+
+def wanted_events(
+    partition: int, group: Group, rows: Sequence[int], decoder: Decoder
+) -> list[LoggedEvent]:
+    """Return the events of some rows, of a group with `CONTENT`, but for what was not kept."""
+    kinds, omitted = group.words("kind"), group.words("omitted")
+    found = []
+    for row in rows:
+        if not omitted[row]:
+            position = Position(partition, group.entries[row], group.numbers[row])
+            found.append(_event(position, kinds[row], "", group.envelopes[row], decoder))
+    return found
+
+
+def placeholders(
+    partition: int, group: Group, rows: range, reasons: Sequence[Omission | None]
+) -> list[LoggedEvent]:
+    """Return some rows of which nothing is wanted."""
+    left_out = [OMITTED[reason or "filtered"] for reason in reasons]
+    return list(map(LoggedEvent, _places(partition, group, rows), left_out))
+
+
+def _places(partition: int, group: Group, rows: range) -> Iterator[Position]:
+    numbers = group.numbers[rows.start : rows.stop]
+    return map(Position, repeat(partition), group.entries.some(rows), numbers)
+
+
+def _event(
+    position: Position, kind: str, why: str | None, body: memoryview, decoder: Decoder
+) -> LoggedEvent:
+    """Return one event as the log would give it."""
+    if why:
+        return LoggedEvent(position, OMITTED[cast("Omission", why)])
+    if kind == "stray":
+        fields = msgspec.msgpack.decode(body, type=list[bytes])
+    else:
+        fields = [b"n", b"%d" % position.n, kind.encode(), bytes(body)]
+    return logged(position.partition, position.entry, fields, position.n, decoder)
+
+
+def rows_after(group: Group, after: tuple[int, int]) -> int:
+    """Return the first row of a group that comes after a moment."""
+    return bisect_right(group.entries, after, key=moment)
+
+
+def row_before(group: Group, before: tuple[int, int]) -> int:
+    """Return the last row of a group before a moment, -1 if there is none."""
+    return bisect_left(group.entries, before, key=moment) - 1

@@ -1,0 +1,185 @@
+"""Writing a partition's archive: seal, compact, clean; each ends with one new manifest (G7)."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+from memorybus.archive_partition import KEPT_MANIFESTS, SealedPartition, manifest_name
+from memorybus.archive_reading import seen_type
+from memorybus.archive_segment import SegmentReader, rows_of
+from memorybus.clock import Clock
+from memorybus.codec import Decoder
+from memorybus.errors import ArchiveDamaged, ArchiveTaken
+from memorybus.events import Omission
+from memorybus.ids import sha256_of
+from memorybus.logged import moment
+from memorybus.manifest import Manifest, Segment, render
+from memorybus.query import Query, Row
+from memorybus.segments import Line, RawEntry, lines_of, sealed
+from memorybus.testing import CrashPoint
+
+Omit = Callable[[Row, int], Omission | None]
+"""Says of a row and its time (milliseconds) why its envelope is not kept any more, or None."""
+
+CLEAN_AGE = 3_600.0
+"""Seconds that a file stays which no recent manifest names: a reader, or a writer, may want it."""
+
+WRITE_TIME = 600.0
+"""Seconds that a writer may take from its first look to its manifest: far less than `CLEAN_AGE`."""
+
+
+class Writer:
+    """Writes one partition. Belongs to one thread; that there is one is the caller's lease."""
+
+    def __init__(
+        self, part: SealedPartition, decoder: Decoder, clock: Clock, crash: CrashPoint
+    ) -> None:
+        """Write nothing yet."""
+        self._part = part
+        self._objects = part.objects
+        self._decoder = decoder
+        self._clock = clock
+        self._crash = crash
+        self._began = clock.monotonic()
+
+    def publish(self, entries: Iterable[RawEntry]) -> Segment:
+        """See `Archive.publish`."""
+        known = self._whole()
+        fresh = _following(known, entries)
+        lines = lines_of(self._part.of.partition, fresh, self._decoder)
+        if not lines:
+            if not known.segments:
+                raise ValueError("nothing to seal")
+            return known.segments[-1]
+        return self._put(known, known.segments, lines)
+
+    def replace(self, segments: Sequence[Segment], omit: Omit | None) -> Segment:
+        """See `Archive.replace`."""
+        known = self._whole()
+        sums = [one.sha256 for one in known.segments]
+        gone = [one.sha256 for one in segments]
+        start = sums.index(gone[0]) if gone and gone[0] in sums else -1
+        if start < 0 or sums[start : start + len(gone)] != gone:
+            raise ArchiveTaken(f"{self._where()}: these segments are not neighbours there any more")
+        lines = [self._kept(line, omit) for one in segments for line in self.lines(one)]
+        rest = (known.segments[:start], known.segments[start + len(gone) :])
+        return self._put(known, rest[0], lines, rest[1])
+
+    def clean(self) -> int:
+        """See `Archive.clean`."""
+        versions = self._part.versions()
+        for version in versions[:-KEPT_MANIFESTS]:
+            self._objects.delete(manifest_name(self._part.folder, version))
+        recent = [self._part.load(version) for version in versions[-KEPT_MANIFESTS:]]
+        if not all(one.whole for one in recent):
+            return 0
+        named = {f"{self._part.folder}/{s.file}" for one in recent for s in one.segments}
+        oldest = self._clock.now_ms() - CLEAN_AGE * 1000
+        found = self._objects.list(f"{self._part.folder}/segments")
+        idle = [one for one in found if one.name not in named and one.modified_at < oldest]
+        for one in idle:
+            self._objects.delete(one.name)
+        return len(idle)
+
+    def _whole(self) -> Manifest:
+        known = self._part.refreshed()
+        if not known.whole:
+            told = "; ".join(one.told() for one in known.damage)
+            raise ArchiveDamaged(f"{self._where()}: nothing is added to a damaged manifest: {told}")
+        return known
+
+    def _put(
+        self,
+        known: Manifest,
+        before: Sequence[Segment],
+        lines: Sequence[Line],
+        after: Sequence[Segment] = (),
+    ) -> Segment:
+        """Write a segment, read it back, name it in the next manifest."""
+        segment, data = sealed(self._part.of, lines, self._clock.now_ms())
+        name = f"{self._part.folder}/{segment.file}"
+        if not self._objects.put_new(name, data):
+            raise ArchiveDamaged(f"{self._objects.where}/{name}: is there with other bytes")
+        self._crash("archive.written")
+        self._read_back(segment, name, lines)
+        self._crash("archive.verified")
+        self._name(known.version + 1, [*before, segment, *after])
+        self._crash("archive.published")
+        return self._part.refreshed().segments[len(before)]
+
+    def _read_back(self, segment: Segment, name: str, lines: Sequence[Line]) -> None:
+        where = f"{self._objects.where}/{name}"
+        file = self._objects.open(name)
+        if file is None or sha256_of(file) != segment.sha256:
+            raise ArchiveDamaged(f"{where}: does not hold what was written; check the disk")
+        file.seek(0)
+        reader = SegmentReader(file, segment, where)
+        if list(rows_of(reader)) != list(lines):
+            raise ArchiveDamaged(f"{where}: reads back as something else; nothing was published")
+        reader.close()
+        self._part.shared.sound.add(segment.sha256)
+
+    def _name(self, version: int, segments: Sequence[Segment]) -> None:
+        if self._clock.monotonic() - self._began > WRITE_TIME:
+            raise ArchiveTaken(f"{self._where()}: sealing took longer than {WRITE_TIME:g} s")
+        name = manifest_name(self._part.folder, version)
+        data = render(self._part.of, version, segments, self._clock.now_ms())
+        if not self._objects.put_new(name, data):
+            raise ArchiveTaken(f"{self._where()}: version {version} is another writer's")
+        if version > KEPT_MANIFESTS:
+            self._objects.delete(manifest_name(self._part.folder, version - KEPT_MANIFESTS))
+
+    def copy(self, lines: Iterable[Line], query: Query, hidden: Sequence[Query]) -> Segment:
+        """See `Archive.copy`."""
+
+        def omit(row: Row, _: int) -> Omission | None:
+            if any(one.wants(row) for one in hidden):
+                return "forgotten"
+            return None if query.wants(row) else "filtered"
+
+        known = self._whole()
+        return self._put(known, known.segments, [self._kept(line, omit) for line in lines])
+
+    def lines(self, segment: Segment) -> Iterable[Line]:
+        """Return a segment's rows."""
+        return rows_of(self._part.opened(segment))
+
+    def _kept(self, line: Line, omit: Omit | None) -> Line:
+        why = omit(_row(line), line.at) if omit and not line.omitted else None
+        return line if why is None else without(line, why)
+
+    def _where(self) -> str:
+        return f"{self._objects.where}/{self._part.folder}"
+
+
+def without(line: Line, why: Omission) -> Line:
+    """Return a row without its content and without what tells whose it was."""
+    nobody = dict.fromkeys(("key", "session", "root", "parent", "agent", "user"), "")
+    nowhere = dict.fromkeys(("workspace", "platform", "origin"), "")
+    return msgspec.structs.replace(line, envelope=None, omitted=why, **nobody, **nowhere)
+
+
+def _row(line: Line) -> Row:
+    return Row(
+        line.id.hex(),
+        line.session,
+        seen_type(line.type, line.v),
+        *(line.agent, line.user, line.workspace, line.platform, line.origin),
+    )
+
+
+def _following(known: Manifest, entries: Iterable[RawEntry]) -> Iterable[RawEntry]:
+    """Yield the entries that are not sealed yet.
+
+    Raises:
+        ValueError: they are not in order.
+    """
+    place = moment(known.end.entry) if known.end else (-1, -1)
+    last = (-1, -1)
+    for raw in entries:
+        at = moment(raw.entry)
+        if at <= last:
+            raise ValueError(f"entry {raw.entry} comes after {last[0]}-{last[1]}")
+        last = at
+        if at > place:
+            yield raw

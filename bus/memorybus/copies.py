@@ -1,0 +1,62 @@
+"""What commands need that make, follow and drop copies of instances: the stores, over one link."""
+
+from typing import Self
+
+from memorybus.history import History
+from memorybus.homes import Homes
+from memorybus.instances import Instance, Instances
+from memorybus.keys import Keys
+from memorybus.lanes import LaneKeys
+from memorybus.links import connect_redis
+from memorybus.roster import Roster
+from memorybus.settings import Settings
+
+
+class Copies:
+    """Belongs to one thread; a ``with`` block closes it.
+
+    Attributes:
+        settings: where the bus is.
+        instances: the copies, which one is live, and what is held.
+        lanes: what Redis holds of their lanes.
+        homes: where local ones lie.
+        roster: what workers registered, and who lives.
+        history: what they are filled from.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        """Connect at the first command."""
+        self._redis = connect_redis(settings)
+        keys = Keys(settings.namespace)
+        self.settings = settings
+        self.instances = Instances(self._redis, keys)
+        self.lanes = LaneKeys(self._redis, settings)
+        self.homes = Homes(self._redis, keys)
+        self.roster = Roster(self._redis, keys)
+        self.history = History.of(self._redis, settings)
+
+    def check(self) -> None:
+        """Make sure that the log is the one the settings mean.
+
+        Raises:
+            WrongPartitionCount: it was born with another count.
+            LogUnavailable: Redis is away.
+        """
+        self.history.log.check_partitions()
+
+    def make(self, instance: Instance) -> None:
+        """Make a new instance known; workers serve it within a heartbeat.
+
+        Raises:
+            ConfigError: there is one of that name.
+        """
+        self.lanes.bear(instance.name)
+        self.instances.add(instance)
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the connection."""
+        self._redis.close()

@@ -1,0 +1,68 @@
+"""What a query looks at of an event, read from its bytes without decoding the rest."""
+
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+
+from memorybus.codec import Decoder
+from memorybus.errors import CorruptEnvelope
+from memorybus.events import EVENT_TYPES, MemoryWritten, Scope
+from memorybus.query import ORIGIN, Row
+
+_VERSIONS = MappingProxyType({kind.__name__: kind.version for kind in EVENT_TYPES})
+
+
+class _Session(msgspec.Struct, frozen=True):
+    id: str
+
+
+class _Event(msgspec.Struct, frozen=True):
+    type: str
+    provenance: Any = None
+
+
+class _Head(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    scope: Scope
+    session: _Session
+    v: int = 1
+    event: _Event
+
+
+class Glimpses:
+    """Reads rows from stored bodies. One per thread."""
+
+    def __init__(self, decoder: Decoder) -> None:
+        """Unpack with `decoder`."""
+        self._unpacked = decoder.unpacked
+        self._head = msgspec.msgpack.Decoder(_Head)
+
+    def row(self, body: bytes) -> Row | None:
+        """Return what a query looks at; None if only the whole event can tell.
+
+        That is so for what is damaged, or of a type that this release does not know.
+        """
+        try:
+            head = self._head.decode(self._unpacked(body))
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, CorruptEnvelope):
+            return None
+        if head.v > _VERSIONS.get(head.event.type, 0):
+            return None
+        scope = head.scope
+        return Row(
+            head.id,
+            head.session.id,
+            head.event.type,
+            scope.agent,
+            scope.user,
+            scope.workspace,
+            scope.platform,
+            _origin(head.event),
+        )
+
+
+def _origin(event: _Event) -> str:
+    if event.type != MemoryWritten.__name__ or not isinstance(event.provenance, dict):
+        return ""
+    return str(event.provenance.get(ORIGIN, ""))

@@ -1,0 +1,151 @@
+"""Moments of the history as numbers: a time, a position or an event, in the log's own order."""
+
+import re
+from itertools import islice
+
+from memorybus.errors import ConfigError, CorruptEnvelope
+from memorybus.events import UnknownEvent
+from memorybus.history_joined import Joined
+from memorybus.history_scan import Scan
+from memorybus.log import START
+from memorybus.logged import LoggedEvent, moment
+from memorybus.manifest import Place
+from memorybus.plan import Plan, Span
+from memorybus.query import Query
+
+_POSITION = re.compile(r"p(\d{2,6}):(\d{1,15})")
+_ID = re.compile(r"[0-9a-f]{32}")
+
+_NEAR = 1_000
+"""Numbers between two known places that are read one by one."""
+
+_STRAYS = 100
+_LAST = (1 << 64) - 1
+
+
+class Finder:
+    """Finds places. Raises what `Joined` raises."""
+
+    def __init__(self, history: Joined) -> None:
+        """Look in one history."""
+        self._history = history
+
+    # -- a moment, over all partitions ------------------------------------------------------------
+
+    def places(self, when: int | str, *, inclusive: bool) -> dict[int, int]:
+        """See `History.places`."""
+        entry, partition, n = self._moment(when)
+        found: dict[int, int] = {}
+        for p in range(self._history.log.partitions):
+            if p == partition:
+                found[p] = n if inclusive else n - 1
+            else:  # at the same time, partitions go in their order
+                whole = inclusive if partition is None else p < partition
+                found[p] = self._upto(p, entry, inclusive=whole)
+        return found
+
+    def _moment(self, when: int | str) -> tuple[str, int | None, int]:
+        """Return the entry, the partition and the number of a moment; None for a mere time."""
+        if isinstance(when, int):
+            return f"{when}-{_LAST}", None, 0
+        if match := _POSITION.fullmatch(when):
+            return self._position(int(match[1]), int(match[2]))
+        if _ID.fullmatch(when):
+            return self._event(when)
+        raise ConfigError(f"{when!r} is no moment: give a time, a position (p07:1234) or an id")
+
+    def _position(self, partition: int, n: int) -> tuple[str, int, int]:
+        if partition >= self._history.log.partitions:
+            raise ConfigError(f"there is no partition p{partition:02d}; see: memorybus status")
+        place = self.place(partition, n)
+        if place is None:
+            return START, partition, 0
+        return place.entry, partition, place.n
+
+    def _event(self, event_id: str) -> tuple[str, int, int]:
+        plan = Plan(query=Query(ids=(event_id,)))
+        scan = Scan(self._history, plan, None, None, None)
+        for partition in range(self._history.log.partitions):
+            for event in islice(scan.partition(partition), 1):
+                return event.position.entry, partition, event.position.n
+        raise ConfigError(f"no event {event_id} in the history; see: memorybus events ls")
+
+    def _upto(self, partition: int, entry: str, *, inclusive: bool) -> int:
+        """Return the last number before an entry, or up to it."""
+        ms, sequence = moment(entry)
+        if sequence == _LAST:  # a time: of the whole millisecond, or before it
+            before = f"{ms + 1}-0" if inclusive else f"{ms}-0"
+        else:
+            before = f"{ms}-{sequence + 1}" if inclusive else entry
+        found = self._before(partition, before)
+        return found.position.n if found else 0
+
+    def _before(self, partition: int, entry: str) -> LoggedEvent | None:
+        """Return the last event of ours before a place: strangers carry no number."""
+        for _ in range(_STRAYS):
+            found = self._history.before(partition, entry)
+            if found is None or not is_stray(found):
+                return found
+            entry = found.position.entry
+        return None
+
+    # -- a number, in one partition ---------------------------------------------------------------
+
+    def place(self, partition: int, n: int) -> Place | None:
+        """See `History.place`."""
+        if n < 1:
+            return None
+        low, high = Place(START, 0), self._last(partition)
+        if high is None or high.n <= n:
+            return high
+        while high.n - low.n > _NEAR and (middle := self._between(partition, low, high)):
+            if middle.n <= n:
+                low = middle
+            else:
+                high = middle
+        return self._forward(partition, low, n)
+
+    def _last(self, partition: int) -> Place | None:
+        found = self._before(partition, f"{_LAST}-{_LAST}")
+        return Place(found.position.entry, found.position.n) if found else None
+
+    def _between(self, partition: int, low: Place, high: Place) -> Place | None:
+        """Return a place between two, by time; None if there is none to be found so."""
+        first, last = moment(low.entry)[0], moment(high.entry)[0]
+        if low.entry == START:
+            first = self._first_ms(partition, last)
+        while last - first > 1:
+            middle = (first + last) // 2
+            found = self._before(partition, f"{middle}-0")
+            if found is None or found.position.n <= low.n:
+                first = middle
+            else:
+                return Place(found.position.entry, found.position.n)
+        return None
+
+    def _first_ms(self, partition: int, last: int) -> int:
+        first = self._history.read(partition, START, 1)
+        return moment(first[0].position.entry)[0] if first else last
+
+    def _forward(self, partition: int, place: Place, n: int) -> Place | None:
+        """Read on from a place up to a number."""
+        nothing = Plan(spans={partition: (Span(1, 0),)})
+        while place.n < n:
+            after = (place.entry, _NEAR)
+            page = self._history.read(partition, *after, after_n=place.n, plan=nothing)
+            within = [event.position for event in page if event.position.n <= n]
+            if not within:
+                break
+            place = Place(within[-1].entry, within[-1].n)
+        return place if place.n else None
+
+
+def is_stray(event: LoggedEvent) -> bool:
+    """Say whether an entry carries no number of its own: it is not ours.
+
+    One that is damaged still carries it (see `logged`).
+    """
+    what = event.envelope.event
+    if not isinstance(what, UnknownEvent) or what.wire_version:
+        return False
+    return not what.name.startswith(CorruptEnvelope.__name__)

@@ -1,0 +1,202 @@
+"""Looking into one instance of a provider: its digest, its recalls, what it holds.
+
+One RQ job in the queue of its provider's recall processes, which are where its state is. A page at
+a time, each within the time of a recall, so that a large state delays nobody for long. Who wants to
+compare two states holds both first.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+from redis import Redis
+
+from memorybus.clock import Clock
+from memorybus.errors import MemoryBusError
+from memorybus.events import Scope, SessionRef
+from memorybus.ids import NewId, new_id
+from memorybus.keys import Keys
+from memorybus.links import TIMEOUT, connect_jobs
+from memorybus.listening import Asked, Listener
+from memorybus.recall import RecalledItem, Want
+from memorybus.recall_queue import LIFE, LONGEST, longest_run, rq_queue
+from memorybus.replies import Reply
+from memorybus.roster import Roster
+from memorybus.settings import Settings
+
+JOB = "memorybus_workers.jobs.inspect.run"
+"""The callable that the recall queues may run beside recalls and tools."""
+
+PARTITION = 0
+"""Where the replies lie."""
+
+_FAILURE_TTL = 60
+_WAIT = 5.0
+"""Seconds more than a job may run: it waits for its turn behind a recall."""
+
+
+class Sent(msgspec.Struct, frozen=True, array_like=True):
+    """An event that should be there: what `MemoryProvider.knows` is told of it."""
+
+    id: str
+    type: str
+    partition: int
+    entry: str
+    n: int
+    at: int
+    scope: Scope
+    session: SessionRef
+
+
+class Inspection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is asked (the job's one argument, as JSON).
+
+    Attributes:
+        id: 32 hex digits; the reply is found by it.
+        provider: whose recall processes are asked.
+        instance: it, or a copy of it.
+        asks: for a page of the digest, for a recall, or which events are there.
+        after: of the digest, the keys above this one.
+        keys: of the digest, only these; empty for all.
+        want: the recall.
+        sent: the events.
+    """
+
+    id: str
+    provider: str
+    instance: str
+    asks: Literal["digest", "recall", "known"]
+    after: str = ""
+    keys: tuple[str, ...] = ()
+    want: Want | None = None
+    sent: tuple[Sent, ...] = ()
+
+
+class Page(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A page of a digest.
+
+    Attributes:
+        given: whether the provider gives one.
+        pairs: key and digest, in the order of keys.
+        more: whether there are keys above the last.
+    """
+
+    given: bool = True
+    pairs: tuple[tuple[str, str], ...] = ()
+    more: bool = False
+
+
+class Found(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Which of the events that an instance was asked for are there.
+
+    Attributes:
+        given: whether the provider can tell (delivery ``lookup``).
+        there: how many it knows.
+        missing: those it does not.
+        unused: how many are of a type that it does nothing with.
+        unasked: how many of the last ones the time did not suffice for.
+    """
+
+    given: bool = True
+    there: int = 0
+    missing: tuple[str, ...] = ()
+    unused: int = 0
+    unasked: int = 0
+
+
+class Recalled(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What an instance recalls."""
+
+    items: tuple[RecalledItem, ...] = ()
+
+
+class InspectionFailed(MemoryBusError):
+    """An instance could not be looked into; the message says why."""
+
+
+class Inspector:
+    """Asks, and waits for the answer. Belongs to one thread.
+
+    Every method raises `InspectionFailed`, and `LogUnavailable` without Redis.
+
+    Args:
+        settings: see `Settings`.
+        clock: time.
+        make_id: ids.
+    """
+
+    def __init__(self, settings: Settings, clock: Clock, make_id: NewId = new_id) -> None:
+        """Connect nowhere yet."""
+        self._settings = settings
+        self._make_id = make_id
+        self._listener = Listener(settings, clock)
+
+    def digest(
+        self, provider: str, instance: str, after: str = "", keys: Sequence[str] = ()
+    ) -> Page:
+        """Return a page of an instance's digest: keys above `after`, or of these only."""
+        found = Inspection(
+            id=self._make_id(),
+            provider=provider,
+            instance=instance,
+            asks="digest",
+            after=after,
+            keys=tuple(keys),
+        )
+        return msgspec.json.decode(self._answer(found), type=Page)
+
+    def recall(self, provider: str, instance: str, want: Want) -> tuple[RecalledItem, ...]:
+        """Return what an instance recalls for a query, best first."""
+        found = Inspection(
+            id=self._make_id(), provider=provider, instance=instance, asks="recall", want=want
+        )
+        return msgspec.json.decode(self._answer(found), type=Recalled).items
+
+    def known(self, provider: str, instance: str, sent: Sequence[Sent]) -> Found:
+        """Return which events an instance knows; see `Found` for those it had no time for."""
+        found = Inspection(
+            id=self._make_id(), provider=provider, instance=instance, asks="known", sent=tuple(sent)
+        )
+        return msgspec.json.decode(self._answer(found), type=Found)
+
+    def _answer(self, asked: Inspection) -> str:
+        timeout = longest_run(self._settings) + _WAIT
+
+        def ask(redis: Redis) -> Asked:
+            problem = _sent(redis, self._settings, asked, timeout)
+            return Asked(PARTITION, [asked.id], [asked.provider], problem)
+
+        heard = self._listener.hear(ask, timeout)
+        replies = heard.replies.get(asked.provider, [])
+        reply = replies[0] if replies else Reply(error=heard.problem or "no answer in time")
+        if reply.error:
+            raise InspectionFailed(f"{asked.instance} cannot be looked into: {reply.error}")
+        return reply.text
+
+
+def _sent(redis: Redis, settings: Settings, asked: Inspection, timeout: float) -> str:
+    """Enqueue the job; return why nobody will run it, or ""."""
+    if asked.provider not in Roster(redis, Keys(settings.namespace)).serving_jobs():
+        return (
+            f"no live worker runs the recalls of {asked.provider}; start one: memorybus up "
+            "(or memorybus worker)"
+        )
+    body = msgspec.json.encode(asked).decode()
+    jobs = connect_jobs(settings, timeout=min(TIMEOUT, timeout))
+    try:
+        queue = rq_queue(jobs, settings, asked.provider)
+        if int(jobs.llen(queue.key)) >= LONGEST:
+            return f"too many calls wait for {asked.provider}"
+        queue.enqueue(
+            JOB,
+            body,
+            job_id=asked.id,
+            ttl=LIFE,
+            result_ttl=0,
+            failure_ttl=_FAILURE_TTL,
+            job_timeout=longest_run(settings),
+        )
+        jobs.expire(queue.key, LIFE)
+    finally:
+        jobs.close()
+    return ""

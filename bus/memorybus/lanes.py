@@ -1,0 +1,137 @@
+"""What Redis holds of an instance's lanes, for those who look at them or clear them away."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+from redis import Redis
+from redis.exceptions import RedisError
+
+from memorybus import scripts
+from memorybus.done_set import above
+from memorybus.errors import ConfigError
+from memorybus.keys import Keys
+from memorybus.links import translated
+from memorybus.settings import Settings
+
+
+class LaneState(msgspec.Struct, frozen=True):
+    """A lane.
+
+    Attributes:
+        known: whether it ever had an owner.
+        n: its checkpoint's dense number.
+        parked: events put aside.
+        discarded: dead letters that an operator gave up.
+        owned: whether somebody owns it now.
+        settled: whether nothing is done above its checkpoint: no event waits for another try.
+    """
+
+    known: bool
+    n: int
+    parked: int
+    discarded: int
+    owned: bool
+    settled: bool = True
+
+
+class LaneKeys:
+    """The lanes of instances. Belongs to one thread; raises `LogUnavailable` without Redis."""
+
+    def __init__(self, redis: Redis, settings: Settings) -> None:
+        """Use the log's Redis."""
+        self._redis = redis
+        self._keys = Keys(settings.namespace)
+        self._partitions = range(settings.partitions)
+
+    def states(self, name: str) -> list[LaneState]:
+        """Return an instance's lanes by partition, in one round trip."""
+
+        def ask() -> list[Any]:
+            with self._redis.pipeline(transaction=False) as pipe:
+                for p in self._partitions:
+                    pipe.hmget(
+                        self._keys.lane(p, name), "epoch", "n", "parked", "discarded", "done"
+                    )
+                    pipe.exists(self._keys.lease(p, name))
+                return pipe.execute()
+
+        replies = iter(self._asked(ask, name))
+        return [_state(*next(replies), owned=next(replies)) for _ in self._partitions]
+
+    def bear(self, name: str) -> None:
+        """Note that an instance's lanes are new, so that a ``lookup`` backend need not be asked.
+
+        A lane that is not there may have been lost by a Redis that went back; lanes that are there
+        keep what they have.
+        """
+        calls = [
+            scripts.Call(scripts.BORN, (self._keys.lane(partition, name),), ())
+            for partition in self._partitions
+        ]
+        replies = self._asked(lambda: scripts.run_many(self._redis, calls), name)
+        for reply in replies:
+            if isinstance(reply, Exception):
+                raise translated(reply, name)
+
+    def asked(self, name: str) -> bool:
+        """Say whether operators asked something of its dead letters that is not done yet."""
+        return bool(self._asked(lambda: self._redis.exists(self._keys.redo(name)), name))
+
+    def left(self, name: str) -> int:
+        """Count the lanes of which Redis still holds anything, whether or not they had an owner."""
+
+        def ask() -> list[int]:
+            with self._redis.pipeline(transaction=False) as pipe:
+                for partition in self._partitions:
+                    pipe.exists(*self._of(partition, name))
+                return pipe.execute()
+
+        return sum(bool(found) for found in self._asked(ask, name))
+
+    def remove(self, name: str) -> None:
+        """Delete all that Redis holds of an instance's lanes: progress, dead letters, group.
+
+        Raises:
+            ConfigError: somebody owns one of them.
+        """
+        if any(lane.owned for lane in self.states(name)):
+            raise ConfigError(f"lanes of {name} have owners; stop what serves it first")
+
+        def delete() -> None:
+            with self._redis.pipeline(transaction=False) as pipe:
+                for partition in self._partitions:
+                    pipe.delete(*self._of(partition, name))
+                pipe.delete(self._keys.redo(name))
+                pipe.execute()
+
+        self._asked(delete, name)
+        self._asked(lambda: self._ungroup(name), name)
+
+    def _ungroup(self, name: str) -> None:
+        with self._redis.pipeline(transaction=False) as pipe:
+            for partition in self._partitions:
+                pipe.xgroup_destroy(self._keys.log(partition), name)
+            pipe.execute(raise_on_error=False)  # a partition without a log has no group
+
+    def _of(self, partition: int, name: str) -> Sequence[str]:
+        keys = self._keys
+        kinds = (keys.lane, keys.parked, keys.dead, keys.amended)
+        return [key(partition, name) for key in kinds]
+
+    def _asked(self, ask: Callable[[], Any], where: str) -> Any:
+        try:
+            return ask()
+        except (RedisError, OSError) as error:
+            raise translated(error, where) from error
+
+
+def _state(epoch: Any, n: Any, parked: Any, discarded: Any, done: Any, *, owned: Any) -> LaneState:
+    return LaneState(
+        known=epoch is not None,
+        n=int(n or 0),
+        parked=int(parked or 0),
+        discarded=int(discarded or 0),
+        owned=bool(owned),
+        settled=not above(done or b"", int(n or 0)),
+    )

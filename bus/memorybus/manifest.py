@@ -1,0 +1,201 @@
+"""The manifest of a partition's archive: which segments are there, and that they are the ones.
+
+One JSON line for each segment, in order, and a last line that counts them. Every line ends with
+the SHA-256 of its own text, which names the sum of the line before it: a line that was edited,
+lost, repeated or moved is named, and the others stay readable. Pure; `memorybus.archive` reads and
+writes the files.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from memorybus.ids import sha256
+
+FORMAT = 1
+
+_SUM = b',"sum":"'
+_HEX = 64
+_TAIL = len(_SUM) + _HEX + len(b'"}')
+
+
+class Place(msgspec.Struct, frozen=True):
+    """A place in a partition.
+
+    Attributes:
+        entry: the id of the stream's entry.
+        n: its dense number.
+    """
+
+    entry: str
+    n: int
+
+
+class Whose(msgspec.Struct, frozen=True):
+    """Whose manifest: a log's partition. Every line and every segment says it.
+
+    Attributes:
+        namespace: of the Redis keys.
+        log: the log's id, made at its birth.
+        partition: its number.
+    """
+
+    namespace: str
+    log: str
+    partition: int
+
+    @property
+    def seed(self) -> str:
+        """The sum that stands before the first line."""
+        text = f"memorybus archive {FORMAT}\n{self.namespace}\n{self.log}\n{self.partition}"
+        return sha256(text.encode())
+
+
+class Segment(msgspec.Struct, frozen=True, kw_only=True):
+    """A sealed segment: one line of the manifest.
+
+    Attributes:
+        of: whose it is.
+        file: its name below the partition's folder.
+        first: the place of its first row.
+        last: the place of its last row.
+        count: rows.
+        kept: rows that still have their envelope.
+        types: rows by type tag.
+        since: the earliest time of an event (milliseconds), as the events tell.
+        until: the latest.
+        bytes: the file's size.
+        raw: the size of the envelopes in it, unpacked.
+        sha256: of the file.
+        made_at: when it was sealed (wall time, milliseconds).
+        sessions: a Bloom filter of the sessions in it (`memorybus.bloom`), base64.
+        previous: the sum of the line before.
+        sum: this line's own; "" until it stands in a manifest.
+    """
+
+    of: Whose
+    file: str
+    first: Place
+    last: Place
+    count: int
+    kept: int
+    types: dict[str, int] = {}
+    since: int
+    until: int
+    bytes: int
+    raw: int
+    sha256: str
+    made_at: int
+    sessions: str = ""
+    previous: str = ""
+    sum: str = ""
+
+
+class End(msgspec.Struct, frozen=True, kw_only=True):
+    """The last line.
+
+    Attributes:
+        of: whose it is.
+        version: the manifest's number.
+        count: lines before this one.
+        head: the sum of the line before.
+        made_at: when (wall time, milliseconds).
+        format: of the archive.
+    """
+
+    of: Whose
+    version: int
+    count: int
+    head: str
+    made_at: int
+    format: int = FORMAT
+
+
+class Damage(msgspec.Struct, frozen=True, kw_only=True):
+    """What is not as it was written.
+
+    Attributes:
+        partition: where.
+        file: the manifest or the segment.
+        line: of the manifest, from 1; 0 for a segment.
+        why: what is the matter.
+    """
+
+    partition: int
+    file: str
+    why: str
+    line: int = 0
+
+    def told(self) -> str:
+        """Return it as a sentence's beginning: the file, the line, what is the matter."""
+        where = f"{self.file}, line {self.line}" if self.line else self.file
+        return f"{where}: {self.why}"
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a manifest says, as far as it can be believed.
+
+    Attributes:
+        version: its number; 0 for none.
+        segments: those whose lines are intact, in order and apart.
+        head: the sum of its last line, or what stands before the first; "" if that is not known.
+        damage: what cannot be believed.
+    """
+
+    version: int
+    segments: tuple[Segment, ...]
+    head: str
+    damage: tuple[Damage, ...] = ()
+
+    @property
+    def end(self) -> Place | None:
+        """The last sealed place, None if there is none."""
+        return self.segments[-1].last if self.segments else None
+
+    @property
+    def whole(self) -> bool:
+        """Whether no line is missing between the first and the last, whatever else is damaged."""
+        last = self.segments[-1].sum if self.segments else None
+        chained = not any(map(self.gap_before, range(len(self.segments))))
+        return chained and (self.head == last if last else not self.damage)
+
+    def gap_before(self, index: int) -> bool:
+        """Say whether lines are missing before one of the segments."""
+        before = self.segments[index - 1].sum if index else self.segments[index].of.seed
+        return self.segments[index].previous != before
+
+
+def nothing(of: Whose) -> Manifest:
+    """Return the manifest of a partition of which nothing is sealed."""
+    return Manifest(version=0, segments=(), head=of.seed)
+
+
+def render(of: Whose, version: int, segments: Sequence[Segment], made_at: int) -> bytes:
+    """Return a manifest's bytes; the segments are chained anew."""
+    lines = []
+    head = of.seed
+    for segment in segments:
+        line = msgspec.structs.replace(segment, previous=head, sum="")
+        text, head = _summed(msgspec.json.encode(line))
+        lines.append(text)
+    end = End(of=of, version=version, count=len(lines), head=head, made_at=made_at)
+    lines.append(_summed(msgspec.json.encode(end))[0])
+    return b"".join(line + b"\n" for line in lines)
+
+
+def _summed(text: bytes) -> tuple[bytes, str]:
+    """Return a line with its sum behind it, and the sum."""
+    body = text.removesuffix(b',"sum":""}').removesuffix(b"}")
+    known = sha256(body)
+    return body + _SUM + known.encode() + b'"}', known
+
+
+def intact(line: bytes) -> bool:
+    """Say whether a line is as it was written."""
+    body, tail = line[:-_TAIL], line[-_TAIL:]
+    return tail == _SUM + sha256(body).encode() + b'"}'
+
+
+def by_sum(segments: Sequence[Segment]) -> Mapping[str, Segment]:
+    """Return segments by the sums of their lines."""
+    return {segment.sum: segment for segment in segments}

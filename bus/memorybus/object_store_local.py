@@ -1,0 +1,108 @@
+"""The archive's files in a directory: whole or not at all, and on the disk when we say so."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from memorybus.errors import ArchiveUnavailable
+from memorybus.ids import NewId, new_id
+from memorybus.object_store import Stored, missing
+
+_FRESH = ".new-"
+"""How the names of files begin that are not whole yet."""
+
+
+class LocalObjects:
+    """Files below a directory, which is made with the first of them."""
+
+    def __init__(self, root: Path, make_id: NewId = new_id) -> None:
+        """Touch nothing yet."""
+        self._root = root
+        self._make_id = make_id
+
+    @property
+    def where(self) -> str:
+        """The directory."""
+        return str(self._root)
+
+    def put_new(self, name: str, data: bytes) -> bool:
+        """Write a file that is not there yet; False if another is. See `Objects`."""
+        path = self._root / name
+        with self._told(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            fresh = path.with_name(f"{_FRESH}{self._make_id()}")
+            try:
+                _write(fresh, data)
+                return _linked(fresh, path) or path.read_bytes() == data
+            finally:
+                fresh.unlink(missing_ok=True)
+
+    def get(self, name: str) -> bytes | None:
+        """Return a file's bytes, None if there is no such file."""
+        path = self._root / name
+        with self._told(path):
+            return path.read_bytes() if path.exists() else None
+
+    def open(self, name: str) -> BinaryIO | None:
+        """Return a file to read at random places, None if there is no such file."""
+        try:
+            from pyarrow import OSFile  # Parquet is read from it without the interpreter's lock
+        except ImportError as error:
+            raise missing(error) from error
+        path = self._root / name
+        with self._told(path):
+            return cast("BinaryIO", OSFile(str(path))) if path.exists() else None
+
+    def list(self, folder: str) -> list[Stored]:
+        """Return the files right in a folder, by name."""
+        path = self._root / folder
+        with self._told(path):
+            found = sorted(path.iterdir()) if path.is_dir() else []
+            return [
+                Stored(
+                    f"{folder}/{one.name}".lstrip("/"),
+                    state.st_size,
+                    round(state.st_mtime_ns / 1e6),
+                )
+                for one in found
+                if one.is_file() and not one.name.startswith(_FRESH) and (state := one.stat())
+            ]
+
+    def delete(self, name: str) -> None:
+        """Delete a file; it is no matter if it is gone."""
+        path = self._root / name
+        with self._told(path):
+            path.unlink(missing_ok=True)
+
+    @contextlib.contextmanager
+    def _told(self, path: Path) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise ArchiveUnavailable(
+                f"{path}: {error.strerror or error}; make room or make it accessible, or set "
+                f"`archive` to another place"
+            ) from error
+
+
+def _write(path: Path, data: bytes) -> None:
+    with path.open("xb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _linked(fresh: Path, path: Path) -> bool:
+    """Give a whole file its name; False if the name is taken."""
+    try:
+        os.link(fresh, path)
+    except FileExistsError:
+        return False
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+    return True

@@ -1,0 +1,170 @@
+"""The archive's files in an object store, through obstore; imported only where one is used.
+
+Credentials come from where the store's own tools look (AWS_*, GOOGLE_*, AZURE_*, instance roles);
+they are never part of a message.
+"""
+
+import contextlib
+import io
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any, BinaryIO, cast
+from urllib.parse import urlsplit, urlunsplit
+
+import obstore
+from obstore.exceptions import AlreadyExistsError, BaseError
+from obstore.store import from_url
+
+from memorybus.errors import ArchiveUnavailable
+from memorybus.object_store import Stored
+
+TIMEOUT = timedelta(seconds=30)
+"""One request, with its body (G10)."""
+
+CONNECT_TIMEOUT = timedelta(seconds=5)
+RETRIES = 3
+WHOLE_BYTES = 8 << 20
+"""Files up to this size are fetched whole, and held while they are read (G10)."""
+
+RANGE_BYTES = 1 << 20
+"""Larger ones are fetched by so much."""
+
+RETRY_TIMEOUT = timedelta(seconds=20)
+"""No further retry begins so long after the first (G10)."""
+
+_WORDS = 300
+_SECRET = re.compile(r"(?i)(signature|credential|token|key|secret)[\w-]*[=:]\s*\S+")
+
+
+class RemoteObjects:
+    """Files below a folder of a bucket."""
+
+    def __init__(self, url: str, folder: str) -> None:
+        """Set up the client; the first request is sent by the first method.
+
+        Raises:
+            ArchiveUnavailable: the URL or the environment's configuration cannot be used.
+        """
+        parts = urlsplit(url)
+        bare = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="")
+        self._url = urlunsplit(bare).rstrip("/")
+        self._folder = folder.strip("/")
+        untyped: Any = from_url
+        with self._told(""):
+            self._store = untyped(
+                f"{self._url}/{self._folder}",
+                client_options={
+                    "timeout": TIMEOUT,
+                    "connect_timeout": CONNECT_TIMEOUT,
+                    "allow_http": True,  # where the environment names such an endpoint
+                },
+                retry_config={"max_retries": RETRIES, "retry_timeout": RETRY_TIMEOUT},
+            )
+
+    @property
+    def where(self) -> str:
+        """The URL, without credentials."""
+        return f"{self._url}/{self._folder}".rstrip("/")
+
+    def put_new(self, name: str, data: bytes) -> bool:
+        """Write a file that is not there yet; False if another is. See `Objects`."""
+        with self._told(name):
+            try:
+                obstore.put(self._store, name, data, mode="create", use_multipart=False)
+            except AlreadyExistsError:  # also if our first try arrived and its answer did not
+                return self.get(name) == data
+        return True
+
+    def get(self, name: str) -> bytes | None:
+        """Return a file's bytes, None if there is no such file."""
+        with self._told(name):
+            try:
+                return obstore.get(self._store, name).bytes().to_bytes()
+            except FileNotFoundError:
+                return None
+
+    def open(self, name: str) -> BinaryIO | None:
+        """Return a file to read at random places, None if there is no such file.
+
+        A small one is fetched whole: it is read whole the first time anyway.
+        """
+        with self._told(name):
+            try:
+                size = obstore.head(self._store, name)["size"]
+            except FileNotFoundError:
+                return None
+        if size > WHOLE_BYTES:
+            return cast("BinaryIO", io.BufferedReader(_Ranges(self, name, size), RANGE_BYTES))
+        data = self.get(name)
+        return None if data is None else io.BytesIO(data)
+
+    def part(self, name: str, start: int, end: int) -> bytes:
+        """Return the bytes of a file from a place to another.
+
+        Raises:
+            ArchiveUnavailable: as `Objects`; also if the file has gone meanwhile.
+        """
+        with self._told(name):
+            return obstore.get_range(self._store, name, start=start, end=end).to_bytes()
+
+    def list(self, folder: str) -> list[Stored]:
+        """Return the files right in a folder, by name."""
+        with self._told(folder):
+            found = obstore.list_with_delimiter(self._store, folder or None)["objects"]
+        stored = [
+            Stored(one["path"], one["size"], round(one["last_modified"].timestamp() * 1000))
+            for one in cast("Any", found)
+        ]
+        return sorted(stored, key=lambda one: one.name)
+
+    def delete(self, name: str) -> None:
+        """Delete a file; it is no matter if it is gone."""
+        with self._told(name), contextlib.suppress(FileNotFoundError):
+            obstore.delete(self._store, name)
+
+    @contextlib.contextmanager
+    def _told(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except (BaseError, OSError, ValueError) as error:
+            said = str(error).partition("Debug source")[0]
+            text = " ".join(_SECRET.sub(r"\1=…", said).split())[:_WORDS]
+            raise ArchiveUnavailable(
+                f"{self.where}/{name}: {text or type(error).__name__}; check the network, the "
+                f"credentials in the environment and the rights on the bucket"
+            ) from error
+
+
+class _Ranges(io.RawIOBase):
+    """A file in an object store, read by ranges."""
+
+    def __init__(self, objects: RemoteObjects, name: str, size: int) -> None:
+        super().__init__()
+        self._objects = objects
+        self._name = name
+        self._size = size
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        self._at = max(0, base + offset)
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        end = min(self._size, self._at + len(buffer))
+        if end <= self._at:
+            return 0
+        data = self._objects.part(self._name, self._at, end)
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)

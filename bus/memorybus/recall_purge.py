@@ -1,0 +1,83 @@
+"""Warm results that must not be read any more: another instance serves their provider now.
+
+They go, and where the session's request is still there, the new instance is asked for the answer.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from redis import Redis
+from redis.exceptions import RedisError
+
+from memorybus.cluster import by_shard
+from memorybus.keys import Keys
+from memorybus.links import connect_jobs, translated
+from memorybus.recall import GENERATION
+from memorybus.recall_queue import RecallQueue
+from memorybus.settings import Settings
+
+_PAGE = 500
+_SPREAD = 512
+"""Keys that lie on every shard of a cluster, as good as surely."""
+
+
+def purge(redis: Redis, settings: Settings, provider: str) -> int:
+    """Delete a provider's warm results, and ask for them anew.
+
+    Returns:
+        How many there were.
+
+    Raises:
+        LogUnavailable: Redis is away; do it again.
+    """
+    keys = Keys(settings.namespace)
+    jobs = connect_jobs(settings)
+    gone = 0
+    try:
+        queue = RecallQueue(jobs, settings, provider)
+        for slots in _pages(_slots(redis, keys)):
+            held = _deleted(redis, keys, provider, slots)
+            gone += len(held)
+            for slot in _wanted(redis, keys, held):
+                queue.put(slot)
+    except (RedisError, OSError) as error:
+        raise translated(error, "recall") from error
+    finally:
+        jobs.close()
+    return gone
+
+
+def _slots(redis: Redis, keys: Keys) -> Iterator[str]:
+    """Yield the slots that have warm results; one may come twice."""
+    before, after = keys.warm("\0").split("\0")
+    spread = (keys.warm(str(number)) for number in range(_SPREAD))
+    for shard in by_shard(redis, spread):
+        found: Iterable[bytes] = shard.redis.scan_iter(match=keys.warm("*"), count=_PAGE)
+        for key in found:
+            yield key.decode(errors="replace").removeprefix(before).removesuffix(after)
+
+
+def _pages(slots: Iterator[str]) -> Iterator[list[str]]:
+    page: list[str] = []
+    for slot in slots:
+        page.append(slot)
+        if len(page) == _PAGE:
+            yield page
+            page = []
+    yield page
+
+
+def _deleted(redis: Redis, keys: Keys, provider: str, slots: list[str]) -> list[str]:
+    with redis.pipeline(transaction=False) as pipe:
+        for slot in slots:
+            pipe.hdel(keys.warm(slot), provider, GENERATION + provider.encode())
+        counts: list[Any] = pipe.execute()
+    return [slot for slot, count in zip(slots, counts, strict=True) if count]
+
+
+def _wanted(redis: Redis, keys: Keys, slots: list[str]) -> list[str]:
+    with redis.pipeline(transaction=False) as pipe:
+        for slot in slots:
+            pipe.exists(keys.want(slot))
+        there: list[Any] = pipe.execute()
+    return [slot for slot, is_there in zip(slots, there, strict=True) if is_there]

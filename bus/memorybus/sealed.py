@@ -1,0 +1,196 @@
+"""What of the log is sealed: the script that notes it, and what archivers say of their work.
+
+Whoever wants to know how the archive stands need not reach it: archivers write it down in Redis.
+"""
+
+import logging
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import msgspec
+from redis import Redis
+
+from memorybus import scripts
+from memorybus.keys import ARCHIVE_LANE, Keys, lane_name
+from memorybus.scripts import SEAL, Call
+
+_log = logging.getLogger("memorybus")
+
+ALIVE = 60.0
+"""Seconds after its last report in which an archiver counts as there."""
+
+_RETENTION = "@retention"
+_HEAVY = "@heavy:"
+
+
+_T = TypeVar("_T")
+
+
+class Part(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the archive has of a partition.
+
+    Attributes:
+        segments: how many.
+        events: rows in them.
+        bytes: their size.
+        first_at: when its first event entered the log (wall time, milliseconds); 0 for none.
+    """
+
+    segments: int = 0
+    events: int = 0
+    bytes: int = 0
+    first_at: int = 0
+
+
+class Said(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a worker says of its archiving.
+
+    Attributes:
+        at: when (the server's wall time, milliseconds).
+        place: where it archives, without credentials.
+        error: what keeps it from archiving; "" if nothing does.
+        elsewhere: whether another host has the archive, so that this worker leaves it alone.
+        damaged: whether the error is that the archive, or the log, is not as it was.
+    """
+
+    at: int
+    place: str = ""
+    error: str = ""
+    elsewhere: bool = False
+    damaged: bool = False
+
+
+class Reports(msgspec.Struct, frozen=True):
+    """What was said: by partition, and by the workers that are there.
+
+    Attributes:
+        parts: what the archive has.
+        workers: what keeps each of them, by id.
+    """
+
+    parts: Mapping[int, Part]
+    workers: Mapping[str, Said]
+
+    @property
+    def working(self) -> bool:
+        """Whether some worker archives, as far as anybody knows."""
+        return any(not one.error and not one.elsewhere for one in self.workers.values())
+
+    @property
+    def error(self) -> str:
+        """What keeps those that should archive from doing so; "" if one works, or none is there."""
+        said = dict.fromkeys(one.error for one in self.workers.values() if one.error)
+        return "" if self.working else "; ".join(said)
+
+    @property
+    def place(self) -> str:
+        """Where it is; "" if no worker says so."""
+        named = [one.place for one in self.workers.values() if one.place]
+        return named[0] if named else ""
+
+
+def seal(
+    keys: Keys, partition: int, epoch: int, entry: str, n: int, hot_ms: int, *, entries_read: bool
+) -> Call:
+    """Note that the archive has all up to `entry` and `n`; trim what of it is older than `hot_ms`.
+
+    The reply is how many entries were trimmed, or -1 if `epoch` is stale (G5, G7).
+    """
+    where = (keys.lane(partition, ARCHIVE_LANE), keys.log(partition), keys.state(partition))
+    return Call(SEAL, where, (epoch, entry, n, hot_ms, int(entries_read)))
+
+
+class _Kept(msgspec.Struct, frozen=True):
+    ages: dict[str, float]
+    since: int
+
+
+class SealReports:
+    """The hash of what archivers say. Every method raises what redis-py raises."""
+
+    def __init__(self, redis: Redis, keys: Keys) -> None:
+        """Use the log's Redis."""
+        self._redis = redis
+        self._key = keys.archive
+
+    def now_ms(self) -> int:
+        """Return the server's wall time in milliseconds."""
+        seconds, micros = self._redis.time()
+        return int(seconds) * 1000 + int(micros) // 1000
+
+    def say(self, worker: str, said: Said) -> None:
+        """Write down how a worker fares."""
+        self._note(worker, said)
+
+    def count(self, partition: int, part: Part) -> None:
+        """Write down what the archive has of a partition."""
+        self._note(lane_name(partition), part)
+
+    def leave(self, worker: str) -> None:
+        """Forget a worker that ends."""
+        self._redis.hdel(self._key, worker)
+
+    def heavy(self, partition: int) -> None:
+        """Note that the segment sealed next holds what is not kept: it is to be written anew."""
+        self._note(_HEAVY + lane_name(partition), 1)
+
+    def is_heavy(self, partition: int) -> bool:
+        """Say whether the last segment is still to be written anew for that."""
+        return bool(self._redis.hexists(self._key, _HEAVY + lane_name(partition)))
+
+    def lightened(self, partition: int) -> None:
+        """Note that it was."""
+        self._redis.hdel(self._key, _HEAVY + lane_name(partition))
+
+    def kept_since(self, ages: Mapping[str, float], now_ms: int) -> int:
+        """Return since when the setting `retention` is as it is; it is noted if it is news."""
+        body: Any = self._redis.hget(self._key, _RETENTION)
+        known = _decoded(body, _Kept) if body else None
+        if known is None or known.ages != dict(ages):
+            self._note(_RETENTION, _Kept(dict(ages), now_ms))
+            return now_ms
+        return int(known.since)
+
+    def read(self, now_ms: int, partitions: int) -> Reports:
+        """Return what is written down; workers that have fallen silent are left out.
+
+        Args:
+            now_ms: the server's wall time.
+            partitions: how many the log has.
+        """
+        bodies: dict[bytes, bytes] = self._redis.hgetall(self._key)  # type: ignore[assignment]
+        names = {lane_name(partition).encode(): partition for partition in range(partitions)}
+        parts = {names[k]: _decoded(body, Part) for k, body in bodies.items() if k in names}
+        said = {
+            k.decode("utf-8", "replace"): _decoded(body, Said)
+            for k, body in bodies.items()
+            if k not in names
+        }
+        return Reports(
+            {p: part for p, part in parts.items() if part},
+            {k: one for k, one in said.items() if one and now_ms - one.at <= ALIVE * 1000},
+        )
+
+    def sweep(self, now_ms: int, partitions: int) -> None:
+        """Remove workers that have fallen silent."""
+        alive = self.read(now_ms, partitions).workers
+        names = {lane_name(partition).encode() for partition in range(partitions)}
+        known: list[bytes] = self._redis.hkeys(self._key)  # type: ignore[assignment]
+        silent = [
+            k
+            for k in known
+            if k not in names and not k.startswith(b"@") and k.decode() not in alive
+        ]
+        if silent:
+            self._redis.hdel(self._key, *silent)
+
+    def _note(self, field: str, body: Any) -> None:
+        scripts.run(self._redis, scripts.note(self._key, {field: msgspec.json.encode(body)}))
+
+
+def _decoded(body: bytes, kind: type[_T]) -> _T | None:
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except msgspec.MsgspecError as error:
+        _log.debug("a report of an archiver cannot be read: %s", error)
+        return None

@@ -1,0 +1,42 @@
+"""Comparing a candidate with the live one while both go on, as far as that can be (G8)."""
+
+from memorybus.clock import Clock
+from memorybus.surfaces.barrier import LOOK, Barrier
+from memorybus.surfaces.comparing import NONE, Compared, Comparison, Differing, between, told
+
+
+def agree(one: Comparison, barrier: Barrier, clock: Clock) -> Compared:
+    """Compare the live one (the first of the two) with a candidate that follows it.
+
+    Only if keys change faster than they can be read of both does the live one stand still, for as
+    long as these keys are read.
+
+    Raises:
+        Stalled: one of them does not go on.
+        InspectionFailed: one of them cannot be asked.
+    """
+    if not one.given:
+        return NONE
+
+    def pause() -> None:
+        clock.sleep(LOOK)
+        barrier.await_level(one.second, one.first)
+
+    pause()
+    keys, differing = one.whole()
+    differing = one.rounds(differing, pause)
+    return told(keys, _at_one_place(one, barrier, differing) if differing else differing)
+
+
+def _at_one_place(one: Comparison, barrier: Barrier, differing: Differing) -> Differing:
+    """Compare some keys of both at exactly the same place of the history."""
+    keys, seen = sorted(differing), dict[str, str]()
+
+    def look() -> None:
+        seen.update(one.picked(one.first, keys))
+
+    barrier.meet(one.second, one.first, one.provider, look)
+    found = between(seen, one.picked(one.second, keys))
+    barrier.open_end(one.second, one.provider)
+    barrier.let_go(one.second)
+    return found

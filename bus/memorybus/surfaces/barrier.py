@@ -1,0 +1,257 @@
+"""Two instances at exactly the same place of the history: what some comparisons need (G8).
+
+The candidate stands still first, then the live one, which has passed it meanwhile; as soon as that
+is looked at it goes on. Then the candidate goes on to the live one's numbers and not further. What
+is published meanwhile waits in the log.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from memorybus.clock import Clock
+from memorybus.copies import Copies
+from memorybus.errors import MemoryBusError
+from memorybus.instances import Hold, Instance
+from memorybus.lanes import LaneState
+from memorybus.plan import WHOLE, Plan
+from memorybus.rebuild_lock import RebuildLock
+from memorybus.surfaces.generations import Numbers, behind, ended, opened
+
+LOOK = 0.1
+"""Seconds between looks."""
+
+PATIENCE = 60.0
+"""Seconds for which nothing may move before a step is given up."""
+
+SURE = 2.0
+"""Seconds without an owner after which every worker has seen a hold: more than a heartbeat."""
+
+_REST = 5.0
+"""Seconds without an owner after which nobody seems able to serve an instance."""
+
+_TRIES = 5
+"""So often the live one is asked to stand still with nothing under way."""
+
+
+class Stalled(MemoryBusError):
+    """Lanes did not come to where they should; the message says which, and what to do."""
+
+
+class Barrier:
+    """Holds instances, lets them go, and waits for them. Belongs to one thread.
+
+    Args:
+        desk: the stores.
+        lock: kept while we wait.
+        why: what is told of the holds.
+        clock: time.
+        patience: see `PATIENCE`.
+
+    Attributes:
+        held_ms: for how long a live one stood still for `meet`.
+    """
+
+    def __init__(
+        self,
+        desk: Copies,
+        lock: RebuildLock,
+        why: Hold,
+        clock: Clock,
+        patience: float = PATIENCE,
+    ) -> None:
+        """Hold nothing yet."""
+        self._desk = desk
+        self._lock = lock
+        self._why = why
+        self._clock = clock
+        self._patience = patience
+        self.held_ms = 0
+
+    # -- looking ----------------------------------------------------------------------------------
+
+    def numbers(self, name: str) -> Numbers:
+        """Return where an instance's lanes are."""
+        return dict(enumerate(lane.n for lane in self._desk.lanes.states(name)))
+
+    def heads(self) -> Numbers:
+        """Return where the history ends now."""
+        return {head.partition: head.n for head in self._desk.history.log.heads()}
+
+    # -- acting -----------------------------------------------------------------------------------
+
+    def hold(self, name: str) -> None:
+        """Let an instance's lanes stand still, and wait until nobody owns one.
+
+        Raises:
+            Stalled: somebody goes on owning one.
+        """
+        self._desk.instances.hold(name, self._why)
+        self.await_none(
+            lambda: sum(lane.owned for lane in self._desk.lanes.states(name)),
+            f"the lanes of {name} are not given up",
+        )
+
+    def hold_for_sure(self, name: str) -> None:
+        """Hold an instance so that whoever owns a lane of it later knows what is decided now.
+
+        Raises:
+            Stalled: somebody goes on owning one.
+        """
+        self.hold(name)
+        self._clock.sleep(SURE)  # a worker that has not heard of it may have taken a lane since
+        self.hold(name)
+
+    def let_go(self, name: str) -> None:
+        """Let an instance's lanes go on, if it was we who held it."""
+        known = self._desk.instances.held().get(name)
+        if known is not None and known.reason == self._why.reason:
+            self._desk.instances.let_go(name)
+
+    def plan(self, name: str, provider: str, change: Callable[[Plan], Plan]) -> None:
+        """Change what an instance takes; it stands still meanwhile."""
+        instances = self._desk.instances
+        while True:
+            known = instances.get(name)
+            if known is None:
+                self._add_plan(name, provider, change(WHOLE))
+                return
+            now = change(known.plan)
+            if not known.is_copy and now == WHOLE and known.purpose == "rebuild":
+                instances.remove(name)  # we made it to end the first of all
+                return
+            if now == known.plan or instances.change(known, _planned(known, now)):
+                return
+
+    def _add_plan(self, name: str, provider: str, plan: Plan) -> None:
+        if plan != WHOLE:
+            self._desk.make(Instance(name=name, provider=provider, plan=plan, purpose="rebuild"))
+
+    # -- meeting ----------------------------------------------------------------------------------
+
+    def meet(
+        self,
+        candidate: str,
+        live: str,
+        provider: str,
+        look: Callable[[], Any] = lambda: None,
+        *,
+        stay: bool = False,
+    ) -> None:
+        """Bring a candidate to exactly where the live one was when we looked; it stands still then.
+
+        Args:
+            candidate: the one that is to serve.
+            live: the one that does; it stands still while it is looked at, and no longer.
+            provider: of which they are.
+            look: looks at the live one.
+            stay: let the live one stand still afterwards, too.
+
+        Raises:
+            Stalled: one of them does not come there; whoever called lets them go.
+        """
+        self.hold(candidate)
+        self.let_go(live)
+        self.await_level(live, candidate)
+        numbers = self._at_rest(live) if stay else self._looked(live, look)
+        self.plan(candidate, provider, lambda plan: ended(plan, numbers))
+        self.let_go(candidate)
+        self.await_none(
+            lambda: behind(self.numbers(candidate), numbers),
+            f"{candidate} does not come as far as {live} was when it was looked at",
+        )
+        self.hold(candidate)
+
+    def _looked(self, live: str, look: Callable[[], Any]) -> Numbers:
+        """Look at the live one while it stands still; return where it is."""
+        since, free = self._clock.monotonic(), self._free(live)
+        try:
+            numbers = self._at_rest(live)
+            look()
+        finally:
+            self.let_go(live)
+        self.await_none(lambda: self._free(live) - free, f"the lanes of {live} have no owner")
+        self.held_ms += round((self._clock.monotonic() - since) * 1000)
+        return numbers
+
+    def _free(self, name: str) -> int:
+        return sum(not lane.owned for lane in self._desk.lanes.states(name))
+
+    def await_level(self, slow: str, fast: str) -> None:
+        """Wait until an instance is where another one is now.
+
+        Raises:
+            Stalled: it does not come there.
+        """
+        at = self.numbers(fast)
+        self.await_none(
+            lambda: behind(self.numbers(slow), at), f"{slow} does not come as far as {fast}"
+        )
+
+    def is_lost(self, live: str) -> bool:
+        """Say whether nobody owns a lane of the live one, for as long as a worker needs to."""
+        until = self._clock.monotonic() + _REST
+        while not any(lane.owned for lane in self._desk.lanes.states(live)):
+            if self._clock.monotonic() > until:
+                return True
+            self._clock.sleep(LOOK)
+        return False
+
+    def _at_rest(self, live: str) -> Numbers:
+        """Hold the live one at a moment when nothing of it is under way; return where it is."""
+        for _ in range(_TRIES):
+            self.hold(live)
+            lanes = self._desk.lanes.states(live)
+            if all(lane.settled for lane in lanes):
+                return self.numbers(live)
+            self.let_go(live)
+            self.await_none(
+                lambda: sum(not lane.settled for lane in self._desk.lanes.states(live)),
+                f"{live} tries an event again and again",
+            )
+        raise Stalled(f"{live} never stands still with nothing under way: see memorybus status")
+
+    def open_end(self, name: str, provider: str) -> None:
+        """Let an instance take what is to come, too."""
+        self.plan(name, provider, opened)
+
+    # -- waiting ----------------------------------------------------------------------------------
+
+    def await_none(
+        self,
+        left: Callable[[], int],
+        what: str,
+        enough: int = 0,
+        tell: Callable[[int], Any] = lambda left: None,
+    ) -> None:
+        """Wait until nothing is left, or hardly anything, for as long as it becomes less.
+
+        Raises:
+            Stalled: it has not become less for a while.
+        """
+        least, since, kept = left(), self._clock.monotonic(), self._clock.monotonic()
+        now = least
+        while now > enough:
+            tell(now)
+            moment = self._clock.monotonic()
+            if moment - since > self._patience:
+                raise Stalled(f"{what}: {now} left for {self._patience:g} s; see memorybus status")
+            if moment - kept > 1.0:
+                self._lock.keep()
+                kept = moment
+            self._clock.sleep(LOOK)
+            now = left()
+            if now < least:
+                least, since = now, self._clock.monotonic()
+        tell(now)
+        self._lock.keep()
+
+
+def parked(lanes: list[LaneState]) -> int:
+    """Return how many events were put aside."""
+    return sum(lane.parked for lane in lanes)
+
+
+def _planned(known: Instance, plan: Plan) -> Instance:
+    return msgspec.structs.replace(known, plan=plan)

@@ -1,0 +1,204 @@
+"""``memorybus archive``: the log's sealed past."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import App, Parameter
+
+from memorybus.surfaces import children
+from memorybus.surfaces.cli.options import CARE, DEFAULT, Common
+from memorybus.surfaces.output import Output
+from memorybus.surfaces.render import grid
+from memorybus.surfaces.safe import one_line, visible
+
+if TYPE_CHECKING:
+    from memorybus.query import Query
+
+Users = Annotated[list[str] | None, Parameter(name="--user", help="Only this person's; again.")]
+Sessions = Annotated[list[str] | None, Parameter(name="--session", help="Only this session's.")]
+Agents = Annotated[list[str] | None, Parameter(name="--agent", help="Only this agent's.")]
+Execute = Annotated[
+    bool, Parameter(negative="", help="Do it; without, only say what would be done.")
+]
+
+
+def register(app: App) -> None:
+    """Add this group's commands."""
+    archive = App(name="archive", help="The sealed past of the log, outside Redis.", group=CARE)
+    archive.command(run_archive_run, name="run")
+    archive.command(run_archive_ls, name="ls")
+    archive.command(run_archive_verify, name="verify")
+    archive.command(run_archive_export, name="export")
+    archive.command(run_archive_import, name="import")
+    app.command(archive)
+
+
+def run_archive_run(*, common: Common = DEFAULT) -> int:
+    """Seal now what may be sealed, join small segments, trim the log; workers do so by themselves.
+
+    For example:
+
+    - `memorybus archive run`
+    - `memorybus archive run --json | jq .events`
+    """
+    output = common.output()
+    with children.running(children.archive_command(), common.settings()) as child:
+        done = child.report() or {}
+        code = child.process.wait()
+    if output.json:
+        output.result(done)
+    else:
+        _told(output, done)
+    return 1 if code or done.get("errors") or done.get("elsewhere") else 0
+
+
+def _told(output: Output, done: dict[str, Any]) -> None:
+    output.show(visible(f"{done.get('events', 0)} events sealed in {done.get('place', '')}"))
+    if done.get("elsewhere"):
+        output.note("the archive lies on another host: run this there", "yellow")
+    for name, why in done.get("errors", {}).items():
+        output.note(f"{name}: {why}", "red")
+    if done.get("busy"):
+        output.note(f"left to another archiver: {', '.join(done['busy'])}")
+
+
+def run_archive_ls(*, common: Common = DEFAULT) -> int:
+    """List the segments: numbers of events, sizes, times.
+
+    For example:
+
+    - `memorybus archive ls`
+    - `memorybus archive ls --json | jq -r '.segments[].file'`
+    """
+    from memorybus.surfaces import archiving
+    from memorybus.surfaces.transcripts.times import iso
+
+    output, settings = common.output(), common.settings()
+    archive = archiving.opened(settings)
+    found = archiving.listed(archive, settings.partitions)
+    if output.json:
+        output.result({"where": archive.where, "segments": found})
+        return 0
+    table = grid("segment", "events", "numbers", "bytes", "of raw", "from", "to")
+    for one in found:
+        share = f"{one.bytes / one.raw:.0%}" if one.raw else "-"
+        table.add_row(
+            *(one_line(one.file), str(one.kept), f"{one.first}-{one.last}", str(one.bytes)),
+            *(share, iso(one.since), iso(one.until)),
+        )
+    output.show(table)
+    kept, size = sum(one.kept for one in found), sum(one.bytes for one in found)
+    output.note(f"{kept} events in {len(found)} segments, {size} bytes, in {archive.where}")
+    return 0
+
+
+def run_archive_verify(*, common: Common = DEFAULT) -> int:
+    """Check every manifest and every byte of the segments; exit code 1 if anything is damaged.
+
+    For example:
+
+    - `memorybus archive verify`
+    - `memorybus archive verify --json | jq .damaged`
+    """
+    from memorybus.surfaces import archiving
+
+    output, settings = common.output(), common.settings()
+    archive = archiving.opened(settings)
+    with output.progress("files") as bar:
+        task = bar.add_task("verify", total=None)
+        found = archiving.checked(archive, settings.partitions, lambda: bar.advance(task))
+    bad = [one for one in found if one.found == "damaged"]
+    if output.json:
+        others = [one for one in found if one.found in ("gap", "unlisted")]
+        files = sum(one.found == "sound" for one in found)
+        output.result({"ok": not bad, "sound": files, "damaged": bad, "noted": others})
+        return 1 if bad else 0
+    for one in found:
+        if one.found != "sound":
+            style = "red" if one.found == "damaged" else "yellow"
+            output.note(f"p{one.partition:02d}/{one.file}: {one.found}: {one.why}", style)
+    sound = sum(one.found == "sound" for one in found)
+    output.show(visible(f"{sound} files sound, {len(bad)} damaged, in {archive.where}"))
+    if bad:
+        output.note("restore the damaged files from a backup; the others are readable", "red")
+    return 1 if bad else 0
+
+
+def run_archive_export(
+    directory: Annotated[Path, Parameter(help="Where to; made if need be.")],
+    /,
+    *,
+    user: Users = None,
+    session: Sessions = None,
+    agent: Agents = None,
+    common: Common = DEFAULT,
+) -> int:
+    """Write what is sealed, or a part of it, as an archive of its own, and check it.
+
+    What is still in the log only is not in it: run `memorybus archive run` before.
+
+    For example:
+
+    - `memorybus archive export /backup/memories`
+    - `memorybus archive export ann --user ann`
+    """
+    from memorybus.surfaces import archiving
+
+    output, settings = common.output(), common.settings()
+    source = archiving.opened(settings)
+    target = source.beside(directory)
+    with output.progress("segments") as bar:
+        task = bar.add_task("export", total=None)
+        query = _query(user, session, agent)
+        count = archiving.exported(
+            source, target, settings.partitions, query, lambda: bar.advance(task)
+        )
+    if output.json:
+        output.result({"where": target.where, "events": count})
+    else:
+        output.show(visible(f"{count} events written to {target.where}, and verified"))
+    return 0
+
+
+def run_archive_import(
+    directory: Annotated[Path, Parameter(help="What `archive export` wrote, or an archive.")],
+    /,
+    *,
+    user: Users = None,
+    session: Sessions = None,
+    agent: Agents = None,
+    execute: Execute = False,
+    common: Common = DEFAULT,
+) -> int:
+    """Publish the events of an archive into this log, in order; those it has are passed over.
+
+    For example:
+
+    - `memorybus archive import /backup/memories`
+    - `memorybus archive import ann --user ann --execute`
+    """
+    from memorybus.surfaces import archiving
+
+    output, settings = common.output(), common.settings()
+    with output.progress("events") as bar:
+        task = bar.add_task("import", total=None)
+        query = _query(user, session, agent)
+        done = archiving.imported(
+            settings, directory.absolute(), query, lambda: bar.advance(task), execute=execute
+        )
+    if output.json:
+        output.result(done)
+    else:
+        did = f"{done.published} published" if execute else "nothing is done yet: add --execute"
+        output.show(f"{done.events} events, {done.new} new to this log; {did}")
+        for known, why in list(done.refused.items())[:20]:
+            output.note(f"refused: {known} ({one_line(why)})", "red")
+        if not done.logged:
+            output.note("Redis has not taken all of them yet; `memorybus up` sends the rest")
+    return 1 if done.refused else 0
+
+
+def _query(user: list[str] | None, session: list[str] | None, agent: list[str] | None) -> "Query":
+    from memorybus.query import Query
+
+    return Query(users=tuple(user or ()), sessions=tuple(session or ()), agents=tuple(agent or ()))

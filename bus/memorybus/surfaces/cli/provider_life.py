@@ -1,0 +1,204 @@
+"""``memorybus provider add|pause|resume|remove``."""
+
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from memorybus.errors import ConfigError
+from memorybus.surfaces.cli.options import DEFAULT, Common
+from memorybus.surfaces.cli.setting import given
+from memorybus.surfaces.output import Output
+from memorybus.surfaces.safe import visible
+
+if TYPE_CHECKING:
+    from memorybus.surfaces.providing import Addition, Pause
+    from memorybus.surfaces.removing import Removal
+
+Name = Annotated[str, Parameter(help="The provider instance.")]
+Execute = Annotated[
+    bool, Parameter(negative="", help="Do it; without, only say what would be done.")
+]
+
+_NOTHING = "nothing is done yet: add --execute"
+_RESTART = "workers that run do not know it: restart `memorybus up`, or `memorybus worker`"
+
+
+def run_add(
+    name: Name,
+    /,
+    *,
+    kind: Annotated[
+        str | None, Parameter(help="The provider behind it; the name itself if none.")
+    ] = None,
+    change: Annotated[
+        list[str] | None,
+        Parameter(name="--set", negative="", consume_multiple=False, help="An option: key=value."),
+    ] = None,
+    since: Annotated[
+        str,
+        Parameter(
+            name="--from",
+            help="Where in the history it begins: beginning, now, an ISO time, p07:1234, or an "
+            "event's id.",
+        ),
+    ] = "beginning",
+    execute: Execute = False,
+    common: Common = DEFAULT,
+) -> int:
+    """Add a provider instance to memorybus.toml; it catches up with the history, then is live.
+
+    For example:
+
+    - `memorybus provider add pg --kind my_package.pg:Postgres --set schema=memories`
+    - `memorybus provider add notes --kind holographic --from now --execute`
+    """
+    from memorybus.surfaces import config_file, providing
+    from memorybus.surfaces.cli.dlq_acting import operator
+
+    output, settings = common.output(), common.settings()
+    edit = config_file.adding(settings, name, kind or name, given(change or ()))
+    what = providing.addition(settings, edit, name, since, common.given())
+    if execute:
+        what = providing.add(settings, edit, what, operator())
+    if output.json:
+        output.result(what)
+        return 0
+    _tell_added(output, what)
+    return 0
+
+
+def _tell_added(output: Output, what: "Addition") -> None:
+    if not what.executed:
+        output.show(visible(what.diff))
+    begins = {"beginning": "the beginning of the history", "now": "what is published from now on"}
+    verb = "added" if what.executed else "would add"
+    where = begins.get(what.since, what.since)
+    kind = f"{what.kind}, {what.delivery}, {what.placement}"
+    output.show(visible(f"{verb} {what.name} ({kind}) to {what.file}; it begins with {where}"))
+    output.note(_RESTART if what.executed else _NOTHING, "yellow")
+
+
+def run_pause(
+    name: Name,
+    /,
+    *,
+    reason: Annotated[str, Parameter(help="Why; status and doctor show it.")],
+    common: Common = DEFAULT,
+) -> int:
+    """Let an instance's lanes stand still: nothing is applied to it, and nothing is lost.
+
+    What it remembers is still recalled. It holds until `memorybus provider resume`.
+
+    For example:
+
+    - `memorybus provider pause mem0 --reason "its quota is used up"`
+    """
+    from memorybus.copies import Copies
+    from memorybus.surfaces import providing
+    from memorybus.surfaces.cli.dlq_acting import operator
+
+    output = common.output()
+    if not reason.strip():
+        raise ConfigError("--reason must say why")
+    with Copies(common.settings()) as desk:
+        desk.check()
+        done = providing.pause(desk, name, reason, operator())
+    return _tell_pause(output, done)
+
+
+def run_resume(name: Name, /, *, common: Common = DEFAULT) -> int:
+    """Let an instance's lanes go on from where they stand.
+
+    For example:
+
+    - `memorybus provider resume mem0`
+    """
+    from memorybus.copies import Copies
+    from memorybus.surfaces import providing
+
+    output = common.output()
+    with Copies(common.settings()) as desk:
+        desk.check()
+        done = providing.resume(desk, name)
+    return _tell_pause(output, done)
+
+
+def _tell_pause(output: Output, done: "Pause") -> int:
+    if output.json:
+        output.result(done)
+        return 0
+    waits = f"{done.backlog} events wait"
+    if done.paused and done.changed:
+        output.show(visible(f"paused {done.name}: its lanes stand still within a heartbeat"))
+        output.note("what it remembers is still recalled; nothing is lost: it catches up later")
+    elif done.paused:
+        output.show(visible(f"{done.name} is paused already: {done.reason}; {waits}"))
+    elif done.changed:
+        output.show(visible(f"resumed {done.name}: {waits}"))
+    else:
+        output.show(visible(f"{done.name} was not paused; {waits}"))
+    return 0
+
+
+def run_remove(
+    name: Name,
+    /,
+    *,
+    delete_state: Annotated[
+        bool, Parameter(negative="", help="Delete its state in data_dir, too.")
+    ] = False,
+    reason: Annotated[str | None, Parameter(help="Why; workers that run show it.")] = None,
+    execute: Execute = False,
+    common: Common = DEFAULT,
+) -> int:
+    """Remove an instance: from memorybus.toml, with its lanes and dead letters in Redis.
+
+    Its state stays where it is, unless told otherwise. The history keeps every event.
+
+    For example:
+
+    - `memorybus provider remove holographic`
+    - `memorybus provider remove holographic --reason "moved to Postgres" --execute`
+    """
+    from memorybus.copies import Copies
+    from memorybus.surfaces import config_file, removing
+    from memorybus.surfaces.cli.dlq_acting import operator
+
+    output, settings = common.output(), common.settings()
+    if execute and not (reason or "").strip():
+        raise ConfigError("--reason must say why, with --execute")
+    edit = config_file.removing(settings, name)
+    with Copies(settings) as desk:
+        desk.check()
+        what = removing.removal(desk, edit, name, delete_state=delete_state)
+        if execute:
+            what = removing.remove(desk, edit, what, reason or "", operator())
+    if output.json:
+        output.result(what)
+        return 0
+    _tell_removed(output, what)
+    return 0
+
+
+def _tell_removed(output: Output, what: "Removal") -> None:
+    if not what.executed and what.diff:
+        output.show(visible(what.diff))
+    verb = "removed" if what.executed else "would remove"
+    parked = f", {what.parked} parked events" if what.parked else ""
+    output.show(visible(f"{verb} {what.name}: {what.lanes} lanes in Redis{parked}"))
+    if what.state:
+        output.show(visible(f"its state {_fate(what)}: {what.state}"))
+    if not what.executed:
+        output.note(_NOTHING, "yellow")
+    elif what.workers:
+        output.note(
+            f"these workers were told to serve it, and recall from it until they are restarted: "
+            f"{', '.join(what.workers)}",
+            "yellow",
+        )
+
+
+def _fate(what: "Removal") -> str:
+    if not what.delete_state:
+        return "stays"
+    return "is deleted" if what.executed else "would be deleted"

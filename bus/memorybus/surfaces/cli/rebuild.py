@@ -1,0 +1,217 @@
+"""``memorybus rebuild``: a state again from history, beside the live one, then swapped."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, Parameter
+
+from memorybus.clock import SYSTEM
+from memorybus.errors import ConfigError
+from memorybus.settings import Settings
+from memorybus.surfaces.cli import rebuild_view
+from memorybus.surfaces.cli.dlq_acting import operator
+from memorybus.surfaces.cli.options import CARE, DEFAULT, Common
+from memorybus.surfaces.cli.setting import given
+from memorybus.surfaces.output import Output
+from memorybus.surfaces.safe import visible
+
+if TYPE_CHECKING:
+    from memorybus.surfaces.rebuild_plan import Wanted
+    from memorybus.surfaces.rebuilding import Rebuilder
+
+Words = Annotated[list[str] | None, Parameter(negative="", consume_multiple=False)]
+Flag = Annotated[bool, Parameter(negative="")]
+
+
+def register(app: App) -> None:
+    """Add this group's commands."""
+    rebuild = App(
+        name="rebuild",
+        help="Build a provider's state again from history, beside the live one, then swap.",
+        group=CARE,
+    )
+    rebuild.default(run_rebuild)
+    rebuild.command(run_rebuild_ls, name="ls")
+    app.command(rebuild)
+
+
+def run_rebuild(
+    provider: Annotated[str, Parameter(help="The provider instance.")] = "",
+    /,
+    *,
+    until: Annotated[
+        str,
+        Parameter(
+            help="Take the past up to this moment (an ISO time, p07:1234, or an event's id) and "
+            "what comes from now on; what came between is left out."
+        ),
+    ] = "",
+    except_session: Annotated[Words, Parameter(help="Leave this session out.")] = None,
+    except_user: Annotated[Words, Parameter(help="Leave this person out.")] = None,
+    except_agent: Annotated[Words, Parameter(help="Leave this agent out.")] = None,
+    except_origin: Annotated[
+        Words, Parameter(help="Leave this platform, or who wanted a memory write, out.")
+    ] = None,
+    change: Annotated[
+        Words, Parameter(name="--set", help="An option that is otherwise now: key=value.")
+    ] = None,
+    no_verify: Annotated[Flag, Parameter(help="Swap also what is not as the live one is.")] = False,
+    rollback: Annotated[str, Parameter(help="Let this provider's generation before serve.")] = "",
+    drop: Annotated[str, Parameter(help="Drop this provider's generations that do not.")] = "",
+    reason: Annotated[str, Parameter(help="Why; it is kept with the generation.")] = "",
+    execute: Annotated[
+        Flag, Parameter(help="Do it; without, only say what would be done.")
+    ] = False,
+    common: Common = DEFAULT,
+) -> int:
+    """Build a provider's state again from history, beside the live one; compare; swap in one step.
+
+    Recalls and tools are served by the live one until the swap. The same command goes on with a
+    rebuild that was interrupted. The generation before stands still and is kept: --rollback brings
+    it up to date and swaps back, --drop removes it. What is left out stays out from then on.
+
+    For example:
+
+    - `memorybus rebuild holographic --execute`
+    - `memorybus rebuild holographic --until 2026-05-31T18:00 --reason "undo last night" --execute`
+    - `memorybus rebuild builtin --except-user mallory --execute`
+    - `memorybus rebuild --rollback holographic --execute`
+    """
+    from memorybus.query import Query
+    from memorybus.surfaces.rebuild_plan import Wanted
+
+    if sum(map(bool, (provider, rollback, drop))) != 1:
+        raise ConfigError("give one PROVIDER, or --rollback PROVIDER, or --drop PROVIDER")
+    output = common.output()
+    query = Query(
+        except_sessions=tuple(except_session or ()),
+        except_users=tuple(except_user or ()),
+        except_agents=tuple(except_agent or ()),
+        except_origins=tuple(except_origin or ()),
+    )
+    wanted = Wanted(
+        provider=provider or rollback or drop,
+        query=query,
+        until=until,
+        options=given(change or ()),
+        verify=not no_verify,
+        reason=reason,
+        by=operator(),
+    )
+    settings = common.settings()
+    if rollback:
+        return _rolled_back(output, settings, wanted, execute=execute)
+    if drop:
+        return _dropped(output, settings, wanted, execute=execute)
+    return _rebuilt(output, settings, wanted, execute=execute)
+
+
+def _rebuilt(output: Output, settings: Settings, wanted: "Wanted", *, execute: bool) -> int:
+    from memorybus.copies import Copies
+    from memorybus.surfaces import rebuild_plan
+
+    if not execute:
+        with Copies(settings) as desk:
+            desk.check()
+            return rebuild_view.planned(output, rebuild_plan.prepare(desk, wanted, SYSTEM))
+    with _at_work(output, settings, wanted, "rebuild") as work:
+        found = rebuild_plan.prepare(work.desk, wanted, SYSTEM)
+        if not found.served:
+            raise ConfigError(rebuild_view.unserved(wanted.provider))
+        if found.swapped:
+            return rebuild_view.done(output, work.finish(wanted.provider, wanted.by))
+        work.make(found)
+        done = work.swap(
+            found.instance.name,
+            wanted.provider,
+            wanted.by,
+            wanted.reason,
+            check=wanted.verify,
+            alike=found.compared,
+        )
+    return rebuild_view.done(output, done)
+
+
+def _rolled_back(output: Output, settings: Settings, wanted: "Wanted", *, execute: bool) -> int:
+    from memorybus.copies import Copies
+    from memorybus.surfaces import rebuild_plan
+    from memorybus.surfaces.generations import unended
+
+    provider = wanted.provider
+    if not execute:
+        with Copies(settings) as desk:
+            desk.check()
+            to = rebuild_plan.rolled_back_to(desk, provider)
+        said = f"would bring {to} up to date and let it serve {provider} again"
+        return rebuild_view.would(output, {"provider": provider, "to": to, "executed": False}, said)
+    with _at_work(output, settings, wanted, "rollback") as work:
+        if unended(provider, work.desk.instances.look()):
+            return rebuild_view.done(output, work.finish(provider, wanted.by))
+        to = rebuild_plan.rolled_back_to(work.desk, provider)
+        done = work.swap(to, provider, wanted.by, wanted.reason, check=False, alike=False)
+    return rebuild_view.done(output, done)
+
+
+def _dropped(output: Output, settings: Settings, wanted: "Wanted", *, execute: bool) -> int:
+    from memorybus.copies import Copies
+    from memorybus.surfaces import generation_drop
+
+    if not execute:
+        with Copies(settings) as desk:
+            desk.check()
+            what = generation_drop.droppable(desk, wanted.provider)
+        return rebuild_view.would(output, what, f"would drop {rebuild_view.named(what)}")
+    with _at_work(output, settings, wanted, "drop") as work:
+        what = generation_drop.droppable(work.desk, wanted.provider)
+        gone = generation_drop.drop(work.desk, what, SYSTEM)
+    if output.json:
+        output.result(gone)
+        return 0
+    output.show(visible(f"dropped {rebuild_view.named(gone)}"))
+    if gone.remaining:
+        left = ", ".join(gone.remaining)
+        output.note(f"{left}: the worker where its state lies removes it", "yellow")
+    return 0
+
+
+@contextmanager
+def _at_work(
+    output: Output, settings: Settings, wanted: "Wanted", what: str
+) -> "Iterator[Rebuilder]":
+    """Give a rebuilder that has the lock, and shows how far it is."""
+    from memorybus.surfaces.rebuilding import rebuilder
+
+    with output.progress("places of the history") as bar:
+        task = bar.add_task(what, total=None)
+
+        def tell(step: str, done: int, total: int) -> None:
+            bar.update(task, description=step, completed=done, total=total or None)
+
+        with rebuilder(settings, wanted.provider, what, wanted.by, tell) as work:
+            yield work
+
+
+def run_rebuild_ls(*, common: Common = DEFAULT) -> int:
+    """List the generations of all providers that have more than one.
+
+    For example:
+
+    - `memorybus rebuild ls`
+    - `memorybus rebuild ls --json | jq '.[] | select(.state == "live")'`
+    """
+    from memorybus.copies import Copies
+    from memorybus.surfaces.generations import generations
+
+    output = common.output()
+    with Copies(common.settings()) as desk:
+        desk.check()
+        sight = desk.instances.look()
+    providers = sorted({one.provider for one in sight.all.values()} | set(sight.live))
+    every = [generations(provider, sight) for provider in providers]
+    found = [one for group in every if len(group) > 1 for one in group]
+    if output.json:
+        output.result(found)
+    else:
+        output.show(rebuild_view.table(found))
+    return 0

@@ -1,0 +1,124 @@
+"""What ``memorybus rebuild`` shows people."""
+
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+from rich.text import Text
+
+from memorybus.surfaces.output import Output
+from memorybus.surfaces.render import grid
+from memorybus.surfaces.safe import one_line, visible
+
+if TYPE_CHECKING:
+    from memorybus.query import Query
+    from memorybus.surfaces.generation_drop import Drop
+    from memorybus.surfaces.generations import Generation
+    from memorybus.surfaces.rebuild_plan import Prepared
+    from memorybus.surfaces.rebuilding import Rebuilt
+
+_NOTHING = "nothing is done yet: add --execute"
+
+
+def would(output: Output, plan: Any, said: str) -> int:
+    """Show a plan; return the exit code."""
+    if output.json:
+        output.result(plan)
+    else:
+        output.show(visible(said))
+        output.note(_NOTHING, "yellow")
+    return 0
+
+
+def planned(output: Output, found: "Prepared") -> int:
+    """Show a rebuild that could begin; return the exit code."""
+    if output.json:
+        output.result(found)
+        return 0
+    facts = grid("", "")
+    facts.show_header = False
+    for name, value in _facts(found):
+        facts.add_row(name, Text(one_line(value)))
+    output.show(facts)
+    if not found.served:
+        output.note(unserved(found.instance.provider), "yellow")
+    output.note(_NOTHING, "yellow")
+    return 0
+
+
+def _facts(found: "Prepared") -> list[tuple[str, str]]:
+    one = found.instance
+    step = "serves already; the end is missing" if found.swapped else "goes on where it is"
+    taken = f"{found.taken} of {found.events} places"
+    return [
+        ("generation", f"{one.name}, beside {found.live}"),
+        ("begins", step if found.known else "fresh"),
+        ("history", taken + _left_out(one.plan.query)),
+        ("options", ", ".join(f"{k}={v}" for k, v in one.options.items()) or "as they are"),
+        ("compared", "by digest with the live one" if found.compared else "by counts only"),
+    ]
+
+
+def _left_out(query: "Query") -> str:
+    groups = (
+        ("sessions", query.except_sessions),
+        ("users", query.except_users),
+        ("agents", query.except_agents),
+        ("origins", query.except_origins),
+    )
+    said = [f"{name} {', '.join(words)}" for name, words in groups if words]
+    return f", without {'; '.join(said)}, also from now on" if said else ""
+
+
+def unserved(provider: str) -> str:
+    """Return what to do without a worker."""
+    return (
+        f"no live worker serves {provider} with recalls, and workers fill and compare: start one, "
+        f"memorybus up (or memorybus worker), then the same command again"
+    )
+
+
+def done(output: Output, done: "Rebuilt") -> int:
+    """Show what was done; return the exit code."""
+    if output.json:
+        output.result(done)
+        return 0
+    output.show(visible(f"{done.live} serves {done.provider}; {_compared(done)}"))
+    seconds = done.held_ms / 1000
+    output.note(
+        f"nothing was applied for {seconds:.1f} s; {done.purged} warm results were asked for anew"
+    )
+    if done.parked:
+        output.note(f"{done.parked} events are parked: memorybus dlq ls", "yellow")
+    if done.previous:
+        output.note(
+            f"{done.previous} is kept and stands still: memorybus rebuild --rollback "
+            f"{done.provider} goes back, --drop {done.provider} removes it"
+        )
+    return 0
+
+
+def _compared(done: "Rebuilt") -> str:
+    found = done.compared
+    if found is None or not found.given:
+        return "at the same place of the history as the one before"
+    same = f"{found.keys - found.differing} of {found.keys} keys equal"
+    return f"digests compared: {same}"
+
+
+def table(found: "list[Generation]") -> Table:
+    """Return generations as a table."""
+    table = grid("generation", "of", "state", "history", "options", "by", "reason")
+    for one in found:
+        history = "an earlier time" if one.until_then else "all"
+        options = ", ".join(f"{name}={value}" for name, value in one.options.items())
+        cells = (
+            *(one.name, one.provider, one.state, history + _left_out(one.query)),
+            *(options, one.made_by, one.reason),
+        )
+        table.add_row(*(Text(one_line(cell)) for cell in cells))
+    return table
+
+
+def named(what: "Drop") -> str:
+    """Return in words what is dropped."""
+    return f"{', '.join(what.dropped)} with all state; {what.live} stays"

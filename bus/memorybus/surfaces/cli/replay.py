@@ -1,0 +1,253 @@
+"""``memorybus replay``: history again, into a copy of a provider instance."""
+
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import App, Parameter
+from rich.text import Text
+
+from memorybus.errors import ConfigError
+from memorybus.surfaces.cli import replay_view
+from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, not_negative
+from memorybus.surfaces.cli.setting import given
+from memorybus.surfaces.output import Output
+from memorybus.surfaces.render import grid
+from memorybus.surfaces.safe import one_line, visible
+
+if TYPE_CHECKING:
+    from memorybus.copies import Copies
+    from memorybus.surfaces.copying import Copy
+    from memorybus.surfaces.filling import Progress
+    from memorybus.surfaces.replaying import Planned, Wanted
+
+Words = Annotated[list[str] | None, Parameter(negative="", consume_multiple=False)]
+
+
+def register(app: App) -> None:
+    """Add this group's commands."""
+    replay = App(name="replay", group=CARE)
+    replay.default(run_replay)
+    replay.command(run_replay_ls, name="ls")
+    app.command(replay)
+
+
+def run_replay(
+    *,
+    provider: Annotated[
+        str | None, Parameter(help="The instance whose kind and options the copy has.")
+    ] = None,
+    into: Annotated[str | None, Parameter(help="The copy's name.")] = None,
+    since: Annotated[
+        str | None,
+        Parameter(name="--from", help="First moment: an ISO time, p07:1234, or an event's id."),
+    ] = None,
+    until: Annotated[str | None, Parameter(help="Last moment; the present if none.")] = None,
+    session: Annotated[Words, Parameter(help="Only this session; may be repeated.")] = None,
+    lineage: Annotated[Words, Parameter(help="Only this one and all that came of it.")] = None,
+    user: Annotated[Words, Parameter(help="Only this person's.")] = None,
+    agent: Annotated[Words, Parameter(help="Only this agent's.")] = None,
+    kind: Annotated[Words, Parameter(name="--type", help="Only events of this type.")] = None,
+    rate: Annotated[
+        float, Parameter(help="Events a second at most.", validator=not_negative)
+    ] = 0.0,
+    change: Annotated[
+        Words, Parameter(name="--set", help="An option that the copy has otherwise: key=value.")
+    ] = None,
+    force: Annotated[
+        bool, Parameter(negative="", help="Also into a target that is not empty.")
+    ] = False,
+    cancel: Annotated[str | None, Parameter(help="Drop this copy, with its state.")] = None,
+    reason: Annotated[str | None, Parameter(help="Why; it is kept with the copy.")] = None,
+    execute: Annotated[
+        bool, Parameter(negative="", help="Do it; without, only say what would be done.")
+    ] = False,
+    common: Common = DEFAULT,
+) -> int:
+    """Apply the history again, through the same applier, into a copy of a provider instance.
+
+    Without --execute it says what would be done. The same command goes on with a replay that was
+    interrupted. Workers that serve the provider join in; none needs to run. Where nobody watches,
+    and with --json, progress comes as JSON lines, the result last.
+
+    For example:
+
+    - `memorybus replay --provider holographic --into holographic-2`
+    - `memorybus replay --provider holographic --into may --until 2026-06-01 --execute`
+    - `memorybus replay --cancel holographic-2 --execute`
+    """
+    from memorybus.copies import Copies
+    from memorybus.instances import check_name
+    from memorybus.query import Query
+    from memorybus.surfaces.cli.dlq_acting import operator
+    from memorybus.surfaces.replaying import Wanted
+
+    output, settings = common.output(), common.settings()
+    if bool(cancel) == bool(provider or into) or bool(provider) != bool(into):
+        raise ConfigError("give --provider NAME and --into NEW, or --cancel NAME")
+    if cancel:
+        with Copies(settings) as desk:
+            desk.check()
+            return _cancelled(output, desk, cancel, execute=execute)
+    wanted = Wanted(
+        provider=provider or "",
+        into=check_name(into or ""),
+        query=Query(
+            sessions=tuple(session or ()),
+            lineages=tuple(lineage or ()),
+            users=tuple(user or ()),
+            agents=tuple(agent or ()),
+            types=tuple(kind or ()),
+        ),
+        since=since or "",
+        until=until or "",
+        rate=rate,
+        options=given(change or ()),
+        force=force,
+        reason=reason or "",
+        by=operator(),
+    )
+    with Copies(settings) as desk:
+        desk.check()
+        return _replayed(output, desk, wanted, execute=execute)
+
+
+def _replayed(output: Output, desk: "Copies", wanted: "Wanted", *, execute: bool) -> int:
+    from memorybus.surfaces import replaying
+
+    with output.progress("events read") as bar:
+        task = bar.add_task("plan", total=None)
+        plan = replaying.planned(
+            desk, wanted, lambda done, total: bar.update(task, completed=done, total=total)
+        )
+    if not execute:
+        if output.json:
+            output.result(plan)
+        else:
+            output.show(replay_view.told(plan))
+            output.note("nothing is done yet: add --execute", "yellow")
+        return 0
+    if not output.json:
+        output.note(replay_view.sentence(plan))
+    replaying.begin(desk, plan)
+    return _filled(output, desk, plan)
+
+
+def _filled(output: Output, desk: "Copies", plan: "Planned") -> int:
+    """Follow the copy until it has all; return the exit code."""
+    from memorybus.surfaces import filling
+
+    name = plan.instance.name
+    lines = output.json or not output.out.is_terminal
+    worker = filling.LocalWorker(desk.settings, name) if plan.here else None
+    if worker is None and plan.instance.provider not in desk.roster.served():
+        raise filling.NobodyServes(_nobody(plan))
+    last = None
+    try:
+        with worker or nullcontext(), output.progress("events") as bar:
+            task = bar.add_task("replay", total=None)
+            for now in filling.followed(desk, plan.instance, worker):
+                bar.update(task, completed=now.done, total=now.total, description=_pace(now))
+                if lines and (last is None or now.done != last.done):
+                    output.json_line(now)
+                last = now
+    except (KeyboardInterrupt, SystemExit):
+        output.note(_interrupted(desk, plan), "yellow")
+        raise
+    parked = last.parked if last else 0
+    finished = {
+        "finished": True,
+        "provider": plan.instance.provider,
+        "into": name,
+        "applied": plan.counted.events - parked,
+        "parked": parked,
+        "home": str(desk.settings.provider_home(name)) if plan.home else None,
+    }
+    if lines:
+        output.json_line(finished)
+    else:
+        output.show(visible(f"{finished['applied']} events of {finished['provider']} in {name}"))
+    if parked:
+        output.note(f"{parked} events are parked: memorybus dlq ls --provider {name}", "yellow")
+    return 0
+
+
+def _pace(now: "Progress") -> str:
+    return f"{now.rate:,.0f}/s" + ("" if now.eta is None else f", {now.eta:,.0f} s left")
+
+
+def _nobody(plan: "Planned") -> str:
+    home = plan.home
+    where = f"{home.path} on {home.host}" if home else "another host"
+    return (
+        f"the state of {plan.instance.provider} lies in {where}, and no live worker serves it: run "
+        f"this command there, or start a worker there; the copy {plan.instance.name!r} waits for it"
+    )
+
+
+def _interrupted(desk: "Copies", plan: "Planned") -> str:
+    name = plan.instance.name
+    others = plan.instance.provider in desk.roster.served()
+    said = "workers that run go on with it" if others else "the same command goes on with it"
+    return (
+        f"the copy {name} is whole as far as it is; {said}; to drop it: "
+        f"memorybus replay --cancel {name} --execute"
+    )
+
+
+def _cancelled(output: Output, desk: "Copies", name: str, *, execute: bool) -> int:
+    from memorybus.surfaces import copying
+
+    drop = copying.dropping(desk, name)
+    gone = False
+    if execute:
+        gone = copying.drop(desk, drop)
+    if output.json:
+        output.result({**_shown(drop), "executed": execute, "gone": gone})
+        return 0
+    what = f"{name}, a copy of {drop.provider}, with its lanes" + (
+        f" and what lies in {drop.home}" if drop.home else ""
+    )
+    if not execute:
+        output.show(visible(f"would drop {what}"))
+        output.note("nothing is done yet: add --execute", "yellow")
+    elif gone:
+        output.show(visible(f"dropped {what}"))
+    else:
+        output.show(visible(f"{name} is marked: a worker where its state lies removes it"))
+    return 0
+
+
+def _shown(drop: "Copy") -> dict[str, Any]:
+    import msgspec
+
+    return dict(msgspec.to_builtins(drop))
+
+
+def run_replay_ls(*, common: Common = DEFAULT) -> int:
+    """List the copies: what they are for, how far they are, where they lie.
+
+    For example:
+
+    - `memorybus replay ls`
+    - `memorybus replay ls --json | jq '.[] | select(.state == "filling")'`
+    """
+    from memorybus.copies import Copies
+    from memorybus.surfaces.copying import copies
+
+    output = common.output()
+    with Copies(common.settings()) as desk:
+        desk.check()
+        found = copies(desk)
+    if output.json:
+        output.result(found)
+        return 0
+    table = grid("copy", "of", "for", "state", "events", "parked", "home", "reason")
+    for one in found:
+        cells = (one.name, one.provider, one.purpose, one.state, _far(one), str(one.parked))
+        table.add_row(*(Text(one_line(cell)) for cell in (*cells, one.home or "", one.reason)))
+    output.show(table)
+    return 0
+
+
+def _far(one: "Copy") -> str:
+    return f"{one.done}/{one.total}" if one.total is not None else f"{one.done}, and goes on"

@@ -1,0 +1,46 @@
+"""Options given as ``key=value`` on a command line."""
+
+import re
+import tomllib
+from collections.abc import Sequence
+from typing import Any
+
+from memorybus.errors import ConfigError
+
+_SECRET = re.compile(r"(^|_)(key|token|password|secret|credentials?)$", re.IGNORECASE)
+
+
+def given(words: Sequence[str]) -> dict[str, Any]:
+    """Return what ``key=value`` words say: numbers, true, false and lists as TOML has them.
+
+    Raises:
+        ConfigError: a word without ``=``, or one that carries a secret.
+    """
+    found: dict[str, Any] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not (name and equals):
+            raise ConfigError(f"--set {word!r} must read key=value")
+        refuse_secret(name)
+        found[name] = _value(value)
+    return found
+
+
+def refuse_secret(name: str) -> None:
+    """Refuse an option whose name says that its value is a secret.
+
+    Raises:
+        ConfigError: it does.
+    """
+    if _SECRET.search(name):
+        raise ConfigError(
+            f"{name}: a secret belongs in no command line and no settings file; put it into the "
+            f"environment of the workers under the name that the backend reads"
+        )
+
+
+def _value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text

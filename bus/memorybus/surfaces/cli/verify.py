@@ -1,0 +1,163 @@
+"""``memorybus verify`` and ``memorybus diff``: is a state right, and what would another recall."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, Parameter
+from rich.text import Text
+
+from memorybus.clock import SYSTEM
+from memorybus.errors import ConfigError
+from memorybus.surfaces.cli.dlq_acting import operator
+from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, not_negative, positive
+from memorybus.surfaces.output import Output
+from memorybus.surfaces.render import grid
+from memorybus.surfaces.safe import visible
+
+if TYPE_CHECKING:
+    from memorybus.surfaces.comparing import Compared
+    from memorybus.surfaces.differing import Differing
+    from memorybus.surfaces.verifying import Verified
+
+_HOW = {"differs": "differs", "missing": "in the live one only", "strange": "in the copy only"}
+
+
+def register(app: App) -> None:
+    """Add this group's commands."""
+    app.command(run_verify, name="verify", group=CARE)
+    app.command(run_diff, name="diff", group=CARE)
+
+
+def run_verify(
+    provider: Annotated[str, Parameter(help="The provider instance.")],
+    /,
+    *,
+    until: Annotated[
+        str,
+        Parameter(
+            help="Compare with the state of this moment (an ISO time, p07:1234, or an event's "
+            "id): what was written since differs."
+        ),
+    ] = "",
+    sample: Annotated[
+        int,
+        Parameter(
+            help="Where events are asked for one by one, ask for so many.", validator=not_negative
+        ),
+    ] = 0,
+    common: Common = DEFAULT,
+) -> int:
+    """Say whether a provider's live state is what the history says.
+
+    A copy is filled from the history and compared by digest; the live one stands still for that
+    moment, and recalls go on. Providers that can only be asked for events by their ids are. Exit
+    code 1 if something differs.
+
+    For example:
+
+    - `memorybus verify holographic`
+    - `memorybus verify hindsight --sample 1000 --json`
+    """
+    from memorybus.surfaces.rebuilding import rebuilder
+    from memorybus.surfaces.verifying import Wanted, verify
+
+    output, settings = common.output(), common.settings()
+    wanted = Wanted(provider=provider, until=until, sample=sample, by=operator())
+    with output.progress("places of the history") as bar:
+        task = bar.add_task("verify", total=None)
+
+        def tell(step: str, done: int, total: int) -> None:
+            bar.update(task, description=step, completed=done, total=total or None)
+
+        with rebuilder(settings, provider, "verification", wanted.by, tell) as work:
+            found = verify(work, wanted)
+    if output.json:
+        output.result(found)
+    else:
+        _show(output, found)
+    return 0 if found.ok else 1
+
+
+def _show(output: Output, found: "Verified") -> None:
+    if found.compared is not None:
+        _show_keys(output, found, found.compared)
+    else:
+        there = found.asked - found.missing
+        output.show(visible(f"{found.live} holds {there} of {found.asked} events"))
+        for event_id in found.named:
+            output.show(visible(f"  missing: {event_id}"))
+    if found.parked:
+        output.note(f"{found.parked} events are parked: memorybus dlq ls", "yellow")
+
+
+def _show_keys(output: Output, found: "Verified", compared: "Compared") -> None:
+    equal = compared.keys - compared.differing
+    output.show(visible(f"{found.live}: {equal} of {compared.keys} keys equal the history's"))
+    for one in compared.named:
+        output.show(visible(f"  {one.key}: {_HOW[one.how]}"))
+    if compared.differing > len(compared.named):
+        output.note(f"{compared.differing - len(compared.named)} more")
+
+
+def run_diff(
+    first: Annotated[str, Parameter(help="An instance of a provider.")],
+    second: Annotated[str, Parameter(help="Another instance of the same provider.")],
+    /,
+    *,
+    query: Annotated[
+        list[str] | None,
+        Parameter(negative="", consume_multiple=False, help="A question; may be repeated."),
+    ] = None,
+    queries: Annotated[Path | None, Parameter(help="A file with a question on each line.")] = None,
+    user: Annotated[str | None, Parameter(help="The person.")] = None,
+    agent: Annotated[str | None, Parameter(help="The agent's identity.")] = None,
+    budget: Annotated[
+        int, Parameter(help="Characters that each may recall.", validator=positive)
+    ] = 2_000,
+    common: Common = DEFAULT,
+) -> int:
+    """Show what two generations or copies of a provider would recall, side by side.
+
+    For example:
+
+    - `memorybus diff holographic holographic@1 --query "When does the inspector come?"`
+    - `memorybus diff holographic holographic@1 --queries questions.txt --json`
+    """
+    from memorybus.copies import Copies
+    from memorybus.inspect_jobs import Inspector
+    from memorybus.recall import Want
+    from memorybus.surfaces.differing import differing, provider_of
+
+    output, settings = common.output(), common.settings()
+    asked = [one for one in [*(query or ()), *_lines(queries)] if one.strip()]
+    if not asked:
+        raise ConfigError("ask something: --query TEXT, or --queries FILE")
+    with Copies(settings) as desk:
+        desk.check()
+        names = (first, second)
+        provider = provider_of(names, desk.instances.look(), settings.providers)
+    wants = [Want(query=one, agent=agent, user=user, budget=budget, detail=True) for one in asked]
+    found = differing(Inspector(settings, SYSTEM), provider, names, wants)
+    if output.json:
+        output.result(found)
+        return 0
+    for one in found:
+        _show_side_by_side(output, one)
+    return 0
+
+
+def _lines(file: Path | None) -> list[str]:
+    try:
+        return [] if file is None else file.read_text().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file}: {error}") from error
+
+
+def _show_side_by_side(output: Output, one: "Differing") -> None:
+    output.show(visible(f"{one.query}{'' if one.same else '  (differs)'}"))
+    table = grid(one.first.instance, one.second.instance)
+    left, right = one.first.texts, one.second.texts
+    for row in range(max(len(left), len(right))):
+        cells = (side[row] if row < len(side) else "" for side in (left, right))
+        table.add_row(*(Text(visible(cell)) for cell in cells))
+    output.show(table)

@@ -1,0 +1,141 @@
+"""``memorybus.toml`` edited as a person would: comments and order stay, and it is written whole."""
+
+import difflib
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import tomlkit
+from tomlkit.exceptions import TOMLKitError
+
+from memorybus.errors import ConfigError
+from memorybus.settings import FILE_NAME, Settings, config_path, load
+
+
+class Edit(msgspec.Struct, frozen=True):
+    """A change that could be written now.
+
+    Attributes:
+        path: the file.
+        before: its text; "" if there is none.
+        after: its text then.
+    """
+
+    path: str
+    before: str
+    after: str
+
+    @property
+    def diff(self) -> str:
+        """The change as ``diff -u`` shows it."""
+        lines = difflib.unified_diff(
+            self.before.splitlines(),
+            self.after.splitlines(),
+            self.path,
+            self.path,
+            lineterm="",
+            n=1,
+        )
+        return "\n".join(lines)
+
+
+def adding(settings: Settings, name: str, kind: str, options: Mapping[str, Any]) -> Edit:
+    """Return the edit that adds an instance, last in the order of recall.
+
+    Raises:
+        ConfigError: the file cannot be read, or there is an instance of that name.
+    """
+    if name in settings.providers:
+        raise ConfigError(f"{name!r} is a provider instance already; see: memorybus provider ls")
+    path, before, document = _opened()
+    tables = document.setdefault("provider", tomlkit.table(is_super_table=True))
+    if name in tables:
+        raise ConfigError(
+            f"{path} has a table [provider.{name}] already; name it in `providers` there, or "
+            f"choose another name"
+        )
+    table = tomlkit.table()
+    if kind != name:
+        table.add("kind", kind)
+    for option, value in options.items():
+        table.add(option, value)
+    if table:
+        tables[name] = table
+    elif not tables:
+        document.remove("provider")
+    _name_providers(document, [*settings.providers, name])
+    return Edit(str(path), before, tomlkit.dumps(document))
+
+
+def removing(settings: Settings, name: str) -> Edit:
+    """Return the edit that takes an instance out: from the list, and its table.
+
+    Raises:
+        ConfigError: the file cannot be read.
+    """
+    path, before, document = _opened()
+    tables = document.get("provider", {})
+    if name in tables:
+        del tables[name]
+        if not tables:
+            document.remove("provider")
+    if name in settings.providers:
+        _name_providers(document, [one for one in settings.providers if one != name])
+    return Edit(str(path), before, tomlkit.dumps(document))
+
+
+def _opened() -> tuple[Path, str, tomlkit.TOMLDocument]:
+    path = (config_path() or Path.cwd() / FILE_NAME).resolve()
+    try:
+        text = path.read_text() if path.exists() else ""
+        return path, text, tomlkit.parse(text)
+    except (OSError, UnicodeDecodeError, TOMLKitError) as error:
+        raise ConfigError(f"{path}: {error}") from error
+
+
+def _name_providers(document: tomlkit.TOMLDocument, names: list[str]) -> None:
+    """Write the list of providers; in place if there is one, so that its comments stay."""
+    known = document.get("providers")
+    if known is None:
+        document["providers"] = names  # before the first table
+        return
+    for name in [one for one in known if one not in names]:
+        known.remove(name)
+    for name in names:
+        if name not in known:
+            known.append(name)
+
+
+def settings_of(edit: Edit, **given: Any) -> Settings:
+    """Return the settings that the edited file gives.
+
+    Raises:
+        ConfigError: it would not be valid.
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        copy = Path(scratch) / FILE_NAME
+        copy.write_text(edit.after)
+        return load(file=copy, **given)
+
+
+def write(edit: Edit) -> None:
+    """Write the file whole or not at all.
+
+    Raises:
+        ConfigError: it has changed since it was read.
+        OSError: it cannot be written.
+    """
+    path = Path(edit.path)
+    if (path.read_text() if path.exists() else "") != edit.before:
+        raise ConfigError(f"{path} was changed meanwhile; run the command again")
+    fresh = path.with_name(f".{path.name}.new")
+    with fresh.open("w") as file:
+        file.write(edit.after)
+        file.flush()
+        os.fsync(file.fileno())
+    if path.exists():
+        fresh.chmod(path.stat().st_mode & 0o777)
+    fresh.replace(path)

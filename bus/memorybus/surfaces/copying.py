@@ -1,0 +1,146 @@
+"""Copies as an operator sees them, and how one is dropped."""
+
+import msgspec
+
+from memorybus.clock import SYSTEM, Clock
+from memorybus.copies import Copies
+from memorybus.errors import ConfigError
+from memorybus.homes import Home, found_here, is_same
+from memorybus.instances import Instance, live_name
+from memorybus.plain import iso
+from memorybus.surfaces.filling import LOOK, LocalWorker
+
+_PATIENCE = 20.0
+"""Seconds for which a dropped copy's end is waited for."""
+
+
+class Copy(msgspec.Struct, frozen=True):
+    """A copy.
+
+    Attributes:
+        name: its own.
+        provider: what it is a copy of.
+        purpose: what made it: ``replay``, ``rebuild``, ``verify``.
+        state: ``filling``, ``done``, ``following`` (its plan has no end), ``live``, ``paused``,
+            ``dropped``.
+        done: places of the history that it has passed.
+        total: those that its plan has; None if it has no end.
+        parked: events put aside.
+        home: where its state lies, None for a shared one.
+        made_at: when (ISO 8601).
+        made_by: who.
+        reason: why.
+    """
+
+    name: str
+    provider: str
+    purpose: str
+    state: str
+    done: int
+    total: int | None
+    parked: int
+    home: str | None
+    made_at: str | None
+    made_by: str
+    reason: str
+
+
+def copies(desk: Copies) -> list[Copy]:
+    """Return the copies there are, by name.
+
+    Raises:
+        LogUnavailable: Redis is away.
+    """
+    sight = desk.instances.look()
+    live = {name for one in sight.all.values() if (name := live_name(one.provider, sight.live))}
+    homes = desk.homes.all()
+    return [
+        _copy(desk, one, homes, paused=one.name in sight.held, live=one.name in live)
+        for one in sight.all.values()
+        if one.is_copy
+    ]
+
+
+def _copy(desk: Copies, one: Instance, homes: dict[str, Home], *, paused: bool, live: bool) -> Copy:
+    lanes = desk.lanes.states(one.name)
+    ends = [one.plan.end(partition) for partition in range(desk.settings.partitions)]
+    total = None if None in ends else sum(end or 0 for end in ends)
+    done = sum(
+        lane.n if end is None else min(lane.n, end) for lane, end in zip(lanes, ends, strict=True)
+    )
+    home = homes.get(one.name)
+    return Copy(
+        name=one.name,
+        provider=one.provider,
+        purpose=one.purpose,
+        state=_state(one, done, total, paused=paused, live=live),
+        done=done,
+        total=total,
+        parked=sum(lane.parked for lane in lanes),
+        home=f"{home.path}/providers/{one.name} on {home.host}" if home else None,
+        made_at=iso(one.made_at),
+        made_by=one.made_by,
+        reason=one.reason,
+    )
+
+
+def _state(one: Instance, done: int, total: int | None, *, paused: bool, live: bool) -> str:
+    """Return a copy's state in a word (pure)."""
+    words = (
+        ("dropped", one.dropped),
+        ("paused", paused),
+        ("live", live),
+        ("following", total is None),
+        ("done", total is not None and done >= total),
+    )
+    return next((word for word, so in words if so), "filling")
+
+
+def dropping(desk: Copies, name: str) -> Copy:
+    """Return the copy that would be dropped.
+
+    Raises:
+        ConfigError: there is none of that name, or it is live, or a rebuild's.
+    """
+    found = {one.name: one for one in copies(desk)}
+    if name not in found:
+        known = ", ".join(found) or "none"
+        raise ConfigError(f"no copy is called {name!r}; there are: {known}")
+    one = found[name]
+    if one.state == "live" or one.purpose == "rebuild":
+        raise ConfigError(
+            f"{name} belongs to the rebuilds of {one.provider}; see: memorybus rebuild ls"
+        )
+    return one
+
+
+def drop(desk: Copies, copy: Copy, clock: Clock = SYSTEM) -> bool:
+    """Mark a copy as dropped, and wait until a worker has removed it, ours or another.
+
+    Returns:
+        Whether it is gone; if not, the worker where its state lies removes it when it runs.
+    """
+    mark_dropped(desk, copy.name)
+    home = desk.homes.all().get(copy.name)
+    if home is None or is_same(home, found_here(desk.settings)):
+        with LocalWorker(desk.settings, copy.name) as worker:
+            return _gone(desk, copy.name, clock, worker)
+    served = copy.provider in desk.roster.served()
+    return served and _gone(desk, copy.name, clock, None)
+
+
+def mark_dropped(desk: Copies, name: str) -> None:
+    """Have a copy removed by a worker; once is as good as twice."""
+    while (known := desk.instances.get(name)) is not None and not known.dropped:
+        desk.instances.change(known, msgspec.structs.replace(known, dropped=True))
+
+
+def _gone(desk: Copies, name: str, clock: Clock, worker: LocalWorker | None) -> bool:
+    until = clock.monotonic() + _PATIENCE
+    while clock.monotonic() < until:
+        if desk.instances.get(name) is None:
+            return True
+        if worker is not None:
+            worker.watch()
+        clock.sleep(LOOK)
+    return False

@@ -1,0 +1,69 @@
+"""``memorybus diff``: what two instances of a provider would recall, side by side."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from memorybus.errors import ConfigError
+from memorybus.inspect_jobs import Inspector
+from memorybus.instances import Instance, Sight
+from memorybus.recall import RecalledItem, Want
+
+
+class Side(msgspec.Struct, frozen=True):
+    """What one instance recalls."""
+
+    instance: str
+    items: tuple[RecalledItem, ...]
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The texts alone, best first."""
+        return tuple(one.text for one in self.items)
+
+
+class Differing(msgspec.Struct, frozen=True):
+    """One query, and what both recall.
+
+    Attributes:
+        query: the question.
+        same: whether both recall the same texts in the same order.
+        first: the one side.
+        second: the other.
+    """
+
+    query: str
+    same: bool
+    first: Side
+    second: Side
+
+
+def provider_of(names: Sequence[str], sight: Sight, configured: Sequence[str]) -> str:
+    """Return the provider that instances are of; pure.
+
+    Raises:
+        ConfigError: one is none, or they are of several.
+    """
+    known = {name: Instance(name=name, provider=name) for name in configured} | dict(sight.all)
+    for name in names:
+        if name not in known:
+            raise ConfigError(f"no instance is called {name!r}; there are: {', '.join(known)}")
+    providers = {known[name].provider for name in names}
+    if len(providers) != 1:
+        raise ConfigError(f"{' and '.join(names)} are instances of different providers")
+    return providers.pop()
+
+
+def differing(
+    inspector: Inspector, provider: str, names: tuple[str, str], wants: Sequence[Want]
+) -> list[Differing]:
+    """Ask both for every query.
+
+    Raises:
+        InspectionFailed: one cannot be asked.
+    """
+    found = []
+    for want in wants:
+        one, two = (Side(name, inspector.recall(provider, name, want)) for name in names)
+        found.append(Differing(want.query, one.texts == two.texts, one, two))
+    return found

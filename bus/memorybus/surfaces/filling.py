@@ -1,0 +1,169 @@
+"""A copy on its way: a worker of our own beside those that run, and how far it is."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Self
+
+import msgspec
+
+from memorybus.burial import bury
+from memorybus.clock import SYSTEM, Clock
+from memorybus.copies import Copies
+from memorybus.errors import LogUnavailable, MemoryBusError
+from memorybus.ids import new_mark
+from memorybus.instances import Instance
+from memorybus.retrying import restart_delay
+from memorybus.roster import worker_id
+from memorybus.settings import Settings
+from memorybus.surfaces import children
+
+LOOK = 0.2
+"""Seconds between looks."""
+
+_PATIENCE = 30.0
+"""Seconds for which a Redis that is away is waited for."""
+
+
+class CopyGone(MemoryBusError):
+    """A copy was dropped while it was filled."""
+
+
+class NobodyServes(MemoryBusError):
+    """A copy's state lies elsewhere, and no worker there is alive."""
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """How far a copy is.
+
+    Attributes:
+        done: places of the history that it has passed, left out ones included.
+        total: those that its plan has.
+        parked: events put aside.
+        rate: places a second, since we look.
+        eta: seconds that remain at this rate; None if nothing moves.
+    """
+
+    done: int
+    total: int
+    parked: int
+    rate: float
+    eta: float | None
+
+    @property
+    def finished(self) -> bool:
+        """Whether it has all."""
+        return self.done >= self.total
+
+
+class LocalWorker:
+    """A child that serves one copy, and the next one when it dies.
+
+    Args:
+        settings: handed on to it.
+        name: the copy.
+        clock: time.
+    """
+
+    def __init__(self, settings: Settings, name: str, clock: Clock = SYSTEM) -> None:
+        """Start nothing yet; to be used in a ``with`` block."""
+        self._settings = settings
+        self._mark = new_mark()
+        self._command = children.copy_command(name, self._mark)
+        self._clock = clock
+        self._stack = ExitStack()
+        self._child: children.Child | None = None
+        self._born_at = self._again_at = self._delay = 0.0
+
+    def __enter__(self) -> Self:
+        """Start it."""
+        self._start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End it: its lanes are given up in order."""
+        self._stack.close()
+
+    def _start(self) -> None:
+        self._stack.close()
+        self._born_at = self._clock.monotonic()
+        self._child = self._stack.enter_context(children.running(self._command, self._settings))
+
+    def watch(self) -> None:
+        """Start another if it has died; its lanes are freed first.
+
+        Raises:
+            MemoryBusError: it said why it ended: another would end of that, too.
+        """
+        now = self._clock.monotonic()
+        if self._child is None:
+            if now >= self._again_at:
+                self._start()
+        elif self._child.exit_code is not None:
+            ended, self._child = self._child, None
+            while ended.report() is not None:
+                pass
+            self._stack.close()
+            bury(self._settings, worker_id(ended.pid, self._mark))
+            self._delay = restart_delay(now - self._born_at, self._delay)
+            self._again_at = now + self._delay
+
+
+def followed(
+    desk: Copies,
+    instance: Instance,
+    worker: LocalWorker | None,
+    clock: Clock = SYSTEM,
+) -> Iterator[Progress]:
+    """Yield how far a copy is, until it has all.
+
+    Args:
+        desk: the stores.
+        instance: the copy.
+        worker: ours, looked after meanwhile.
+        clock: time.
+
+    Raises:
+        CopyGone: somebody dropped it.
+        LogUnavailable: Redis is away, and does not come back soon.
+        MemoryBusError: our worker cannot serve it.
+    """
+    begun, first = clock.monotonic(), None
+    seen_at = begun
+    while True:
+        if worker is not None:
+            worker.watch()
+        try:
+            done, total, parked = _looked(desk, instance.name)
+        except LogUnavailable:
+            if clock.monotonic() - seen_at >= _PATIENCE:
+                raise
+            clock.sleep(1.0)
+            continue
+        seen_at = clock.monotonic()
+        first = done if first is None else first
+        progress = _progress(done, total, parked, done - first, seen_at - begun)
+        yield progress
+        if progress.finished:
+            return
+        clock.sleep(LOOK)
+
+
+def _looked(desk: Copies, name: str) -> tuple[int, int, int]:
+    now = desk.instances.get(name)
+    if now is None or now.dropped:
+        raise CopyGone(f"{name!r} was dropped while it was filled")
+    return passed(desk, now)
+
+
+def passed(desk: Copies, instance: Instance) -> tuple[int, int, int]:
+    """Return how many places of its plan a copy has passed, of how many, and what is parked."""
+    lanes = desk.lanes.states(instance.name)
+    ends = [instance.plan.end(p) or 0 for p in range(desk.settings.partitions)]
+    done = sum(min(lane.n, end) for lane, end in zip(lanes, ends, strict=True))
+    return done, sum(ends), sum(lane.parked for lane in lanes)
+
+
+def _progress(done: int, total: int, parked: int, moved: int, seconds: float) -> Progress:
+    rate = moved / seconds if seconds > 0 else 0.0
+    eta = (total - done) / rate if rate > 0 else None
+    return Progress(done, total, parked, round(rate, 1), None if eta is None else round(eta, 1))

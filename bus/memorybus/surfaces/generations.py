@@ -1,0 +1,211 @@
+"""Generations: which instances of a provider there are, and what a rebuild has still to do. Pure.
+
+A generation is a copy that a rebuild made, called ``<provider>@<number>``; the first is the
+instance of the settings itself. One is live; the one before is kept, standing still, until it is
+dropped.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from memorybus.errors import ConfigError
+from memorybus.instances import Hold, Instance, Live, Purpose, Sight, live_name
+from memorybus.plan import Plan, Span
+from memorybus.query import EVERYTHING, Query
+
+Numbers = Mapping[int, int]
+"""Dense numbers by partition."""
+
+_NUMBER = re.compile(r"@(\d+)$")
+
+KEPT = "kept for"
+"""How the reason begins for which the generation before stands still."""
+
+_PREPARED = re.compile(r"(?:rebuild|rollback|verification) of .+: (.+) is prepared")
+
+
+class Generation(msgspec.Struct, frozen=True):
+    """A generation as people see it.
+
+    Attributes:
+        name: the instance.
+        provider: of which.
+        state: ``live``, ``kept`` (for a rollback), ``filling``, ``unused`` or ``dropped``.
+        query: which events it takes; empty for all.
+        until_then: whether it is of an earlier time: what came between is not in it.
+        options: what differs from the provider's.
+        made_at: when (milliseconds); 0 for the first.
+        made_by: who.
+        reason: why.
+    """
+
+    name: str
+    provider: str
+    state: Literal["live", "kept", "filling", "unused", "dropped"]
+    query: Query = EVERYTHING
+    until_then: bool = False
+    options: dict[str, Any] = {}
+    made_at: int = 0
+    made_by: str = ""
+    reason: str = ""
+
+
+def generations(provider: str, sight: Sight) -> list[Generation]:
+    """Return a provider's generations, the first of all first."""
+    first = sight.all.get(provider, Instance(name=provider, provider=provider))
+    copies = [one for one in sight.all.values() if is_generation(one) and one.provider == provider]
+    return [_generation(one, sight) for one in [first, *sorted(copies, key=number_of)]]
+
+
+def _generation(one: Instance, sight: Sight) -> Generation:
+    return Generation(
+        name=one.name,
+        provider=one.provider,
+        state=_state(one, sight),
+        query=one.plan.query,
+        until_then=any(len(spans) > 1 for spans in one.plan.spans.values()),
+        options=one.options,
+        made_at=one.made_at,
+        made_by=one.made_by,
+        reason=one.reason,
+    )
+
+
+def _state(one: Instance, sight: Sight) -> Literal["live", "kept", "filling", "unused", "dropped"]:
+    known = sight.live.get(one.provider)
+    if one.dropped:
+        return "dropped"
+    if live_name(one.provider, sight.live) == one.name:
+        return "live"
+    if known is not None and known.previous == one.name:
+        return "kept"
+    candidate = unfinished(one.provider, "rebuild", sight)
+    return "filling" if candidate is not None and candidate.name == one.name else "unused"
+
+
+def is_generation(one: Instance) -> bool:
+    """Say whether a copy was made by a rebuild."""
+    return one.purpose == "rebuild" and one.is_copy
+
+
+def number_of(one: Instance) -> int:
+    """Return a generation's number, 0 for the first of all."""
+    return _number(one.name)
+
+
+def _number(name: str) -> int:
+    found = _NUMBER.search(name)
+    return int(found[1]) if found else 0
+
+
+def next_name(provider: str, sight: Sight, purpose: Purpose = "rebuild") -> str:
+    """Return the name of the next generation, or of a copy to compare with."""
+    names = [one.name for one in sight.all.values() if one.provider == provider]
+    known = sight.live.get(provider)
+    names += [known.instance, known.previous] if known else []
+    numbers = [_number(name) for name in names]
+    middle = "" if purpose == "rebuild" else f".{purpose}"
+    return f"{provider}{middle}@{max(numbers, default=0) + 1}"
+
+
+def unfinished(provider: str, purpose: Purpose, sight: Sight) -> Instance | None:
+    """Return the newest copy that a command of this purpose was still at work on, if any."""
+    known = sight.live.get(provider)
+    taken = (known.instance, known.previous) if known else ()
+    found = [
+        one
+        for one in sight.all.values()
+        if (one.provider, one.purpose) == (provider, purpose)
+        and one.is_copy
+        and not one.dropped
+        and one.name not in taken
+    ]
+    floor = max((_number(name) for name in taken), default=0)
+    newest = max(found, key=number_of, default=None)
+    return newest if newest is not None and number_of(newest) > floor else None
+
+
+def check_same(known: Instance, asked: Instance, drop: str) -> None:
+    """Make sure that what was begun is what is asked.
+
+    Raises:
+        ConfigError: it is another; `drop` is the command that removes it.
+    """
+    mine, theirs = beginnings(known.plan), beginnings(asked.plan)
+    if (known.options, known.plan.query, mine) != (asked.options, asked.plan.query, theirs):
+        raise ConfigError(
+            f"{known.name} was begun with another plan and is not finished; give the same options "
+            f"to go on, or drop it: {drop}"
+        )
+
+
+def beginnings(plan: Plan) -> dict[int, Span]:
+    """Return what of a plan's spans does not change: the first, where there are two."""
+    return {p: spans[0] for p, spans in plan.spans.items() if len(spans) > 1}
+
+
+def spans_until(then: Numbers, heads: Numbers, partitions: int) -> dict[int, tuple[Span, ...]]:
+    """Return the spans of a state of an earlier time that lives on: up to then, and from now on."""
+    return {
+        p: (Span(1, min(then.get(p, 0), heads.get(p, 0))), Span(heads.get(p, 0) + 1))
+        for p in range(partitions)
+    }
+
+
+def ended(plan: Plan, at: Numbers) -> Plan:
+    """Return a plan that ends at these numbers."""
+    spans = {p: (*_spans(plan, p)[:-1], _last(plan, p, n)) for p, n in at.items()}
+    return msgspec.structs.replace(plan, spans=spans)
+
+
+def opened(plan: Plan) -> Plan:
+    """Return a plan without an end: what it took whole it takes whole again."""
+    spans = {
+        p: (*found[:-1], msgspec.structs.replace(found[-1], last=None))
+        for p, found in plan.spans.items()
+    }
+    whole = all(found == (Span(),) for found in spans.values())
+    return msgspec.structs.replace(plan, spans={} if whole else spans)
+
+
+def _spans(plan: Plan, partition: int) -> Sequence[Span]:
+    return plan.spans.get(partition) or (Span(),)
+
+
+def _last(plan: Plan, partition: int, n: int) -> Span:
+    return msgspec.structs.replace(_spans(plan, partition)[-1], last=n)
+
+
+def comparable(plan: Plan, options: Mapping[str, Any]) -> bool:
+    """Say whether a copy's state must equal the live one's: it takes all, and is made alike."""
+    return plan.query == EVERYTHING and not beginnings(plan) and not options
+
+
+def behind(slow: Numbers, fast: Numbers) -> int:
+    """Return how many numbers one is behind another, over all partitions."""
+    return sum(max(0, n - slow.get(p, 0)) for p, n in fast.items())
+
+
+def swapped(known: Live, to: str, at: int, by: str, reason: str) -> Live:
+    """Return the entry that lets another instance serve, and remembers the one before."""
+    return Live(to, known.instance, at, by, reason, leaving=known.instance)
+
+
+def held_reason(what: str, provider: str, candidate: str) -> str:
+    """Return the reason for which a command holds instances: who reads it knows what was begun."""
+    return f"{what} of {provider}: {candidate} is prepared"
+
+
+def prepared(hold: Hold | None) -> str:
+    """Return the copy for which a command holds an instance; "" if no such command does."""
+    found = _PREPARED.fullmatch(hold.reason) if hold else None
+    return found[1] if found else ""
+
+
+def unended(provider: str, sight: Sight) -> str:
+    """Return the live instance, if a command was killed after the swap and before its end."""
+    known = sight.live.get(provider)
+    return known.instance if known is not None and known.leaving else ""

@@ -1,0 +1,234 @@
+"""``memorybus replay``: what of the history goes into a copy, and the copy's beginning and end."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from memorybus.clock import SYSTEM, Clock
+from memorybus.copies import Copies
+from memorybus.errors import ConfigError
+from memorybus.history import History
+from memorybus.homes import Home, found_here, here, is_same
+from memorybus.instances import Instance, check_name
+from memorybus.plan import Plan, Span
+from memorybus.query import Query
+from memorybus.settings import Settings
+from memorybus.surfaces.children import Described, described
+from memorybus.surfaces.counting import Counted, counted
+from memorybus.surfaces.moments import numbers_before, numbers_upto
+
+Describe = Callable[[Settings, str, str, Mapping[str, Any]], Described]
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """What a replay is asked to do.
+
+    Attributes:
+        provider: the instance of the settings whose kind and options the copy has.
+        into: the copy's name.
+        query: which events; its lineages need not be resolved.
+        since: the first moment (see `memorybus.surfaces.moments`); "" for the beginning.
+        until: the last one; "" for now.
+        rate: events a second at most; 0.0 for as fast as it goes.
+        options: what differs from the provider's.
+        force: also into a target that is not empty.
+        reason: why.
+        by: who.
+    """
+
+    provider: str
+    into: str
+    query: Query = Query()
+    since: str = ""
+    until: str = ""
+    rate: float = 0.0
+    options: Mapping[str, Any] = {}
+    force: bool = False
+    reason: str = ""
+    by: str = ""
+
+
+class Planned(msgspec.Struct, frozen=True):
+    """A replay that could begin now.
+
+    Attributes:
+        instance: the copy's record, as it is or would be.
+        known: whether there is one already: the same command goes on.
+        kind: the provider behind it.
+        delivery: its class (G4).
+        placement: "local" or "shared".
+        home: where a local copy's state will lie.
+        here: whether we can fill it ourselves.
+        counted: what it takes.
+        least_seconds: how long it takes at least: by the rate, or by reading alone.
+    """
+
+    instance: Instance
+    known: bool
+    kind: str
+    delivery: str
+    placement: str
+    home: Home | None
+    here: bool
+    counted: Counted
+    least_seconds: float
+
+
+def planned(
+    desk: Copies,
+    wanted: Wanted,
+    tell: Callable[[int, int], None] = lambda done, total: None,
+    clock: Clock = SYSTEM,
+    describe: Describe = described,
+) -> Planned:
+    """Return what a replay would do; change nothing.
+
+    Args:
+        desk: the stores.
+        wanted: what is asked.
+        tell: is told how many events of how many are read.
+        clock: time.
+        describe: finds out what the copy would be.
+
+    Raises:
+        ConfigError: it cannot be: a live target, one that is not empty, a place nobody knows.
+        MissingProvider: the copy cannot be made here.
+        LogError, ArchiveError: the history cannot be read.
+    """
+    settings = desk.settings
+    what = describe(settings, wanted.provider, wanted.into, wanted.options)
+    _check_target(desk, wanted)
+    home = _home(desk, wanted.provider) if what.placement == "local" else None
+    known = desk.instances.get(wanted.into)
+    instance = _instance(desk, wanted, clock)
+    if known is None:
+        _check_fresh(desk, wanted, what)
+    else:
+        instance = _resumed(known, instance, wanted)
+    found = counted(desk, instance, what, tell, clock)
+    return Planned(
+        instance=instance,
+        known=known is not None,
+        kind=what.kind,
+        delivery=what.delivery,
+        placement=what.placement,
+        home=home,
+        here=home is None or is_same(home, found_here(settings)) or not home.place,
+        counted=found,
+        least_seconds=found.events / wanted.rate if wanted.rate else found.seconds,
+    )
+
+
+def _check_target(desk: Copies, wanted: Wanted) -> None:
+    into = check_name(wanted.into)
+    registered = desk.roster.providers()
+    if into in desk.settings.providers or into == wanted.provider or into in registered:
+        raise ConfigError(
+            f"{into!r} is a live provider; replay goes into a fresh instance: choose a new name"
+        )
+
+
+def _check_fresh(desk: Copies, wanted: Wanted, what: Described) -> None:
+    """Refuse a target in which something is already, unless told.
+
+    Raises:
+        ConfigError: it is not empty.
+    """
+    if wanted.force:
+        return
+    if not what.fresh:
+        options = " or ".join(f"--set {name}=…" for name in what.fresh_options)
+        raise ConfigError(
+            f"a copy of {wanted.provider} would write where the live one does: its state is shared"
+            + (f"; give it a place of its own: {options}" if options else "")
+            + "; if its options say so already, add --force"
+        )
+    lanes = desk.lanes.left(wanted.into)
+    if lanes:
+        raise ConfigError(
+            f"{wanted.into!r} is not empty: Redis holds {lanes} lanes of it; choose a new name, or "
+            f"go on with what is there with --force"
+        )
+    home = desk.settings.provider_home(wanted.into)
+    if home.is_dir() and any(home.iterdir()):
+        raise ConfigError(
+            f"{wanted.into!r} is not empty: {home} holds files; choose a new name, or go on with "
+            f"what is there with --force"
+        )
+
+
+def _home(desk: Copies, provider: str) -> Home:
+    """Return where a local provider's state lies, hence its copy's; here if nobody knows yet."""
+    return desk.homes.all().get(provider) or found_here(desk.settings)
+
+
+def _instance(desk: Copies, wanted: Wanted, clock: Clock) -> Instance:
+    return Instance(
+        name=wanted.into,
+        provider=wanted.provider,
+        options=dict(wanted.options),
+        plan=Plan(
+            query=desk.history.resolve(wanted.query),
+            spans=spans(desk.settings, desk.history, wanted.since, wanted.until),
+            rate=wanted.rate,
+        ),
+        made_at=clock.now_ms(),
+        made_by=wanted.by,
+        reason=wanted.reason,
+    )
+
+
+def spans(
+    settings: Settings, history: History, since: str, until: str
+) -> dict[int, tuple[Span, ...]]:
+    """Return the numbers of every partition from one moment to another, "" being either end.
+
+    Raises:
+        ConfigError: a moment that nobody can read, or an event that is not there.
+    """
+    heads = {head.partition: head.n for head in history.log.heads()}
+    first = numbers_before(history, since) if since else {}
+    last = numbers_upto(history, until) if until else heads
+    return {
+        p: (Span(first.get(p, 0) + 1, min(last.get(p, 0), heads.get(p, 0))),)
+        for p in range(settings.partitions)
+    }
+
+
+def _resumed(known: Instance, asked: Instance, wanted: Wanted) -> Instance:
+    """Return the record that is there, if it is of the same replay.
+
+    Raises:
+        ConfigError: it is another's.
+    """
+    advice = f"choose another name, or drop it: memorybus replay --cancel {known.name} --execute"
+    if known.purpose != "replay":
+        raise ConfigError(f"{known.name!r} is a copy that a {known.purpose} made; {advice}")
+    if known.dropped:
+        raise ConfigError(f"{known.name!r} is being removed; wait for it, or choose another name")
+    then, now = known.plan, asked.plan
+    firsts = all(then.spans[p][0].first == now.spans[p][0].first for p in then.spans)
+    same = (
+        (known.provider, known.options, then.query) == (asked.provider, asked.options, now.query)
+        and firsts
+        and (not wanted.until or then.spans == now.spans)
+    )
+    if not same:
+        raise ConfigError(f"{known.name!r} is a copy with another plan; {advice}")
+    return known
+
+
+def begin(desk: Copies, plan: Planned) -> None:
+    """Make the copy known; from now on every worker of its provider fills it.
+
+    Raises:
+        ConfigError: another of that name was made meanwhile.
+        LogUnavailable: Redis is away.
+    """
+    if plan.known:
+        return
+    if plan.home is not None:
+        home = plan.home if plan.home.place else here(desk.settings)
+        desk.homes.move(plan.instance.name, home)  # before it is served anywhere
+    desk.make(plan.instance)

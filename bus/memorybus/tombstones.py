@@ -1,0 +1,69 @@
+"""Tombstones: what nobody shall read any more, as small files that every reader honours.
+
+A tombstone hides at once; a later compaction takes the bytes out of the segments.
+"""
+
+import msgspec
+
+from memorybus.errors import ArchiveDamaged
+from memorybus.object_store import Objects
+from memorybus.query import EVERYTHING, Query
+
+FOLDER = "tombstones"
+
+
+class Tombstone(msgspec.Struct, frozen=True, kw_only=True):
+    """What is forgotten, and why.
+
+    Attributes:
+        id: its own.
+        query: the events.
+        reason: in the operator's words.
+        at: since when (wall time, milliseconds).
+        by: who, as ``user@host``.
+    """
+
+    id: str
+    query: Query
+    reason: str = ""
+    at: int = 0
+    by: str = ""
+
+
+def read_all(objects: Objects, known: dict[str, Tombstone]) -> dict[str, Tombstone]:
+    """Return the tombstones by their files' names.
+
+    Args:
+        objects: the log's archive.
+        known: what was read before: a tombstone never changes.
+
+    Raises:
+        ArchiveUnavailable: the store does not answer.
+        ArchiveDamaged: one cannot be read: nothing may be, until it is restored.
+    """
+    names = [one.name for one in objects.list(FOLDER) if one.name.endswith(".json")]
+    return {name: known.get(name) or _read(objects, name) for name in names}
+
+
+def _read(objects: Objects, name: str) -> Tombstone:
+    data = objects.get(name)
+    try:
+        return msgspec.json.decode(data or b"", type=Tombstone)
+    except msgspec.MsgspecError as error:
+        raise ArchiveDamaged(
+            f"{objects.where}/{name}: is no tombstone ({error}); what it hides is not known, so "
+            f"nothing is read; restore it from a backup"
+        ) from error
+
+
+def put(objects: Objects, tombstone: Tombstone) -> bool:
+    """Write a tombstone; False if there is another of its id.
+
+    Raises:
+        ArchiveUnavailable: the store does not answer.
+        ValueError: it would hide everything.
+    """
+    if tombstone.query == EVERYTHING:
+        raise ValueError("a tombstone has to say what it hides")
+    name = f"{FOLDER}/{tombstone.id}.json"
+    return objects.put_new(name, msgspec.json.encode(tombstone))

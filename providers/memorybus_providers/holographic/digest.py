@@ -1,0 +1,51 @@
+"""The digest of the holographic state (G8): what recalls see, without what a row's number says.
+
+Keys: ``<agent>/<user>/<workspace>`` and then ``said/<session>`` (what was said there, in order),
+``memory``, ``user`` and ``note`` (what was kept, in any order) or ``speakers`` (names of people).
+How often a fact was found is no event, and not in it.
+"""
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from memorybus_providers.digests import key_of, paired
+
+_SAID = """
+select kind, speaker, at, tags, content, trust, helpful_count from facts
+where session = ? and seq is not null order by seq
+"""
+_KEPT = """
+select name, at, content, category, tags, trust, helpful_count from facts
+join sessions on sessions.id = facts.session
+where facts.scope = ? and kind = ? and seq is null order by content, at, name
+"""
+_SPEAKERS = """
+select word, name from entities where scope = ? and kind = 'speaker' order by word, name
+"""
+_KINDS: Final[Mapping[str, str]] = MappingProxyType(
+    {"memory": "memory", "user-store": "user", "note": "note"}
+)
+
+Rows = Iterator[tuple[Any, ...]]
+
+
+def pairs(db: sqlite3.Connection, after: str = "") -> Iterator[tuple[str, str]]:
+    """Yield key and digest of everything above `after`; reads one key at a time."""
+    return paired(_keys(db), after)
+
+
+def _keys(db: sqlite3.Connection) -> Iterator[tuple[str, Rows]]:
+    for row, *scope in db.execute("select id, agent, user, workspace from scopes").fetchall():
+        for kind, shown in _KINDS.items():
+            yield key_of(*scope, shown), _rows(db, _KEPT, row, kind)
+        yield key_of(*scope, "speakers"), _rows(db, _SPEAKERS, row)
+        sessions = db.execute("select id, name from sessions where scope = ?", (row,))
+        for session, name in sessions.fetchall():
+            yield key_of(*scope, "said", name), _rows(db, _SAID, session)
+
+
+def _rows(db: sqlite3.Connection, query: str, *given: int | str) -> Rows:
+    """Yield rows; asked for when the first is wanted."""
+    yield from db.execute(query, given)

@@ -1,0 +1,46 @@
+"""What a recall is asked with, and what it answers."""
+
+import msgspec
+from memorybus.events import SessionRef
+
+
+class RecallScope(msgspec.Struct, frozen=True):
+    """Whose memories may be recalled. None means everyone's: only an operator may ask that."""
+
+    agent: str | None = "default"
+    user: str | None = "default"
+    workspace: str | None = None
+
+
+class RecallContext(msgspec.Struct, frozen=True):
+    """What a recall is told beside the query.
+
+    Attributes:
+        scope: whose memories; nothing outside it may be returned.
+        session: the asking session, or None.
+        budget: characters of text wanted at most; more is cut by the caller.
+        deadline: seconds until the answer is of no use.
+    """
+
+    scope: RecallScope
+    session: SessionRef | None = None
+    budget: int = 2_000
+    deadline: float = 5.0
+
+
+class Recollection(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One remembered thing, best first in a result.
+
+    Attributes:
+        text: verbatim, neither escaped nor cut.
+        session: where it comes from, empty if unknown.
+        at: when it was said or written, milliseconds; 0 if unknown.
+        speaker: who said it, empty if unknown.
+        score: larger is better; comparable within one provider only.
+    """
+
+    text: str
+    session: str = ""
+    at: int = 0
+    speaker: str = ""
+    score: float = 0.0

@@ -1,0 +1,33 @@
+"""What a transactional provider and a lane tell each other: fence, progress, transaction."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import msgspec
+
+
+class Fence(msgspec.Struct, frozen=True):
+    """The right to write to a lane: its name (``p07``) and the owner's epoch."""
+
+    lane: str
+    epoch: int
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """How far a lane has come in the provider's own store. ``entry`` "0-0" is the beginning."""
+
+    epoch: int
+    entry: str
+    n: int
+
+
+class Transaction(Protocol):
+    """One open transaction of a transactional provider."""
+
+    def applied(self, event_ids: Sequence[str]) -> frozenset[str]:
+        """Return those of `event_ids` that the ledger already holds."""
+        ...
+
+    def record(self, event_ids: Sequence[str], progress: Progress) -> None:
+        """Write the ids into the ledger and advance the lane; commits with everything else."""
+        ...

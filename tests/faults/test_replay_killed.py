@@ -1,0 +1,95 @@
+"""A replay killed again and again, the command or its worker, is still what the live state is."""
+
+import signal
+
+import psutil
+import pytest
+import redis
+from conftest import MakeSettings
+from helpers.processes import Child, Spawn
+from helpers.recording import state_digest, texts
+from helpers.replaying import command, lines
+from helpers.scale import QUICK, chances
+from helpers.scenario import home, recorded, thread_worker, wait_applied
+from helpers.waiting import wait_until
+from memorybus.client import MemoryBus
+from memorybus.settings import Settings
+
+KILLS = 3 if QUICK else 20
+SESSIONS = ("a", "b", "c", "d", "e")
+EACH = 100 * KILLS
+PATIENCE = 60.0
+
+
+def fill(settings: Settings) -> None:
+    """Publish turns of several sessions."""
+    with MemoryBus.connect(settings) as bus:
+        for name in SESSIONS:
+            session = bus.session(name, warm=False)
+            for number in range(EACH):
+                session.turn_completed(f"{name} {number}", "ok", ordinal=number)
+        assert bus.flush("logged", PATIENCE)
+
+
+def filled(settings: Settings) -> int:
+    """Count what the copy holds."""
+    return len(texts(home(settings, "copy")))
+
+
+def workers(spawn: Spawn) -> list[psutil.Process]:
+    """Return the workers that fill the copy now."""
+    ours = {"memorybus_workers", "copy"}
+    return [one for one in spawn.descendants() if ours <= set(_words(one))]
+
+
+def _words(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
+
+
+@pytest.mark.fault
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("kind", ["Transactional", "Keyed"])
+def test_a_replay_killed_at_random(
+    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn, kind: str
+) -> None:
+    """G8: whoever is killed, the command or its worker, nothing is missing and nothing doubled."""
+    rng = chances("replay", kind)
+    settings = make_settings(lease=1.0, call_timeout=0.5, batch=5, **recorded(kind))
+    fill(settings)
+    child = command(spawn, settings)
+    hits = 0
+    for _ in range(KILLS):
+        await_more(settings, child, rng.randrange(5, 60))
+        hits += child.alive
+        child = killed(spawn, settings, child, of_worker=rng.random() < 0.5)
+    assert hits > KILLS // 2, "it was done before it could be killed: publish more"
+    assert child.wait(PATIENCE) == 0, child.output()
+    assert lines(child)[-1]["applied"] == len(SESSIONS) * (EACH + 1)
+    with thread_worker(settings):
+        wait_applied(redis_client, settings, timeout=PATIENCE)
+    assert state_digest(home(settings, "copy")) == state_digest(home(settings))
+    assert filled(settings) == len(SESSIONS) * EACH
+
+
+def await_more(settings: Settings, child: Child, some: int) -> None:
+    """Wait until the copy holds so many more, or has all."""
+    before = filled(settings)
+
+    def more() -> bool:
+        return filled(settings) > before + some or not child.alive
+
+    wait_until(more, "it fills", PATIENCE)
+
+
+def killed(spawn: Spawn, settings: Settings, child: Child, *, of_worker: bool) -> Child:
+    """Kill one of the two; return the command that goes on."""
+    if of_worker:
+        for one in workers(spawn):
+            one.kill()
+        return child
+    child.send(signal.SIGKILL)
+    child.wait()
+    return command(spawn, settings)

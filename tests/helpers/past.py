@@ -1,0 +1,137 @@
+"""A partition's past for tests: entries as they stand, some sealed, some of these trimmed."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import msgspec
+from memorybus.archive import Archive
+from memorybus.codec import Encoder
+from memorybus.events import Envelope, Event, Scope, SessionRef, TurnCompleted, TurnStarted
+from memorybus.history import History
+from memorybus.ids import derived_id
+from memorybus.keys import Keys, session_key
+from memorybus.links import connect_redis
+from memorybus.log import START, EventLog
+from memorybus.logged import LoggedEvent
+from memorybus.segments import RawEntry
+from memorybus.settings import Settings
+
+PARTITION = 0
+FIRST_MS = 1_700_000_000_000
+
+KINDS = ("turn", "other", "volatile", "resent", "unknown", "damaged", "stray")
+"""Two people's turns, what is not archived, what came again, and what is not ours."""
+
+
+class Past:
+    """One partition of a log, with its archive.
+
+    Attributes:
+        log: the log.
+        archive: its archive.
+        events: what the log gave before anything was trimmed.
+    """
+
+    def __init__(self, settings: Settings, archive: Archive | None = None) -> None:
+        """Let the log be born."""
+        self.settings = settings
+        self.redis = connect_redis(settings)
+        self.keys = Keys(settings.namespace)
+        self.log = EventLog(self.redis, settings)
+        self.log.open()
+        log_id = self.redis.hget(self.keys.meta, "log")
+        assert isinstance(log_id, bytes)
+        self.archive = archive or Archive.of(settings, log_id.decode())
+        self.events: list[LoggedEvent] = []
+        self._encoder = Encoder(256)
+        self._n = 0
+
+    def write(self, kinds: Sequence[str]) -> None:
+        """Append an entry of each kind."""
+        for kind in kinds:
+            self._write(kind, len(self.events))
+            self.events = self.log.read(PARTITION, START, 10_000)
+
+    def _write(self, kind: str, place: int) -> None:
+        entry = f"{FIRST_MS + place // 3}-{place % 3 + 1}"
+        if kind == "stray":
+            self.redis.xadd(self.keys.log(PARTITION), {"hello": "world"}, id=entry)
+            return
+        self._n += 1
+        name, body = self._body(kind)
+        fields = {"n": str(self._n), name: body}
+        self.redis.xadd(self.keys.log(PARTITION), fields, id=entry)  # type: ignore[arg-type]
+        self.redis.hset(self.keys.state(PARTITION), "n", self._n)
+
+    def _body(self, kind: str) -> tuple[str, bytes]:
+        if kind == "damaged":
+            return "e", b"\x81no envelope"
+        person = "bob" if kind == "other" else "ann"
+        event: Event = TurnCompleted(user=f"word {self._n} " * 40, assistant="ok")
+        if kind == "volatile":
+            event = TurnStarted(number=self._n, message="hm")
+        body = self._encoder.envelope(envelope(self._n, person, event))
+        if kind == "unknown":
+            body = body.replace(b"\xadTurnCompleted", b"\xadDreamsDreamed")
+        return ("r" if kind == "resent" else "e"), self._encoder.pack(body)
+
+    def seal(self, upto: int, cuts: Sequence[int] = ()) -> None:
+        """Seal the first so many entries, in segments that end where `cuts` say."""
+        raw = self._raw()
+        ends = sorted({c for c in cuts if 0 < c < upto} | {upto})
+        for start, end in pairwise([0, *ends]):
+            if end > start:
+                self.archive.publish(PARTITION, raw[start:end])
+        if upto:
+            place = raw[upto - 1]
+            self.redis.hset(
+                self.keys.state(PARTITION),
+                mapping={"sealed": place.n, "sealed_at": place.entry},
+            )
+
+    def _raw(self) -> list[RawEntry]:
+        numbers = [event.position.n for event in self.events]
+        found = self.redis.xrange(self.keys.log(PARTITION))
+        entries = [(e.decode(), [p for f in fields.items() for p in f]) for e, fields in found]  # type: ignore[union-attr]
+        return [RawEntry(e, n, fields) for (e, fields), n in zip(entries, numbers, strict=True)]
+
+    def trim(self, first: int) -> None:
+        """Remove what stands before an index from the log."""
+        for event in self.events[:first]:
+            self.redis.xdel(self.keys.log(PARTITION), event.position.entry)
+
+    def history(self) -> History:
+        """Return the history."""
+        return History(EventLog(self.redis, self.settings), self.archive)
+
+    def close(self) -> None:
+        """Close the connection and files."""
+        self.archive.close()
+        self.redis.close()
+
+
+def envelope(n: int, person: str, event: Event) -> Envelope:
+    """Return an envelope of a person's session."""
+    return Envelope(
+        id=derived_id("past", str(n)),
+        key=session_key(f"s-{person}"),
+        scope=Scope(agent="a", user=person),
+        session=SessionRef(f"s-{person}", f"s-{person}"),
+        at=FIRST_MS + n,
+        event=event,  # type: ignore[arg-type]
+    )
+
+
+def read_all(history: History, count: int, **words: object) -> list[LoggedEvent]:
+    """Read a partition page by page."""
+    found: list[LoggedEvent] = []
+    after, after_n = START, 0
+    while page := history.read(PARTITION, after, count, after_n=after_n, **words):  # type: ignore[arg-type]
+        found += page
+        after, after_n = page[-1].position.entry, page[-1].position.n
+    return found
+
+
+def as_told(events: Sequence[LoggedEvent]) -> list[bytes]:
+    """Return events as bytes, to be compared."""
+    return [msgspec.msgpack.encode(event) for event in events]

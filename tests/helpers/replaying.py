@@ -1,0 +1,86 @@
+"""Copies for tests: made as the command makes them, filled by a thread or a child."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from memorybus.copies import Copies
+from memorybus.query import EVERYTHING, Query
+from memorybus.settings import Settings
+from memorybus.surfaces import filling, replaying
+from memorybus.surfaces.children import Described
+from memorybus_workers.describing import describe
+
+from helpers.processes import Child, Spawn
+from helpers.scenario import NAME, environ, thread_worker
+
+COPY = "copy"
+
+
+class Filled(msgspec.Struct, frozen=True):
+    """What a finished replay says.
+
+    Attributes:
+        applied: events that its plan takes, without what is parked.
+        parked: events put aside.
+    """
+
+    applied: int
+    parked: int
+
+
+def begun(
+    settings: Settings,
+    into: str = COPY,
+    provider: str = NAME,
+    query: Query = EVERYTHING,
+    **more: Any,
+) -> replaying.Planned:
+    """Make a copy known, as the command does."""
+    with Copies(settings) as desk:
+        wanted = replaying.Wanted(provider=provider, into=into, query=query, **more)
+        plan = replaying.planned(desk, wanted, describe=_described)
+        replaying.begin(desk, plan)
+    return plan
+
+
+def _described(settings: Settings, *asked: Any) -> Described:
+    """Ask in this process, which can import the providers of the tests."""
+    return msgspec.convert(msgspec.to_builtins(describe(settings, *asked)), Described)
+
+
+def replay(
+    settings: Settings,
+    into: str = COPY,
+    provider: str = NAME,
+    query: Query = EVERYTHING,
+    **more: Any,
+) -> Filled:
+    """Fill a copy with a worker of this process that serves it alone; return once it has all."""
+    plan = begun(settings, into, provider, query, **more)
+    with thread_worker(settings, only=into):
+        return finished(settings, plan)
+
+
+def finished(settings: Settings, plan: replaying.Planned) -> Filled:
+    """Wait until a copy has all, whoever fills it."""
+    with Copies(settings) as desk:
+        *_, last = filling.followed(desk, plan.instance, None)
+    return Filled(plan.counted.events - last.parked, last.parked)
+
+
+def command(spawn: Spawn, settings: Settings, *words: str, into: str = COPY) -> Child:
+    """Start ``memorybus replay --execute`` into a copy, as a process."""
+    said = ("replay", "--provider", NAME, "--into", into, "--execute", "--json", *words)
+    return cli(spawn, settings, *said)
+
+
+def cli(spawn: Spawn, settings: Settings, *words: str) -> Child:
+    """Start the command line as a process that finds these settings and the test helpers."""
+    return spawn("-m", "memorybus.surfaces.cli", *words, env=environ(settings))
+
+
+def lines(child: Child) -> list[Mapping[str, Any]]:
+    """Return the JSON lines that a process printed."""
+    printed = (line for line in child.output().splitlines() if line.startswith('{"'))
+    return [msgspec.json.decode(line) for line in printed]

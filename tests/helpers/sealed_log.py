@@ -1,0 +1,100 @@
+"""A log of numbered turns that archivers seal, and what of it is where."""
+
+from typing import Any
+
+from memorybus import scripts
+from memorybus.archive import Archive
+from memorybus.codec import Encoder
+from memorybus.events import Envelope, Scope, SessionRef, TurnCompleted
+from memorybus.ids import derived_id
+from memorybus.keys import Keys, session_key
+from memorybus.links import connect_redis
+from memorybus.log import EventLog
+from memorybus.scripts import Appended, Outgoing
+from memorybus.settings import Settings
+
+QUICK: dict[str, Any] = {
+    "partitions": 2,
+    "seal_after": 0.0,
+    "segment_age": 0.0,
+    "segment_events": 50,
+    "hot_window": 0.0,
+}
+"""Settings with which everything is sealed and trimmed at once."""
+
+
+class SealedLog:
+    """Partition `PARTITION` of a log, written to as a publisher does."""
+
+    PARTITION = 1
+
+    def __init__(self, settings: Settings) -> None:
+        """Let it be born."""
+        self.settings = settings
+        self.redis = connect_redis(settings)
+        self.keys = Keys(settings.namespace)
+        self.key = self.keys.log(self.PARTITION)
+        self.state = self.keys.state(self.PARTITION)
+        EventLog(self.redis, settings).open()
+        self._encoder = Encoder(256)
+        self._sequence = 0
+
+    def append(self, count: int, *, words: int = 20, user: str = "ann") -> None:
+        """Append turns."""
+        first, self._sequence = self._sequence + 1, self._sequence + count
+        events = [self._turn(n, words, user) for n in range(first, self._sequence + 1)]
+        for start in range(0, count, 200):
+            page = events[start : start + 200]
+            call = scripts.append(
+                self.keys, self.PARTITION, "p", 0, page, window_ms=10**9, max_ids=10**6
+            )
+            assert isinstance(scripts.appended(scripts.run(self.redis, call)), Appended)
+
+    def _turn(self, n: int, words: int, user: str) -> Outgoing:
+        envelope = Envelope(
+            id=derived_id("turn", str(n)),
+            key=session_key("s"),
+            scope=Scope(agent="a", user=user),
+            session=SessionRef(id="s", root="s"),
+            at=int(self.redis.time()[0]) * 1000,  # type: ignore[index]
+            event=TurnCompleted(user=f"turn {n:05d} " + "word " * words, assistant="ok"),
+        )
+        body = self._encoder.pack(self._encoder.envelope(envelope))
+        return Outgoing(n, envelope.id.encode(), b"digest..", body)
+
+    def archive(self) -> Archive:
+        """Return the archive as a reader that opens it now."""
+        found = self.redis.hget(self.keys.meta, "log")
+        assert isinstance(found, bytes)
+        return Archive.of(self.settings, found.decode())
+
+    def archived(self) -> list[int]:
+        """Return the numbers of the archive's rows, in order."""
+        archive, found, after = self.archive(), list[int](), "0-0"
+        while page := archive.read(self.PARTITION, after, 200):
+            found += [event.position.n for event in page]
+            after = page[-1].position.entry
+        archive.close()
+        return found
+
+    def logged(self) -> list[int]:
+        """Return the numbers of the log's entries, in order."""
+        entries: Any = self.redis.xrange(self.key)
+        return [int(fields[b"n"]) for _, fields in entries]
+
+    def sealed(self) -> int:
+        """Return the number up to which Redis knows the partition to be sealed."""
+        return int(self.redis.hget(self.state, "sealed") or 0)  # type: ignore[arg-type]
+
+    def head(self) -> int:
+        """Return the last number given."""
+        return int(self.redis.hget(self.state, "n") or 0)  # type: ignore[arg-type]
+
+    def assert_whole(self) -> None:
+        """Every number is in the archive or the log, the archive's once and without a gap."""
+        rows, head = self.archived(), self.head()
+        assert rows == list(range(1, len(rows) + 1))
+        kept = self.logged()
+        assert kept == sorted(set(kept))
+        assert set(rows) | set(kept) == set(range(1, head + 1))
+        assert self.sealed() <= len(rows)

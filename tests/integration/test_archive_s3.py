@@ -1,0 +1,79 @@
+"""The archive in an object store, over HTTP: conditional writes, ranges, lists, errors."""
+
+import pytest
+from helpers.archives import LOG, as_logged, entries, pages
+from helpers.object_servers import s3_url
+from memorybus.archive import Archive
+from memorybus.errors import ArchiveTaken, ArchiveUnavailable
+from memorybus.object_store import open_objects
+from memorybus.plan import Plan
+from memorybus.query import Query
+from memorybus.settings import Settings
+
+__all__ = ["s3_url"]
+
+
+def archive(url: str) -> Archive:
+    """Return the archive at a URL, as a process that has never seen it."""
+    return Archive.of(Settings(archive=url), LOG)
+
+
+def test_the_first_writer_of_a_name_wins(s3_url: str) -> None:
+    """G5, G7: what the fence rests on: a name is written once; the same bytes again are no harm."""
+    objects = open_objects(s3_url, "a/b")
+    assert objects.put_new("p00/x", b"1")
+    assert objects.put_new("p00/x", b"1")
+    assert not objects.put_new("p00/x", b"2")
+    assert objects.get("p00/x") == b"1"
+    assert objects.get("p00/y") is None
+    assert objects.open("p00/y") is None
+    assert objects.put_new("p00/deep/z", b"3")
+    assert [(one.name, one.size) for one in objects.list("p00")] == [("p00/x", 1)]
+    objects.delete("p00/x")
+    objects.delete("p00/x")
+    assert objects.list("p00") == []
+    assert objects.list("nowhere") == []
+
+
+def test_an_archive_lives_there(s3_url: str) -> None:
+    """G7: seal, read, compact and check, as in a directory; of two writers one wins."""
+    rows = entries(90)
+    writer = archive(s3_url)
+    for start in (0, 30, 60):
+        writer.publish(0, rows[start : start + 30])
+    assert list(pages(archive(s3_url))) == as_logged(rows)
+    query = Query(sessions=("s-3",))
+    wanted = [one for one in as_logged(rows) if one.envelope.session.id == "s-3"]
+    assert list(archive(s3_url).scan(0, Plan(query=query))) == wanted
+    stale, known = archive(s3_url), writer.segments(0)
+    writer.replace(0, known[:2])
+    with pytest.raises(ArchiveTaken):
+        stale.replace(0, known[:2])
+    assert list(pages(archive(s3_url))) == as_logged(rows)
+    assert {one.found for one in archive(s3_url).verify([0])} == {"sound", "unlisted"}
+
+
+def test_a_large_file_is_read_by_ranges(s3_url: str) -> None:
+    """G10: a file too large to be held is read where it is asked for."""
+    objects = open_objects(s3_url)
+    data = bytes(range(256)) * (9 << 12)
+    assert objects.put_new("large", data)
+    file = objects.open("large")
+    assert file is not None
+    file.seek(-300, 2)
+    assert file.read(10) == data[-300:-290]
+    file.seek(5_000_000)
+    assert file.read(2_000_000) == data[5_000_000:7_000_000]
+    file.seek(0)
+    assert file.read() == data
+
+
+def test_errors_say_where_and_never_with_what(s3_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store that refuses or is away is named; credentials are not."""
+    missing = s3_url.replace("archive", "nobucket")
+    with pytest.raises(ArchiveUnavailable, match="nobucket") as refused:
+        archive(missing).publish(0, entries(1))
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    with pytest.raises(ArchiveUnavailable, match="check the network") as away:
+        archive(s3_url).end(0)
+    assert "very-secret" not in f"{refused.value} {away.value}"

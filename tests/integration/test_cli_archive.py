@@ -1,0 +1,108 @@
+"""``memorybus archive``: run, ls, verify, export, import on a real log."""
+
+import json
+from pathlib import Path
+
+import pytest
+from conftest import MakeSettings
+from helpers.archives import archive_in
+from memorybus.client import MemoryBus
+from memorybus.history import History
+from memorybus.links import connect_redis
+from memorybus.settings import Settings
+from memorybus.surfaces.cli import main
+
+
+@pytest.fixture
+def ready(make_settings: MakeSettings, redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """Return settings that the command line finds in its environment; all may be sealed at once."""
+    settings = make_settings(url=redis_url, seal_after=0.0, segment_age=0.0, partitions=2)
+    for name in ("url", "namespace", "data_dir", "seal_after", "segment_age", "partitions"):
+        monkeypatch.setenv(f"MEMORYBUS_{name.upper()}", str(getattr(settings, name)))
+    return settings
+
+
+def publish(settings: Settings, turns: int) -> None:
+    """Publish turns of two people, each in a session of its own."""
+    with MemoryBus.connect(settings) as bus:
+        for user in ("ann", "bob"):
+            session = bus.session(f"s-{user}", user=user, warm=False)
+            for turn in range(turns):
+                session.turn_completed(f"{user} asks {turn}", "well", ordinal=turn)
+        assert bus.flush("logged", 10)
+
+
+def told(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str, object]]:
+    """Run a command with --json; return its exit code and what it says."""
+    code = main([*words, "--json"])
+    return code, json.loads(capsys.readouterr().out)
+
+
+def ids(settings: Settings) -> set[str]:
+    """Return the ids of the events in a log and its archive."""
+    return {one.envelope.id for one in History.of(connect_redis(settings), settings).scan()}
+
+
+def test_the_archive_from_seal_to_import(
+    ready: Settings,
+    make_settings: MakeSettings,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """G7: sealed, listed, verified, taken elsewhere, and published there once, by event id."""
+    publish(ready, 10)
+    code, done = told(capsys, "archive", "run")
+    assert (code, done["errors"]) == (0, {})
+    assert done["events"] == 22
+
+    code, shown = told(capsys, "archive", "ls")
+    segments = shown["segments"]
+    assert sum(one["events"] for one in segments) == 22  # type: ignore[attr-defined]
+    code, found = told(capsys, "archive", "verify")
+    assert (code, found["ok"], found["damaged"]) == (0, True, [])
+
+    code, out = told(capsys, "archive", "export", str(tmp_path / "all"))
+    assert (code, out["events"]) == (0, 22)
+    code, out = told(capsys, "archive", "export", str(tmp_path / "ann"), "--user", "ann")
+    assert (code, out["events"]) == (0, 11)
+    assert main(["archive", "export", str(tmp_path / "all")]) == 2
+    assert "holds an archive already" in capsys.readouterr().err
+
+    known = ids(ready)
+    other = make_settings(url=ready.url, namespace=f"{ready.namespace}x", partitions=4)
+    monkeypatch.setenv("MEMORYBUS_NAMESPACE", other.namespace)
+    monkeypatch.setenv("MEMORYBUS_PARTITIONS", "4")
+    publish(other, 0)  # the two sessions' beginnings are there already
+    code, would = told(capsys, "archive", "import", str(tmp_path / "ann"))
+    assert (would["new"], would["published"], would["executed"]) == (10, 0, False)
+    code, did = told(capsys, "archive", "import", str(tmp_path / "ann"), "--execute")
+    assert (code, did["published"], did["logged"]) == (0, 10, True)
+    code, did = told(capsys, "archive", "import", str(tmp_path / "all"), "--execute")
+    assert (did["events"], did["new"], did["published"]) == (22, 10, 10)
+    assert ids(other) >= known
+
+
+def test_verify_names_what_is_damaged(ready: Settings, capsys: pytest.CaptureFixture[str]) -> None:
+    """G7: a wrong byte: exit code 1, and the file by name, for people and programs."""
+    publish(ready, 5)
+    told(capsys, "archive", "run")
+    file = next(Path(str(ready.data_dir)).rglob("p*/segments/*.parquet"))
+    data = bytearray(file.read_bytes())
+    data[40] ^= 1
+    file.write_bytes(bytes(data))
+    code, found = told(capsys, "archive", "verify")
+    assert (code, found["ok"]) == (1, False)
+    assert [one["file"] for one in found["damaged"]] == [f"segments/{file.name}"]  # type: ignore[attr-defined]
+    assert main(["archive", "verify"]) == 1
+    assert file.name in capsys.readouterr().err
+
+
+def test_a_directory_without_an_archive_is_named(
+    ready: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A wrong directory is told as what it lacks, not as an empty archive."""
+    publish(ready, 1)
+    assert main(["archive", "import", str(tmp_path)]) == 2
+    assert "holds no archive" in capsys.readouterr().err
+    assert archive_in(tmp_path).end(0) is None

@@ -1,0 +1,130 @@
+"""Logs and archives that older releases left stay readable, entry by entry."""
+
+import json
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import redis
+from conftest import MakeSettings
+from helpers.golden_archive import LOG_ID, NAMESPACE, SEGMENTS
+from helpers.golden_log import PARTITIONS, Entry, as_expected, left_out, restore, stored
+from memorybus.archive import Archive
+from memorybus.history import History
+from memorybus.keys import Keys
+from memorybus.links import connect_redis
+from memorybus.log import START, EventLog
+from memorybus.logged import LoggedEvent
+from memorybus.settings import Settings
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+RELEASES = pytest.mark.parametrize(
+    "release", sorted(GOLDEN.glob("history-*")), ids=lambda path: path.name
+)
+_SEALED = {partition: ends[-1] for partition, ends in SEGMENTS.items()}
+
+
+@pytest.fixture
+def settings(redis_url: str, make_settings: MakeSettings) -> Settings:
+    """Return settings of a log with as many partitions as the golden ones."""
+    return make_settings(url=redis_url, partitions=PARTITIONS, namespace=NAMESPACE)
+
+
+def expected(release: Path) -> list[dict[str, Any]]:
+    """Return what the log held, as it was written down once."""
+    return [json.loads(line) for line in (release / "events.jsonl").read_text().splitlines()]
+
+
+def remembered(release: Path) -> list[dict[str, Any]]:
+    """Return what the history is to give: without what is volatile, and what is forgotten."""
+    return [_hidden(one) for one in expected(release)]
+
+
+def _hidden(one: dict[str, Any]) -> dict[str, Any]:
+    place = (one["partition"], one["entry"], one["n"])
+    if one["envelope"]["scope"].get("user") == "mallory":
+        return left_out(*place, "forgotten")
+    if one["envelope"]["event"]["type"] == "TurnStarted":
+        return left_out(*place, "volatile")
+    return one
+
+
+def of_partition(events: list[Any], partition: int) -> list[Any]:
+    """Return those of one partition."""
+    return [one for one in events if one["partition"] == partition]
+
+
+def unsealed(entries: list[Entry]) -> list[Entry]:
+    """Return the entries that the golden archive does not have."""
+    by_partition = [[e for e in entries if e.partition == p] for p in range(PARTITIONS)]
+    return [e for p, of in enumerate(by_partition) for e in of[_SEALED[p] :]]
+
+
+def read_on(history: History, partition: int, count: int) -> list[LoggedEvent]:
+    """Read a partition to its end, some at a time, as a lane does."""
+    found: list[LoggedEvent] = []
+    after, n = START, 0
+    while page := history.read(partition, after, count, after_n=n):
+        found += page
+        after, n = page[-1].position.entry, page[-1].position.n
+    return found
+
+
+@RELEASES
+def test_a_log_of_an_older_release_is_read(
+    release: Path, settings: Settings, redis_client: redis.Redis
+) -> None:
+    """G7: every entry an older release left is the event it was: packed, resent, newer, foreign."""
+    entries = stored(release / "log.jsonl")
+    heads = {partition: {"n": 99} for partition in range(PARTITIONS)}
+    restore(redis_client, Keys(settings.namespace), LOG_ID, entries, heads)
+    log = EventLog(connect_redis(settings), settings)
+    log.open()
+    found = [as_expected(e) for p in range(PARTITIONS) for e in log.read(p, START, 100)]
+    assert found == expected(release)
+
+
+@RELEASES
+def test_an_archive_of_an_older_release_is_sound(release: Path, settings: Settings) -> None:
+    """G7: manifests and segments that an older release sealed still pass every check."""
+    with closing(_archive(release, settings)) as archive:
+        reports = list(archive.verify(range(PARTITIONS)))
+    found = {report.file: report.why for report in reports if report.found != "sound"}
+    assert found == {}
+    assert sum(report.events for report in reports) == sum(_SEALED.values())
+
+
+@RELEASES
+def test_an_archive_of_an_older_release_is_read(release: Path, settings: Settings) -> None:
+    """G7: what an older release sealed is what its log held, and its tombstones hold."""
+    with closing(_archive(release, settings)) as archive:
+        for partition in range(PARTITIONS):
+            found = [as_expected(event) for event in archive.read(partition, START, 100)]
+            assert found == of_partition(remembered(release), partition)[: _SEALED[partition]]
+
+
+@RELEASES
+@pytest.mark.parametrize("count", [1, 3, 100])
+def test_a_history_of_an_older_release_is_read(
+    release: Path, settings: Settings, redis_client: redis.Redis, count: int
+) -> None:
+    """G7: an old archive and the rest of an old log are one sequence, whatever the page."""
+    rest = unsealed(stored(release / "log.jsonl"))
+    restore(redis_client, Keys(settings.namespace), LOG_ID, rest, heads_of(release))
+    log = EventLog(connect_redis(settings), settings)
+    with closing(_archive(release, settings)) as archive, closing(History(log, archive)) as history:
+        for partition in range(PARTITIONS):
+            found = [as_expected(event) for event in read_on(history, partition, count)]
+            assert found == of_partition(remembered(release), partition)
+
+
+def heads_of(release: Path) -> dict[int, dict[str, int]]:
+    """Return each partition's counters, once most of it is sealed."""
+    numbers = {p: [e["n"] for e in of_partition(expected(release), p)] for p in range(PARTITIONS)}
+    return {p: {"n": n[-1], "sealed": n[_SEALED[p] - 1]} for p, n in numbers.items()}
+
+
+def _archive(release: Path, settings: Settings) -> Archive:
+    return Archive.of(msgspec.structs.replace(settings, archive=str(release / "archive")), LOG_ID)

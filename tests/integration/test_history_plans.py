@@ -1,0 +1,142 @@
+"""Lanes of an instance that takes a part of the history: what is left out costs nothing."""
+
+import random
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+import redis
+from conftest import MakeSettings
+from helpers.recording import texts
+from helpers.scenario import NAME, home, recorded, say
+from helpers.sealed_log import QUICK
+from helpers.waiting import wait_until
+from memorybus.client import MemoryBus
+from memorybus.clock import SYSTEM
+from memorybus.history import History
+from memorybus.keys import Keys
+from memorybus.links import connect_redis
+from memorybus.plan import Plan, Span
+from memorybus.query import Query
+from memorybus.settings import Settings
+from memorybus.testing import FakeClock, no_crash
+from memorybus_workers import lane
+from memorybus_workers.applier import Serving
+from memorybus_workers.archiver import run_once
+from memorybus_workers.calls import Slot, Troubles
+from memorybus_workers.instances import make
+from memorybus_workers.lane_set import LaneSet
+from memorybus_workers.leases import Leases
+from memorybus_workers.retry import Breaker
+from memorybus_workers.surroundings import Surroundings
+
+KINDS = ("Transactional", "Keyed", "Lookup", "Recording", "KeyedSide")
+
+
+@contextmanager
+def lanes_of(
+    settings: Settings, plan: Plan, clock: FakeClock | None = None
+) -> Iterator[Callable[[int], None]]:
+    """Own all lanes of an instance with a plan; yield what gives them some turns."""
+    rng = random.Random(0)
+    leases = Leases(settings, SYSTEM, "w")
+    around = Surroundings(settings, clock or SYSTEM, rng, leases, no_crash, True, plan=plan)
+    provider = make(settings, NAME, SYSTEM)
+    provider.open()
+    troubles = Troubles(SYSTEM, rng, 5)
+    serving = Serving(provider, settings, SYSTEM, Slot(SYSTEM), troubles, Breaker(rng))
+    lanes = LaneSet(NAME, serving, around, threading.Event(), lambda: None)
+    lanes.balance(range(settings.partitions))
+
+    def turns(count: int) -> None:
+        for _ in range(count):
+            lanes.look_at_all()
+            lanes.step(set())
+
+    try:
+        yield turns
+    finally:
+        lanes.leave()
+        provider.shutdown()
+
+
+def filled(settings: Settings, *, upto: int = 60) -> None:
+    """Publish turns of two people's sessions, by turns, and seal most of them."""
+    with MemoryBus.connect(settings) as bus:
+        for number in range(upto):
+            say(bus, ("ann", "bob")[number % 2], f"turn {number:03d}")
+            if number in (10, upto - 10):
+                assert bus.flush("logged", 10)
+                run_once(settings)
+        assert bus.flush("logged", 10)
+
+
+def done(settings: Settings) -> list[int]:
+    """Return the lanes' checkpoints."""
+    client, keys = connect_redis(settings), Keys(settings.namespace)
+    found = [client.hget(keys.lane(p, NAME), "n") for p in range(settings.partitions)]
+    client.close()
+    return [int(n or 0) for n in found]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_instance_gets_what_its_query_takes(
+    redis_client: redis.Redis, make_settings: MakeSettings, kind: str
+) -> None:
+    """G3, G8: from archive and log alike only what is wanted is applied, and all of it counts."""
+    settings = make_settings(**QUICK, batch=7, window=20, **recorded(kind))
+    filled(settings)
+    plan = Plan(query=Query(sessions=("bob",)))
+    with lanes_of(settings, plan) as turns:
+        wait_until(lambda: turns(5) or len(texts(home(settings))) == 30, "bob's turns are applied")
+        turns(20)
+        assert sorted(texts(home(settings))) == [f"turn {n:03d}" for n in range(1, 60, 2)]
+    history = History.of(redis_client, settings)
+    assert done(settings) == [head.n for head in history.log.heads()]
+    history.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("leap", [2, 10_000])
+def test_an_instance_stops_where_its_plan_ends(
+    redis_client: redis.Redis,
+    make_settings: MakeSettings,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    leap: int,
+) -> None:
+    """G8: nothing behind the last span is read, nothing between spans is applied."""
+    monkeypatch.setattr(lane, "LEAP", leap)
+    settings = make_settings(**QUICK, batch=7, window=20, **recorded(kind))
+    filled(settings)
+    plan = Plan(spans={0: (Span(4, 6), Span(20, 25)), 1: ()})
+    with lanes_of(settings, plan) as turns:
+        wait_until(lambda: turns(5) or done(settings) == [25, 0], "the lanes are at their ends")
+        turns(20)
+    history = History.of(redis_client, settings)
+    page = [e for n in (3, 19) for e in _after(history, n)]
+    wanted = [e.envelope.event.user for e in page if plan.takes(0, e.position.n)]  # type: ignore[union-attr]
+    history.close()
+    assert texts(home(settings)) == wanted
+    assert len(wanted) == 9
+    assert done(settings) == [25, 0]
+
+
+def _after(history: History, n: int) -> list:  # type: ignore[type-arg]
+    place = history.place(0, n)
+    assert place is not None
+    return history.read(0, place.entry, 6, after_n=n)
+
+
+def test_a_rate_bounds_what_is_applied(
+    redis_client: redis.Redis, make_settings: MakeSettings, fake_clock: FakeClock
+) -> None:
+    """G10: an instance with a rate takes no more than that in a second, over all its lanes."""
+    settings = make_settings(**QUICK, lease=1e6, **recorded("Keyed"))
+    filled(settings)
+    with lanes_of(settings, Plan(rate=4.0), fake_clock) as turns:
+        for second in range(5):
+            fake_clock.advance(1.0)
+            turns(10)
+            assert second * 4 <= len(texts(home(settings))) <= (second + 1) * 4 + 1

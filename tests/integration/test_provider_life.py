@@ -1,0 +1,208 @@
+"""Provider instances that are added late, stand still, go on, and go."""
+
+import tomllib
+from pathlib import Path
+
+import msgspec
+import pytest
+import redis
+from conftest import MakeSettings
+from helpers.processes import Child, Spawn
+from helpers.recording import state_digest, texts
+from helpers.replaying import begun
+from helpers.scenario import TESTS, home, recorded, say, wait_applied
+from helpers.waiting import wait_until
+from memorybus.client import MemoryBus
+from memorybus.copies import Copies
+from memorybus.keys import Keys
+from memorybus.settings import Settings, load, to_environ
+
+FILE = """# how we remember
+batch = 16            # small
+providers = [
+    "rec",  # the first
+]
+
+[provider.rec]
+kind = "helpers.recording:Transactional"  # for tests
+"""
+
+NEW = ("late", "--kind", "helpers.recording:Transactional")
+
+
+class Place:
+    """A directory with a settings file, and commands that read it."""
+
+    def __init__(self, settings: Settings, directory: Path, spawn: Spawn) -> None:
+        """Write the file."""
+        self.path = directory / "memorybus.toml"
+        self.path.write_text(FILE)
+        self._spawn = spawn
+        given = to_environ(settings, {})
+        for name in ("PROVIDERS", "PROVIDER", "BATCH"):
+            del given[f"MEMORYBUS_{name}"]
+        self.environ = given | {"MEMORYBUS_CONFIG": str(self.path), "PYTHONPATH": str(TESTS)}
+
+    def run(self, *words: str) -> Child:
+        """Run a command to its end."""
+        child = self._spawn("-m", "memorybus.surfaces.cli", *words, env=self.environ)
+        child.wait(30)
+        return child
+
+    def done(self, *words: str) -> str:
+        """Run a command that shall succeed; return what it said."""
+        child = self.run(*words)
+        assert child.exit_code == 0, child.output()
+        return child.output()
+
+    def worker(self) -> Child:
+        """Start a worker that reads the file."""
+        child = self._spawn("-m", "memorybus_workers", "worker", "--jobs", "0", env=self.environ)
+        child.wait_output('"ready":true')
+        return child
+
+    @property
+    def settings(self) -> Settings:
+        """What a command finds now."""
+        return load(environ=self.environ)
+
+
+@pytest.fixture
+def place(
+    redis_client: redis.Redis, make_settings: MakeSettings, tmp_path: Path, spawn: Spawn
+) -> Place:
+    """Return a place whose file names one provider."""
+    return Place(make_settings(), tmp_path, spawn)
+
+
+def publish(settings: Settings, *words: str) -> None:
+    """Publish turns of one session."""
+    with MemoryBus.connect(settings) as bus:
+        say(bus, "s", *words)
+        assert bus.flush()
+
+
+def test_who_comes_late_catches_up(place: Place, redis_client: redis.Redis) -> None:
+    """G8: an instance added late begins at the beginning of the history, and is then live."""
+    publish(place.settings, "one", "two")
+    first = place.worker()
+    said = place.done("provider", "add", *NEW)
+    assert "nothing is done yet" in said
+    assert "+[provider.late]" in said
+    assert place.path.read_text() == FILE
+    said = place.done("provider", "add", *NEW, "--execute")
+    assert "restart" in said
+    first.terminate()
+    place.worker()
+    publish(place.settings, "three")
+    for name in ("rec", "late"):
+        wait_applied(redis_client, place.settings, name)
+    assert texts(home(place.settings, "late")) == ["one", "two", "three"]
+    assert state_digest(home(place.settings, "late")) == state_digest(home(place.settings))
+
+
+def test_who_comes_late_may_begin_now(place: Place, redis_client: redis.Redis) -> None:
+    """G8: from now on, or from a moment: what lies before is passed without a call."""
+    publish(place.settings, "one", "two")
+    place.done("provider", "add", *NEW, "--from", "now", "--execute")
+    publish(place.settings, "three")
+    place.worker()
+    wait_applied(redis_client, place.settings, "late")
+    assert texts(home(place.settings, "late")) == ["three"]
+
+
+def test_the_file_keeps_its_comments(place: Place) -> None:
+    """A settings file is edited as a person would: what was there stays as it was."""
+    place.done("provider", "add", *NEW, "--set", "busy=7", "--set", "note=a b", "--execute")
+    text = place.path.read_text()
+    assert text.startswith("# how we remember\nbatch = 16            # small\n")
+    assert '"rec",  # the first' in text
+    assert "# for tests" in text
+    assert tomllib.loads(text)["provider"]["late"] == {"kind": NEW[2], "busy": 7, "note": "a b"}
+    assert place.settings.providers == ("rec", "late")
+    place.done("provider", "remove", "late", "--reason", "a test", "--execute")
+    assert tomllib.loads(place.path.read_text()) == tomllib.loads(FILE)
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("rec",), "instance already"),
+        (("x", "--kind", "nobody-has-it"), "nobody-has-it"),
+        (("x", "--kind", "builtin", "--set", "nonsense=1"), "nonsense"),
+        (("x", "--kind", "builtin", "--set", "api_key=sk-1"), "environment"),
+        (("x", "--kind", "builtin", "--set", "password"), "key=value"),
+        (("x", "--kind", "builtin", "--from", "yesterday"), "no moment"),
+        (("../x", "--kind", "builtin"), "instance's name"),
+    ],
+)
+def test_what_cannot_be_added(place: Place, words: tuple[str, ...], why: str) -> None:
+    """What is wrong is said before anything is written, and never a secret."""
+    child = place.run("provider", "add", *words, "--execute")
+    assert child.exit_code == 2, child.output()
+    assert why in child.output()
+    assert "sk-1" not in child.output()
+    assert place.path.read_text() == FILE
+
+
+def test_a_pause_is_seen_and_ends(place: Place, redis_client: redis.Redis) -> None:
+    """G7: a paused instance stands still, status and doctor say why; resumed, it lacks nothing."""
+    place.worker()
+    said = place.done("provider", "pause", "rec", "--reason", "its disk is full")
+    assert "recalled" in said
+    leases = f"{place.settings.namespace}:*:lease:rec"
+    wait_until(lambda: not list(redis_client.scan_iter(leases)), "its lanes are given up")
+    publish(place.settings, "one")
+    assert "its disk is full" in place.done("status")
+    assert "its disk is full" in place.done("provider", "ls")
+    assert "resume rec" in place.run("doctor").output()
+    assert "paused already" in place.done("provider", "pause", "rec", "--reason", "again")
+    assert texts(home(place.settings)) == []
+    place.done("provider", "resume", "rec")
+    wait_applied(redis_client, place.settings)
+    assert texts(home(place.settings)).count("one") == 1  # beside the doctor's canary
+    assert "was not paused" in place.done("provider", "resume", "rec")
+    assert place.run("provider", "pause", "nobody", "--reason", "x").exit_code == 2
+
+
+def test_a_removal_leaves_no_key(place: Place, redis_client: redis.Redis) -> None:
+    """G10: a removed instance leaves nothing in Redis; its state stays unless told otherwise."""
+    publish(place.settings, "one", "!permanent two")
+    place.done("provider", "add", *NEW, "--execute")
+    running = place.worker()
+    for name in ("rec", "late"):
+        wait_applied(redis_client, place.settings, name)
+    said = place.done("provider", "remove", "late")
+    assert "1 parked" in said
+    assert "nothing is done yet" in said
+    assert place.run("provider", "remove", "late", "--execute").exit_code == 2
+    refused = place.run(
+        *("provider", "remove", "late", "--delete-state", "--reason", "x", "--execute")
+    )
+    assert (refused.exit_code, "restart" in refused.output()) == (1, True)
+    said = place.done("provider", "remove", "late", "--reason", "moved", "--execute")
+    assert "until they are restarted" in said
+    assert place.settings.providers == ("rec",)
+    keys = Keys(place.settings.namespace)
+    left = [key for key in redis_client.scan_iter() if b"late" in key]
+    assert left == []
+    assert [g["name"] for g in redis_client.xinfo_groups(keys.log(0))] == [b"rec"]
+    assert texts(home(place.settings, "late")) == ["one"]
+    publish(place.settings, "three")
+    wait_applied(redis_client, place.settings)
+    assert [key for key in redis_client.scan_iter() if b"late" in key] == []
+    running.terminate()
+    place.done("provider", "remove", "late", "--delete-state", "--reason", "x", "--execute")
+    assert not home(place.settings, "late").exists()
+    with Copies(place.settings) as desk:
+        assert "late" not in desk.instances.held()
+
+
+def test_copies_go_first(place: Place, redis_client: redis.Redis) -> None:
+    """G8: an instance of which copies are left is not removed under them."""
+    settings = msgspec.structs.replace(place.settings, **recorded("Transactional"))
+    begun(settings)
+    child = place.run("provider", "remove", "rec", "--reason", "x", "--execute")
+    assert child.exit_code == 2
+    assert "replay --cancel" in child.output()
+    assert place.path.read_text() == FILE

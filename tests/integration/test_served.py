@@ -1,0 +1,247 @@
+"""What a worker serves: copies that come, stand still, change, are swapped and go."""
+
+import msgspec
+import pytest
+import redis
+from conftest import MakeSettings
+from helpers.processes import Spawn
+from helpers.recording import calls, texts
+from helpers.scenario import (
+    NAME,
+    backlog,
+    home,
+    recorded,
+    say,
+    thread_worker,
+    wait_applied,
+    worker,
+)
+from helpers.waiting import still, wait_until
+from memorybus.client import MemoryBus
+from memorybus.copies import Copies
+from memorybus.errors import ConfigError
+from memorybus.homes import Home, Homes
+from memorybus.instances import Hold, Instance, Live
+from memorybus.keys import Keys
+from memorybus.monitor import read_status
+from memorybus.plan import Plan, Span
+from memorybus.settings import Settings
+
+GENERATION = f"{NAME}@1"
+
+
+def leases(client: redis.Redis, settings: Settings, name: str) -> int:
+    """Count the lanes of an instance that have an owner."""
+    return len(list(client.scan_iter(f"{settings.namespace}:*:lease:{name}")))
+
+
+def publish(settings: Settings, *words: str) -> None:
+    """Publish turns of one session."""
+    with MemoryBus.connect(settings) as bus:
+        say(bus, "s", *words)
+        assert bus.flush()
+
+
+def generation(settings: Settings, **plan: object) -> Instance:
+    """Make a copy known that follows the live one without an end."""
+    made = Instance(name=GENERATION, provider=NAME, purpose="rebuild", plan=Plan(**plan))  # type: ignore[arg-type]
+    with Copies(settings) as desk:
+        desk.instances.add(made)
+    return made
+
+
+def test_copies_come_while_a_worker_runs(
+    redis_client: redis.Redis, make_settings: MakeSettings
+) -> None:
+    """G8: a worker takes up a copy of what it serves, and no copy of anything else."""
+    settings = make_settings(**recorded("Transactional"))
+    publish(settings, "one", "two")
+    with thread_worker(settings):
+        generation(settings)
+        with Copies(settings) as desk:
+            desk.instances.add(Instance(name="other@1", provider="other"))
+        publish(settings, "three")
+        wait_until(lambda: texts(home(settings, GENERATION)) == ["one", "two", "three"], "filled")
+    assert not home(settings, "other@1").exists()
+
+
+def test_agents_never_hear_of_a_copy(
+    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
+) -> None:
+    """G8: recalls, tools and contributions are asked of the provider, whatever copies it has."""
+    settings = make_settings(**recorded("Transactional"))
+    publish(settings, "a blue house")
+    worker(spawn, settings, jobs=1)
+    generation(settings)
+    wait_applied(redis_client, settings, GENERATION)
+    with Copies(settings) as desk:
+        wait_until(lambda: GENERATION in desk.roster.instances(), "it is registered")
+        assert desk.roster.recalling() == [NAME]
+        assert list(desk.roster.providers()) == [NAME]
+        assert desk.roster.instances()[GENERATION].copy_of == NAME
+    status = read_status(settings)
+    assert [one.name for one in status.providers] == [NAME]
+    assert [(one.name, one.copy_of) for one in status.copies] == [(GENERATION, NAME)]
+    assert [job.queue.endswith(NAME) for job in status.jobs] == [True]
+
+
+def test_a_held_instance_stands_still(
+    redis_client: redis.Redis, make_settings: MakeSettings
+) -> None:
+    """G8: a hold drains the lanes and gives them up; let go, they go on; nothing is lost."""
+    settings = make_settings(**recorded("Transactional"))
+    publish(settings, "one")
+    with thread_worker(settings), Copies(settings) as desk:
+        wait_applied(redis_client, settings)
+        desk.instances.hold(NAME, Hold("a test", "me", 1))
+        wait_until(lambda: leases(redis_client, settings, NAME) == 0, "its lanes are given up")
+        publish(settings, "two")
+        wait_until(still(lambda: texts(home(settings)), 0.5), "nothing is applied")
+        assert texts(home(settings)) == ["one"]
+        (one,) = read_status(settings).providers
+        assert (one.paused, one.backlog > 0) == ("a test", True)
+        desk.instances.let_go(NAME)
+        wait_applied(redis_client, settings)
+    assert texts(home(settings)) == ["one", "two"]
+
+
+def test_a_changed_plan_is_followed(redis_client: redis.Redis, make_settings: MakeSettings) -> None:
+    """G8: a copy whose end is moved goes on from there; none of its events comes twice."""
+    settings = make_settings(partitions=1, **recorded("Keyed"))
+    publish(settings, "one", "two", "three")
+    made = generation(settings, spans={0: (Span(1, 2),)})
+    with thread_worker(settings), Copies(settings) as desk:
+        wait_until(lambda: texts(home(settings, GENERATION)) == ["one"], "it is at its end")
+        wait_until(lambda: leases(redis_client, settings, GENERATION) == 0, "and rests")
+        assert desk.instances.change(made, msgspec.structs.replace(made, plan=Plan()))
+        wait_applied(redis_client, settings, GENERATION)
+    assert calls(home(settings, GENERATION)) == ["one", "two", "three"]
+
+
+def test_a_copy_that_cannot_be_made_is_told(
+    redis_client: redis.Redis, make_settings: MakeSettings
+) -> None:
+    """G9: a copy with options that nobody knows delays nothing else, and status names it."""
+    settings = make_settings(providers=("builtin",))
+    with Copies(settings) as desk:
+        desk.instances.add(Instance(name="bad", provider="builtin", options={"nonsense": 1}))
+    with MemoryBus.connect(settings) as bus:
+        bus.session("s", warm=False).memory_written("add", "it goes on")
+        assert bus.flush()
+    with thread_worker(settings):
+        wait_applied(redis_client, settings, "builtin")
+        wait_until(lambda: read_status(settings).copies[0].failing, "it is told")
+
+
+def test_a_dropped_copy_goes_with_all_it_has(
+    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
+) -> None:
+    """G8: two workers serve it; dropped, it leaves no key and no file, and does not come back."""
+    settings = make_settings(**recorded("Transactional"))
+    publish(settings, "one", "!permanent two")
+    for _ in range(2):
+        worker(spawn, settings)
+    made = generation(settings)
+    wait_applied(redis_client, settings, GENERATION)
+    with Copies(settings) as desk:
+        desk.instances.hold(GENERATION, Hold("a test"))
+        assert desk.instances.change(made, msgspec.structs.replace(made, dropped=True))
+        wait_until(lambda: desk.instances.get(GENERATION) is None, "it is gone", 20)
+        assert GENERATION not in desk.instances.held()
+    name = GENERATION.encode()
+    wait_until(
+        still(lambda: [key for key in redis_client.scan_iter() if name in key], 2.5),
+        "nothing changes any more",
+        20,
+    )
+    assert not [key for key in redis_client.scan_iter() if name in key]
+    groups = [g["name"] for g in redis_client.xinfo_groups(Keys(settings.namespace).log(0))]
+    assert name not in groups
+    assert not home(settings, GENERATION).exists()
+    assert home(settings).exists()
+
+
+def test_a_dropped_copy_waits_for_its_home(
+    redis_client: redis.Redis, make_settings: MakeSettings
+) -> None:
+    """G8: only the worker where the state lies removes a local copy: the record stays till then."""
+    settings = make_settings(providers=(NAME,), provider={NAME: {"kind": "helpers.local:Local"}})
+    publish(settings, "one")
+    away = Home("f" * 32, "another-host", "/srv/memorybus", "7")
+    with Copies(settings) as desk:
+        desk.homes.move(GENERATION, away)
+    made = generation(settings)
+    with thread_worker(settings), Copies(settings) as desk:
+        wait_applied(redis_client, settings)
+        assert desk.instances.change(made, msgspec.structs.replace(made, dropped=True))
+        beats = redis_client.hget(Keys(settings.namespace).workers, desk.roster.alive()[0].id)
+        for _ in range(3):
+            beats = wait_until(
+                lambda seen=beats: _other(redis_client, settings, seen), "another heartbeat"
+            )
+        assert desk.instances.get(GENERATION) is not None
+        Homes(redis_client, Keys(settings.namespace)).forget(GENERATION)
+        wait_until(lambda: desk.instances.get(GENERATION) is None, "it is gone", 20)
+    assert not home(settings, GENERATION).exists()
+
+
+def _other(client: redis.Redis, settings: Settings, seen: bytes) -> bytes | None:
+    """Return the worker's heartbeat if it is another one."""
+    (now,) = client.hvals(Keys(settings.namespace).workers)
+    return None if now == seen else now
+
+
+def test_who_is_live_calls_outside_tools(
+    redis_client: redis.Redis, make_settings: MakeSettings
+) -> None:
+    """G8: a copy leaves tools that act on the world alone, until it serves in the other's place."""
+    settings = make_settings(
+        providers=(NAME,), provider={NAME: {"kind": "helpers.tooling:Mailing"}}
+    )
+    with (
+        thread_worker(settings),
+        Copies(settings) as desk,
+        MemoryBus.connect(settings) as bus,
+    ):
+        session = bus.session("s", warm=False)
+        session.call_tool("mail_send", {"text": "first"}, timeout=10)
+        session.call_tool("note_add", {"text": "noted"}, timeout=10)
+        assert texts(home(settings)) == ["first", "noted"]
+        generation(settings)
+        wait_applied(redis_client, settings, GENERATION)
+        assert texts(home(settings, GENERATION)) == ["noted"]
+        assert desk.instances.swap(NAME, None, Live(GENERATION, NAME))
+        desk.instances.hold(NAME, Hold("replaced"))
+        wait_until(lambda: leases(redis_client, settings, NAME) == 0, "the old one rests")
+        session.call_tool("mail_send", {"text": "second"}, timeout=0.01)
+        assert bus.flush()
+        wait_applied(redis_client, settings, GENERATION)
+    assert texts(home(settings, GENERATION)) == ["noted", "second"]
+    assert texts(home(settings)) == ["first", "noted"]
+
+
+def test_a_late_one_begins_where_it_is_told(
+    redis_client: redis.Redis, make_settings: MakeSettings
+) -> None:
+    """G8: the plan of an instance of the settings is followed, whatever its store has seen."""
+    settings = make_settings(partitions=1, **recorded("Transactional"))
+    publish(settings, "one", "two", "three")
+    with Copies(settings) as desk:
+        plan = Plan(spans={0: (Span(3),)})
+        desk.instances.add(Instance(name=NAME, provider=NAME, plan=plan, purpose="added"))
+    with thread_worker(settings):
+        wait_applied(redis_client, settings)
+    assert texts(home(settings)) == ["two", "three"]
+    assert backlog(redis_client, settings) == 0
+
+
+@pytest.mark.parametrize("wrong", ["", "..", "../x", "a/b", ".x", "@1", "x" * 101, "ä", "a b"])
+def test_names_that_are_none(wrong: str, make_settings: MakeSettings) -> None:
+    """A copy's name is a directory's: nothing that leads elsewhere is one."""
+    from memorybus_workers.dropping import delete_state
+
+    settings = make_settings()
+    (settings.data_dir / "kept").touch()
+    with pytest.raises(ConfigError):
+        delete_state(settings, wrong)
+    assert (settings.data_dir / "kept").exists()

@@ -1,0 +1,67 @@
+"""A lineage is a session with all that came from it, by branch, compression or delegation."""
+
+import pytest
+from memorybus.events import (
+    Delegated,
+    Envelope,
+    Event,
+    Reason,
+    Scope,
+    SessionRef,
+    SessionStarted,
+    SessionSwitched,
+)
+from memorybus.history_lineage import descendants
+from memorybus.query import Query
+
+
+def said(session: str, event: Event, parent: str = "") -> Envelope:
+    """Return an event of a session."""
+    return Envelope(
+        id="0" * 32,
+        key="k",
+        scope=Scope(),
+        session=SessionRef(session, session, parent),
+        at=0,
+        event=event,  # type: ignore[arg-type]
+    )
+
+
+def switch(session: str, parent: str, reason: Reason) -> Envelope:
+    """Return a switch to a session."""
+    ours = parent if reason in ("branch", "compression") else ""
+    return said(session, SessionSwitched(new_id=session, parent=parent, reason=reason), ours)
+
+
+EVENTS = [
+    said("a", SessionStarted()),
+    switch("b", "a", "branch"),
+    switch("c", "b", "compression"),
+    said("c", Delegated(task="t", child_session="d")),
+    said("e", SessionStarted(parent="d", reason="delegation")),
+    switch("x", "a", "resume"),
+    switch("y", "c", "reset"),
+    switch("a", "a", "rewind"),
+    said("loop", SessionStarted(parent="loop2", reason="branch")),
+    said("loop2", SessionStarted(parent="loop", reason="branch")),
+]
+
+
+@pytest.mark.parametrize(
+    ("lineages", "sessions"),
+    [
+        (("a",), ("a", "b", "c", "d", "e")),
+        (("c",), ("c", "d", "e")),
+        (("x",), ("x",)),
+        (("loop",), ("loop", "loop2")),
+        (("nobody",), ("nobody",)),
+        (("e", "y"), ("e", "y")),
+    ],
+)
+def test_a_lineage_is_a_session_and_what_came_from_it(
+    lineages: tuple[str, ...], sessions: tuple[str, ...]
+) -> None:
+    """Resumed and reset sessions are others' lineages; circles are walked once."""
+    for events in (EVENTS, EVENTS[::-1]):
+        found = descendants(Query(lineages=lineages), events)
+        assert (found.lineages, found.sessions) == ((), sessions)

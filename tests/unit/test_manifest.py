@@ -1,0 +1,165 @@
+"""The manifest: a chain of lines in which every kind of damage has a name."""
+
+import random
+from collections.abc import Callable
+
+import msgspec
+import pytest
+from helpers.archives import LOG
+from memorybus.manifest import Manifest, Place, Segment, Whose, nothing, render
+from memorybus.manifest_reading import parse
+
+OF = Whose("t", LOG, 7)
+COUNT = 6
+
+
+def segment(number: int, of: Whose = OF) -> Segment:
+    """Return the segment of ten rows of a number, from 0."""
+    first, last = number * 10 + 1, number * 10 + 10
+    return Segment(
+        of=of,
+        file=f"segments/{number}.parquet",
+        first=Place(f"{first}-0", first),
+        last=Place(f"{last}-0", last),
+        count=10,
+        kept=10,
+        types={"TurnCompleted": 10},
+        since=first,
+        until=last,
+        bytes=100,
+        raw=1_000,
+        sha256=f"{number:064x}",
+        made_at=1,
+    )
+
+
+def written(count: int = COUNT, of: Whose = OF, version: int = 3) -> bytes:
+    """Return a manifest's bytes."""
+    return render(of, version, [segment(n, of) for n in range(count)], 1)
+
+
+def read(data: bytes, version: int = 3, older: bytes = b"") -> Manifest:
+    """Return what a reader believes."""
+    earlier = parse(older, OF, version - 1, "old").segments if older else ()
+    return parse(data, OF, version, "m", earlier)
+
+
+def numbers(manifest: Manifest) -> list[int]:
+    """Return the segments that are believed."""
+    return [int(one.sha256, 16) for one in manifest.segments]
+
+
+def holes(manifest: Manifest) -> list[int]:
+    """Return the segments before which something is missing."""
+    return [n for i, n in enumerate(numbers(manifest)) if manifest.gap_before(i)]
+
+
+@pytest.mark.parametrize("count", [0, 1, COUNT])
+def test_a_manifest_says_what_was_sealed(count: int) -> None:
+    """G7: what was written is read back whole: segments, order, version, end."""
+    found = read(written(count))
+    assert numbers(found) == list(range(count))
+    assert not found.damage
+    assert found.whole
+    assert found.version == 3
+    assert found.end == (Place(f"{count * 10}-0", count * 10) if count else None)
+
+
+def test_a_manifest_can_be_written_anew() -> None:
+    """G7: segments that were read are chained the same way when one is added."""
+    first = read(written(5))
+    assert render(OF, 3, [*first.segments, segment(5)], 1) == written(6)
+
+
+def test_nothing_is_sealed_at_first() -> None:
+    """A partition without a manifest is whole and empty."""
+    found = nothing(OF)
+    assert found.whole
+    assert found.end is None
+
+
+def lines(change: Callable[[list[bytes]], list[bytes]]) -> bytes:
+    """Return a manifest whose lines were changed."""
+    return b"".join(change(written().splitlines(keepends=True)))
+
+
+def swapped(all_lines: list[bytes]) -> list[bytes]:
+    """Let two lines change places."""
+    return [*all_lines[:2], all_lines[3], all_lines[2], *all_lines[4:]]
+
+
+FOREIGN = written(of=Whose("t", LOG, 8)).splitlines(keepends=True)
+CASES = {
+    "edited": (
+        lambda x: [*x[:2], x[2].replace(b'"count":10', b'"count":11'), *x[3:]],
+        [3],
+        "edited",
+    ),
+    "missing": (lambda x: [*x[:2], *x[3:]], [3], "is missing"),
+    "first missing": (lambda x: x[1:], [1], "is missing"),
+    "last missing": (lambda x: [*x[:5], x[6]], [], "its last line names is missing"),
+    "twice": (lambda x: [*x[:3], x[2], *x[3:]], [], "stands there twice"),
+    "reordered": (swapped, [], "out of order"),
+    "foreign": (lambda x: [*x[:2], FOREIGN[2], *x[3:]], [3], "belongs to partition 8"),
+    "foreign too": (lambda x: [*x[:2], FOREIGN[2], *x[2:]], [], "belongs to partition 8"),
+    "no end": (lambda x: x[:6], [], "was cut off"),
+    "cut": (lambda x: [*x[:4], x[4][:50]], [], "edited"),
+    "cut between lines": (lambda x: x[:4], [], "was cut off"),
+    "empty": (lambda _: [], [], "was cut off"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_damage_is_named_and_not_applied(name: str) -> None:
+    """G7: a changed manifest is named; what is believed was written, and holes are known."""
+    change, hole, why = CASES[name]
+    found = read(lines(change))
+    assert any(why in damage.told() for damage in found.damage), found.damage
+    assert all(one in read(written()).segments for one in found.segments)
+    assert holes(found) == hole
+    kept = {"edited": 5, "missing": 5, "first missing": 5, "last missing": 5, "foreign": 5}
+    kept |= {"no end": 6, "cut": 4, "cut between lines": 4, "empty": 0}
+    assert len(found.segments) == kept.get(name, COUNT)
+    assert found.whole == (name in ("twice", "reordered", "foreign too"))
+
+
+def test_another_version_under_this_number_is_named() -> None:
+    """G7: an old manifest put back under a new number does not pass."""
+    assert "version 3" in read(written(), version=4).damage[0].told()
+
+
+def test_a_line_from_before_a_compaction_is_not_believed() -> None:
+    """G7: two segments for one place: the one that the chain names counts."""
+    old = written().splitlines(keepends=True)
+    merged = msgspec.structs.replace(segment(2), sha256=f"{99:064x}")
+    others = [segment(n) for n in range(COUNT) if n != 2]
+    new = render(OF, 3, [*others[:2], merged, *others[2:]], 2).splitlines(keepends=True)
+    found = read(b"".join([*new[:3], old[2], *new[3:]]))
+    assert numbers(found) == [0, 1, 99, 3, 4, 5]
+    told = [damage.told() for damage in found.damage]
+    assert "m, line 4: is not of this manifest: its place is another's" in told
+
+
+@pytest.mark.parametrize("line", range(COUNT))
+def test_an_earlier_manifest_heals(line: int) -> None:
+    """G7: a damaged line is taken from the manifest before, if the chain asks for just that one."""
+    good = written().splitlines(keepends=True)
+    bad = [*good[:line], good[line].replace(b'"count":10', b'"count":12'), *good[line + 1 :]]
+    found = read(b"".join(bad), older=render(OF, 2, list(map(segment, range(5))), 1))
+    assert found.damage
+    healed = line < 5
+    assert found.whole == healed
+    assert len(found.segments) == (COUNT if healed else COUNT - 1)
+
+
+def test_every_flipped_bit_is_seen() -> None:
+    """G7: wherever one bit of a manifest is wrong, it is named, and no wrong line is believed."""
+    data, rng = written(), random.Random(5)
+    sound = read(data).segments
+    for place in range(len(data)):
+        wrong = bytearray(data)
+        wrong[place] ^= 1 << rng.randrange(8)
+        found = read(bytes(wrong))
+        assert found.damage, place
+        assert all(one in sound for one in found.segments), place
+        assert len(found.segments) >= COUNT - 2, place

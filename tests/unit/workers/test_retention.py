@@ -1,0 +1,101 @@
+"""Which rows of the archive lose their envelope, and when a segment is looked through for them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from memorybus.query import Query, Row
+from memorybus_workers.retention import DAY_MS, Policy, Sealed
+
+NOW = 1_700_000_000_000
+DAY = 86_400.0
+ANN = Row("1", "s", "TurnCompleted", "helper", "ann", "home", "cli", "")
+BOB = Row("2", "t", "TurnCompleted", "helper", "bob", "work", "slack", "")
+
+
+@pytest.mark.parametrize(
+    ("ages", "row", "expected"),
+    [
+        ({}, ANN, None),
+        ({"default": 9.0}, ANN, 9.0),
+        ({"default": 0.0}, ANN, None),
+        ({"default": 9.0, "user:ann": 3.0}, ANN, 3.0),
+        ({"default": 9.0, "user:ann": 3.0}, BOB, 9.0),
+        ({"default": 9.0, "user:ann": 0.0}, ANN, 9.0),
+        ({"agent:helper": 5.0, "platform:slack": 2.0, "workspace:work": 4.0}, BOB, 2.0),
+        ({"workspace:work": 4.0}, ANN, None),
+    ],
+)
+def test_the_shortest_age_that_applies(
+    ages: dict[str, float], row: Row, expected: float | None
+) -> None:
+    """G10: a row is kept for the shortest time that its scope has; for ever without one."""
+    assert Policy(ages).age(row) == expected
+
+
+def test_a_verdict() -> None:
+    """G10: what is older than its age goes, what is forgotten goes at once, the rest stays."""
+    policy = Policy({"default": 10.0}, forgotten=[(NOW, Query(users=("bob",)))])
+    assert policy.verdict(ANN, NOW - 10_000, NOW) == "retention"
+    assert policy.verdict(ANN, NOW - 9_999, NOW) == ""
+    assert policy.verdict(BOB, NOW, NOW) == "forgotten"
+
+
+def rewritten(first: int, last: int, age: float, *, days: int) -> list[int]:
+    """Return at which days a segment is rewritten, if it is looked at each hour."""
+    policy = Policy({"default": age})
+    made_at, found = last, []
+    for hour in range(24 * days):
+        now = last + hour * 3_600_000
+        if policy.concerns(Sealed(first, last, made_at, kept=1), now):
+            made_at = now
+            found.append(hour // 24)
+    return found
+
+
+def test_a_segment_is_rewritten_as_its_rows_grow_old() -> None:
+    """G10: a segment of ten days is rewritten once a day from its first row's end to its last's."""
+    first, last = NOW, NOW + 10 * DAY_MS
+    found = rewritten(first, last, 30 * DAY, days=60)
+    assert found[0] in (20, 21)
+    assert found[-1] == 30
+    assert len(found) <= 12
+
+
+@given(
+    span=st.integers(0, 40 * DAY_MS),
+    age=st.floats(1.0, 100 * DAY),
+    passed=st.integers(0, 200 * DAY_MS),
+)
+def test_no_row_outlives_its_age_for_long(span: int, age: float, passed: int) -> None:
+    """G10: however a segment came about, a row is gone a day after its age at the latest."""
+    first, last = NOW, NOW + span
+    now = last + passed
+    policy = Policy({"default": age})
+    segment = Sealed(first, last, last, kept=1)
+    age_ms = round(age * 1000)
+    oldest = max(first, last - age_ms + 1)  # what was older went when the segment was written
+    if oldest + age_ms + min(DAY_MS, age_ms // 10) <= now:
+        assert policy.concerns(segment, now)
+    if first + age_ms > now:
+        assert not policy.concerns(segment, now)
+    again = Sealed(first, last, now, kept=1)
+    assert not policy.concerns(again, now)
+
+
+def test_a_new_setting_counts_for_old_segments_too() -> None:
+    """G10: a shorter retention, or one for another scope, is applied to what was written before."""
+    segment = Sealed(NOW, NOW + 1_000, NOW + 60 * DAY_MS, kept=1)
+    now = NOW + 61 * DAY_MS
+    assert not Policy({"default": 30 * DAY}, since=NOW).concerns(segment, now)
+    assert Policy({"user:ann": 30 * DAY}, since=NOW + 60 * DAY_MS + 1).concerns(segment, now)
+
+
+def test_a_tombstone_concerns_what_was_written_before_it() -> None:
+    """G10: a segment is looked through once for each tombstone; one without content never."""
+    query = Query(users=("bob",))
+    segment = Sealed(NOW, NOW, NOW + 10, kept=1)
+    assert Policy(forgotten=[(NOW + 11, query)]).concerns(segment, NOW + 20)
+    assert not Policy(forgotten=[(NOW + 9, query)]).concerns(segment, NOW + 20)
+    assert not Policy(forgotten=[(NOW + 11, query)]).concerns(
+        Sealed(NOW, NOW, NOW + 10, kept=0), NOW + 20
+    )

@@ -1,0 +1,184 @@
+"""What may be sealed and trimmed, from heads, ages and settings."""
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from memorybus.continuity import Gap, Place, View
+from memorybus.inspection import Sight
+from memorybus.settings import Settings
+from memorybus_workers import sealing
+from memorybus_workers.archiver import EVERY, every
+from memorybus_workers.sealing import GivenTwice, Numbered
+
+NOW = 1_700_000_000_000
+SETTINGS = Settings(segment_events=100, segment_age=600.0, seal_after=60.0, hot_window=3600.0)
+
+
+def place(n: int, age: float) -> Place:
+    """Return an entry of ours that came so many seconds ago."""
+    return Place(f"{NOW - round(age * 1000)}-0", n)
+
+
+def sight(
+    *, n: int, sealed: int, first: Place | None, unsealed: Place | None, young: int | None = None
+) -> Sight:
+    """Return a partition at `NOW`."""
+    length = n - first.n + 1 if first else 0
+    view = View(
+        length=length,
+        n=n,
+        sealed=sealed,
+        first=first,
+        last=place(n, 0) if first else None,
+        unsealed=unsealed,
+    )
+    return Sight(view, 0, 0, 0, NOW, (young,))
+
+
+@pytest.mark.parametrize(
+    ("seen", "force", "expected"),
+    [
+        (sight(n=0, sealed=0, first=None, unsealed=None), True, (False, False)),
+        (sight(n=9, sealed=0, first=place(1, 59), unsealed=place(1, 59)), True, (False, False)),
+        (sight(n=9, sealed=0, first=place(1, 61), unsealed=place(1, 61)), True, (True, False)),
+        (sight(n=9, sealed=0, first=place(1, 599), unsealed=place(1, 599)), False, (False, False)),
+        (sight(n=9, sealed=0, first=place(1, 600), unsealed=place(1, 600)), False, (True, False)),
+        (sight(n=100, sealed=0, first=place(1, 61), unsealed=place(1, 61)), False, (True, False)),
+        (
+            sight(n=150, sealed=0, first=place(1, 61), unsealed=place(1, 61), young=100),
+            False,
+            (False, False),
+        ),
+        (
+            sight(n=150, sealed=0, first=place(1, 61), unsealed=place(1, 61), young=101),
+            False,
+            (True, False),
+        ),
+        (sight(n=9, sealed=9, first=place(1, 3659), unsealed=None), False, (False, False)),
+        (sight(n=9, sealed=9, first=place(1, 3660), unsealed=None), False, (False, True)),
+        (sight(n=9, sealed=9, first=place(9, 9999), unsealed=None), False, (False, False)),
+        (sight(n=9, sealed=3, first=place(4, 9999), unsealed=place(4, 10)), False, (False, False)),
+    ],
+    ids=[
+        "nothing there",
+        "too young, whoever asks",
+        "asked for",
+        "few and young",
+        "the first is old",
+        "a segment is full",
+        "full only with the young ones",
+        "just full without the young ones",
+        "still hot",
+        "cold",
+        "the last entry stays",
+        "only what is not sealed",
+    ],
+)
+def test_what_is_due(seen: Sight, *, force: bool, expected: tuple[bool, bool]) -> None:
+    """G7: a segment is sealed when it is full or old, never with what Redis may still lose."""
+    found = sealing.due(seen, SETTINGS, force=force)
+    assert (found.seal, found.trim) == expected
+    assert bool(found) == any(expected)
+
+
+def fields(n: int | None) -> list[bytes]:
+    """Return an entry's fields."""
+    return [b"hello", b"world"] if n is None else [b"n", b"%d" % n, b"e", b"body"]
+
+
+def entries(numbers: Sequence[int | None]) -> list[sealing.Entry]:
+    """Return a page of a stream."""
+    return [(f"{100 + index}-0", fields(n)) for index, n in enumerate(numbers)]
+
+
+@given(numbers=st.lists(st.none() | st.integers(1, 60), max_size=30))
+def test_numbers_only_grow(numbers: list[int | None]) -> None:
+    """G3, G7: whatever stands in a stream, what is sealed is in order, or nothing is."""
+    ours = [n for n in numbers if n is not None]
+    if ours != sorted(set(ours)):
+        with pytest.raises(GivenTwice):
+            sealing.numbered(entries(numbers), 0)
+        return
+    found = sealing.numbered(entries(numbers), 0)
+    assert [one.n for one in found if not one.stray] == ours
+    assert [one.n for one in found] == sorted(one.n for one in found)
+    gone = {n for gap in sealing.holes(1, 0, found) for n in range(gap.first, gap.last + 1)}
+    assert gone == set(range(1, max(ours, default=0) + 1)) - set(ours)
+
+
+@given(numbers=st.lists(st.booleans(), max_size=20))
+def test_a_segment_ends_with_one_of_ours(numbers: list[bool]) -> None:
+    """G6: strays at the end wait for what follows them, so that the seal has a number."""
+    taken = [Numbered(f"{n}-0", n, (), stray) for n, stray in enumerate(numbers)]
+    found = sealing.whole(taken)
+    assert list(found) == taken[: len(found)]
+    assert not found or not found[-1].stray
+    assert all(one.stray for one in taken[len(found) :])
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        ([b"n", b"7", b"e", b""], 7),
+        ([b"n", b"7", b"r", b""], 7),
+        ([b"n", b"7", b"x", b""], None),
+        ([b"n", b"-7", b"e", b""], None),
+        ([b"n", b"9" * 16, b"e", b""], None),
+        ([b"e", b"", b"n", b"7"], None),
+        ([], None),
+    ],
+)
+def test_what_carries_a_number(raw: list[bytes], expected: int | None) -> None:
+    """G6: an entry of ours is told by its form."""
+    assert sealing.number_of(raw) == expected
+
+
+@given(
+    sizes=st.lists(st.integers(1, 2 << 20), min_size=1, max_size=400),
+    events=st.integers(1, 300),
+)
+def test_a_segment_that_is_gathered_stays_within_its_bounds(sizes: list[int], events: int) -> None:
+    """G10: pages never take more events than a segment has, nor much more than its bytes."""
+    settings = Settings(segment_events=events)
+    taken: list[Numbered] = []
+    size, left = 0, list(sizes)
+    while left and (count := sealing.room(taken, size, settings)):
+        assert 1 <= count <= sealing.PAGE
+        page, left = left[:count], left[count:]
+        taken += [Numbered("1-0", 1, ()) for _ in page]
+        size += sum(page)
+    assert len(taken) <= events
+    assert not left or len(taken) == events or size >= sealing.SEGMENT_BYTES
+
+
+@pytest.mark.parametrize(
+    ("sealed", "end", "first", "expected"),
+    [
+        (0, None, 1, None),
+        (50, 50, 50, None),
+        (40, 50, 51, None),
+        (50, 40, 41, None),
+        (50, 40, 30, None),
+        (50, 40, 45, (41, 44)),
+        (50, 40, 60, (41, 50)),
+        (50, 40, None, (41, 50)),
+        (50, None, 1, (1, 50)),
+        (50, None, 51, (1, 50)),
+        (50, None, None, (1, 50)),
+    ],
+)
+def test_what_an_archive_lacks(
+    sealed: int, end: int | None, first: int | None, expected: tuple[int, int] | None
+) -> None:
+    """G7: what was sealed and is nowhere is named; an archive that lost all is not begun anew."""
+    found = sealing.lacking(3, sealed, end and Place("1-0", end), first and Place("1-0", first))
+    assert (found and (found.first, found.last)) == expected
+    assert found is None or found == Gap(3, *expected, found.last - found.first + 1)  # type: ignore[misc]
+
+
+@given(after=st.floats(0, 1e5), age=st.floats(0, 1e5))
+def test_looks_are_neither_rare_nor_mad(after: float, age: float) -> None:
+    """G10: an archiver looks each few seconds, ten times a second at most."""
+    assert 0.1 <= every(Settings(seal_after=after, segment_age=age)) <= EVERY

@@ -1,0 +1,235 @@
+"""The archiver: a thread of each worker that moves the log's past into the archive.
+
+Any worker may do it, partition by partition, under the lease of the lane `@archive`. A slow or
+broken object store holds up nobody else: the thread has its own connection and its own leases.
+"""
+
+import logging
+import os
+import random
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+
+import msgspec
+from memorybus.clock import SYSTEM, Clock
+from memorybus.dead_letters import one_line
+from memorybus.errors import MemoryBusError
+from memorybus.ids import new_mark
+from memorybus.keys import Keys, lane_name
+from memorybus.links import connect_redis, translated
+from memorybus.log import EventLog
+from memorybus.masking import masked
+from memorybus.redis_urls import redacted
+from memorybus.retrying import backoff
+from memorybus.roster import worker_id
+from memorybus.sealed import Said, SealReports
+from memorybus.settings import Settings
+from memorybus.testing import CrashPoint, crash_points, no_crash
+from redis import Redis
+from redis.exceptions import RedisError
+
+from memorybus_workers.archiving import Archiving
+from memorybus_workers.leases import Leases
+from memorybus_workers.sealer import Around
+
+_log = logging.getLogger("memorybus")
+
+EVERY = 5.0
+"""Seconds between looks, at most; more often if segments are sealed after less."""
+
+_LEAST = 0.1
+_PATIENCE = 4
+"""Looks for which what is due is left to the worker that archived before."""
+
+_FIRST, _CAP = 1.0, 30.0
+"""Seconds between tries while the archive cannot be used."""
+
+_END = 5.0
+_SHOWN = 500
+
+
+def every(settings: Settings) -> float:
+    """Return the seconds between looks."""
+    wait = max(settings.seal_after, settings.segment_age) / 10
+    return min(EVERY, max(_LEAST, wait))
+
+
+class Archiver:
+    """Archives on a thread of its own, until told to stop.
+
+    Args:
+        settings: see `Settings`.
+        clock: time.
+        worker: our id.
+        rng: jitter.
+        crash: named places to die at.
+    """
+
+    def __init__(
+        self, settings: Settings, clock: Clock, worker: str, rng: random.Random, crash: CrashPoint
+    ) -> None:
+        """Prepare; `start` begins."""
+        self._settings = settings
+        self._clock = clock
+        self._worker = worker
+        self._rng = rng
+        self._crash = crash
+        self._stop = threading.Event()
+        self._told = ""
+        self._said_at = float("-inf")
+        self._archiving: Archiving | None = None
+        self._redis = connect_redis(settings)
+        self._reports = SealReports(self._redis, Keys(settings.namespace))
+        self._leases = Leases(settings, clock, worker)
+        self._thread = threading.Thread(target=self._run, name="memorybus-archiver", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._leases.start()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread if it runs; an upload that hangs is left behind, its lease expires."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join(_END)
+            with suppress(RedisError, OSError):
+                self._reports.leave(self._worker)
+            self._leases.stop()
+        self._redis.close()
+
+    def _run(self) -> None:
+        failures = 0
+        while not self._stop.is_set():
+            try:
+                self._archiving = self._archiving or self._begun()
+                self._archiving.look()
+                self._say(self._archiving)
+                failures = 0
+            except Exception as error:  # the thread must outlive any mistake
+                self._complain(self._archiving, error)
+                failures += 1
+            wait = backoff(failures - 1, self._rng, first=_FIRST, cap=_CAP) if failures else 0.0
+            self._stop.wait(max(wait, every(self._settings)))
+
+    def _begun(self) -> Archiving:
+        return begun(
+            self._settings,
+            self._clock,
+            self._leases,
+            self._redis,
+            crash=self._crash,
+            stopping=self._stop.is_set,
+            progress=self._progress,
+        )
+
+    def _say(self, archiving: Archiving) -> None:
+        """Show how we fare, and log what is news."""
+        error = "; ".join(archiving.errors.values())
+        self._log(error)
+        self._report(archiving, error)
+        self._reports.sweep(archiving.now_ms, self._settings.partitions)
+
+    def _complain(self, archiving: Archiving | None, error: Exception) -> None:
+        """Log what went wrong, once; show it if Redis is there."""
+        known = isinstance(error, MemoryBusError | RedisError | OSError)
+        self._log(str(error), None if known else error)
+        if archiving is not None and archiving.now_ms:
+            with suppress(RedisError, OSError):
+                self._report(archiving, str(error))
+
+    def _progress(self) -> None:
+        """Show that we are at work: a backlog takes longer than a silence may last."""
+        if self._archiving is not None and self._clock.monotonic() - self._said_at >= EVERY:
+            self._report(self._archiving, "; ".join(self._archiving.errors.values()))
+
+    def _report(self, archiving: Archiving, error: str) -> None:
+        shown = masked(one_line(error))[:_SHOWN]
+        damaged = bool(archiving.errors)
+        self._said_at = self._clock.monotonic()
+        said = Said(self._reports.now_ms(), archiving.place, shown, archiving.elsewhere, damaged)
+        self._reports.say(self._worker, said)
+
+    def _log(self, error: str, unknown: Exception | None = None) -> None:
+        if error and error != self._told:
+            _log.warning("nothing is archived: %s", error, exc_info=unknown)
+        if self._told and not error:
+            _log.info("archiving goes on")
+        self._told = error
+
+
+def begun(
+    settings: Settings,
+    clock: Clock,
+    leases: Leases,
+    redis: Redis,
+    *,
+    crash: CrashPoint = no_crash,
+    stopping: Callable[[], bool] = lambda: False,
+    progress: Callable[[], None] = lambda: None,
+    patience: float | None = None,
+) -> Archiving:
+    """Return what looks at the log's partitions and archives them.
+
+    Args:
+        settings: see `Settings`.
+        clock: time.
+        leases: of the lanes `@archive`; started.
+        redis: a client for this alone.
+        crash: named places to die at.
+        stopping: whether to stop before the next segment.
+        progress: called after each segment.
+        patience: seconds for which others go first; a few looks if None.
+
+    Raises:
+        LogUnavailable: Redis is away.
+    """
+    entries_read = EventLog(redis, settings).server().counts_entries_read
+    around = Around(redis, settings, clock, leases, crash, entries_read, stopping, progress)
+    return Archiving(around, _PATIENCE * every(settings) if patience is None else patience)
+
+
+class Done(msgspec.Struct, frozen=True):
+    """What one run did.
+
+    Attributes:
+        place: where the archive is.
+        events: how many were sealed.
+        elsewhere: whether it lies on another host, so that nothing could be done here.
+        errors: what kept partitions from being sealed, by name.
+        busy: the partitions that were left to another archiver, which is at work on them, or died
+            there a moment ago (its lease ends by itself).
+    """
+
+    place: str
+    events: int
+    elsewhere: bool
+    errors: dict[str, str]
+    busy: tuple[str, ...] = ()
+
+
+def run_once(settings: Settings, clock: Clock = SYSTEM) -> Done:
+    """Seal now what may be sealed, however small the segments; compact and trim.
+
+    A partition that a worker's archiver is at work on is left to it.
+
+    Raises:
+        ArchiveUnavailable: the archive cannot be reached, or its libraries are missing.
+        LogUnavailable: Redis is away.
+    """
+    redis = connect_redis(settings)
+    leases = Leases(settings, clock, worker_id(os.getpid(), new_mark()))
+    leases.start()
+    try:
+        crash = crash_points(settings.crash_at)
+        archiving = begun(settings, clock, leases, redis, crash=crash)
+        events = archiving.look(force=True)
+    except (RedisError, OSError) as error:
+        raise translated(error, redacted(settings.redis_url)) from error
+    finally:
+        leases.stop()
+        redis.close()
+    errors = {lane_name(partition): text for partition, text in archiving.errors.items()}
+    busy = tuple(lane_name(partition) for partition in sorted(archiving.busy))
+    return Done(archiving.place, events, archiving.elsewhere, errors, busy)

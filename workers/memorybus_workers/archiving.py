@@ -1,0 +1,181 @@
+"""One look of an archiver over all partitions: which are due, whose turn it is, and the work."""
+
+import logging
+from collections.abc import Mapping
+from importlib.util import find_spec
+
+from memorybus.archive import Archive
+from memorybus.archive_place import ARCHIVER
+from memorybus.errors import ArchiveDamaged, ArchiveTaken, LeaseLost
+from memorybus.homes import Homes, here
+from memorybus.inspection import Inspector, Sight
+from memorybus.keys import Keys, lane_name
+from memorybus.object_store import missing
+from memorybus.sealed import SealReports
+
+from memorybus_workers import sealing
+from memorybus_workers.compactor import Compactor
+from memorybus_workers.keeping import policy_of
+from memorybus_workers.sealer import Around, Owned, Sealer
+from memorybus_workers.sealing import GivenTwice
+
+_log = logging.getLogger("memorybus")
+
+ROTATE_EVERY = 60.0
+"""Seconds between two partitions that are looked through for what is kept no longer."""
+
+
+class Archiving:
+    """Looks at all partitions and does what is due. Belongs to one thread.
+
+    Attributes:
+        place: where the archive is, without credentials; "" before the first look.
+        elsewhere: whether it lies on another host.
+        now_ms: the server's wall time at the last look.
+        errors: what keeps partitions from being sealed.
+        busy: partitions that another archiver was at work on when we last tried.
+    """
+
+    def __init__(self, around: Around, patience: float) -> None:
+        """Look at nothing yet.
+
+        Args:
+            around: see `Around`.
+            patience: seconds for which others go first: one that archived before goes on.
+        """
+        self.place = ""
+        self.elsewhere = False
+        self.now_ms = 0
+        self.errors: dict[int, str] = {}
+        self.busy: set[int] = set()
+        self._around = around
+        self._patience = patience
+        self._keys = Keys(around.settings.namespace)
+        ages = (round(around.settings.seal_after * 1000),)
+        self._inspector = Inspector(around.redis, around.settings, ages)
+        self._homes = Homes(around.redis, self._keys)
+        self._sealer = Sealer(around)
+        self._reports = SealReports(around.redis, self._keys)
+        self._compactor = Compactor(around.settings)
+        self._archive: tuple[str, Archive] | None = None
+        self._seen: dict[int, int] = {}
+        self._due_since: float | None = None
+        self._keen = False
+        self._rotate_at = around.clock.monotonic() + ROTATE_EVERY
+        self._turn = 0
+
+    def look(self, *, force: bool = False) -> int:
+        """Look once, and do what is due; return how many events were sealed.
+
+        Args:
+            force: seal what may be sealed, however small the segments, and compact.
+
+        Raises:
+            ArchiveUnavailable: the archive cannot be reached, or its libraries are missing.
+            LogUnavailable, redis.RedisError: Redis is away.
+        """
+        opened = self._opened()
+        sights = self._inspector.look()
+        self.now_ms = max((sight.now_ms for sight in sights.values()), default=self.now_ms)
+        if opened is None:
+            return 0
+        _check_libraries()
+        due = {p: s for p, s in sights.items() if force or self._is_due(opened[1], p, s)}
+        todo = due if force or self._is_our_turn(due) else {}
+        todo = self._rotation(sights) | todo
+        if not todo or not self._is_at_home():
+            return 0
+        try:
+            return sum(self._done(*opened, p, sight, force=force) for p, sight in todo.items())
+        finally:
+            opened[1].close()
+
+    def _opened(self) -> tuple[str, Archive] | None:
+        """Return the id of the log that is there now, and its archive; None if none was born."""
+        found = self._around.redis.hget(self._keys.meta, "log")
+        if not isinstance(found, bytes):
+            return None
+        log_id = found.decode("ascii", "replace")
+        if self._archive is None or self._archive[0] != log_id:
+            around = self._around
+            archive = Archive.of(around.settings, log_id, clock=around.clock, crash=around.crash)
+            self._archive, self._seen = (log_id, archive), {}
+            self.place = archive.where
+        return self._archive
+
+    def _is_due(self, archive: Archive, partition: int, sight: Sight) -> bool:
+        """Say whether there is something to do; also if Redis knows less than the archive."""
+        sealed = sight.view.sealed
+        known = self._seen.get(partition)
+        if known is None or sealed < known:
+            end = archive.end(partition)
+            if end is not None and end.n > sealed:
+                return True
+        self._seen[partition] = sealed
+        return bool(sealing.due(sight, self._around.settings))
+
+    def _is_our_turn(self, due: Mapping[int, Sight]) -> bool:
+        """Say whether to act now: at once who did so lately, others when nobody has for a while."""
+        if not due:
+            self._due_since = None
+            return False
+        now = self._around.clock.monotonic()
+        self._due_since = now if self._due_since is None else self._due_since
+        return self._keen or now - self._due_since >= self._patience
+
+    def _rotation(self, sights: Mapping[int, Sight]) -> dict[int, Sight]:
+        """Return the partition whose segments are looked through now; mostly none."""
+        now = self._around.clock.monotonic()
+        if now < self._rotate_at:
+            return {}
+        self._rotate_at = now + ROTATE_EVERY
+        self._turn = (self._turn + 1) % self._around.settings.partitions
+        sight = sights.get(self._turn)
+        return {self._turn: sight} if sight is not None and sight.view.sealed else {}
+
+    def _is_at_home(self) -> bool:
+        """Say whether the archive is ours to write: it is everybody's, or lies in our data_dir."""
+        if not self._around.settings.archive:
+            ours = here(self._around.settings)
+            self.elsewhere = self._homes.claim(ARCHIVER, ours) != ours
+        return not self.elsewhere
+
+    def _done(
+        self, log_id: str, archive: Archive, partition: int, sight: Sight, *, force: bool
+    ) -> int:
+        """Do what is due about a partition, unless another archiver does."""
+        owned = self._sealer.own(archive, log_id, partition)
+        self._keen = owned is not None
+        if owned is None:
+            self.busy.add(partition)
+            return 0
+        self.busy.discard(partition)
+        self.errors.pop(partition, None)
+        try:
+            return self._owned(owned, sight, force=force)
+        except (LeaseLost, ArchiveTaken) as error:
+            _log.info("partition %s has another archiver: %s", lane_name(partition), error)
+        except (ArchiveDamaged, GivenTwice) as error:
+            self.errors[partition] = str(error)
+        finally:
+            self._sealer.leave(owned)
+        return 0
+
+    def _owned(self, owned: Owned, sight: Sight, *, force: bool) -> int:
+        settings = self._around.settings
+        policy = policy_of(owned.archive, self._reports, settings, sight.now_ms)
+        sealed = self._sealer.work(owned, sight, policy, force=force)
+        self._compactor.work(owned.archive, owned.partition, policy, sight.now_ms)
+        self._sealer.count(owned)
+        self._seen.pop(owned.partition, None)
+        return sealed
+
+
+def _check_libraries() -> None:
+    """Say at once what sealing would fail of.
+
+    Raises:
+        ArchiveUnavailable: pyarrow is not installed.
+    """
+    if find_spec("pyarrow") is None:
+        raise missing(ImportError(name="pyarrow"))

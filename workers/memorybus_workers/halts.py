@@ -1,0 +1,76 @@
+"""Lanes that stand still because the archive they have to read cannot be read (G7).
+
+Only they wait: they try again after a while, and say in Redis why they stand, which `status` shows.
+"""
+
+import contextlib
+import logging
+from collections.abc import Iterable
+
+import msgspec
+from memorybus import scripts
+from memorybus.clock import Clock
+from memorybus.errors import ArchiveError
+from memorybus.halted import FIELD
+from memorybus.keys import Keys, lane_name
+from redis import Redis
+from redis.exceptions import RedisError
+
+_log = logging.getLogger("memorybus")
+
+FIRST, LAST = 0.5, 30.0
+"""Seconds until the first try, and between later ones at most."""
+
+
+class Halt(msgspec.Struct, frozen=True):
+    """Why a lane stands still, when it tries again (monotonic), and how long it waited then."""
+
+    why: str
+    until: float
+    delay: float
+
+
+class Halts:
+    """The lanes of one instance that stand still. Belongs to one thread."""
+
+    def __init__(self, redis: Redis, keys: Keys, provider: str, clock: Clock) -> None:
+        """Know of none."""
+        self._redis = redis
+        self._keys = keys
+        self._provider = provider
+        self._clock = clock
+        self._halts: dict[int, Halt] = {}
+
+    def stop(self, partition: int, error: ArchiveError) -> None:
+        """Let a lane stand still for a while; say why, once."""
+        known = self._halts.get(partition)
+        why = str(error)
+        delay = min(LAST, known.delay * 2) if known else FIRST
+        self._halts[partition] = Halt(why, self._clock.monotonic() + delay, delay)
+        if known is None or known.why != why:
+            place = f"provider {self._provider}, {lane_name(partition)}"
+            _log.error("%s stands still: %s", place, why)
+        self._say(partition, why)
+
+    def go_on(self, partition: int) -> None:
+        """A lane's turn went well."""
+        if self._halts.pop(partition, None) is not None:
+            _log.info("provider %s, %s goes on", self._provider, lane_name(partition))
+            with contextlib.suppress(RedisError, OSError):  # said again at the next halt
+                self._redis.hdel(self._keys.lane(partition, self._provider), FIELD)
+
+    def forget(self, partition: int) -> None:
+        """A lane is another worker's, who will say how it fares."""
+        self._halts.pop(partition, None)
+
+    def free(self, partitions: Iterable[int]) -> list[int]:
+        """Return those that need not stand still now."""
+        if not self._halts:
+            return list(partitions)
+        now = self._clock.monotonic()
+        return [p for p in partitions if p not in self._halts or self._halts[p].until <= now]
+
+    def _say(self, partition: int, why: str) -> None:
+        key = self._keys.lane(partition, self._provider)
+        with contextlib.suppress(RedisError, OSError):
+            scripts.run(self._redis, scripts.note(key, {FIELD: why.encode()}))

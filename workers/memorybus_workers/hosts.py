@@ -1,0 +1,111 @@
+"""The provider hosts of a worker: started and stopped as the instances that it serves change."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+from memorybus.clock import Clock
+from redis import Redis
+
+from memorybus_workers.host import ProviderHost
+from memorybus_workers.served import Role
+
+Begin = Callable[[str, Role], ProviderHost]
+"""Makes a host of an instance, unstarted."""
+
+
+class _Leaving(msgspec.Struct, frozen=True):
+    """A host that was told to end, and until when (monotonic) it is waited for."""
+
+    host: ProviderHost
+    until: float
+
+
+class Hosts:
+    """Belongs to the worker's thread; `tell` may be called by any.
+
+    Args:
+        begin: makes them.
+        clock: time.
+        patience: seconds that a host may take to end.
+
+    Attributes:
+        all: those at work.
+    """
+
+    def __init__(self, begin: Begin, clock: Clock, patience: float) -> None:
+        """Have none."""
+        self.all: Sequence[ProviderHost] = ()
+        self._roles: dict[str, Role] = {}
+        self._begin = begin
+        self._clock = clock
+        self._patience = patience
+        self._leaving: list[_Leaving] = []
+
+    def serve(self, roles: Mapping[str, Role]) -> None:
+        """Serve these in these roles, and nothing else.
+
+        An instance whose role has changed ends first and begins anew in a later call: two of it
+        never run at once. Nothing is waited for.
+        """
+        self._see_off()
+        kept: list[ProviderHost] = []
+        gone: list[ProviderHost] = []
+        for host in self.all:
+            stays = roles.get(host.name) == self._roles[host.name]
+            (kept if stays else gone).append(host)
+        for host in gone:
+            self._stop(host)
+        known = {host.name: host for host in kept}
+        leaving = {one.host.name for one in self._leaving}
+        for name, role in roles.items():
+            if name not in known and name not in leaving:
+                known[name] = self._begun(name, role)
+        self.all = [known[name] for name in roles if name in known]
+
+    def is_current(self, name: str, role: Role | None) -> bool:
+        """Say whether an instance runs in this role; if not, it must not get lanes any more."""
+        return self._roles.get(name) == role
+
+    def _begun(self, name: str, role: Role) -> ProviderHost:
+        host = self._begin(name, role)
+        self._roles[name] = role
+        host.start()
+        return host
+
+    def _stop(self, host: ProviderHost) -> None:
+        host.stop()
+        self._leaving.append(_Leaving(host, self._clock.monotonic() + self._patience))
+
+    def _see_off(self) -> None:
+        now = self._clock.monotonic()
+        for one in self._leaving:
+            if one.host.alive and now >= one.until:
+                one.host.give_up()  # its call hangs; what it still does is fenced (G5)
+        self._leaving = [one for one in self._leaving if one.host.alive and now < one.until]
+
+    @property
+    def names(self) -> set[str]:
+        """The instances that run, those included that are about to end."""
+        return {host.name for host in self.all} | {one.host.name for one in self._leaving}
+
+    def tell(self, partitions: set[int]) -> None:
+        """Say that some partitions have news."""
+        for host in self.all:
+            host.tell(partitions)
+
+    def watch(self, redis: Redis) -> None:
+        """Replace what hangs.
+
+        Raises:
+            ProviderHung: too many threads hang.
+        """
+        for host in self.all:
+            host.watch(redis)
+
+    def stop(self) -> None:
+        """End them all, and wait for that, not for ever."""
+        every = [*self.all, *(one.host for one in self._leaving)]
+        for host in every:
+            host.stop()
+        for host in every:
+            host.join()

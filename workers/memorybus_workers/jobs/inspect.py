@@ -1,0 +1,164 @@
+"""The job that looks into one instance: a page of its digest, a recall, which events it knows."""
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from types import MappingProxyType
+from typing import Any, Final
+
+import msgspec
+from memorybus import replies
+from memorybus.clock import Clock
+from memorybus.errors import Permanent
+from memorybus.events import EVENT_TYPES, Position
+from memorybus.inspect_jobs import PARTITION, Found, Inspection, Page, Recalled, Sent
+from memorybus.keys import Keys
+from memorybus.masking import described
+from memorybus.recall import Want
+from memorybus.replies import Reply
+from memorybus.settings import Settings
+from memorybus_providers.base import HookContext, MemoryProvider, RecallContext, RecallScope
+from memorybus_providers.dispatch import bind
+from redis import Redis
+
+from memorybus_workers.jobs.prefetch import rendered
+
+MOST = 2_000
+"""Pairs of a page, and events of one question."""
+
+_MOST_BYTES = 1 << 18
+"""Of a page (G10)."""
+
+_ID = re.compile("[0-9a-f]{32}")
+_TYPES: Final[Mapping[str, Any]] = MappingProxyType({kind.__name__: kind for kind in EVENT_TYPES})
+
+Visit = Callable[[str], AbstractContextManager[MemoryProvider]]
+
+
+class Inspecting:
+    """Runs inspections. Belongs to one process.
+
+    Args:
+        redis: the log's Redis.
+        settings: see `Settings`; half of ``recall_timeout`` is what one inspection takes at most.
+        clock: time.
+        visited: opens an instance for a moment.
+    """
+
+    def __init__(self, redis: Redis, settings: Settings, clock: Clock, visited: Visit) -> None:
+        """Keep what every job needs."""
+        self._redis = redis
+        self._settings = settings
+        self._clock = clock
+        self._visited = visited
+        self._keys = Keys(settings.namespace)
+
+    def run(self, body: str) -> None:
+        """Look, and reply.
+
+        Args:
+            body: an `Inspection` as JSON.
+
+        Raises:
+            Permanent: it is none: nobody is answered.
+            Exception: whatever the provider raises, after the asker was told.
+        """
+        asked = _checked(body)
+        try:
+            reply = Reply(msgspec.json.encode(self._answer(asked)).decode())
+        except Exception as error:
+            self._put(asked, Reply(error=described(error)))
+            raise
+        self._put(asked, reply)
+
+    def _answer(self, asked: Inspection) -> Page | Found | Recalled:
+        until = self._clock.monotonic() + self._settings.recall_timeout / 2
+        with self._visited(asked.instance) as provider:
+            if asked.asks == "digest":
+                return self._page(provider, asked, until)
+            if asked.asks == "known":
+                return self._found(provider, asked.sent, until)
+            return self._recalled(provider, asked)
+
+    def _page(self, provider: MemoryProvider, asked: Inspection, until: float) -> Page:
+        pairs = provider.digest(asked.after)
+        if pairs is None:
+            return Page(given=False)
+        if asked.keys:
+            pairs = _picked(provider, sorted(key for key in asked.keys if key > asked.after))
+        page: list[tuple[str, str]] = []
+        size = 0
+        for key, digest in pairs:
+            page.append((key, digest))
+            size += len(key) + len(digest)
+            spent = size > _MOST_BYTES or self._clock.monotonic() > until
+            if spent or len(page) >= MOST:
+                return Page(pairs=tuple(page), more=True)
+        return Page(pairs=tuple(page))
+
+    def _found(self, provider: MemoryProvider, sent: tuple[Sent, ...], until: float) -> Found:
+        if provider.delivery != "lookup":
+            return Found(given=False)
+        handles = bind(provider).handles
+        there, missing, asked = 0, list[str](), 0
+        for one in sent[:MOST]:
+            if self._clock.monotonic() > until:
+                break
+            asked += 1
+            if one.type not in _TYPES or not handles(_TYPES[one.type]):
+                continue
+            if provider.knows(one.id, self._context(one)):
+                there += 1
+            else:
+                missing.append(one.id)
+        unused = asked - there - len(missing)
+        return Found(True, there, tuple(missing), unused, len(sent) - asked)
+
+    def _context(self, one: Sent) -> HookContext:
+        position = Position(one.partition, one.entry, one.n)
+        deadline = self._settings.recall_timeout / 2
+        return HookContext(one.scope, one.session, one.id, position, one.at, deadline)
+
+    def _recalled(self, provider: MemoryProvider, asked: Inspection) -> Recalled:
+        want = asked.want or Want(query="")
+        scope = RecallScope(want.agent, want.user, want.workspace)
+        deadline = self._settings.recall_timeout / 2
+        context = RecallContext(scope, want.session, want.budget, deadline)
+        found = provider.prefetch(want.query, context)
+        detailed = msgspec.structs.replace(want, detail=True)
+        return Recalled(rendered(found, detailed, asked.instance).items)
+
+    def _put(self, asked: Inspection, reply: Reply) -> None:
+        key = self._keys.reply(PARTITION, asked.id)
+        replies.put(self._redis, key, asked.provider, reply)
+
+
+def _picked(provider: MemoryProvider, keys: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield the pairs of some keys, in their order; of one that holds nothing, an empty digest."""
+    for wanted in keys:
+        above = provider.digest(_below(wanted)) or iter(())
+        key, digest = next((pair for pair in above if pair[0] >= wanted), ("", ""))
+        yield wanted, digest if key == wanted else ""
+
+
+def _below(key: str) -> str:
+    """Return a text below a key, with hardly anything between them."""
+    last = ord(key[-1]) - 1
+    may_be = last >= 0 and not 0xD800 <= last <= 0xDFFF  # no text has half of a pair
+    return key[:-1] + (chr(last) + chr(sys.maxunicode) if may_be else "")
+
+
+def _checked(body: str) -> Inspection:
+    """Return what is asked; its text comes from whoever can write to Redis.
+
+    Raises:
+        Permanent: it is no inspection.
+    """
+    try:
+        asked = msgspec.json.decode(body, type=Inspection)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError) as error:
+        raise Permanent(f"no inspection: {error}") from error
+    if not _ID.fullmatch(asked.id):
+        raise Permanent("no inspection: its id is none")
+    return asked

@@ -1,0 +1,118 @@
+"""The instances that a recall process opens: the one that serves its provider, and copies of it."""
+
+import contextlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import msgspec
+from memorybus.clock import Clock
+from memorybus.errors import MissingProvider
+from memorybus.instances import Instance, Instances, Live, live_name
+from memorybus.keys import Keys
+from memorybus.settings import Settings
+from memorybus.testing import CrashPoint, no_crash
+from memorybus_providers.base import MemoryProvider
+from redis import Redis
+
+from memorybus_workers.instances import make
+
+
+class LiveInstances:
+    """Instances of one provider, the live one kept open (G8). Belongs to one thread.
+
+    Args:
+        settings: see `Settings`.
+        clock: time.
+        redis: the log's Redis.
+        provider: the only one: a job's arguments come from whoever can write to Redis.
+        crash: crash points of fault tests.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        clock: Clock,
+        redis: Redis,
+        provider: str,
+        crash: CrashPoint = no_crash,
+    ) -> None:
+        """Open nothing yet."""
+        self._settings = settings
+        self._clock = clock
+        self._provider = provider
+        self._crash = crash
+        self._instances = Instances(redis, Keys(settings.namespace))
+        self._opened: dict[str, MemoryProvider] = {}
+
+    def opened(self, name: str) -> MemoryProvider:
+        """Return the open instance that serves the provider, and close the one that did before.
+
+        Raises:
+            MissingProvider: it is no instance of our provider.
+            Exception: what opening raises; the next call tries again.
+        """
+        if name not in self._opened:
+            provider = self._made(name)
+            self.shutdown()
+            self._opened[name] = provider  # first: what is half open is closed by `forget`
+            provider.open()
+        return self._opened[name]
+
+    @contextmanager
+    def visited(self, name: str) -> Iterator[MemoryProvider]:
+        """Open an instance for a moment, unless it is open."""
+        known = self._opened.get(name)
+        if known is not None:
+            yield known
+            return
+        provider = self._made(name)
+        try:
+            provider.open()
+            yield provider
+        finally:
+            with contextlib.suppress(Exception):
+                provider.shutdown()
+
+    def live(self) -> str:
+        """Return the name of the instance that serves the provider."""
+        return live_name(self._provider, self._instances.live())
+
+    def forget(self, name: str) -> None:
+        """Close an instance; the next call opens another."""
+        provider = self._opened.pop(name, None)
+        if provider is not None:
+            with contextlib.suppress(Exception):
+                provider.shutdown()
+
+    def shutdown(self) -> None:
+        """Close all of them."""
+        for name in list(self._opened):
+            self.forget(name)
+
+    def _made(self, name: str) -> MemoryProvider:
+        if name == self._provider:
+            return make(self._settings, name, self._clock, self._crash)
+        copy = self._copy(name)
+        return make(
+            self._settings,
+            name,
+            self._clock,
+            self._crash,
+            kind=self._provider,
+            options=copy.options,
+        )
+
+    def _copy(self, name: str) -> Instance:
+        found = self._instances.get(name)
+        if found is None or found.provider != self._provider or found.dropped:
+            raise MissingProvider(f"{name[:40]!r} is no instance of {self._provider}")
+        return found
+
+
+def live_of(provider: str, body: bytes | None) -> str:
+    """Return the instance that an entry of ``{ns}:live`` names; the provider itself without one.
+
+    Raises:
+        msgspec.MsgspecError: it cannot be read.
+    """
+    return provider if body is None else msgspec.json.decode(body, type=Live).instance

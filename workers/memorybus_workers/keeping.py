@@ -1,0 +1,57 @@
+"""What the archiver keeps of the archive: the policy, from the settings and the tombstones."""
+
+from memorybus.archive import Archive
+from memorybus.archive_writing import Omit
+from memorybus.events import Omission
+from memorybus.manifest import Segment
+from memorybus.query import Row
+from memorybus.sealed import SealReports
+from memorybus.settings import Settings
+
+from memorybus_workers.retention import Policy, Sealed
+from memorybus_workers.sealing import moment_of
+
+
+def policy_of(archive: Archive, reports: SealReports, settings: Settings, now_ms: int) -> Policy:
+    """Return what is kept now.
+
+    Raises:
+        ArchiveUnavailable, ArchiveDamaged: the tombstones cannot be read.
+        redis.RedisError: Redis is away.
+    """
+    ages = settings.retention
+    return Policy(
+        ages=ages,
+        since=reports.kept_since(ages, now_ms) if ages else 0,
+        forgotten=[(one.at, one.query) for one in archive.tombstones()],
+    )
+
+
+def omit_of(policy: Policy, first: int, last: int, now_ms: int) -> Omit:
+    """Return what says which rows lose their envelope.
+
+    An event's own time is its agent's, whose clock may be wrong, or an import's. Where it cannot be
+    when the event came into the log, the last time at which that may have been counts.
+
+    Args:
+        policy: what is kept.
+        first: when the first of the rows came into the log (milliseconds).
+        last: when the last one did.
+        now_ms: wall time (milliseconds).
+    """
+
+    def omit(row: Row, at: int) -> Omission | None:
+        came = at if first <= at <= last else last
+        return policy.verdict(row, came, now_ms) or None
+
+    return omit
+
+
+def seen(segment: Segment) -> Sealed:
+    """Return what matters of a segment for what is kept of it."""
+    return Sealed(
+        first_at=moment_of(segment.first.entry),
+        last_at=moment_of(segment.last.entry),
+        made_at=segment.made_at,
+        kept=segment.kept,
+    )

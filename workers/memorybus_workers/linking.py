@@ -1,0 +1,31 @@
+"""What the lanes of one instance share, made of what its worker has."""
+
+from memorybus.history import History
+from redis import Redis
+
+from memorybus_workers.answers import Answers
+from memorybus_workers.lane import Links
+from memorybus_workers.pace import Pace
+from memorybus_workers.surroundings import Surroundings
+
+
+def linked(name: str, redis: Redis, around: Surroundings) -> Links:
+    """Return the links of an instance's lanes.
+
+    Args:
+        name: the instance's.
+        redis: a connection of its own.
+        around: see `Surroundings`.
+    """
+    return Links(
+        name,
+        redis,
+        History.of(redis, around.settings),
+        around.leases,
+        around.settings,
+        around.crash,
+        around.entries_read,
+        Answers(redis, name, around),
+        Pace(around.clock, around.plan.rate),
+        around.plan,
+    )

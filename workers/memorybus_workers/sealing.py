@@ -1,0 +1,189 @@
+"""What of a partition may be sealed and trimmed now; pure.
+
+Sealed is what has been in the log for longer than Redis may lose (`seal_after`), a segment at a
+time; trimmed what is sealed and has left the hot window (G7).
+"""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+from memorybus.continuity import Gap, Place
+from memorybus.errors import MemoryBusError
+from memorybus.inspection import Sight
+from memorybus.settings import Settings
+
+PAGE = 500
+"""Entries that are read at once, at most."""
+
+SEGMENT_BYTES = 32 << 20
+"""Bytes of bodies after which a segment is full, however few its events (G10)."""
+
+_SLACK = 60.0
+"""Seconds by which trimming may be late, so that it need not be done at every look."""
+
+_DIGITS = 15
+"""No dense number is longer: Lua counts to 2**53."""
+
+Entry = tuple[str, Sequence[bytes]]
+"""An entry of a stream as it stands: its id, and names and values by turns."""
+
+
+class Due(msgspec.Struct, frozen=True):
+    """What there is to be done about a partition.
+
+    Attributes:
+        seal: a segment is ready.
+        trim: something that is sealed has left the hot window.
+    """
+
+    seal: bool = False
+    trim: bool = False
+
+    def __bool__(self) -> bool:
+        """Whether there is anything."""
+        return self.seal or self.trim
+
+
+class Numbered(msgspec.Struct, frozen=True):
+    """An entry and its number; a stray has the one that would have been next."""
+
+    entry: str
+    n: int
+    fields: Sequence[bytes]
+    stray: bool = False
+
+
+class GivenTwice(MemoryBusError):
+    """A partition's numbers go back: they were given twice, and cannot be put in one order."""
+
+
+def due(sight: Sight, settings: Settings, *, force: bool = False) -> Due:
+    """Say what there is to be done.
+
+    Args:
+        sight: the partition; `numbers[0]` is the number of the first entry that is younger than
+            `seal_after`.
+        settings: see `Settings`.
+        force: seal what may be sealed, however small the segment and young its first event.
+    """
+    first = sight.view.unsealed
+    if first is None:
+        return Due(trim=_cold(sight, settings))
+    age = (sight.now_ms - moment_of(first.entry)) / 1000
+    ripe = age >= settings.seal_after
+    full = ripe_events(sight) >= settings.segment_events
+    old = age >= settings.segment_age
+    return Due(seal=ripe and (force or full or old), trim=_cold(sight, settings))
+
+
+def ripe_events(sight: Sight) -> int:
+    """Return how many unsealed events are old enough to be sealed."""
+    view = sight.view
+    if view.unsealed is None or view.last is None:
+        return 0
+    young = sight.numbers[0] if sight.numbers else None
+    return max(0, (view.last.n + 1 if young is None else young) - view.unsealed.n)
+
+
+def _cold(sight: Sight, settings: Settings) -> bool:
+    """Say whether the log's first entries are sealed and older than the hot window."""
+    view = sight.view
+    if view.first is None or view.first.n > view.sealed or view.length <= 1:
+        return False
+    slack = min(_SLACK, settings.hot_window / 10)
+    age = (sight.now_ms - moment_of(view.first.entry)) / 1000
+    return age >= settings.hot_window + slack
+
+
+def moment_of(entry: str) -> int:
+    """Return when an entry came into the log (the server's wall time, milliseconds)."""
+    return int(entry.partition("-")[0])
+
+
+def room(taken: Sequence[Numbered], size: int, settings: Settings) -> int:
+    """Return how many entries to read next for a segment that is being gathered; 0: it is full.
+
+    Args:
+        taken: what it has.
+        size: bytes of that.
+        settings: its `segment_events`.
+    """
+    events = settings.segment_events - len(taken)
+    if not taken:
+        return max(1, min(PAGE, events))
+    average = max(1, size // len(taken))
+    if size >= SEGMENT_BYTES or events <= 0:
+        return 0
+    return max(1, min(PAGE, events, (SEGMENT_BYTES - size) // average))
+
+
+def number_of(fields: Sequence[bytes]) -> int | None:
+    """Return the number that an entry of ours carries, None for a stray."""
+    if len(fields) != 4 or fields[0] != b"n" or fields[2] not in (b"e", b"r"):
+        return None
+    return int(fields[1]) if fields[1].isdigit() and len(fields[1]) <= _DIGITS else None
+
+
+def numbered(entries: Iterable[Entry], after: int) -> list[Numbered]:
+    """Return entries with their numbers.
+
+    Args:
+        entries: in order.
+        after: the number before the first of them.
+
+    Raises:
+        GivenTwice: a number is not above those before it.
+    """
+    found = []
+    floor = after - 1  # a segment may end with a stray, which counts as the next number
+    for entry, fields in entries:
+        n = number_of(fields)
+        if n is not None and n <= floor:
+            raise GivenTwice(
+                f"entry {entry} has the number {n}, but {floor} came before it: numbers were given "
+                f"twice, after Redis lost its tail or its counter"
+            )
+        found.append(Numbered(entry, n or after + 1, fields, n is None))
+        after, floor = n or after, n or floor
+    return found
+
+
+def whole(taken: Sequence[Numbered]) -> Sequence[Numbered]:
+    """Return entries up to the last one of ours: strays go with what follows them."""
+    end = len(taken)
+    while end and taken[end - 1].stray:
+        end -= 1
+    return taken[:end]
+
+
+def holes(partition: int, after: int, taken: Iterable[Numbered]) -> list[Gap]:
+    """Return the numbers that neither the archive has nor the log had when it was sealed."""
+    found = []
+    for one in taken:
+        if one.stray:
+            continue
+        if one.n > after + 1:
+            found.append(Gap(partition, after + 1, one.n - 1, one.n - 1 - after))
+        after = one.n
+    return found
+
+
+def lacking(partition: int, sealed: int, end: Place | None, first: Place | None) -> Gap | None:
+    """Return what was sealed, and neither the archive nor the log has any more; None if nothing.
+
+    An archive without anything is never begun anew where something was sealed: its disk may not be
+    mounted.
+
+    Args:
+        partition: which.
+        sealed: the number up to which the partition was sealed, as Redis remembers.
+        end: where the archive ends.
+        first: our first entry in the log.
+    """
+    held = end.n if end else 0
+    if sealed <= held:
+        return None
+    if end is not None and first is not None and first.n <= held + 1:
+        return None  # the archive is an older one; the log still has all that followed
+    last = min(sealed, first.n - 1) if first is not None and first.n > held + 1 else sealed
+    return Gap(partition, held + 1, last, last - held)

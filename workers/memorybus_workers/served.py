@@ -1,0 +1,182 @@
+"""What a worker serves now: the instances it was told, and copies of them that a replay fills."""
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from memorybus.clock import Clock
+from memorybus.errors import MemoryBusError
+from memorybus.instances import Instance, Instances, Sight, answers
+from memorybus.keys import Keys
+from memorybus.lanes import LaneKeys
+from memorybus.masking import described
+from memorybus.plan import WHOLE, Plan
+from memorybus.rebuild_lock import at_work
+from memorybus.roster import ProviderInfo
+from memorybus.settings import Settings
+from memorybus.testing import CrashPoint, no_crash
+from memorybus.tools import Declared
+from memorybus_providers.base import MemoryProvider
+from redis import Redis
+
+from memorybus_workers.declaring import info_of, infos, tools_of
+from memorybus_workers.instances import make
+
+_log = logging.getLogger("memorybus")
+
+
+class Role(msgspec.Struct, frozen=True):
+    """How an instance is made and run. If any of it changes, the instance is made anew.
+
+    Attributes:
+        provider: the instance of the settings whose kind and options it has.
+        options: what differs from these.
+        plan: what it takes of the history.
+        answering: whether agents are answered by it: of a provider and its copies, one does so, and
+            around a swap two.
+    """
+
+    provider: str
+    options: dict[str, Any] = {}
+    plan: Plan = WHOLE
+    answering: bool = True
+
+
+def made(
+    settings: Settings, name: str, role: Role, clock: Clock, crash: CrashPoint = no_crash
+) -> MemoryProvider:
+    """Return an unopened instance in its role.
+
+    Raises:
+        MissingProvider, ConfigError: see `make`.
+    """
+    return make(
+        settings,
+        name,
+        clock,
+        crash,
+        kind="" if role.provider == name else role.provider,
+        options=role.options,
+        answering=role.answering,
+    )
+
+
+class Served:
+    """The instances of one worker. Belongs to one thread.
+
+    Args:
+        settings: see `Settings`.
+        clock: time.
+        redis: the log's Redis.
+        told: the instances it was told to serve, unopened, in the order of recall.
+        only: the one copy that it serves instead, if any.
+
+    Attributes:
+        infos: what is registered of each, copies last.
+        tools: what those declare that agents know.
+        roles: how each is run now; those that have nothing to do any more are left out.
+        held: those whose lanes shall stand still.
+        dropped: copies that are to be removed.
+        failing: copies that cannot be made, and why.
+        hurried: whether a command rebuilds or verifies one of them, and waits for what we see.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        clock: Clock,
+        redis: Redis,
+        told: Mapping[str, MemoryProvider],
+        only: str = "",
+    ) -> None:
+        """Serve what was told; `look` finds the copies."""
+        self._settings = settings
+        self._clock = clock
+        self._only = only
+        self._redis = redis
+        self._keys = Keys(settings.namespace)
+        self._instances = Instances(redis, self._keys)
+        self._lanes = LaneKeys(redis, settings)
+        self._told = infos(settings, told)
+        self._made: dict[str, tuple[Role, ProviderInfo | None]] = {}
+        self.tools: Mapping[str, Declared] = tools_of(told)
+        self.infos: Mapping[str, ProviderInfo] = self._told
+        self.roles: Mapping[str, Role] = {name: Role(name) for name in told}
+        self.held: frozenset[str] = frozenset()
+        self.dropped: tuple[Instance, ...] = ()
+        self.failing: Mapping[str, str] = {}
+        self.hurried = False
+
+    def look(self) -> None:
+        """Learn of copies that came, changed or go, and of what is held.
+
+        Raises:
+            LogUnavailable: Redis is away; everything stays as it was.
+            ForeignKey: a key is not ours.
+        """
+        sight = self._instances.look()
+        ours = [one for one in sight.all.values() if self._is_ours(one)]
+        copies = {one.name: one for one in ours if not one.dropped}
+        self.failing = {}
+        found = {name: self._info(one, _role(one, sight)) for name, one in copies.items()}
+        known = {name: info for name, info in found.items() if info is not None}
+        filled = {
+            name: _role(copies[name], sight) for name in known if not self._ended(copies[name])
+        }
+        self._made = {name: kept for name, kept in self._made.items() if name in copies}
+        self.infos = self._told | known
+        self.roles = {name: self._told_role(name, sight) for name in self._told} | filled
+        self.held = frozenset(sight.held)
+        self.dropped = tuple(one for one in ours if one.dropped)
+        self.hurried = bool(at_work(self._redis, self._keys, self._told))
+
+    def copies_only(self, name: str) -> bool:
+        """Say whether an instance is a copy: no recalls are asked of it by its name."""
+        return name not in self._told
+
+    def _is_ours(self, one: Instance) -> bool:
+        return one.is_copy and (
+            one.name == self._only if self._only else one.provider in self._told
+        )
+
+    def _told_role(self, name: str, sight: Sight) -> Role:
+        late = sight.all.get(name)
+        plan = late.plan if late is not None and not late.is_copy else WHOLE
+        return Role(name, {}, plan, answers(name, name, sight.live))
+
+    def _info(self, one: Instance, role: Role) -> ProviderInfo | None:
+        """Return what is registered of a copy; None if it cannot be made, which is said once."""
+        known = self._made.get(one.name)
+        if known is None or known[0] != role:
+            known = self._made[one.name] = (role, self._tried(one, role))
+        if known[1] is None:
+            self.failing = {
+                **self.failing,
+                one.name: "it cannot be made here; see the worker's log",
+            }
+        return known[1]
+
+    def _tried(self, one: Instance, role: Role) -> ProviderInfo | None:
+        try:
+            provider = made(self._settings, one.name, role, self._clock)
+        except Exception as error:  # one copy's options must not stop the others
+            why = str(error) if isinstance(error, MemoryBusError) else described(error)
+            _log.error("copy %s of %s is not served: %s", one.name, one.provider, why)
+            return None
+        order = self._told[one.provider].order if one.provider in self._told else 0
+        kind = self._settings.provider_kind(one.provider)
+        return info_of(kind, provider, order, one.provider)
+
+    def _ended(self, one: Instance) -> bool:
+        """Say whether a copy has all that its plan gives it, and nothing is asked of it."""
+        ends = [one.plan.end(partition) for partition in range(self._settings.partitions)]
+        if None in ends:
+            return False
+        lanes = self._lanes.states(one.name)
+        there = all(lane.n >= (end or 0) for lane, end in zip(lanes, ends, strict=True))
+        return there and not self._lanes.asked(one.name)
+
+
+def _role(one: Instance, sight: Sight) -> Role:
+    return Role(one.provider, one.options, one.plan, answers(one.name, one.provider, sight.live))
