@@ -9,7 +9,6 @@ import zlib
 from memorybus.events import Scope, StoreName
 from memorybus.ids import text_digest
 
-
 ARCHIVE_LANE = "@archive"
 """The name under which the archiver owns a partition, as a provider owns its lane."""
 

@@ -11,7 +11,7 @@ from memorybus.alarms import Alarm
 from memorybus.forecast import Disk, Memory
 from memorybus.halted import halted
 from memorybus.health import Continuity, Examiner
-from memorybus.instances import Instances, Sight, live_name
+from memorybus.instances import Instance, Instances, Sight, live_name
 from memorybus.keys import Keys
 from memorybus.links import TIMEOUT, connect_jobs, connect_redis, translated
 from memorybus.log import EventLog
@@ -132,8 +132,11 @@ class Monitor:
         self.log.check_partitions()
         names = self.names()
         sight = Instances(self._redis, self._keys).look()
+        serving = {name: live_name(name, sight.live) for name in names}
         copies = [name for name, one in sight.all.items() if one.is_copy]
-        lanes = self.lanes([*names, *copies])
+        lanes = self.lanes(list(dict.fromkeys([*names, *serving.values(), *copies])))
+        beside = [name for name in [*names, *copies] if name not in serving.values()]
+        beside = [name for name in beside if name in copies or any(one.n for one in lanes[name])]
         workers = self.roster.alive()
         health = Examiner(self._redis, self._settings).look()
         self._parts = health.parts
@@ -143,19 +146,25 @@ class Monitor:
             ),
             spool=self.spool(),
             partitions=self._settings.partitions,
-            providers=[self._provider(name, lanes[name], workers, sight) for name in names],
+            providers=[
+                self._serving(name, live, lanes[live], workers, sight)
+                for name, live in serving.items()
+            ],
             workers=[
                 WorkerStatus(w.id, w.host, w.pid, w.lanes, iso(w.heartbeat_at) or "")
                 for w in workers
             ],
             jobs=self._jobs(names),
-            alarms=[*health.alarms, *halted(self._redis, self._keys, names, self._partitions)],
+            alarms=[*health.alarms, *self._halted(list(serving.values()))],
             continuity=health.continuity,
             memory=health.memory,
             disk=health.disk,
             archive=health.archive,
-            copies=[self._copy(name, lanes[name], workers, sight) for name in copies],
+            copies=[self._copy(name, lanes[name], workers, sight) for name in beside],
         )
+
+    def _halted(self, names: list[str]) -> list[Alarm]:
+        return halted(self._redis, self._keys, names, self._partitions)
 
     def names(self) -> list[str]:
         """Return the providers that workers registered, then those that are only configured."""
@@ -191,19 +200,27 @@ class Monitor:
     def _copy(
         self, name: str, lanes: list[Lane], workers: list[WorkerInfo], sight: Sight
     ) -> ProviderStatus:
-        """Tell of a copy: it lacks only what its plan has."""
-        ends = [sight.all[name].plan.end(partition) for partition in self._partitions]
+        """Tell of an instance that does not serve: it lacks only what its plan has."""
+        known = sight.all.get(name, Instance(name=name, provider=name))
+        ends = [known.plan.end(partition) for partition in self._partitions]
         cut = [
             lane if end is None else msgspec.structs.replace(lane, head=min(lane.head, end))
             for lane, end in zip(lanes, ends, strict=True)
         ]
         found = self._provider(name, cut, workers, sight)
-        return msgspec.structs.replace(found, copy_of=sight.all[name].provider)
+        return msgspec.structs.replace(found, copy_of=known.provider)
+
+    def _serving(
+        self, name: str, live: str, lanes: list[Lane], workers: list[WorkerInfo], sight: Sight
+    ) -> ProviderStatus:
+        """Tell of a provider: of whichever instance serves it."""
+        found = self._provider(live, lanes, workers, sight)
+        return msgspec.structs.replace(found, name=name, live="" if live == name else live)
 
     def _provider(
         self, name: str, lanes: list[Lane], workers: list[WorkerInfo], sight: Sight
     ) -> ProviderStatus:
-        live, hold = live_name(name, sight.live), sight.held.get(name)
+        hold = sight.held.get(name)
         return ProviderStatus(
             name=name,
             applied=sum(lane.n + lane.done_above - lane.not_applied for lane in lanes),
@@ -215,7 +232,6 @@ class Monitor:
             lanes_owned=sum(lane.owned for lane in lanes),
             failing="; ".join(sorted({w.failing[name] for w in workers if name in w.failing})),
             paused=(hold.reason or "no reason was given") if hold else "",
-            live="" if live == name else live,
         )
 
     def _oldest(self, lanes: list[Lane]) -> int | None:

@@ -13,7 +13,8 @@ class ProviderStatus(msgspec.Struct, frozen=True):
 
     `failing` says how its calls fail while none succeeds: its lanes wait, and nothing is parked.
     `paused` says why its lanes stand still on somebody's word, `live` which copy of it serves
-    agents if not itself, and of a copy `copy_of` says of what.
+    agents if not itself: then all numbers are that one's. Of an instance that serves nobody
+    `copy_of` says of what it is a copy; the one that served before is its own.
     """
 
     name: str

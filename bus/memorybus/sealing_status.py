@@ -1,13 +1,16 @@
 """How the archive stands, from what the log shows and what archivers say; pure."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from memorybus.forecast import size
-from memorybus.inspection import Sight
 from memorybus.plain import iso
-from memorybus.sealed import Reports
+
+if TYPE_CHECKING:
+    from memorybus.inspection import Sight
+    from memorybus.sealed import Reports
 
 NOBODY = "no worker archives"
 
@@ -45,7 +48,7 @@ class ArchiveStatus(msgspec.Struct, frozen=True, kw_only=True):
         return "" if self.working else self.error
 
 
-def status_of(sights: Mapping[int, Sight], reports: Reports, home: str | None) -> ArchiveStatus:
+def status_of(sights: Mapping[int, "Sight"], reports: "Reports", home: str | None) -> ArchiveStatus:
     """Return how the archive stands.
 
     Args:
@@ -69,14 +72,14 @@ def status_of(sights: Mapping[int, Sight], reports: Reports, home: str | None) -
     )
 
 
-def _error(reports: Reports, home: str | None) -> str:
+def _error(reports: "Reports", home: str | None) -> str:
     if reports.working or reports.error:
         return reports.error
     where = f"; it lies on {home}: a worker has to run there" if reports.workers and home else ""
     return f"{NOBODY}{where}"
 
 
-def oldest_unsealed(sights: Mapping[int, Sight]) -> int | None:
+def oldest_unsealed(sights: Mapping[int, "Sight"]) -> int | None:
     """Return when the oldest event came that is not sealed (milliseconds); None if all are."""
     places = [sight.view.unsealed for sight in sights.values()]
     return min((int(place.entry.partition("-")[0]) for place in places if place), default=None)

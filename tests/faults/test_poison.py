@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 from conftest import MakeServer
-from helpers import poison, scale, sink
+from helpers import poison, sink
 from helpers.oracle import Verdict, latency
 from helpers.rows import MakeTrial, Report
 from helpers.scale import rounds
@@ -20,8 +20,6 @@ HANGING = Counter({"hangs": 2})
 """What takes a thread with it."""
 DEADLY = Counter({"exits": 1})
 """What takes a worker with it."""
-ALL = REFUSED + HANGING + DEADLY
-"""Twenty events, of each kind some."""
 LARGE = (1 << 20) - 1_000
 CAUGHT_UP = 200
 """So few events in flight are what a healthy run has at any moment."""
@@ -186,24 +184,6 @@ def test_deadly_events_park_only_their_key(
     assert 0 < run.deaths <= MOST_DEATHS
     waited_out = 0.0 if kind == "Keyed" else run.trial.settings.lease
     assert slowest <= run.deaths * (TAKE_OVER + waited_out)
-
-
-@pytest.mark.fault
-@pytest.mark.timeout(900)
-@pytest.mark.skipif(scale.QUICK, reason="four minutes: part of the whole suite only")
-def test_a_poisoned_run_as_a_whole_hardly_slows_the_others(
-    make_redis: MakeServer, make_trial: MakeTrial, report: Report
-) -> None:
-    """G6: over a run with twenty poisoned events of every kind, the others' p99 at most doubles.
-
-    One of them ends three workers: what waits for their lanes to be taken over is below the
-    hundredth part of such a run, though not of the seconds in which it happens.
-    """
-    run = Round(make_trial(make_redis(), "Many", attempts=3, **LONG), ALL, calm=6.0)
-    seen = figures(run, run.judge())
-    report(**seen, deaths=run.deaths, slowest_s=run.waits(1.0)[1])
-    assert 0 < run.deaths <= MOST_DEATHS
-    assert seen["p99_poisoned_s"] <= 2 * seen["p99_calm_s"]
 
 
 def assert_others_hardly_wait(run: Round, report: Report) -> None:

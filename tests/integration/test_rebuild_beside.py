@@ -1,19 +1,32 @@
 """A rebuild beside what goes on: replies, warm results, other commands, backends of other kinds."""
 
+from functools import partial
+from io import StringIO
+from typing import cast
+
 import msgspec
 import pytest
 import redis
 from conftest import MakeSettings
 from helpers.processes import Spawn
-from helpers.scenario import NAME, home, recorded, say, worker
+from helpers.recording import texts
+from helpers.scenario import NAME, TESTS, home, recorded, say, worker
 from helpers.waiting import wait_until
 from memorybus.client import MemoryBus
-from memorybus.instances import Hold, Instances
+from memorybus.instances import Hold, Instance, Instances
 from memorybus.keys import Keys
+from memorybus.monitor import read_status
 from memorybus.rebuild_lock import RebuildLock, RebuildRuns, at_work
+from memorybus.settings import Settings
+from memorybus.surfaces.check_backends import paused
 from memorybus.surfaces.check_rebuilds import rebuilds
-from memorybus.surfaces.generations import held_reason
-from test_rebuild import command, damage, fill, live, ran, settled
+from memorybus.surfaces.comparing import between
+from memorybus.surfaces.doctor import providers
+from memorybus.surfaces.generations import KEPT, held_reason
+from memorybus.surfaces.rebuilding import rebuilder
+from memorybus.surfaces.render import status_tables
+from rich.console import Console, Group
+from test_rebuild import command, damage, fill, held, live, ran, settled, talking
 
 MESSAGES = ({"role": "user", "content": "walnut"}, {"role": "assistant", "content": "ok"})
 
@@ -131,3 +144,121 @@ def test_a_shared_state_is_not_rebuilt_over_itself(
     assert "--set collection=" in refused
     plan = ran(spawn, settings, "rebuild", NAME, "--set", "collection=two")
     assert plan["instance"]["options"] == {"collection": "two"}
+
+
+def mailed(settings: Settings) -> list[str]:
+    """Return every mail that went out, of whichever generation."""
+    places = sorted((settings.data_dir / "providers").glob(f"{NAME}*"))
+    found = [text for place in places for text in texts(place)]
+    return sorted(text for text in found if text.startswith("mail"))
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("killed", [(), ("met", "swapped", "purged")])
+def test_what_acts_on_the_world_is_done_once_through_the_swap(
+    killed: tuple[str, ...], redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
+) -> None:
+    """G8: a call that acts on the world is carried out by exactly one generation, also after kills.
+
+    With a kill while both stand still for each other, the same command lets the live one go on.
+    """
+    table = {"kind": "helpers.tooling:Mailing"}
+    settings = make_settings(providers=(NAME,), provider={NAME: table})
+    fill(settings, "ab", 5)
+    child = worker(spawn, settings, jobs=1)
+    settled(redis_client, settings, NAME)
+    said: list[str] = []
+    with MemoryBus.connect(settings) as bus:
+        session = bus.session("s", warm=False)
+        known = partial(session.call_tool, "note_add", {"text": "known"}, timeout=5.0)
+        wait_until(lambda: "noted" in str(known()), "the agent knows the tools")
+        for point in [*killed, ""]:
+            crash = f"rebuild.{point}" if point else ""
+            words = ("rebuild", NAME, "--no-verify", "--execute")
+            rebuild = command(spawn, settings, *words, crash_at=crash)
+            while rebuild.alive:
+                said.append(f"mail {len(said):04}")
+                session.call_tool("mail_send", {"text": said[-1]}, timeout=0.02)
+            assert rebuild.wait() == (-9 if point else 0), rebuild.output()
+        assert bus.flush("logged", 15)
+    settled(redis_client, settings, f"{NAME}@1")
+    assert (live(redis_client, settings), held(redis_client, settings)) == (f"{NAME}@1", {NAME})
+    assert mailed(settings) == said
+    assert any(text in texts(home(settings, f"{NAME}@1")) for text in said)
+    assert child.terminate() == 0
+
+
+@pytest.mark.timeout(120)
+def test_a_swap_is_no_trouble_to_status_and_doctor(
+    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
+) -> None:
+    """G8: the live one stands for its provider; one that is kept or dropped waits for nothing."""
+    settings = make_settings(**recorded("Transactional"))
+    fill(settings, "ab", 5)
+    child = worker(spawn, settings, jobs=1)
+    done = ran(spawn, settings, "rebuild", NAME, "--execute")
+    assert done["held_ms"] == 0
+    fill(settings, "cd", 5)
+    settled(redis_client, settings, f"{NAME}@1")
+    (one,) = read_status(settings).providers
+    assert (one.name, one.live, one.backlog, one.paused) == (NAME, f"{NAME}@1", 0, "")
+    assert one.applied == 28
+    (kept,) = read_status(settings).copies
+    assert (kept.name, kept.copy_of, kept.lanes_owned) == (NAME, NAME, 0)
+    assert kept.paused.startswith(KEPT)
+    shown = shown_status(settings)
+    assert f"provider resume {NAME}" not in shown
+    assert f"{NAME} is served by {NAME}@1" in shown
+    status = read_status(settings)
+    assert paused(status).found == "no provider is"
+    assert providers(status, [NAME]).found == f"every lane of {NAME}@1 is owned"
+    ran(spawn, settings, "rebuild", "--drop", NAME, "--execute")
+    status = read_status(settings)
+    assert (len(status.providers), status.copies) == (1, [])
+    assert (status.providers[0].live, status.providers[0].backlog) == (f"{NAME}@1", 0)
+    assert paused(status).found == "no provider is"
+    assert providers(status, [NAME]).ok
+    assert f"served by {NAME}@1" in shown_status(settings)
+    assert child.terminate() == 0
+
+
+def shown_status(settings: Settings) -> str:
+    """Return what `memorybus status` shows."""
+    output = Console(file=StringIO(), width=300)
+    output.print(Group(*status_tables(msgspec.to_builtins(read_status(settings)))))
+    return cast("StringIO", output.file).getvalue()
+
+
+@pytest.mark.timeout(120)
+def test_a_state_that_never_agrees_is_compared_at_one_place(
+    redis_client: redis.Redis,
+    make_settings: MakeSettings,
+    spawn: Spawn,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """G8: what changes too fast is compared where both are alike; the live one rests a moment."""
+    monkeypatch.setenv("PYTHONPATH", str(TESTS))
+    settings = make_settings(**recorded("Transactional"))
+    fill(settings, "ab", 5)
+    child = worker(spawn, settings, jobs=1)
+    settled(redis_client, settings, NAME)
+    with talking(settings) as said, rebuilder(settings, NAME, "rebuild", "me", _quiet) as work:
+        made = Instance(name=f"{NAME}@1", provider=NAME, purpose="rebuild")
+        work.add(made)
+        barrier = work.barrier(NAME, made.name, "me")
+        work.fill(barrier, made.name, NAME)
+        seen: dict[str, str] = {}
+        one = work.comparison(NAME, NAME, made.name)
+        barrier.meet(made.name, NAME, NAME, lambda: seen.update(one.picked(NAME, ["a", "busy"])))
+        count = len(said)
+        assert between(seen, one.picked(made.name, ["a", "busy"])) == {}
+        assert seen["busy"]
+        assert one.picked(NAME, ["nobody"]) == {"nobody": ""}
+        assert barrier.held_ms > 0
+        wait_until(lambda: f"busy says {count}" in texts(home(settings)), "the live one goes on")
+        assert held(redis_client, settings) == {made.name}
+    assert child.terminate() == 0
+
+
+def _quiet(*_: object) -> None:
+    """Say nothing."""

@@ -23,9 +23,9 @@ def agree(one: Comparison, barrier: Barrier, clock: Clock) -> Compared:
         barrier.await_level(one.second, one.first)
 
     pause()
-    keys, differing = one.whole()
-    differing = one.rounds(differing, pause)
-    return told(keys, _at_one_place(one, barrier, differing) if differing else differing)
+    keys, left = one.whole()
+    left = one.rounds(left, pause)
+    return told(keys, _at_one_place(one, barrier, left) if left else left)
 
 
 def _at_one_place(one: Comparison, barrier: Barrier, differing: Differing) -> Differing:
@@ -40,3 +40,15 @@ def _at_one_place(one: Comparison, barrier: Barrier, differing: Differing) -> Di
     barrier.open_end(one.second, one.provider)
     barrier.let_go(one.second)
     return found
+
+
+def differing(compared: Compared, live: str, candidate: str) -> str:
+    """Return what a person is told whose rebuild is refused."""
+    words = {"differs": "differs", "missing": "not in it", "strange": "only in it"}
+    named = "; ".join(f"{one.key} ({words[one.how]})" for one in compared.named)
+    return (
+        f"{candidate} differs from {live} in {compared.differing} of {compared.keys} keys: {named}."
+        f" Nothing was swapped, {live} goes on. If it is the live state that is damaged, the same "
+        f"command with --no-verify swaps; memorybus diff {live} {candidate} --query … shows what "
+        f"both recall"
+    )

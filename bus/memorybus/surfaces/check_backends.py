@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from memorybus.monitor import Status
 from memorybus.surfaces.check import Check
 from memorybus.surfaces.instances import Instance
+from memorybus.surfaces.kept import KEPT
 
 
 def backends(status: Status) -> Check:
@@ -23,10 +24,11 @@ def backends(status: Status) -> Check:
 
 def paused(status: Status) -> Check:
     """Tell which instances stand still on somebody's word; a hold that is forgotten costs much."""
-    held = [one for one in (*status.providers, *status.copies) if one.paused and not one.live]
+    held = [one for one in (*status.providers, *status.copies) if one.paused]
+    held = [one for one in held if not one.paused.startswith(KEPT)]  # it shall stand still
     if not held:
         return Check(name="paused", ok=True, found="no provider is")
-    names = " or ".join(one.name for one in held)
+    names = " or ".join(one.live or one.name for one in held)
     return Check(
         name="paused",
         ok=True,

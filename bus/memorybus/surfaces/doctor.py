@@ -246,7 +246,7 @@ def providers(status: Status, configured: Sequence[str]) -> Check:
     if lacking:
         found = f"lanes without an owner: {', '.join(one.name for one in lacking)}"
         return Check(name="providers", ok=False, found=found, fix="run: memorybus worker")
-    owned = [one.name for one in status.providers if one.lanes_owned == one.lanes]
+    owned = [one.live or one.name for one in status.providers if one.lanes_owned == one.lanes]
     found = f"every lane of {', '.join(owned)} is owned" if owned else "none has lanes now"
     return Check(name="providers", ok=True, found=found)
 

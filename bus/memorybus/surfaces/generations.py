@@ -21,9 +21,6 @@ Numbers = Mapping[int, int]
 
 _NUMBER = re.compile(r"@(\d+)$")
 
-KEPT = "kept for"
-"""How the reason begins for which the generation before stands still."""
-
 _PREPARED = re.compile(r"(?:rebuild|rollback|verification) of .+: (.+) is prepared")
 
 

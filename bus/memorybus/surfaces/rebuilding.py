@@ -23,7 +23,7 @@ from memorybus.links import connect_redis
 from memorybus.rebuild_lock import RebuildLock
 from memorybus.recall_purge import purge
 from memorybus.settings import Settings
-from memorybus.surfaces.agreeing import agree
+from memorybus.surfaces.agreeing import agree, differing
 from memorybus.surfaces.barrier import LOOK, Barrier, parked
 from memorybus.surfaces.children import described
 from memorybus.surfaces.comparing import Compared, Comparison
@@ -187,7 +187,7 @@ class Rebuilder:
             self._crash("rebuild.verified")
             self._tell("takes over", 0, 0)
             if self._acts(provider):
-                taking.relieve(live, candidate)
+                taking.relieve(live, candidate, without=not check)
             else:
                 taking.join(live, candidate, without=not check)
             self._crash("rebuild.met")
@@ -208,8 +208,8 @@ class Rebuilder:
     def _undo(self, barrier: Barrier, taking: TakingOver, live: str, candidate: str) -> None:
         """Let both go on as before; without Redis, the same command or an operator does so."""
         with suppress(MemoryBusError):
+            taking.part(live)  # not if the other serves already: then the same command goes on
             barrier.let_go(live)
-            taking.part(live)
             barrier.open_end(candidate, taking.provider)
             barrier.let_go(candidate)
             known = self._desk.instances.live().get(taking.provider)
@@ -249,7 +249,7 @@ class Rebuilder:
             except InspectionFailed as error:
                 raise RebuildDiffers(f"{error}; to swap without comparing: --no-verify") from error
         if check and compared is not None and compared.given and not compared.same:
-            raise RebuildDiffers(_differs(compared, live, candidate))
+            raise RebuildDiffers(differing(compared, live, candidate))
         more = self._more_parked(live, candidate) if check else 0
         if more > 0:
             raise RebuildDiffers(
@@ -292,14 +292,3 @@ class Rebuilder:
         aside = parked(self._desk.lanes.states(live))
         held = barrier.held_ms + taking.held_ms
         return Rebuilt(provider, live, previous, compared, aside, purged, held)
-
-
-def _differs(compared: Compared, live: str, candidate: str) -> str:
-    words = {"differs": "differs", "missing": "not in it", "strange": "only in it"}
-    named = "; ".join(f"{one.key} ({words[one.how]})" for one in compared.named)
-    return (
-        f"{candidate} differs from {live} in {compared.differing} of {compared.keys} keys: {named}."
-        f" Nothing was swapped, {live} goes on. If it is the live state that is damaged, the same "
-        f"command with --no-verify swaps; memorybus diff {live} {candidate} --query … shows what "
-        f"both recall"
-    )

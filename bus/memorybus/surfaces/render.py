@@ -25,6 +25,7 @@ from memorybus.events import (
 )
 from memorybus.forecast import Disk, Memory, told, told_disk
 from memorybus.sealing_status import ArchiveStatus, told_archive
+from memorybus.surfaces.kept import KEPT
 from memorybus.surfaces.safe import one_line, visible
 from memorybus.surfaces.transcripts.times import iso
 
@@ -111,6 +112,7 @@ def status_tables(status: Mapping[str, Any]) -> list[Table | Text]:
         _providers(status["providers"]),
         *_copies(status.get("copies", ())),
         *map(_failing, (one for one in _instances(status) if one["failing"])),
+        *map(_served_by, (one for one in status["providers"] if one.get("live"))),
         *map(_paused, (one for one in _instances(status) if one.get("paused"))),
         _workers(status),
         _jobs(status),
@@ -176,16 +178,30 @@ def _copies(copies: Sequence[Mapping[str, Any]]) -> list[Table]:
     table = grid("copy", "of", "to do", "parked", "lanes")
     for one in copies:
         lanes = f"{one['lanes_owned']}/{one['lanes']}"
-        cells = (one["name"], one["copy_of"], one["backlog"], one["parked_keys"], lanes)
+        to_do = "-" if _is_kept(one) else one["backlog"]  # a rollback brings it up to date
+        cells = (one["name"], one["copy_of"], to_do, one["parked_keys"], lanes)
         table.add_row(*(Text(one_line(str(cell))) for cell in cells))
     return [table]
 
 
+def _is_kept(provider: Mapping[str, Any]) -> bool:
+    """Say whether an instance stands still because another one took over."""
+    return str(provider["paused"]).startswith(KEPT)
+
+
+def _served_by(provider: Mapping[str, Any]) -> Text:
+    """Return which generation serves a provider."""
+    return Text(
+        f"{one_line(provider['name'])} is served by {one_line(provider['live'])}", style="dim"
+    )
+
+
 def _paused(provider: Mapping[str, Any]) -> Text:
     """Return why a provider's lanes stand still."""
-    name = one_line(provider["name"])
-    if provider.get("live"):
-        return Text(f"{name}: {one_line(provider['live'])} serves in its place", style="dim")
+    name = one_line(provider.get("live") or provider["name"])
+    if _is_kept(provider):
+        said = f"{name} stands still, {one_line(provider['paused'], 300)}"
+        return Text(said, style="dim")
     said = f"{name} is paused: {one_line(provider['paused'], 300)}"
     return Text(f"{said}\n    → to go on: memorybus provider resume {name}", "yellow")
 

@@ -16,7 +16,8 @@ from memorybus.copies import Copies
 from memorybus.errors import MemoryBusError
 from memorybus.instances import Hold, Live
 from memorybus.surfaces.barrier import Barrier
-from memorybus.surfaces.generations import KEPT, behind, prepared, swapped
+from memorybus.surfaces.generations import behind, prepared, swapped
+from memorybus.surfaces.kept import KEPT
 
 LEVEL = 0.5
 """Seconds within which the new one is where the old one was: then it may take over."""
@@ -74,13 +75,22 @@ class TakingOver:
         )
         self._level(live, candidate)
 
-    def relieve(self, live: str, candidate: str) -> None:
+    def relieve(self, live: str, candidate: str, *, without: bool = False) -> None:
         """Let both stand still at the same place; the candidate goes on from it when it serves.
+
+        Args:
+            live: see `join`.
+            candidate: see `join`.
+            without: see `join`; the candidate is farther then.
 
         Raises:
             Stalled: one of them does not come there.
         """
         self._since = self._clock.monotonic()
+        if without and self._barrier.is_lost(live):
+            self._barrier.hold(live)
+            self._barrier.hold(candidate)
+            return
         self._barrier.meet(candidate, live, self.provider, stay=True)
 
     def _level(self, live: str, candidate: str) -> None:

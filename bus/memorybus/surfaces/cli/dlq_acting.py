@@ -1,7 +1,5 @@
 """What ``memorybus dlq`` does to dead letters: it asks the lanes' owners, and waits for them."""
 
-import getpass
-import socket
 from collections.abc import Sequence
 from contextlib import closing
 from typing import Any
@@ -20,6 +18,7 @@ from memorybus.surfaces.cli.options import Common
 from memorybus.surfaces.dlq import Action, Decision, Result, Selection, Step
 from memorybus.surfaces.dlq_wait import Waited
 from memorybus.surfaces.safe import one_line
+from memorybus.surfaces.whoami import operator
 
 SHOWN = 50
 """Keys, or refused events, that are named to people; JSON has them all."""
@@ -187,12 +186,3 @@ def letters_of(desk: DeadLetters, provider: str | None) -> list[Dead]:
     if provider is not None and provider not in known:
         raise ConfigError(f"no provider {provider!r}; there are: {', '.join(known) or 'none'}")
     return desk.letters(known if provider is None else [provider])
-
-
-def operator() -> str:
-    """Return who runs the command, as ``user@host``."""
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError):  # a container's user may have no name
-        user = "unknown"
-    return f"{user}@{socket.gethostname()}"

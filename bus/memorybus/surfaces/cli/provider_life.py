@@ -53,7 +53,7 @@ def run_add(
     - `memorybus provider add notes --kind holographic --from now --execute`
     """
     from memorybus.surfaces import config_file, providing
-    from memorybus.surfaces.cli.dlq_acting import operator
+    from memorybus.surfaces.whoami import operator
 
     output, settings = common.output(), common.settings()
     edit = config_file.adding(settings, name, kind or name, given(change or ()))
@@ -95,7 +95,7 @@ def run_pause(
     """
     from memorybus.copies import Copies
     from memorybus.surfaces import providing
-    from memorybus.surfaces.cli.dlq_acting import operator
+    from memorybus.surfaces.whoami import operator
 
     output = common.output()
     if not reason.strip():
@@ -162,7 +162,7 @@ def run_remove(
     """
     from memorybus.copies import Copies
     from memorybus.surfaces import config_file, removing
-    from memorybus.surfaces.cli.dlq_acting import operator
+    from memorybus.surfaces.whoami import operator
 
     output, settings = common.output(), common.settings()
     if execute and not (reason or "").strip():

@@ -10,11 +10,11 @@ from memorybus.clock import SYSTEM
 from memorybus.errors import ConfigError
 from memorybus.settings import Settings
 from memorybus.surfaces.cli import rebuild_view
-from memorybus.surfaces.cli.dlq_acting import operator
 from memorybus.surfaces.cli.options import CARE, DEFAULT, Common
 from memorybus.surfaces.cli.setting import given
 from memorybus.surfaces.output import Output
 from memorybus.surfaces.safe import visible
+from memorybus.surfaces.whoami import operator
 
 if TYPE_CHECKING:
     from memorybus.surfaces.rebuild_plan import Wanted

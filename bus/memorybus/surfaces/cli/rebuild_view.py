@@ -84,9 +84,8 @@ def done(output: Output, done: "Rebuilt") -> int:
         return 0
     output.show(visible(f"{done.live} serves {done.provider}; {_compared(done)}"))
     seconds = done.held_ms / 1000
-    output.note(
-        f"nothing was applied for {seconds:.1f} s; {done.purged} warm results were asked for anew"
-    )
+    rest = f"nothing was applied for {seconds:.1f} s" if seconds else "nothing stood still for it"
+    output.note(f"{rest}; {done.purged} warm results were asked for anew")
     if done.parked:
         output.note(f"{done.parked} events are parked: memorybus dlq ls", "yellow")
     if done.previous:

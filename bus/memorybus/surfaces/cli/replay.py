@@ -78,8 +78,8 @@ def run_replay(
     from memorybus.copies import Copies
     from memorybus.instances import check_name
     from memorybus.query import Query
-    from memorybus.surfaces.cli.dlq_acting import operator
     from memorybus.surfaces.replaying import Wanted
+    from memorybus.surfaces.whoami import operator
 
     output, settings = common.output(), common.settings()
     if bool(cancel) == bool(provider or into) or bool(provider) != bool(into):

@@ -8,11 +8,11 @@ from rich.text import Text
 
 from memorybus.clock import SYSTEM
 from memorybus.errors import ConfigError
-from memorybus.surfaces.cli.dlq_acting import operator
 from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, not_negative, positive
 from memorybus.surfaces.output import Output
 from memorybus.surfaces.render import grid
 from memorybus.surfaces.safe import visible
+from memorybus.surfaces.whoami import operator
 
 if TYPE_CHECKING:
     from memorybus.surfaces.comparing import Compared
