@@ -68,7 +68,7 @@ TABLE: tuple[KeyDoc, ...] = (
         "hash",
         True,
         "Which instance serves a provider's recalls and tools, by provider, if not the one of its "
-        "own name; and the one before.",
+        "own name; the one before; and while a swap is under way which one joins or leaves.",
     ),
     KeyDoc(
         "{ns}:held",

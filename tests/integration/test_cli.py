@@ -227,7 +227,7 @@ def test_the_status_has_its_stable_shape(up, run):
         "partitions": 16,
         "providers": {
             "name", "applied", "backlog", "oldest_unapplied_at", "parked_keys", "dead_letters",
-            "lanes", "lanes_owned", "failing",
+            "lanes", "lanes_owned", "failing", "paused", "live", "copy_of",
         },
         "workers": {"id", "host", "pid", "lanes", "heartbeat_at"},
         "jobs": {
@@ -246,9 +246,14 @@ def test_the_status_has_its_stable_shape(up, run):
         "continuity": {"log", "gaps", "losses"},
         "memory": {
             "used", "limit", "limit_from", "bytes_per_event", "events_per_hour", "measured_over",
-            "trend", "seconds_left",
+            "trend", "seconds_left", "kept_for", "settles_at",
         },
         "disk": {"free", "aof", "seconds_left"},
+        "archive": {
+            "working", "error", "damaged", "place", "home", "sealed", "unsealed",
+            "oldest_unsealed_at", "segments", "bytes",
+        },
+        "copies": [],
     }  # fmt: skip
     assert status["redis"]["durability"] == "aof:everysec"
 

@@ -22,7 +22,8 @@ from memorybus.surfaces.check_backends import paused
 from memorybus.surfaces.check_rebuilds import rebuilds
 from memorybus.surfaces.comparing import between
 from memorybus.surfaces.doctor import providers
-from memorybus.surfaces.generations import KEPT, held_reason
+from memorybus.surfaces.generations import held_reason
+from memorybus.surfaces.kept import KEPT
 from memorybus.surfaces.rebuilding import rebuilder
 from memorybus.surfaces.render import status_tables
 from rich.console import Console, Group
