@@ -5,10 +5,10 @@ from typing import Any
 
 import msgspec
 from memorybus.copies import Copies
+from memorybus.described import Described
 from memorybus.query import EVERYTHING, Query
 from memorybus.settings import Settings
 from memorybus.surfaces import filling, replaying
-from memorybus.surfaces.children import Described
 from memorybus_workers.describing import describe
 
 from helpers.processes import Child, Spawn
@@ -46,7 +46,7 @@ def begun(
 
 def _described(settings: Settings, *asked: Any) -> Described:
     """Ask in this process, which can import the providers of the tests."""
-    return msgspec.convert(msgspec.to_builtins(describe(settings, *asked)), Described)
+    return describe(settings, *asked)
 
 
 def replay(

@@ -3,33 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
 from memorybus.clock import SYSTEM
+from memorybus.described import Described
 from memorybus.settings import Settings
 
 from memorybus_workers.instances import make
-
-
-class Described(msgspec.Struct, frozen=True):
-    """An instance that is not open; the shape of `memorybus.surfaces.children.Described`.
-
-    Attributes:
-        kind: the provider behind it.
-        delivery: its class (G4).
-        placement: "local" or "shared".
-        fresh: whether a copy made so has a state of its own, apart from the original's.
-        fresh_options: the options that would give it one.
-        handles: the types of events that it does something with.
-        outside_tools: its tools that a replay leaves alone.
-    """
-
-    kind: str
-    delivery: str
-    placement: str
-    fresh: bool
-    fresh_options: tuple[str, ...]
-    handles: tuple[str, ...]
-    outside_tools: tuple[str, ...]
 
 
 def describe(settings: Settings, provider: str, name: str, options: Mapping[str, Any]) -> Described:

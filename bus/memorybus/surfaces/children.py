@@ -12,6 +12,7 @@ from typing import Any, Literal, NoReturn, TextIO, cast
 
 import msgspec
 
+from memorybus.described import Described
 from memorybus.errors import MemoryBusError, as_told
 from memorybus.settings import Settings, to_environ
 from memorybus.surfaces import signals
@@ -59,28 +60,6 @@ def copy_command(name: str, mark: str) -> list[str]:
         mark: how its id ends, by which its lanes are freed when it dies.
     """
     return [sys.executable, "-m", "memorybus_workers", "copy", "--name", name, "--mark", mark]
-
-
-class Described(msgspec.Struct, frozen=True):
-    """What an instance would be (see `memorybus_workers.describing`).
-
-    Attributes:
-        kind: the provider behind it.
-        delivery: its class (G4).
-        placement: "local" or "shared".
-        fresh: whether a copy made so has a state of its own, apart from the original's.
-        fresh_options: the options that would give it one.
-        handles: the types of events that it does something with.
-        outside_tools: its tools that a replay leaves alone.
-    """
-
-    kind: str
-    delivery: str
-    placement: str
-    fresh: bool
-    fresh_options: tuple[str, ...]
-    handles: tuple[str, ...]
-    outside_tools: tuple[str, ...]
 
 
 def described(

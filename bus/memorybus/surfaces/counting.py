@@ -7,12 +7,12 @@ import msgspec
 
 from memorybus.clock import Clock
 from memorybus.copies import Copies
+from memorybus.described import Described
 from memorybus.events import Omitted, ToolCalled, UnknownEvent
 from memorybus.instances import Instance
 from memorybus.log import START
 from memorybus.logged import LoggedEvent
 from memorybus.settings import Settings
-from memorybus.surfaces.children import Described
 
 TOP = 10
 """Order keys that a plan names, those with the most events."""

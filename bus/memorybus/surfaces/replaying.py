@@ -7,6 +7,7 @@ import msgspec
 
 from memorybus.clock import SYSTEM, Clock
 from memorybus.copies import Copies
+from memorybus.described import Described
 from memorybus.errors import ConfigError
 from memorybus.history import History
 from memorybus.homes import Home, found_here, here, is_same
@@ -14,7 +15,7 @@ from memorybus.instances import Instance, check_name
 from memorybus.plan import Plan, Span
 from memorybus.query import Query
 from memorybus.settings import Settings
-from memorybus.surfaces.children import Described, described
+from memorybus.surfaces.children import described
 from memorybus.surfaces.counting import Counted, counted
 from memorybus.surfaces.moments import numbers_before, numbers_upto
 
