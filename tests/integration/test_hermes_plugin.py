@@ -215,6 +215,13 @@ def timed(host: Host, turns: int = 150) -> Times:
     return clock
 
 
+def undisturbed(host: Host) -> Times:
+    """Time the hooks; once more if what runs beside this test had the processor meanwhile."""
+    took = timed(host)
+    busy = any(at(0.5, wall) >= ALLOWED for wall in took.wall.values())
+    return timed(host) if busy else took
+
+
 @pytest.mark.parametrize("state", ["up", "down", "hanging"])
 def test_inline_hooks_are_quick(
     state: str,
@@ -234,17 +241,16 @@ def test_inline_hooks_are_quick(
         if state == "hanging":
             server.freeze()
         try:
-            took = timed(host)
+            took = undisturbed(host)
         finally:
             if state == "hanging":
                 server.thaw()
         assert host.shared.problems.count == 0
     for name, wall in took.wall.items():
-        # Other tests run beside this one: what the slower ones waited for is the processor.
-        low, high, work = at(0.25, wall), at(0.99, wall), at(0.99, took.work[name])
-        told = f"{name} with Redis {state}: p25 {low:.3f}, p99 {high:.3f}, work {work:.3f} ms"
+        middle, high, work = at(0.5, wall), at(0.99, wall), at(0.99, took.work[name])
+        told = f"{name} with Redis {state}: p50 {middle:.3f}, p99 {high:.3f}, work {work:.3f} ms"
         print(told)
-        assert low < ALLOWED, told
+        assert middle < ALLOWED, told
         assert work < ALLOWED, told
         assert high < GENEROUS, told
 
