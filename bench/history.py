@@ -3,16 +3,18 @@
 Two servers hold the same events: one in its log, one sealed and trimmed, so that every event comes
 from the archive. In turn and several times, each in a process of its own: a real worker with a
 provider that starts from nothing, which is what a replay is, and the floor (`floor_history`), which
-reads the same bytes and decodes them into the same structs. Start-up is left out as in `drain`.
+reads the same bytes and decodes them into the same structs. Start-up is left out as in `drain`, and
+so is loading pyarrow, on both sides.
 """
 
-from drain import NOOP, drain_seconds
+from drain import drain_seconds
 from filling import Filler, spread
 from floor_runs import floor_per_s
 from gauge import Figures, Size, medians
-from past import KEYS, TEXTS, in_log, sealed, segments
+from past import KEYS, TEXTS, not_sealed, sealed, segments
 from stage import Stage
 
+NOOP = "bench.providers:PastProvider"
 HOLOGRAPHIC = "bench.providers:OpenedHolographic"
 _HOLOGRAPHIC_SHARE = 4
 """It is slower by an order of magnitude, so it gets a part of the events."""
@@ -59,7 +61,7 @@ def _floors(log: Stage, past: Stage, instance: str, replayed: float, live: float
     by_range = floor_per_s(log, "floor_history.py", instance)
     files = [str(path) for path in segments(past)]
     options = ("--parquet", *files)
-    by_column = floor_per_s(past, "floor_history.py", instance, *options, missing=in_log(past))
+    by_column = floor_per_s(past, "floor_history.py", instance, *options, missing=not_sealed(past))
     return {
         "noop_archive_over_floor": replayed / by_column,
         "noop_log_over_floor": live / by_range,

@@ -1,7 +1,7 @@
 """A log whose past is sealed: filled through `append.lua`, sealed by `memorybus archive run`.
 
 What is read back afterwards comes from the archive, but for the last entry of each partition, which
-never leaves the log.
+is in both.
 """
 
 import subprocess
@@ -64,6 +64,13 @@ def seal(stage: Stage) -> None:
 def in_log(stage: Stage) -> int:
     """Return how many entries Redis holds."""
     return sum(stage.redis.xlen(stage.keys.log(p)) for p in range(stage.settings.partitions))
+
+
+def not_sealed(stage: Stage) -> int:
+    """Return how many events only the log has."""
+    partitions = range(stage.settings.partitions)
+    sealed = [stage.redis.hget(stage.keys.state(p), "sealed") for p in partitions]
+    return sum(stage.heads().values()) - sum(int(n or 0) for n in sealed)
 
 
 def memorybus(settings: Settings, *words: str) -> str:

@@ -102,6 +102,18 @@ class NoopProvider(MemoryProvider):
         """Do nothing."""
 
 
+class PastProvider(NoopProvider):
+    """Takes turns and does nothing; what reads the archive is loaded before its clock runs."""
+
+    kind: ClassVar[str] = "past"
+
+    def open(self) -> None:
+        """Load it, then write down when."""
+        import pyarrow.parquet  # noqa: F401
+
+        super().open()
+
+
 class RowProvider(TransactionalProvider):
     """Writes one SQLite row per turn, with the shipped ledger."""
 

@@ -140,7 +140,7 @@ def events_of(
     What is left out, or was not kept, comes as a placeholder.
     """
     if group.cut.is_plain and not any(reasons):
-        envelopes = decoder.decode_all(group.envelopes.some(rows))
+        envelopes = decoder.decode_all(list(group.envelopes.some(rows)))
         if all(envelopes):
             places = _places(partition, group, rows)
             return list(map(LoggedEvent, places, cast("list[Envelope]", envelopes)))

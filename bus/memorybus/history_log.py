@@ -1,14 +1,15 @@
 """The end of the history that Redis still holds, read under a plan."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeAlias
+from itertools import repeat
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from redis import Redis
 from redis.exceptions import RedisError
 
-from memorybus.codec import Decoder
+from memorybus.codec import PACKED, Decoder, are_plausible
 from memorybus.errors import CorruptEnvelope
-from memorybus.events import Position
+from memorybus.events import Envelope, Position
 from memorybus.glimpse import Glimpses
 from memorybus.keys import Keys
 from memorybus.links import translated
@@ -17,7 +18,9 @@ from memorybus.logged import OMITTED, LoggedEvent, logged
 from memorybus.query import row_of
 from memorybus.sieve import Sieve
 
-_OURS = (b"e", b"r")
+_RESENT = {b"e": False, b"r": True}
+"""How a body is named, and whether Redis may have had the event before."""
+
 _FIELDS = 4
 """``n``, a number, ``e`` or ``r``, a body."""
 
@@ -55,29 +58,30 @@ class LogPart:
         return Page(read(partition, found, after_n, sieve), first_n)
 
     def _whole(
-        self, partition: int, found: Sequence[Entry], after_n: int, _: Sieve
+        self, partition: int, found: Sequence[Entry], after_n: int, sieve: Sieve
     ) -> list[LoggedEvent]:
         """Decode all entries at once, which takes half the time of one by one."""
-        envelopes = self._decoder.decode_all([self._body(fields) for _, fields in found])
-        events: list[LoggedEvent] = []
-        for (entry, fields), envelope in zip(found, envelopes, strict=True):
-            place = entry.decode()
-            if envelope is not None and (n := _own_number(fields)):
-                position = Position(partition, place, n)
-                events.append(LoggedEvent(position, envelope, fields[2] == b"r"))
-            else:
-                n = (events[-1].position.n if events else after_n) + 1
-                events.append(logged(partition, place, fields, n, self._decoder))
-        return events
+        columns = _columns(found)
+        if columns is None:
+            return self._sifted(partition, found, after_n, sieve)
+        numbers, resent, bodies = columns
+        envelopes = self._decoded(bodies)
+        if envelopes is None:
+            return self._sifted(partition, found, after_n, sieve)
+        entries = [entry.decode() for entry, _ in found]
+        return list(
+            map(LoggedEvent, map(Position, repeat(partition), entries, numbers), envelopes, resent)
+        )
 
-    def _body(self, fields: Sequence[bytes]) -> bytes:
-        """Return an entry's unpacked body; b"" if `logged` has to look at it."""
-        if len(fields) != _FIELDS:
-            return b""
+    def _decoded(self, bodies: Sequence[bytes]) -> list[Envelope] | None:
+        """Return the envelopes, None if any of them has to be looked at by itself."""
+        unpacked = self._decoder.unpacked
         try:
-            return self._decoder.unpacked(fields[3])
+            plain = [unpacked(body) if body[:1] == PACKED else body for body in bodies]
         except CorruptEnvelope:
-            return b""
+            return None
+        envelopes = cast("list[Envelope]", self._decoder.decode_all(plain))
+        return envelopes if all(envelopes) and are_plausible(envelopes) else None
 
     def _sifted(
         self, partition: int, found: Sequence[Entry], after_n: int, sieve: Sieve
@@ -127,9 +131,22 @@ def sifted(event: LoggedEvent, sieve: Sieve) -> LoggedEvent:
     return event if why is None else LoggedEvent(position, OMITTED[why])
 
 
+def _columns(found: Sequence[Entry]) -> tuple[range, list[bool], Sequence[bytes]] | None:
+    """Return the numbers, marks and bodies of entries that are ours and follow each other."""
+    try:
+        names, raw, kinds, bodies = zip(*[fields for _, fields in found], strict=True)
+        resent = [_RESENT[kind] for kind in kinds]
+        first, known = _own_number(found[0][1]), list(map(int, raw))
+    except (KeyError, ValueError):  # other fields, or no entry at all
+        return None
+    numbers = range(first, first + len(found))
+    ours = first and known == list(numbers) and b"".join(raw).isdigit() and set(names) == {b"n"}
+    return (numbers, resent, bodies) if ours else None
+
+
 def _own_number(fields: Sequence[bytes]) -> int:
     """Return the number that an entry of our shape carries, else 0."""
-    if len(fields) != _FIELDS or fields[0] != b"n" or fields[2] not in _OURS:
+    if len(fields) != _FIELDS or fields[0] != b"n" or fields[2] not in _RESENT:
         return 0
     n = fields[1]
     return int(n) if n.isdigit() and len(n) <= _DIGITS else 0

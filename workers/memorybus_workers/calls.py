@@ -18,21 +18,21 @@ class Slot:
 
     def __init__(self, clock: Clock) -> None:
         """Be idle."""
-        self._clock = clock
+        self._monotonic = clock.monotonic
         self._name = ""
         self.in_hook = False
         self._since = 0.0
 
     def begin(self, event_id: str) -> float:
         """A hook is about to be called for an event; return the time (monotonic)."""
-        self._since = now = self._clock.monotonic()
+        self._since = now = self._monotonic()
         self.in_hook = True
         self._name = event_id
         return now
 
     def enter(self, what: str) -> None:
         """Something else of the provider is about to be called: opening, a commit, its end."""
-        self._since = self._clock.monotonic()
+        self._since = self._monotonic()
         self.in_hook = False
         self._name = what
 
@@ -49,7 +49,7 @@ class Slot:
     def hanging(self, timeout: float) -> str:
         """Return the call that has taken longer than `timeout` seconds, or ""."""
         name = self._name
-        late = bool(name) and self._clock.monotonic() - self._since > timeout
+        late = bool(name) and self._monotonic() - self._since > timeout
         return name if late else ""
 
 

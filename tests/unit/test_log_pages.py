@@ -1,0 +1,65 @@
+"""A page of the log decoded as a whole says what each entry decoded by itself says."""
+
+from collections.abc import Callable
+from unittest import mock
+
+import fakeredis
+import msgspec
+import zstandard
+from helpers.past import envelope
+from hypothesis import given
+from hypothesis import strategies as st
+from memorybus import history_log
+from memorybus.codec import Decoder, Encoder
+from memorybus.events import Envelope, TurnCompleted
+from memorybus.history_log import LogPart
+from memorybus.keys import Keys
+from memorybus.logged import logged
+from memorybus.plan import WHOLE
+from memorybus.sieve import Sieve
+
+SOUND = envelope(1, "ada", TurnCompleted(user="hello", assistant="hi"))
+OTHERS: list[Envelope] = [
+    msgspec.structs.replace(SOUND, id="0" * 31 + "G"),
+    msgspec.structs.replace(SOUND, id="A" * 32),
+    msgspec.structs.replace(SOUND, id="0" * 30),
+    msgspec.structs.replace(SOUND, at=-1),
+    msgspec.structs.replace(SOUND, at=1 << 60),
+    msgspec.structs.replace(SOUND, v=9),
+]
+BODY = Encoder(1 << 20).envelope(SOUND)
+BODIES = [
+    *[Encoder(1 << 20).envelope(one) for one in OTHERS],
+    b"",
+    b"\x28garbage",
+    b"no envelope",
+    zstandard.ZstdCompressor().compress(BODY),
+]
+Fields = Callable[[int], list[bytes]]
+
+KINDS: list[Fields] = [
+    lambda n: [b"n", b"%d" % n, b"r", BODY],
+    lambda n: [b"n", b"%d" % (n + 1), b"e", BODY],
+    lambda n: [b"n", b"+%d" % n, b"e", BODY],
+    lambda n: [b"N", b"%d" % n, b"e", BODY],
+    lambda n: [b"n", b"%d" % n, b"x", BODY],
+    lambda n: [b"note", b"by a stranger"],
+    *[lambda n, body=body: [b"n", b"%d" % n, b"e", body] for body in BODIES],
+]
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.sampled_from(KINDS)), max_size=4))
+def test_a_page_is_what_its_entries_are(odd: list[tuple[int, Fields]]) -> None:
+    """Whatever stands in a page, each event is as if it had been decoded alone."""
+    page = [[b"n", b"%d" % n, b"e", BODY] for n in range(1, 6)]
+    for place, fields in odd:
+        page[place] = fields(place + 1)
+    entries = [(b"1700000000000-%d" % place, fields) for place, fields in enumerate(page)]
+    with mock.patch.object(history_log, "read_entries", return_value=entries):
+        redis = fakeredis.FakeRedis()
+        found = LogPart(redis, Keys("t")).read(3, "0-0", 9, 0, Sieve(WHOLE, 3)).events
+    decoder, n = Decoder(), 0
+    for (entry, fields), event in zip(entries, found, strict=True):
+        alone = logged(3, entry.decode(), fields, n + 1, decoder)
+        assert event == alone
+        n = alone.position.n
