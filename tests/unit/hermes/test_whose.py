@@ -9,7 +9,7 @@ def test_the_new_session_comes_before_its_switch() -> None:
     assert whose.turn_started("b") == "b"
     assert whose.named("") == "b"
     assert whose.settled == "a"
-    whose.switched("b", "a")
+    whose.switched("b", "a", reset=True)
     assert (whose.now, whose.settled) == ("b", "b")
 
 
@@ -23,7 +23,7 @@ def test_without_a_hint_an_explicit_id_tells() -> None:
 def test_a_late_turn_of_the_old_session_moves_nothing() -> None:
     """A turn that waited behind the switch belongs to its own session, and the agent stays."""
     whose = Whose("a")
-    whose.switched("b", "a")
+    whose.switched("b", "a", reset=True)
     assert whose.named("a") == "a"
     assert (whose.now, whose.settled) == ("b", "b")
 
@@ -31,9 +31,32 @@ def test_a_late_turn_of_the_old_session_moves_nothing() -> None:
 def test_a_switch_that_overtook_another_waits_for_it() -> None:
     """Inline after queued: ends are the old session's until the queued switch has come."""
     whose = Whose("a")
-    whose.switched("c", "b")
+    whose.switched("c", "b", reset=False)
     assert (whose.now, whose.settled) == ("c", "a")
-    whose.switched("b", "a")
+    whose.switched("b", "a", reset=True)
+    assert (whose.now, whose.settled) == ("c", "c")
+
+
+def test_back_in_the_old_session_inline_switches_still_wait() -> None:
+    """Back by an inline switch, then on by another: the end that waits is still the old one's."""
+    whose = Whose("a")
+    whose.turn_started("b")
+    whose.switched("a", "b", reset=False)
+    whose.switched("c", "a", reset=False)
+    assert (whose.now, whose.settled) == ("c", "a")
+    whose.switched("d", "c", reset=True)
+    assert (whose.now, whose.settled) == ("d", "a")
+    whose.switched("b", "a", reset=True)
+    assert (whose.now, whose.settled) == ("d", "d")
+
+
+def test_a_new_session_begun_from_the_old_one_waits_too() -> None:
+    """An inline /new from where the agent came back to is not the one that waits."""
+    whose = Whose("a")
+    whose.switched("a", "b", reset=False)
+    whose.switched("c", "a", reset=True)
+    assert (whose.now, whose.settled) == ("c", "a")
+    whose.switched("b", "a", reset=True)
     assert (whose.now, whose.settled) == ("c", "c")
 
 
@@ -41,9 +64,9 @@ def test_two_switches_wait_while_the_third_session_talks() -> None:
     """Delivered switches move the ends along; the agent stays where its newest hook was."""
     whose = Whose("a")
     whose.turn_started("c")
-    whose.switched("b", "a")
+    whose.switched("b", "a", reset=True)
     assert (whose.now, whose.settled) == ("c", "b")
-    whose.switched("c", "b")
+    whose.switched("c", "b", reset=True)
     assert (whose.now, whose.settled) == ("c", "c")
 
 
@@ -51,7 +74,7 @@ def test_in_place_moves_nothing_but_the_agent() -> None:
     """A compression in the new session does not pull the old session's end over."""
     whose = Whose("a")
     whose.turn_started("b")
-    whose.switched("b", "b")
+    whose.switched("b", "b", reset=False)
     assert (whose.now, whose.settled) == ("b", "a")
 
 
@@ -60,6 +83,6 @@ def test_what_is_remembered_is_bounded() -> None:
     whose = Whose("a")
     for number in range(2_000):
         whose.turn_started(f"s{number}")
-        whose.switched(f"t{number}", f"s{number}")
+        whose.switched(f"t{number}", f"s{number}", reset=True)
     assert len(whose._met) <= 256
     assert len(whose._ahead) <= 256

@@ -259,7 +259,7 @@ class Conversation:
             if step == "link":
                 self._early.pop(new_id, None)
             switches.take(step, self._shared, left, new_id)
-            self._whose.switched(new_id, new_id if rewound else parent)
+            self._whose.switched(new_id, new_id if rewound else parent, reset=reset)
 
     def close(self) -> None:
         """Publish an end that was held; the bus is the process's and stays open."""

@@ -8,6 +8,8 @@ at once. So an instance has two places:
 - ``settled``: how far the switches have come that were delivered. An end belongs to it.
 """
 
+from collections import deque
+
 _REMEMBERED = 256
 
 
@@ -22,7 +24,8 @@ class Whose:
     def __init__(self, session_id: str) -> None:
         """Begin in the session that `initialize` named."""
         self.now = self.settled = session_id
-        self._ahead: dict[str, str] = {}  # switches delivered before the one they follow
+        # Switches, as (from, to), that were inline and overtook the one they follow.
+        self._ahead: deque[tuple[str, str]] = deque(maxlen=_REMEMBERED)
         self._met = {session_id: None}
 
     def turn_started(self, hint: str) -> str:
@@ -37,22 +40,32 @@ class Whose:
             self._go(explicit)
         return explicit or self.now
 
-    def switched(self, new_id: str, parent: str) -> None:
+    def switched(self, new_id: str, parent: str, *, reset: bool) -> None:
         """Note a switch from `parent` ("" if Hermes names none); to itself, it is no move."""
         if parent == new_id:
             self._go(new_id)
             return
-        if parent and parent != self.settled:
-            self._ahead[parent] = new_id  # it was inline and overtook the one to its parent
-            _bound(self._ahead)
+        if parent and (parent != self.settled or self._is_ahead(new_id, parent, reset=reset)):
+            self._ahead.append((parent, new_id))
+            self._meet(parent)
             self._go(new_id)
             return
         if self.now in (self.settled, parent):
             self._go(new_id)
         self._meet(new_id)
         self.settled = new_id
-        while self.settled in self._ahead:
-            self.settled = self._ahead.pop(self.settled)
+        while self._ahead and self._ahead[0][0] == self.settled:
+            self.settled = self._ahead.popleft()[1]
+
+    def _is_ahead(self, new_id: str, parent: str, *, reset: bool) -> bool:
+        """Say whether a switch from the settled session was inline and overtook one that waits.
+
+        The agent came back to that session by an inline switch, which waits for the same. What
+        waits in the queue begins anew, and where it led is known from the hooks that came since.
+        """
+        if not self._ahead:
+            return False
+        return not reset or (self.now == parent and new_id not in self._met)
 
     def _go(self, session_id: str) -> None:
         self.now = session_id
@@ -60,10 +73,5 @@ class Whose:
 
     def _meet(self, session_id: str) -> None:
         self._met[session_id] = None
-        _bound(self._met)
-
-
-def _bound(table: dict[str, str] | dict[str, None]) -> None:
-    """Keep the newest entries of a table (G10)."""
-    while len(table) > _REMEMBERED:
-        del table[next(iter(table))]
+        while len(self._met) > _REMEMBERED:  # G10
+            del self._met[next(iter(self._met))]
