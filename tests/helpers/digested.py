@@ -125,14 +125,15 @@ def digest_after(
         done = 0
         while done < len(told):
             size = rng.randint(1, most)
-            _apply(provider, told[done : done + size], done)
+            apply_batch(provider, told[done : done + size], done)
             done += size
         return list(provider.digest() or ())
     finally:
         provider.shutdown()
 
 
-def _apply(provider: TransactionalProvider, batch: Sequence[Told], done: int) -> None:
+def apply_batch(provider: TransactionalProvider, batch: Sequence[Told], done: int) -> None:
+    """Apply events in one transaction; `done` is how many came before."""
     apply = bind(provider)
     with provider.transaction(Fence("p00", 1)) as transaction:
         for n, one in enumerate(batch, done + 1):

@@ -12,7 +12,7 @@ from memorybus.errors import Unavailable
 
 from memorybus_providers import ledger
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 BUSY_SECONDS = 5.0
 _RETRY_SECONDS = 0.02
 
@@ -26,23 +26,24 @@ create table if not exists scopes(
 create table if not exists sessions(
     id integer primary key,
     scope integer not null references scopes, name text not null, root text not null,
+    mark text not null,                       -- stands for the name, see names.py
     unique(scope, name)
 );
 create index if not exists sessions_by_root on sessions(scope, root);
+create index if not exists sessions_by_mark on sessions(scope, mark);
 create table if not exists facts(
     id integer primary key,
     scope integer not null references scopes,
     session integer not null references sessions,
     seq integer,                              -- place among the session's utterances, from 0
+    name text not null,                       -- see names.py
     event_id blob not null,
     at integer not null,                      -- milliseconds
     kind text not null,
     speaker text not null,
     category text not null default '',
     tags text not null default '',
-    trust real not null default 0.5,
     retrieval_count integer not null default 0,
-    helpful_count integer not null default 0,
     content text not null
 );
 create unique index if not exists facts_by_place on facts(session, seq) where seq is not null;
@@ -77,6 +78,12 @@ create table if not exists fact_entities(
     primary key(entity, fact)
 ) without rowid;
 create index if not exists fact_entities_by_fact on fact_entities(fact);
+create table if not exists judgements(
+    scope integer not null references scopes,
+    fact text not null,                       -- its name; it need not be there yet
+    helpful integer not null, unhelpful integer not null,
+    primary key(scope, fact)
+) without rowid;
 create table if not exists tool_results(
     seq integer primary key, event_id blob not null unique, result text not null
 );
@@ -92,7 +99,7 @@ def connect(path: Path, clock: Clock) -> sqlite3.Connection:
     """Open the database, creating it if it is missing; safe while others have it open.
 
     Raises:
-        Unavailable: the file is no database, damaged, of a newer release, or cannot be opened.
+        Unavailable: the file is no database, damaged, of another release, or cannot be opened.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -129,6 +136,11 @@ def _prepare(db: sqlite3.Connection, path: Path, clock: Clock) -> None:
         raise Unavailable(
             f"{path}: written by a newer release (schema {version}, known {SCHEMA_VERSION}); "
             "upgrade memorybus"
+        )
+    if 0 < version < SCHEMA_VERSION:
+        raise Unavailable(
+            f"{path}: written by an older release (schema {version}, needed {SCHEMA_VERSION}). "
+            "Move the file away: a worker then fills a new one from history"
         )
     _use_wal(db, clock)
     db.execute("pragma synchronous = normal")

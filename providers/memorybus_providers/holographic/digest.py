@@ -13,13 +13,15 @@ from typing import Any, Final
 from memorybus_providers.digests import key_of, paired
 
 _SAID = """
-select kind, speaker, at, tags, content, trust, helpful_count from facts
+select facts.name, kind, speaker, at, tags, content, helpful, unhelpful from facts
+left join judgements on judgements.scope = facts.scope and judgements.fact = facts.name
 where session = ? and seq is not null order by seq
 """
 _KEPT = """
-select name, at, content, category, tags, trust, helpful_count from facts
+select sessions.name, at, content, category, tags, helpful, unhelpful from facts
 join sessions on sessions.id = facts.session
-where facts.scope = ? and kind = ? and seq is null order by content, at, name
+left join judgements on judgements.scope = facts.scope and judgements.fact = facts.name
+where facts.scope = ? and kind = ? and seq is null order by content, at, sessions.name
 """
 _SPEAKERS = """
 select word, name from entities where scope = ? and kind = 'speaker' order by word, name

@@ -12,13 +12,14 @@ from typing import Final
 import msgspec
 
 from memorybus_providers.base import HookContext
+from memorybus_providers.holographic import names
 from memorybus_providers.holographic.places import Places
 from memorybus_providers.holographic.query import folded
 from memorybus_providers.holographic.texts import clean, names_in
 
 _INSERT = """
-insert into facts(scope, session, event_id, at, kind, speaker, content, category, tags)
-values (?, ?, ?, ?, ?, '', ?, ?, ?) returning id
+insert into facts(scope, session, name, event_id, at, kind, speaker, content, category, tags)
+values (?, ?, ?, ?, ?, ?, '', ?, ?, ?) returning id
 """
 _SAME = """
 select id from facts where scope = ? and kind = ? and seq is null and content = ? limit 1
@@ -62,8 +63,8 @@ class Kept:
         self._db = db
         self._places = places
 
-    def add(self, note: Note, ctx: HookContext) -> int | None:
-        """Keep a note as it stands; return its row, the old one if it is known, None if blank.
+    def add(self, note: Note, ctx: HookContext) -> str | None:
+        """Keep a note as it stands; return its name, None if it is blank.
 
         A text that is known keeps the earliest who said it: events of several keys come in any
         order, and the state is to be the same (G8).
@@ -72,11 +73,12 @@ class Kept:
         if not content or content.isspace():
             return None
         same = self._same(note.kind, content, ctx)
+        name = names.kept(ctx.scope, note.kind, content)
         if same is None:
-            return self._insert(note, content, ctx)
-        if note.kind == NOTE:
+            self._insert(name, note, content, ctx)
+        elif note.kind == NOTE:
             self._attribute(same, note, ctx)
-        return same
+        return name
 
     def replace(self, kind: str, old_text: str, content: str, ctx: HookContext) -> None:
         """Put `content` in the place of the fact that `old_text` means.
@@ -100,20 +102,20 @@ class Kept:
             self._db.execute("delete from facts where id = ?", (fact,))
 
     def _attribute(self, fact: int, note: Note, ctx: HookContext) -> None:
-        _, session = self._places.of(ctx)
+        session = self._places.of(ctx).session
         event_id = bytes.fromhex(ctx.event_id)
         filed = (clean(note.category), clean(note.tags))
         self._db.execute(_EARLIER, (session, event_id, ctx.at, *filed, fact, ctx.at, event_id))
 
     def _same(self, kind: str, content: str, ctx: HookContext) -> int | None:
-        scope, _ = self._places.of(ctx)
+        scope = self._places.of(ctx).scope
         row = self._db.execute(_SAME, (scope, kind, content)).fetchone()
         return None if row is None else int(row[0])
 
     def _meant(self, kind: str, old: str, ctx: HookContext) -> int | None:
         if not old:
             return None
-        scope, _ = self._places.of(ctx)
+        scope = self._places.of(ctx).scope
         given = {
             "kind": kind,
             "old": old,
@@ -128,18 +130,17 @@ class Kept:
                 return int(fact) if len(found) == 1 or content == old else None
         return None
 
-    def _insert(self, note: Note, content: str, ctx: HookContext) -> int:
-        scope, session = self._places.of(ctx)
+    def _insert(self, name: str, note: Note, content: str, ctx: HookContext) -> None:
+        place = self._places.of(ctx)
         event_id = bytes.fromhex(ctx.event_id)
         fact = self._db.execute(
             _INSERT,
             (
-                scope, session, event_id, ctx.at, note.kind, content,
+                place.scope, place.session, name, event_id, ctx.at, note.kind, content,
                 clean(note.category), clean(note.tags),
             ),
         ).fetchone()[0]  # fmt: skip
-        self._link(fact, scope, content)
-        return int(fact)
+        self._link(fact, place.scope, content)
 
     def _link(self, fact: int, scope: int, content: str) -> None:
         for name in names_in(content):

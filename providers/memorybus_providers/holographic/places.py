@@ -2,13 +2,23 @@
 
 import sqlite3
 
+import msgspec
 from memorybus.events import Scope
 
 from memorybus_providers.base import HookContext
+from memorybus_providers.holographic.names import mark_of
 from memorybus_providers.holographic.texts import clean
 
 CACHED = 10_000
 """Sessions whose rows are remembered in memory (G10)."""
+
+
+class Place(msgspec.Struct, frozen=True):
+    """The rows of a scope and a session, and the session's mark (see `names`)."""
+
+    scope: int
+    session: int
+    mark: str
 
 
 class Places:
@@ -17,29 +27,30 @@ class Places:
     def __init__(self, db: sqlite3.Connection) -> None:
         """Read and write through `db`."""
         self._db = db
-        self._known: dict[tuple[Scope, str], tuple[int, int]] = {}
+        self._known: dict[tuple[Scope, str], Place] = {}
 
     def forget(self) -> None:
         """Drop row numbers that a rollback may have taken back."""
         self._known.clear()
 
-    def of(self, ctx: HookContext) -> tuple[int, int]:
-        """Return the rows of a context's scope and session."""
+    def of(self, ctx: HookContext) -> Place:
+        """Return where the facts of a context belong."""
         key = (ctx.scope, ctx.session.id)
-        rows = self._known.get(key)
-        if rows is None:
-            rows = self._rows(ctx)
+        place = self._known.get(key)
+        if place is None:
+            place = self._found(ctx)
             if len(self._known) >= CACHED:
                 self._known.clear()
-            self._known[key] = rows
-        return rows
+            self._known[key] = place
+        return place
 
-    def _rows(self, ctx: HookContext) -> tuple[int, int]:
+    def _found(self, ctx: HookContext) -> Place:
         scope = self._row(
             "scopes", agent=ctx.scope.agent, user=ctx.scope.user, workspace=ctx.scope.workspace
         )
-        session = self._row("sessions", scope=scope, name=ctx.session.id, root=ctx.session.root)
-        return scope, session
+        name, mark = ctx.session.id, mark_of(ctx.session.id)
+        session = self._row("sessions", scope=scope, name=name, root=ctx.session.root, mark=mark)
+        return Place(scope, session, mark)
 
     def _row(self, table: str, **values: str | int) -> int:
         cleaned = [clean(v) if isinstance(v, str) else v for v in values.values()]

@@ -70,7 +70,7 @@ class HolographicProvider(TransactionalProvider):
         """Open the database, creating it if it is missing.
 
         Raises:
-            Unavailable: the file is no database, damaged or of a newer release; the message
+            Unavailable: the file is no database, damaged or of another release; the message
                 names it and the remedy.
         """
         if self._store is None:
@@ -123,8 +123,7 @@ class HolographicProvider(TransactionalProvider):
         with store.writing():
             store.utterances.introduce(event.user_name, ctx)
             store.utterances.introduce(event.assistant_name, ctx)
-            for said in _said(event):
-                store.utterances.say(said, ctx)
+            store.utterances.say(_said(event), ctx)
 
     def on_memory_write(self, event: MemoryWritten, ctx: HookContext) -> None:
         """Follow the agent's store: add, replace or remove the fact of that store and scope."""
@@ -147,11 +146,13 @@ class HolographicProvider(TransactionalProvider):
 
     def on_delegation(self, event: Delegated, ctx: HookContext) -> None:
         """Keep the task and, right after it, its result: who finds one finds the other."""
+        said = [
+            Utterance("delegation", speaker, text, tags=event.child_session)
+            for speaker, text in (("assistant", event.task), ("sub-agent", event.result))
+        ]
         store = self._opened
         with store.writing():
-            for speaker, text in (("assistant", event.task), ("sub-agent", event.result)):
-                said = Utterance("delegation", speaker, text, tags=event.child_session)
-                store.utterances.say(said, ctx)
+            store.utterances.say(said, ctx)
 
     # -- recall and tools ---------------------------------------------------------------------
 
@@ -191,10 +192,10 @@ class HolographicProvider(TransactionalProvider):
         store = self._opened
         with store.translated():
             store.utterances.flush()  # inside a lane's transaction: find what came just before
-            result = store.tools.search(call, ctx)
+            found = store.tools.search(call, ctx)
         with suppress(Transient), store.writing(wait=False):  # only a hint: see the class
-            store.tools.count_retrieved(result)
-        return result
+            store.tools.count_retrieved(found)
+        return tools.shown(found)
 
     @property
     def _opened(self) -> Store:

@@ -61,11 +61,12 @@ class Fact(msgspec.Struct, frozen=True):
     Attributes:
         id: its row.
         place: (session's row, number of the utterance in it), or None outside a conversation.
+        trust: 0 to 1; 0.5 where nobody has judged.
+        name: what it is known by outside (see `names`).
         session: the session's name.
         kind: see `facts`.
         speaker: who said it.
         at: milliseconds.
-        trust: 0 to 1; 0.5 where nobody has judged.
         content: the text.
         category: of a note.
         tags: of a note, parted by spaces.
@@ -73,11 +74,12 @@ class Fact(msgspec.Struct, frozen=True):
 
     id: int
     place: tuple[int, int] | None
+    trust: float
+    name: str
     session: str
     kind: str
     speaker: str
     at: int
-    trust: float
     content: str
     category: str
     tags: str

@@ -7,8 +7,10 @@ the re-ranking of at most `CANDIDATES` facts and their neighbours, however long 
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from memorybus_providers.base import RecallScope
+from memorybus_providers.holographic.judgements import trust_of
 from memorybus_providers.holographic.query import (
     Question,
     Term,
@@ -47,9 +49,11 @@ where facts_fts match :match and facts.scope in ({_SCOPES})
 order by bm25(facts_fts), facts.id desc limit {CANDIDATES}
 """  # noqa: S608  constants of our own
 _FACT = """
-select facts.id, facts.session, facts.seq, sessions.name, facts.kind, facts.speaker, facts.at,
-    facts.trust, facts.content, facts.category, facts.tags
+select facts.id, facts.session, facts.seq, coalesce(helpful, 0), coalesce(unhelpful, 0),
+    facts.name, sessions.name, facts.kind, facts.speaker, facts.at, facts.content, facts.category,
+    facts.tags
 from facts join sessions on sessions.id = facts.session
+left join judgements on judgements.scope = facts.scope and judgements.fact = facts.name
 """
 _WITH_NEIGHBOURS = f"""
 {_FACT} where facts.id in (
@@ -113,13 +117,17 @@ class Recall:
         """Return what the search finds, and the utterances around it."""
         found = [row[0] for row in self._db.execute(_SEARCH, {"match": match, **limits})]
         rows = self._db.execute(_WITH_NEIGHBOURS, {"found": json.dumps(found)})
-        facts = {
-            row[0]: Fact(row[0], None if row[2] is None else (row[1], row[2]), *row[3:])
-            for row in rows
-        }
+        facts = {row[0]: _fact(*row) for row in rows}
         # A fact may have been removed between the two reads.
         hits = [facts.pop(fact) for fact in found if fact in facts]
         return hits, list(facts.values())
+
+
+def _fact(
+    row: int, session: int, seq: int | None, helpful: int, unhelpful: int, *more: Any
+) -> Fact:
+    place = None if seq is None else (session, seq)
+    return Fact(row, place, trust_of(helpful, unhelpful), *more)
 
 
 def within(scored: Iterable[Scored], budget: int) -> Iterator[Scored]:

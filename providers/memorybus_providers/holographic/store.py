@@ -10,6 +10,7 @@ from memorybus.clock import Clock
 from memorybus_providers import ledger
 from memorybus_providers.base import Fence, Transaction
 from memorybus_providers.holographic import database
+from memorybus_providers.holographic.judgements import Judgements
 from memorybus_providers.holographic.kept import Kept
 from memorybus_providers.holographic.places import Places
 from memorybus_providers.holographic.recall import Recall
@@ -24,7 +25,7 @@ class Store:
         """Open the database, creating it if it is missing.
 
         Raises:
-            Unavailable: the file is no database, damaged or of a newer release.
+            Unavailable: the file is no database, damaged or of another release.
         """
         self.path = path
         self.db = database.connect(path, clock)
@@ -33,7 +34,8 @@ class Store:
         self.utterances = Utterances(self.db, self._places)
         self.kept = Kept(self.db, self._places)
         self.recall = Recall(self.db)
-        self.tools = Tools(self.db, self.recall, self.kept)
+        judgements = Judgements(self.db, self._places)
+        self.tools = Tools(self.db, self.recall, self.kept, judgements)
 
     def close(self) -> None:
         """Close the connection; an open transaction is rolled back."""

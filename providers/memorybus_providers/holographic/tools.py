@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Annotated, Any, Final
@@ -11,14 +11,11 @@ import msgspec
 from msgspec import Meta
 
 from memorybus_providers.base import HookContext, RecallScope
+from memorybus_providers.holographic import names
+from memorybus_providers.holographic.judgements import Judgements
 from memorybus_providers.holographic.kept import NOTE, Kept, Note
 from memorybus_providers.holographic.ranking import LAST_MS, Scored
 from memorybus_providers.holographic.recall import Recall
-from memorybus_providers.holographic.texts import clean
-
-HELPFUL = 0.05
-UNHELPFUL = -0.10
-"""What a judgement adds to a fact's trust, which stays within 0 and 1."""
 
 RESULTS_KEPT = 10_000
 """Results of writing tools remembered, so that a call that comes again changes nothing (G10)."""
@@ -59,7 +56,9 @@ class Add(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Feedback(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Arguments of ``memory_feedback``."""
 
-    fact_id: Annotated[int, Meta(ge=1, le=2**63 - 1, description="The id from memory_search.")]
+    fact_id: Annotated[
+        str, Meta(pattern=names.PATTERN, description="The fact's id, as memory_search shows it.")
+    ]
     helpful: Annotated[bool, Meta(description="Whether the fact was right and of use.")]
 
 
@@ -106,6 +105,11 @@ def parsed(tool: str, arguments: Mapping[str, Any]) -> Arguments | str:
         return f"{tool}: {error}"
 
 
+def shown(found: Sequence[Scored]) -> dict[str, Any]:
+    """Return the result of a search."""
+    return {"ok": True, "results": [_shown(scored) for scored in found]}
+
+
 def failed(why: str) -> dict[str, Any]:
     """Return the result of a call that did nothing."""
     return {"ok": False, "error": why}
@@ -114,20 +118,22 @@ def failed(why: str) -> dict[str, Any]:
 class Tools:
     """Runs the tools; `add` and `feedback` inside the transaction their caller has open."""
 
-    def __init__(self, db: sqlite3.Connection, recall: Recall, kept: Kept) -> None:
+    def __init__(
+        self, db: sqlite3.Connection, recall: Recall, kept: Kept, judgements: Judgements
+    ) -> None:
         """Work on the provider's own parts."""
         self._db = db
         self._recall = recall
         self._kept = kept
+        self._judgements = judgements
 
-    def search(self, call: Search, ctx: HookContext) -> dict[str, Any]:
+    def search(self, call: Search, ctx: HookContext) -> list[Scored]:
         """Return the best facts of the caller's scope."""
-        found = self._recall.answer(call.query, _scope(ctx), call.about)[: call.limit]
-        return {"ok": True, "results": [_shown(scored) for scored in found]}
+        return self._recall.answer(call.query, _scope(ctx), call.about)[: call.limit]
 
-    def count_retrieved(self, result: Mapping[str, Any]) -> None:
-        """Count one retrieval of each fact of a search result."""
-        ids = json.dumps([found["id"] for found in result["results"]])
+    def count_retrieved(self, found: Sequence[Scored]) -> None:
+        """Count one retrieval of each fact that was found."""
+        ids = json.dumps([scored.fact.id for scored in found])
         self._db.execute(
             "update facts set retrieval_count = retrieval_count + 1 "
             "where id in (select value from json_each(?))",
@@ -155,23 +161,10 @@ class Tools:
         return {"ok": True, "id": self._kept.add(note, ctx)}
 
     def _judge(self, call: Feedback, ctx: HookContext) -> dict[str, Any]:
-        row = self._db.execute(
-            "update facts set trust = min(1.0, max(0.0, round(trust + ?, 4))), "
-            "helpful_count = helpful_count + ? where id = ? and scope in "
-            "(select id from scopes where agent = ? and user = ? and workspace = ?) "
-            "returning trust",
-            (
-                HELPFUL if call.helpful else UNHELPFUL,
-                int(call.helpful),
-                call.fact_id,
-                clean(ctx.scope.agent),
-                clean(ctx.scope.user),
-                clean(ctx.scope.workspace),
-            ),
-        ).fetchone()
-        if row is None:
-            return failed(f"no fact {call.fact_id}")
-        return {"ok": True, "id": call.fact_id, "trust": row[0]}
+        trust = self._judgements.add(call.fact_id, ctx, helpful=call.helpful)
+        if trust is None:
+            return failed(f"no fact {call.fact_id}: give the id that memory_search shows")
+        return {"ok": True, "id": call.fact_id, "trust": trust}
 
 
 def _parameters(arguments: type[Arguments]) -> dict[str, Any]:
@@ -189,7 +182,7 @@ def _shown(scored: Scored) -> dict[str, Any]:
     fact = scored.fact
     said = datetime.fromtimestamp(min(max(fact.at, 0), LAST_MS) / 1000, UTC)
     return {
-        "id": fact.id,
+        "id": fact.name,
         "text": fact.content,
         "kind": fact.kind,
         "speaker": fact.speaker,

@@ -5,25 +5,26 @@ Kinds: ``user`` and ``assistant`` (turns), ``compression`` (known only from a co
 """
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
 from memorybus_providers.base import HookContext
+from memorybus_providers.holographic import names
 from memorybus_providers.holographic.places import CACHED, Places
 from memorybus_providers.holographic.query import folded
 from memorybus_providers.holographic.texts import clean, passages
 
 _PENDING = """
 create temp table if not exists pending(
-    scope integer, session integer, event_id blob, at integer, kind text, speaker text, tags text,
-    content text
+    scope integer, session integer, name text, event_id blob, at integer, kind text, speaker text,
+    tags text, content text
 )
 """
-_SAY = "insert into temp.pending values (?, ?, ?, ?, ?, ?, ?, ?)"
+_SAY = "insert into temp.pending values (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _FLUSH = """
-insert into facts(scope, session, event_id, at, kind, speaker, tags, content, seq)
-select scope, session, event_id, at, kind, speaker, tags, content,
+insert into facts(scope, session, name, event_id, at, kind, speaker, tags, content, seq)
+select scope, session, name, event_id, at, kind, speaker, tags, content,
     (
         select coalesce(max(seq), -1) from facts
         where facts.session = pending.session and facts.seq is not null
@@ -43,6 +44,10 @@ class Utterance(msgspec.Struct, frozen=True):
     speaker: str
     content: str
     tags: str = ""
+
+
+_Piece = tuple[int, Utterance, str]
+"""Which passage of its event it is, from 0; the utterance; the passage."""
 
 
 class Utterances:
@@ -70,30 +75,29 @@ class Utterances:
         """Drop what a rollback may have taken back."""
         self._speakers.clear()
 
-    def say(self, said: Utterance, ctx: HookContext) -> None:
-        """Append an utterance to its session, verbatim; a blank one says nothing."""
-        for text in passages(clean(said.content)):
-            self._append(said, text, ctx)
+    def say(self, utterances: Iterable[Utterance], ctx: HookContext) -> None:
+        """Append an event's utterances to its session, verbatim; a blank one says nothing."""
+        self._append(_pieces(utterances), ctx)
 
     def say_unsaid(self, utterances: Iterable[Utterance], ctx: HookContext) -> None:
         """Append what the lineage has not stored yet: a compression repeats its turns.
 
         Whatever was said before must have been flushed.
         """
-        scope, _ = self._places.of(ctx)
-        pieces = [(said, text) for said in utterances for text in passages(clean(said.content))]
-        texts = {text for _, text in pieces}
+        scope = self._places.of(ctx).scope
+        pieces = list(_pieces(utterances))
+        texts = {text for _, _, text in pieces}
         said_before = self._db.execute(_LINEAGE, (scope, clean(ctx.session.root)))
         unsaid = texts - {text for (text,) in said_before if text in texts}
-        for said, text in pieces:
-            if text in unsaid:
-                unsaid.remove(text)
-                self._append(said, text, ctx)
+        first = {text: number for number, _, text in reversed(pieces) if text in unsaid}
+        self._append([piece for piece in pieces if first.get(piece[2]) == piece[0]], ctx)
 
     def introduce(self, name: str, ctx: HookContext) -> None:
         """Remember that somebody of this name speaks in this scope: one row per word of it."""
-        scope, _ = self._places.of(ctx)
-        if not name or (scope, name) in self._speakers:
+        if not name:
+            return
+        scope = self._places.of(ctx).scope
+        if (scope, name) in self._speakers:
             return
         written = clean(name)
         self._db.executemany(
@@ -104,10 +108,23 @@ class Utterances:
             self._speakers.clear()
         self._speakers.add((scope, name))
 
-    def _append(self, said: Utterance, text: str, ctx: HookContext) -> None:
-        scope, session = self._places.of(ctx)
+    def _append(self, pieces: Iterable[_Piece], ctx: HookContext) -> None:
+        place = self._places.of(ctx)
         event_id = bytes.fromhex(ctx.event_id)
-        speaker = clean(said.speaker)
-        self._db.execute(
-            _SAY, (scope, session, event_id, ctx.at, said.kind, speaker, clean(said.tags), text)
-        )
+        rows = [
+            (
+                place.scope, place.session, names.said(place.mark, event_id, number), event_id,
+                ctx.at, said.kind, clean(said.speaker), clean(said.tags), text,
+            )
+            for number, said, text in pieces
+        ]  # fmt: skip
+        self._db.executemany(_SAY, rows)
+
+
+def _pieces(utterances: Iterable[Utterance]) -> Iterator[_Piece]:
+    """Yield the passages of an event's utterances, numbered whichever of them are stored."""
+    number = 0
+    for said in utterances:
+        for text in passages(clean(said.content)):
+            yield number, said, text
+            number += 1

@@ -107,9 +107,16 @@ def texts(
 def stored(provider: HolographicProvider) -> list[tuple[Any, ...]]:
     """Return all facts as rows, whatever the index says of them."""
     return provider._opened.db.execute(
-        "select content, kind, speaker, at, seq, trust, retrieval_count, helpful_count "
-        "from facts order by id"
+        "select content, kind, speaker, at, seq, unhelpful, retrieval_count, helpful from facts "
+        "left join judgements on judgements.scope = facts.scope and fact = facts.name "
+        "order by facts.id"
     ).fetchall()
+
+
+def shown(provider: HolographicProvider, query: str, scope: Scope = ME) -> list[dict[str, Any]]:
+    """Return what the model sees of the facts it searches for, best first."""
+    found = provider.handle_tool_call("memory_search", {"query": query}, context(9_999, scope))
+    return list(found["results"])
 
 
 def check_index(provider: HolographicProvider) -> None:

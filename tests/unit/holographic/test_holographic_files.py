@@ -117,6 +117,15 @@ def test_a_newer_schema_is_not_touched(tmp_path: Path) -> None:
         unopened(tmp_path).open()
 
 
+def test_an_older_schema_is_not_guessed_at(tmp_path: Path) -> None:
+    """A database of an earlier release is refused, and the message says how it is filled anew."""
+    with opened(tmp_path) as provider:
+        provider._opened.db.execute("pragma user_version = 1")
+
+    with pytest.raises(Unavailable, match="fills a new one from history"):
+        unopened(tmp_path).open()
+
+
 def test_a_home_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     """A file where the home should be is an error that names it."""
     (tmp_path / "home").write_text("in the way")

@@ -1,7 +1,7 @@
 """What comes first, and how much is given."""
 
 import pytest
-from holographic_feeding import add, ask, context, feed, stored, texts, turn
+from holographic_feeding import add, ask, context, feed, shown, stored, texts, turn
 from hypothesis import given
 from hypothesis import strategies as st
 from memorybus.events import Event
@@ -109,8 +109,7 @@ def test_an_impossible_time_is_only_a_time(at: int, provider: HolographicProvide
 def test_trust_ranks_mildly(provider: HolographicProvider) -> None:
     """Of two equal facts the trusted one is first; a distrusted one is still recalled."""
     feed(provider, [add("The code is 1111"), add("The code is 2222")])
-    judged = provider.handle_tool_call("memory_search", {"query": "1111"}, context(50))
-    fact = judged["results"][0]["id"]
+    fact = shown(provider, "1111")[0]["id"]
 
     for n, helpful in enumerate([True, True]):
         provider.handle_tool_call(
@@ -147,7 +146,7 @@ def test_a_prefetch_changes_nothing(provider: HolographicProvider) -> None:
 def scored(texts: list[str]) -> list[Scored]:
     """Return facts of these texts, best first."""
     return [
-        Scored(Fact(n, None, "", "user", "", 0, 0.5, text, "", ""), -n)
+        Scored(Fact(n, None, 0.5, "", "", "user", "", 0, text, "", ""), -n)
         for n, text in enumerate(texts)
     ]
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from holographic_feeding import EVERYONE, add, context, feed, opened, texts, turn
+from holographic_feeding import EVERYONE, add, context, feed, opened, shown, texts, turn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from memorybus.events import Scope
@@ -24,6 +24,11 @@ def covers(wanted: RecallScope, scope: Scope) -> bool:
         (wanted.workspace, scope.workspace),
     ]
     return all(want is None or want == have for want, have in pairs)
+
+
+def whose(scope: Scope) -> tuple[str, str, str]:
+    """Return what parts memories."""
+    return scope.agent, scope.user, scope.workspace
 
 
 @settings(max_examples=60)
@@ -52,17 +57,23 @@ def test_recall_returns_the_scope_and_nothing_else(
 def test_tools_see_and_judge_only_their_scope(owner: Scope, caller: Scope) -> None:
     """The model finds and judges facts of its own agent, user and workspace alone."""
     with TemporaryDirectory() as home, opened(Path(home)) as provider:
-        feed(provider, [add("secret note")], scope=owner)
+        feed(provider, [add("secret note"), turn("secret word")], scope=owner)
+        ids = [fact["id"] for fact in shown(provider, "secret", owner)]
+        same = whose(owner) == whose(caller)
+        assert bool(shown(provider, "secret", caller)) == same
 
-        found = provider.handle_tool_call("memory_search", {"query": "note"}, context(9, caller))
-        judged = provider.handle_tool_call(
-            "memory_feedback", {"fact_id": 1, "helpful": True}, context(10, caller)
-        )
+        feed(provider, [add("secret note"), turn("secret word")], first=3, scope=caller)
+        for n, fact in enumerate(ids):
+            judgement = {"fact_id": fact, "helpful": True}
+            answer = provider.handle_tool_call(
+                "memory_feedback", judgement, context(10 + n, caller)
+            )
+            assert answer["ok"] == same
 
-        same = (owner.agent, owner.user, owner.workspace) == (
-            caller.agent, caller.user, caller.workspace,
-        )  # fmt: skip
-        assert bool(found["results"]) == judged["ok"] == same
+        trust = {fact["id"]: fact["trust"] for fact in shown(provider, "secret", owner)}
+        assert [trust[fact] for fact in ids] == [0.55 if same else 0.5] * 2
+        if not same:
+            assert {fact["trust"] for fact in shown(provider, "secret", caller)} == {0.5}
 
 
 def test_the_platform_parts_nothing(tmp_path: Path) -> None:

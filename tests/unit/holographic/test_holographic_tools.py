@@ -6,10 +6,25 @@ from typing import Any
 
 import msgspec
 import pytest
-from holographic_feeding import LANE, add, check_index, context, feed, opened, stored, texts, turn
+from holographic_feeding import (
+    LANE,
+    add,
+    check_index,
+    context,
+    feed,
+    opened,
+    shown,
+    stored,
+    texts,
+    turn,
+)
 from memorybus.events import ToolCalled
+from memorybus.ids import text_digest
 from memorybus_providers.base import Fence, ProviderConfig
 from memorybus_providers.holographic import HolographicProvider
+
+NOBODYS = "00c0ffee00c0de"
+"""An id that no fact has."""
 
 
 def call(provider: HolographicProvider, tool: str, n: int = 100, **arguments: Any) -> Any:
@@ -45,10 +60,14 @@ def test_schemas_need_no_open_database(tmp_path: Path) -> None:
         ("memory_add", {"content": " \n"}, "content"),
         ("memory_add", {"content": "x" * 10_001}, "content"),
         ("memory_add", {"content": "tea", "tags": "hot"}, "tags"),
-        ("memory_feedback", {"fact_id": 1}, "helpful"),
-        ("memory_feedback", {"fact_id": 2**70, "helpful": True}, "fact_id"),
-        ("memory_feedback", {"fact_id": 1, "helpful": "yes"}, "helpful"),
-        ("memory_feedback", {"fact_id": 1, "helpful": True}, "no fact 1"),
+        ("memory_feedback", {"fact_id": NOBODYS}, "helpful"),
+        ("memory_feedback", {"fact_id": 1, "helpful": True}, "fact_id"),
+        ("memory_feedback", {"fact_id": "1", "helpful": True}, "fact_id"),
+        ("memory_feedback", {"fact_id": f"{NOBODYS}-", "helpful": True}, "fact_id"),
+        ("memory_feedback", {"fact_id": NOBODYS.upper(), "helpful": True}, "fact_id"),
+        ("memory_feedback", {"fact_id": NOBODYS, "helpful": "yes"}, "helpful"),
+        ("memory_feedback", {"fact_id": NOBODYS, "helpful": True}, f"no fact {NOBODYS}: give"),
+        ("memory_feedback", {"fact_id": f"{NOBODYS}-1", "helpful": True}, "memory_search"),
         ("memory_forget", {}, "memory_search"),
     ],
 )
@@ -73,7 +92,7 @@ def test_search_shows_what_is_known_of_a_fact(provider: HolographicProvider) -> 
         "ok": True,
         "results": [
             {
-                "id": 1,
+                "id": f"{text_digest('s1')[:4]}{context(1).event_id[-10:]}-0",
                 "text": "The key is under the mat",
                 "kind": "user",
                 "speaker": "Ann",
@@ -137,10 +156,10 @@ def test_add_keeps_a_note_that_is_found_by_its_tags(provider: HolographicProvide
     )
     found = call(provider, "memory_search", query="release")["results"]
 
-    assert result == {"ok": True, "id": 1}
     assert [(f["text"], f["kind"], f["category"], f["tags"]) for f in found] == [
         ("Deploy on Fridays", "note", "rules", ["release"])
     ]
+    assert result == {"ok": True, "id": found[0]["id"]}
     assert texts(provider, "release") == ["Deploy on Fridays"]
     check_index(provider)
 
@@ -148,13 +167,13 @@ def test_add_keeps_a_note_that_is_found_by_its_tags(provider: HolographicProvide
 def test_writing_tools_take_effect_once(provider: HolographicProvider) -> None:
     """The same event id changes nothing a second time and gets the first answer (G4)."""
     added = call(provider, "memory_add", n=1, content="tea")
-    judged = call(provider, "memory_feedback", n=2, fact_id=1, helpful=True)
+    judged = call(provider, "memory_feedback", n=2, fact_id=added["id"], helpful=True)
     before = stored(provider)
 
     assert call(provider, "memory_add", n=1, content="tea") == added
-    assert call(provider, "memory_feedback", n=2, fact_id=1, helpful=True) == judged
+    again = call(provider, "memory_feedback", n=2, fact_id=added["id"], helpful=True)
+    assert again == judged == {"ok": True, "id": added["id"], "trust": 0.55}
     assert stored(provider) == before
-    assert judged == {"ok": True, "id": 1, "trust": 0.55}
 
 
 @pytest.mark.parametrize(
@@ -172,13 +191,14 @@ def test_feedback_moves_trust(
 ) -> None:
     """Helpful adds 0.05, unhelpful takes 0.10, within 0 and 1; helpful ones are counted."""
     feed(provider, [add("tea")])
+    (fact,) = shown(provider, "tea")
 
     for n, judgement in enumerate(judgements):
-        call(provider, "memory_feedback", n=200 + n, fact_id=1, helpful=judgement)
+        answer = call(provider, "memory_feedback", n=200 + n, fact_id=fact["id"], helpful=judgement)
 
-    (row,) = stored(provider)
-    assert row[5] == pytest.approx(trust)
-    assert row[7] == helpful
+    assert answer == {"ok": True, "id": fact["id"], "trust": trust}
+    assert [found["trust"] for found in shown(provider, "tea")] == [trust]
+    assert stored(provider)[0][7] == helpful
 
 
 def test_a_tool_call_in_the_log_is_applied_with_its_batch(provider: HolographicProvider) -> None:
