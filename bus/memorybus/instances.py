@@ -186,9 +186,13 @@ class Instances:
         body = msgspec.json.encode(why)
         self._asked(lambda: self._redis.hset(self._keys.held, name, body), self._keys.held)
 
-    def let_go(self, name: str) -> bool:
-        """Let an instance's lanes go on; False if they were not held."""
-        return bool(self._asked(lambda: self._redis.hdel(self._keys.held, name), self._keys.held))
+    def let_go(self, name: str, known: Hold | None = None) -> bool:
+        """Let an instance's lanes go on; False if they were not held, or not as it is `known`."""
+        key = self._keys.held
+        if known is None:
+            return bool(self._asked(lambda: self._redis.hdel(key, name), key))
+        seen = msgspec.json.encode(known)
+        return self._written(key, name, seen, b"") == seen
 
     def _read(self, key: str, kind: Any) -> dict[str, Any]:
         bodies: dict[bytes, bytes] = self._asked(lambda: self._redis.hgetall(key), key)
@@ -201,7 +205,10 @@ class Instances:
             raise ForeignKey(f"{key}: an entry cannot be read ({error}); delete it") from error
 
     def _swapped(self, key: str, field: str, seen: bytes, to: Any) -> bytes | None:
-        call = scripts.home(key, field, seen, msgspec.json.encode(to))
+        return self._written(key, field, seen, msgspec.json.encode(to))
+
+    def _written(self, key: str, field: str, seen: bytes, body: bytes) -> bytes | None:
+        call = scripts.home(key, field, seen, body)
         found: bytes | None = self._asked(lambda: scripts.run(self._redis, call), key)
         return found
 

@@ -22,7 +22,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         spans: by partition, in order and apart; a partition that is not named is taken whole. The
             last one's `last` is where a replay ends. A state of an earlier time that lives on has
             two: up to that time, and from the rebuild on.
-        rate: events a second at most, over all its lanes; 0.0 for as fast as it goes.
+        rate: events a second at most, over all its lanes and workers; 0.0 for as fast as it goes.
     """
 
     query: Query = EVERYTHING
@@ -50,6 +50,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         if spans is None:
             return None
         return spans[-1].last if spans else 0
+
+    def ended(self, partition: int, n: int) -> bool:
+        """Say whether a lane that is at a number has all that is taken of its partition."""
+        end = self.end(partition)
+        return end is not None and n >= end
 
 
 WHOLE = Plan()

@@ -1,10 +1,11 @@
 """One rebuild or verification of a provider at a time, and whether the one that began still lives.
 
 Who works keeps an entry that expires. A hold of an instance without it was left by a command that
-was killed: the same command goes on, or `memorybus provider resume` frees it.
+was killed: workers let the one that serves go on, and the same command goes on with the rest.
 """
 
 import os
+import re
 import socket
 from collections.abc import Callable, Iterable
 from typing import Any, Self
@@ -15,15 +16,18 @@ from redis.exceptions import RedisError
 
 from memorybus.errors import MemoryBusError
 from memorybus.ids import NewId, new_id
+from memorybus.instances import Hold
 from memorybus.keys import Keys
 from memorybus.links import translated
 
 LIFE = 60
 """Seconds for which an entry stays without `keep`: longer than any single step of a rebuild."""
 
+_PREPARED = re.compile(r"(?:rebuild|rollback|verification) of .+: (.+) is prepared")
+
 
 class RebuildRuns(MemoryBusError):
-    """Another command rebuilds or verifies the provider now."""
+    """Another command rebuilds or verifies the provider now, or may do so."""
 
 
 class Working(msgspec.Struct, frozen=True):
@@ -82,7 +86,17 @@ class RebuildLock:
         return self
 
     def keep(self) -> None:
-        """Show that we live; due within `LIFE` seconds of the last time."""
+        """Show that we live; due within `LIFE` seconds of the last time.
+
+        Raises:
+            RebuildRuns: it was not done in time: what we held may go on, or be another's.
+            LogUnavailable: Redis is away.
+        """
+        if _read(self._asked(lambda: self._redis.get(self._key))) != self._mine:
+            raise RebuildRuns(
+                f"this {self._mine.what} of {self._provider} stood still for over {LIFE} s, so it "
+                f"counts as dead, and what it held goes on; begin again: the same command"
+            )
         body = msgspec.json.encode(self._mine)
         self._asked(lambda: self._redis.set(self._key, body, ex=LIFE))
 
@@ -100,6 +114,17 @@ class RebuildLock:
             return ask()
         except (RedisError, OSError) as error:
             raise translated(error, self._key) from error
+
+
+def held_reason(what: str, provider: str, candidate: str) -> str:
+    """Return the reason for which a command holds instances: who reads it knows what was begun."""
+    return f"{what} of {provider}: {candidate} is prepared"
+
+
+def prepared(hold: Hold | None) -> str:
+    """Return the copy for which a command holds an instance; "" if no such command does."""
+    found = _PREPARED.fullmatch(hold.reason) if hold else None
+    return found[1] if found else ""
 
 
 def at_work(redis: Redis, keys: Keys, providers: Iterable[str]) -> dict[str, Working]:

@@ -48,6 +48,7 @@ WARM = _load("warm")
 LOOK = _load("look")
 AUDIT = _load("audit")
 SEAL = _load("seal")
+RENUMBER = _load("renumber")
 BORN = _load("born")
 
 
@@ -284,7 +285,7 @@ def note(key: str, fields: Mapping[str, bytes]) -> Call:
 
 
 def home(key: str, provider: str, seen: bytes, body: bytes) -> Call:
-    """Write a provider's home if it is as `seen` (empty for none); the reply is what was there."""
+    """Write a provider's home if it is as `seen`; the reply is what was there (empty: none)."""
     return Call(HOME, (key,), (provider, seen, body))
 
 

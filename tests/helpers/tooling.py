@@ -63,7 +63,9 @@ class Noting(Tooling, Keyed):
 class Mailing(Noting):
     """``mail_send`` acts on the world: it must not be repeated."""
 
-    capabilities = Capabilities(tools=True, outside_tools=frozenset({"mail_send"}))
+    capabilities = Capabilities(
+        tools=True, outside_tools=frozenset({"mail_send"}), handles=_HANDLES
+    )
 
     def get_tool_schemas(self) -> Sequence[Mapping[str, Any]]:
         """Return the two tools."""

@@ -9,7 +9,8 @@ import pytest
 from conftest import MakeSettings
 from helpers.clusters import RedisCluster, lengths, running
 from helpers.processes import Spawn
-from helpers.recording import effects, texts
+from helpers.recording import effects, state_digest, texts
+from helpers.replaying import replay
 from helpers.scenario import (
     NAME,
     agent,
@@ -25,6 +26,7 @@ from helpers.scenario import (
 from helpers.servers import RedisServer
 from helpers.waiting import wait_until
 from memorybus.client import MemoryBus
+from memorybus.copies import Copies
 from memorybus.errors import UnsafeRedis
 from memorybus.keys import Keys
 from memorybus.links import connect_redis
@@ -32,6 +34,7 @@ from memorybus.log import START, EventLog
 from memorybus.monitor import read_status
 from memorybus.settings import Settings
 from memorybus.surfaces.doctor import examine
+from test_rebuild import ran
 
 Run = Callable[..., RedisCluster]
 
@@ -70,9 +73,11 @@ def publish(bus: MemoryBus, names: list[str], first: int, count: int) -> None:
             bus.session(name, warm=False).turn_completed(f"{name} {number}", "ok", ordinal=number)
 
 
-def assert_once_in_order(settings: Settings, names: list[str], count: int) -> None:
+def assert_once_in_order(
+    settings: Settings, names: list[str], count: int, instance: str = NAME
+) -> None:
     """Fail unless each session's turns are applied, once, in order."""
-    found = texts(home(settings))
+    found = texts(home(settings, instance))
     for name in names:
         mine = [text for text in found if text.startswith(f"{name} ")]
         assert mine == [f"{name} {number}" for number in range(count)]
@@ -167,6 +172,35 @@ def test_news_are_told_at_once(cluster: RedisCluster, on_cluster: Settings) -> N
     assert set(news) == {partition(on_cluster, name) for name in names}
     assert all(log.has(partition, entry) for partition, entry in news.items())
     redis.close()
+
+
+@pytest.mark.timeout(120)
+def test_copies_are_filled_and_swapped_across_shards(on_cluster: Settings, spawn: Spawn) -> None:
+    """G8: a replay, a rebuild and its drop on a cluster: equal states, and nothing left behind."""
+    names = apart(on_cluster, 8)
+    child = worker(spawn, on_cluster, jobs=1)
+    with MemoryBus.connect(on_cluster) as bus:
+        publish(bus, names, 0, 10)
+        assert bus.flush("logged", 10), bus.problem
+        wait_for(on_cluster, 80)
+        assert replay(on_cluster).applied == 8 * 11
+        assert state_digest(home(on_cluster, "copy")) == state_digest(home(on_cluster))
+        session = bus.session(names[0], warm=False)
+        session.queue_prefetch(f"{names[0]} 3")
+        wait_until(session.prefetch, "a recall is warm", 20)
+        done = ran(spawn, on_cluster, "rebuild", NAME, "--execute")
+        assert (done["live"], done["compared"]["keys"]) == (f"{NAME}@1", 8)
+        assert done["purged"] >= 1
+        publish(bus, names, 10, 5)
+        assert bus.flush("logged", 10), bus.problem
+    ran(spawn, on_cluster, "rebuild", "--drop", NAME, "--execute")
+    with Copies(on_cluster) as desk:
+        assert desk.lanes.left(NAME) == 0
+    client = connect_redis(on_cluster)
+    wait_applied(client, on_cluster, f"{NAME}@1")
+    client.close()
+    assert_once_in_order(on_cluster, names, 15, f"{NAME}@1")
+    assert child.terminate() == 0
 
 
 # -- when it moves --------------------------------------------------------------------------------

@@ -10,12 +10,14 @@ from conftest import MakeSettings
 from helpers.processes import Child, Spawn
 from helpers.recording import state_digest, texts
 from helpers.replaying import begun
-from helpers.scenario import TESTS, home, recorded, say, wait_applied
+from helpers.scenario import TESTS, home, log_length, recorded, say, wait_applied
+from helpers.sealed_log import QUICK
 from helpers.waiting import wait_until
 from memorybus.client import MemoryBus
 from memorybus.copies import Copies
 from memorybus.keys import Keys
 from memorybus.settings import Settings, load, to_environ
+from memorybus_workers.archiver import run_once
 
 FILE = """# how we remember
 batch = 16            # small
@@ -98,6 +100,25 @@ def test_who_comes_late_catches_up(place: Place, redis_client: redis.Redis) -> N
     for name in ("rec", "late"):
         wait_applied(redis_client, place.settings, name)
     assert texts(home(place.settings, "late")) == ["one", "two", "three"]
+    assert state_digest(home(place.settings, "late")) == state_digest(home(place.settings))
+
+
+def test_who_comes_late_reads_the_archive(
+    redis_client: redis.Redis, make_settings: MakeSettings, tmp_path: Path, spawn: Spawn
+) -> None:
+    """G7, G8: what the log has no more comes from the archive; then it is live as others are."""
+    place = Place(make_settings(**QUICK), tmp_path, spawn)
+    old = [f"old {number}" for number in range(120)]
+    publish(place.settings, *old)
+    run_once(place.settings)
+    assert log_length(redis_client, place.settings) <= place.settings.partitions
+    publish(place.settings, "in the log")
+    place.done("provider", "add", *NEW, "--execute")
+    place.worker()
+    publish(place.settings, "live")
+    for name in ("rec", "late"):
+        wait_applied(redis_client, place.settings, name)
+    assert texts(home(place.settings, "late")) == [*old, "in the log", "live"]
     assert state_digest(home(place.settings, "late")) == state_digest(home(place.settings))
 
 

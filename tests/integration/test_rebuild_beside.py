@@ -10,24 +10,27 @@ import redis
 from conftest import MakeSettings
 from helpers.processes import Spawn
 from helpers.recording import texts
+from helpers.replaying import cli
 from helpers.scenario import NAME, TESTS, home, recorded, say, worker
 from helpers.waiting import wait_until
 from memorybus.client import MemoryBus
-from memorybus.instances import Hold, Instance, Instances
+from memorybus.copies import Copies
+from memorybus.homes import Home
+from memorybus.instances import Hold, Instance, Instances, Live
 from memorybus.keys import Keys
 from memorybus.monitor import read_status
-from memorybus.rebuild_lock import RebuildLock, RebuildRuns, at_work
+from memorybus.rebuild_lock import RebuildLock, RebuildRuns, at_work, held_reason
+from memorybus.roster import WorkerInfo
 from memorybus.settings import Settings
 from memorybus.surfaces.check_backends import paused
 from memorybus.surfaces.check_rebuilds import rebuilds
 from memorybus.surfaces.comparing import between
 from memorybus.surfaces.doctor import providers
-from memorybus.surfaces.generations import held_reason
 from memorybus.surfaces.kept import KEPT
 from memorybus.surfaces.rebuilding import rebuilder
 from memorybus.surfaces.render import status_tables
 from rich.console import Console, Group
-from test_rebuild import command, damage, fill, held, live, ran, settled, talking
+from test_rebuild import NEXT, command, damage, fill, held, live, ran, result, settled, talking
 
 MESSAGES = ({"role": "user", "content": "walnut"}, {"role": "assistant", "content": "ok"})
 
@@ -115,6 +118,35 @@ def test_one_rebuild_at_a_time(redis_client: redis.Redis, make_settings: MakeSet
         assert at_work(redis_client, keys, [NAME])[NAME].by == "ben"
 
 
+def test_a_hold_that_changed_is_not_let_go(
+    redis_client: redis.Redis, make_settings: MakeSettings
+) -> None:
+    """G8: only the very hold that was seen is let go: a later command's is another."""
+    instances = Instances(redis_client, Keys(make_settings().namespace))
+    mine, later = (Hold(held_reason("rebuild", NAME, NEXT), "ann", at) for at in (1, 2))
+    instances.hold(NAME, later)
+    assert not instances.let_go(NAME, mine)
+    assert instances.held() == {NAME: later}
+    assert instances.let_go(NAME, later)
+    assert instances.held() == {}
+
+
+def test_who_was_silent_too_long_does_not_swap(
+    redis_client: redis.Redis, make_settings: MakeSettings
+) -> None:
+    """G8: a command whose entry expired, or is another's now, is told so and ends."""
+    keys = Keys(make_settings().namespace)
+    with RebuildLock(redis_client, keys, NAME, "rebuild", "ann") as lock:
+        lock.keep()
+        redis_client.delete(keys.rebuilding(NAME))
+        with pytest.raises(RebuildRuns, match="begin again"):
+            lock.keep()
+        with RebuildLock(redis_client, keys, NAME, "rebuild", "ben") as other:
+            with pytest.raises(RebuildRuns, match="begin again"):
+                lock.keep()
+            other.keep()
+
+
 def test_what_a_killed_rebuild_left_is_named(
     redis_client: redis.Redis, make_settings: MakeSettings
 ) -> None:
@@ -161,7 +193,8 @@ def test_what_acts_on_the_world_is_done_once_through_the_swap(
 ) -> None:
     """G8: a call that acts on the world is carried out by exactly one generation, also after kills.
 
-    With a kill while both stand still for each other, the same command lets the live one go on.
+    Killed while both stand still for each other, or later, it holds nobody: who serves goes on by
+    itself. The same command then ends the swap.
     """
     table = {"kind": "helpers.tooling:Mailing"}
     settings = make_settings(providers=(NAME,), provider={NAME: table})
@@ -181,7 +214,10 @@ def test_what_acts_on_the_world_is_done_once_through_the_swap(
                 said.append(f"mail {len(said):04}")
                 session.call_tool("mail_send", {"text": said[-1]}, timeout=0.02)
             assert rebuild.wait() == (-9 if point else 0), rebuild.output()
-        assert bus.flush("logged", 15)
+            assert bus.flush("logged", 15)
+            wait_until(lambda: mailed(settings)[-1:] == said[-1:], "who serves goes on")
+        done = result(rebuild)
+        assert killed or 0 < done["held_ms"] < 20_000
     settled(redis_client, settings, f"{NAME}@1")
     assert (live(redis_client, settings), held(redis_client, settings)) == (f"{NAME}@1", {NAME})
     assert mailed(settings) == said
@@ -263,3 +299,32 @@ def test_a_state_that_never_agrees_is_compared_at_one_place(
 
 def _quiet(*_: object) -> None:
     """Say nothing."""
+
+
+def test_what_lies_elsewhere_is_not_called_dropped(
+    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
+) -> None:
+    """G8: of a generation whose state is on another host drop says where, and who removes it.
+
+    The first of all, whose state no worker may delete, is refused before anything is changed.
+    """
+    settings = make_settings(providers=(NAME,), provider={NAME: {"kind": "helpers.local:Local"}})
+    away = Home("f" * 32, "another-host", "/srv/memorybus", "7")
+    with Copies(settings) as desk:
+        for name in (NAME, NEXT):
+            desk.homes.move(name, away)
+        desk.make(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
+        desk.roster.beat(WorkerInfo("w", "a-third-host", 1, 0, 0, (NAME,), 0))
+        child = cli(spawn, settings, "rebuild", "--drop", NAME, "--execute")
+        assert child.wait(10) == 0, child.output()
+        assert f"/srv/memorybus/providers/{NEXT} on another-host" in child.output()
+        assert "no worker there is alive" in child.output()
+        assert f"dropped {NEXT}" not in child.output()
+        assert desk.instances.all()[NEXT].dropped
+        desk.make(Instance(name=f"{NAME}@2", provider=NAME, purpose="rebuild"))
+        desk.instances.swap(NAME, None, Live(f"{NAME}@2", NAME))
+        desk.lanes.bear(NAME)
+        child = cli(spawn, settings, "rebuild", "--drop", NAME, "--execute")
+        assert child.wait(10) == 2, child.output()
+        assert "run this command there" in child.output()
+        assert desk.instances.live()[NAME].previous == NAME

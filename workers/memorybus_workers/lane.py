@@ -112,6 +112,11 @@ class Lane:
         """The checkpoint's dense number."""
         return self.window.n
 
+    @property
+    def ended(self) -> bool:
+        """Whether its checkpoint is where its plan ends."""
+        return self._links.plan.ended(self.partition, self.n)
+
     def __str__(self) -> str:
         """Name it for people."""
         return f"{self._links.provider}, partition {self.partition}"

@@ -121,7 +121,6 @@ class LaneSet:
             if not self._stop.is_set():
                 self._acquire_one(partition)
         self._tried_at = now
-        self._pace.share(len(self._lanes) / self._around.settings.partitions)
 
     def _hand_over(self, partition: int) -> None:
         lane = self._lanes[partition]
@@ -202,8 +201,8 @@ class LaneSet:
             raise Unavailable("the backend stays down; the instance is opened anew")
         if now < self._breaker.until:
             return
-        if not self._pace.wait():
-            self._give_turns(now + TURNS)
+        self._pace.share(lane.ended for lane in self._lanes.values())
+        self._give_turns(now + TURNS)
         self._redo_some(now)
 
     def _give_turns(self, until: float) -> None:
@@ -212,7 +211,8 @@ class LaneSet:
         self.unfinished.clear()
         for index, partition in enumerate(due):
             now = self._clock.monotonic()
-            if self._stop.is_set() or now >= until or now < self._breaker.until:
+            over = now >= until or now < self._breaker.until or self._pace.wait() > 0
+            if over or self._stop.is_set():
                 self.unfinished.update(due[index:])
                 return
             self._last = partition

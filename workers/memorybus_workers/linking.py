@@ -1,11 +1,14 @@
 """What the lanes of one instance share, made of what its worker has."""
 
+from functools import partial
+
 from memorybus.history import History
+from memorybus.lanes import LaneKeys
 from redis import Redis
 
 from memorybus_workers.answers import Answers
 from memorybus_workers.lane import Links
-from memorybus_workers.pace import Pace
+from memorybus_workers.pace import Pace, unfinished
 from memorybus_workers.surroundings import Surroundings
 
 
@@ -17,6 +20,7 @@ def linked(name: str, redis: Redis, around: Surroundings) -> Links:
         redis: a connection of its own.
         around: see `Surroundings`.
     """
+    lanes = LaneKeys(redis, around.settings)
     return Links(
         name,
         redis,
@@ -26,6 +30,6 @@ def linked(name: str, redis: Redis, around: Surroundings) -> Links:
         around.crash,
         around.entries_read,
         Answers(redis, name, around),
-        Pace(around.clock, around.plan.rate),
+        Pace(around.clock, around.plan.rate, partial(unfinished, lanes, name, around.plan)),
         around.plan,
     )

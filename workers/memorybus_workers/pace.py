@@ -1,13 +1,22 @@
-"""How fast an instance may go through the history: a bucket that fills with time (``rate``)."""
+"""How fast an instance may go through the history: a bucket that fills with time (``rate``).
 
-from collections.abc import Sequence
+Each worker has a bucket. It fills with the part of the rate that the worker has of the instance's
+unfinished lanes: so the rate holds over all workers, and the part of a lane moves with it.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
 
 from memorybus.clock import Clock
 from memorybus.events import Omitted
+from memorybus.lanes import LaneKeys
 from memorybus.logged import LoggedEvent
+from memorybus.plan import Plan
 
 BURST = 1.0
 """Seconds' worth of events that the bucket holds."""
+
+LOOK = 0.5
+"""Seconds between looks at how many lanes of the instance are unfinished."""
 
 _UNBOUND = float("inf")
 _LEAST = 64
@@ -20,17 +29,42 @@ class Pace:
     What the plan leaves out costs nothing.
     """
 
-    def __init__(self, clock: Clock, rate: float = 0.0) -> None:
-        """Begin with one event; a rate of 0.0 is no bound."""
+    def __init__(
+        self, clock: Clock, rate: float = 0.0, unfinished: Callable[[], int] = lambda: 0
+    ) -> None:
+        """Begin with one event; nothing more goes on before `share`.
+
+        Args:
+            clock: time.
+            rate: events a second, over all workers; 0.0 is no bound.
+            unfinished: counts the instance's lanes that have not all yet, whoever owns them.
+        """
         self._clock = clock
-        self._rate = self._here = rate
+        self._rate = rate
+        self._here = 0.0
+        self._unfinished = unfinished
+        self._all = 0
+        self._look_at = -_UNBOUND
         self._left = 1.0
         self._at = clock.monotonic()
 
-    def share(self, part: float) -> None:
-        """Note which part of the instance's lanes is here: the rate is for all of them."""
+    def share(self, ended: Iterable[bool]) -> None:
+        """Note of each of the instance's lanes that are here whether it has all.
+
+        A lane that has all has it for good: who has not looked for a while counts too many of the
+        others, so that all parts together are never more than the whole.
+
+        Raises:
+            LogUnavailable: Redis is away.
+        """
+        if not self._rate:
+            return
         self._fill()
-        self._here = self._rate * part
+        if self._at >= self._look_at:
+            self._all = self._unfinished()
+            self._look_at = self._at + LOOK
+        mine = sum(not all_there for all_there in ended)
+        self._here = self._rate * mine / max(mine, self._all, 1)
 
     def batch(self, most: int) -> int:
         """Return how many events to read now, of `most` otherwise; 0 while it is too early."""
@@ -65,3 +99,13 @@ class Pace:
         most = max(1.0, self._here * BURST)
         self._left = min(most, self._left + (now - self._at) * self._here)
         self._at = now
+
+
+def unfinished(lanes: LaneKeys, name: str, plan: Plan) -> int:
+    """Count the lanes of an instance that have not all that its plan gives them.
+
+    Raises:
+        LogUnavailable: Redis is away.
+    """
+    states = enumerate(lanes.states(name))
+    return sum(not plan.ended(partition, lane.n) for partition, lane in states)

@@ -102,7 +102,7 @@ class SerialApplier(Applier):
             lane.commit()
             if self._is_paused() or self._is_over():
                 break
-        return fed or window.has_ready()
+        return fed or window.has_ready() or window.hungry() is not None
 
     def _take(self, lane: Lane, chunk: Sequence[LoggedEvent]) -> bool:
         lane.crash("lane.before_apply")

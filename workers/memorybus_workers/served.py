@@ -1,18 +1,18 @@
 """What a worker serves now: the instances it was told, and copies of them that a replay fills."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import msgspec
 from memorybus.clock import Clock
 from memorybus.errors import MemoryBusError
-from memorybus.instances import Instance, Instances, Sight, answers
+from memorybus.instances import Instance, Instances, Sight, answers, live_name
 from memorybus.keys import Keys
 from memorybus.lanes import LaneKeys
 from memorybus.masking import described
 from memorybus.plan import WHOLE, Plan
-from memorybus.rebuild_lock import at_work
+from memorybus.rebuild_lock import at_work, prepared
 from memorybus.roster import ProviderInfo
 from memorybus.settings import Settings
 from memorybus.testing import CrashPoint, no_crash
@@ -127,13 +127,25 @@ class Served:
         self._made = {name: kept for name, kept in self._made.items() if name in copies}
         self.infos = self._told | known
         self.roles = {name: self._told_role(name, sight) for name in self._told} | filled
-        self.held = frozenset(sight.held)
+        busy = at_work(self._redis, self._keys, self._told)
+        self.held = frozenset(sight.held) - self._let_go(sight, busy)
         self.dropped = tuple(one for one in ours if one.dropped)
-        self.hurried = bool(at_work(self._redis, self._keys, self._told))
+        self.hurried = bool(busy)
 
     def copies_only(self, name: str) -> bool:
         """Say whether an instance is a copy: no recalls are asked of it by its name."""
         return name not in self._told
+
+    def _let_go(self, sight: Sight, busy: Collection[str]) -> set[str]:
+        """Let those that serve go on if the command that held them is gone; return them."""
+        serving = {
+            live_name(provider, sight.live) for provider in self._told if provider not in busy
+        }
+        left = {name: hold for name, hold in sight.held.items() if prepared(hold)}
+        freed = {name for name in serving & left.keys() if self._instances.let_go(name, left[name])}
+        for name in freed:
+            _log.warning("%s goes on: a command held it and is gone (%s)", name, left[name].reason)
+        return freed
 
     def _is_ours(self, one: Instance) -> bool:
         return one.is_copy and (
@@ -170,11 +182,10 @@ class Served:
 
     def _ended(self, one: Instance) -> bool:
         """Say whether a copy has all that its plan gives it, and nothing is asked of it."""
-        ends = [one.plan.end(partition) for partition in range(self._settings.partitions)]
-        if None in ends:
+        if any(one.plan.end(partition) is None for partition in range(self._settings.partitions)):
             return False
-        lanes = self._lanes.states(one.name)
-        there = all(lane.n >= (end or 0) for lane, end in zip(lanes, ends, strict=True))
+        lanes = enumerate(self._lanes.states(one.name))
+        there = all(one.plan.ended(partition, lane.n) for partition, lane in lanes)
         return there and not self._lanes.asked(one.name)
 
 

@@ -11,6 +11,7 @@ from memorybus.links import connect_redis
 from memorybus.log import FOREIGN, EventLog
 from memorybus.retrying import backoff
 from memorybus.settings import Settings
+from redis import Redis
 
 _log = logging.getLogger("memorybus")
 
@@ -43,6 +44,7 @@ class Tail:
         self._rng = rng
         self._tell = tell
         self._stop = threading.Event()
+        self._redis: Redis | None = None
         self._thread = threading.Thread(target=self._run, name="memorybus-tail", daemon=True)
 
     def start(self) -> None:
@@ -50,8 +52,10 @@ class Tail:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread."""
+        """End the thread; a read that waits for news is cut off."""
         self._stop.set()
+        if self._redis is not None:
+            self._redis.connection_pool.disconnect()
         self._thread.join(_BLOCK * 3)
 
     def _run(self) -> None:
@@ -61,14 +65,14 @@ class Tail:
                 self._watch()
                 failures = 0
             except Exception as error:  # without a tail, lanes still look by themselves
-                if failures == 0:
+                if failures == 0 and not self._stop.is_set():
                     known = None if isinstance(error, LogError) else error
                     _log.warning("tail: %s; lanes look every half second", error, exc_info=known)
                 self._stop.wait(backoff(failures, self._rng))
                 failures += 1
 
     def _watch(self) -> None:
-        redis = connect_redis(self._settings, timeout=_BLOCK * 5)
+        redis = self._redis = connect_redis(self._settings, timeout=_BLOCK * 5)
         try:
             log = EventLog(redis, self._settings, self._clock)
             seen = {h.partition: h.entry for h in log.heads() if h.entry != FOREIGN}

@@ -121,7 +121,8 @@ class Barrier:
             if not known.is_copy and now == WHOLE and known.purpose == "rebuild":
                 instances.remove(name)  # we made it to end the first of all
                 return
-            if now == known.plan or instances.change(known, _planned(known, now)):
+            changed = msgspec.structs.replace(known, plan=now)
+            if now == known.plan or instances.change(known, changed):
                 return
 
     def _add_plan(self, name: str, provider: str, plan: Plan) -> None:
@@ -162,6 +163,21 @@ class Barrier:
             f"{candidate} does not come as far as {live} was when it was looked at",
         )
         self.hold(candidate)
+
+    def meet_for_sure(self, candidate: str, live: str, provider: str) -> None:
+        """Bring both to the same place, and let both stand still there.
+
+        Raises:
+            Stalled: one of them does not come there.
+        """
+        for _ in range(_TRIES):
+            self.meet(candidate, live, provider, stay=True)
+            self._clock.sleep(SURE)  # who had not heard of a hold may have taken a lane since
+            self.hold(live)
+            self.hold(candidate)
+            if self.numbers(live) == self.numbers(candidate):
+                return
+        raise Stalled(f"{live} and {candidate} never stand at one place: see memorybus status")
 
     def _looked(self, live: str, look: Callable[[], Any]) -> Numbers:
         """Look at the live one while it stands still; return where it is."""
@@ -251,7 +267,3 @@ class Barrier:
 def parked(lanes: list[LaneState]) -> int:
     """Return how many events were put aside."""
     return sum(lane.parked for lane in lanes)
-
-
-def _planned(known: Instance, plan: Plan) -> Instance:
-    return msgspec.structs.replace(known, plan=plan)

@@ -5,10 +5,10 @@ from collections.abc import Collection
 from memorybus.instances import Instances, Sight, live_name
 from memorybus.keys import Keys
 from memorybus.links import connect_redis
-from memorybus.rebuild_lock import at_work
+from memorybus.rebuild_lock import at_work, prepared
 from memorybus.settings import Settings
 from memorybus.surfaces.check import Check
-from memorybus.surfaces.generations import prepared, unended
+from memorybus.surfaces.generations import unended
 
 
 def rebuilds(settings: Settings) -> Check:

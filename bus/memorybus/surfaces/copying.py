@@ -1,5 +1,7 @@
 """Copies as an operator sees them, and how one is dropped."""
 
+from collections.abc import Collection, Sequence
+
 import msgspec
 
 from memorybus.clock import SYSTEM, Clock
@@ -77,7 +79,7 @@ def _copy(desk: Copies, one: Instance, homes: dict[str, Home], *, paused: bool, 
         done=done,
         total=total,
         parked=sum(lane.parked for lane in lanes),
-        home=f"{home.path}/providers/{one.name} on {home.host}" if home else None,
+        home=_where(one.name, home) if home else None,
         made_at=iso(one.made_at),
         made_by=one.made_by,
         reason=one.reason,
@@ -114,19 +116,18 @@ def dropping(desk: Copies, name: str) -> Copy:
     return one
 
 
-def drop(desk: Copies, copy: Copy, clock: Clock = SYSTEM) -> bool:
+def drop(desk: Copies, copy: Copy, clock: Clock = SYSTEM) -> str:
     """Mark a copy as dropped, and wait until a worker has removed it, ours or another.
 
     Returns:
-        Whether it is gone; if not, the worker where its state lies removes it when it runs.
+        What its removal waits for; "" if it is gone.
     """
     mark_dropped(desk, copy.name)
     home = desk.homes.all().get(copy.name)
     if home is None or is_same(home, found_here(desk.settings)):
         with LocalWorker(desk.settings, copy.name) as worker:
-            return _gone(desk, copy.name, clock, worker)
-    served = copy.provider in desk.roster.served()
-    return served and _gone(desk, copy.name, clock, None)
+            return remaining(desk, [copy.name], clock, worker).get(copy.name, "")
+    return remaining(desk, [copy.name], clock).get(copy.name, "")
 
 
 def mark_dropped(desk: Copies, name: str) -> None:
@@ -135,12 +136,48 @@ def mark_dropped(desk: Copies, name: str) -> None:
         desk.instances.change(known, msgspec.structs.replace(known, dropped=True))
 
 
-def _gone(desk: Copies, name: str, clock: Clock, worker: LocalWorker | None) -> bool:
-    until = clock.monotonic() + _PATIENCE
-    while clock.monotonic() < until:
-        if desk.instances.get(name) is None:
-            return True
-        if worker is not None:
-            worker.watch()
+def remaining(
+    desk: Copies, names: Sequence[str], clock: Clock, ours: LocalWorker | None = None
+) -> dict[str, str]:
+    """Wait until workers have removed dropped copies, for as long as one is there to do so.
+
+    Args:
+        desk: the stores.
+        names: the copies.
+        clock: time.
+        ours: a worker of our own that does so, if any.
+
+    Returns:
+        The copies that are still there, and what their removal waits for.
+    """
+    homes, until = desk.homes.all(), clock.monotonic() + _PATIENCE
+    while True:
+        there, hosts = desk.instances.all(), {worker.host for worker in desk.roster.alive()}
+        left = [name for name in names if name in there]
+        able = ours is not None or any(_can_go(homes.get(name), hosts) for name in left)
+        if not left or not able or clock.monotonic() >= until:
+            return {name: _waiting(name, homes.get(name), hosts) for name in left}
+        if ours is not None:
+            ours.watch()
         clock.sleep(LOOK)
-    return False
+
+
+def _can_go(home: Home | None, hosts: Collection[str]) -> bool:
+    """Say whether a live worker may remove a copy with this home (pure)."""
+    return bool(hosts) if home is None else home.host in hosts
+
+
+def _waiting(name: str, home: Home | None, hosts: Collection[str]) -> str:
+    """Return in words what the removal of a dropped copy waits for (pure)."""
+    lies = f"; its state lies in {_where(name, home)}" if home else ""
+    there = " there" if home else ""
+    does = (
+        f"a worker{there} removes it as soon as it can"
+        if _can_go(home, hosts)
+        else f"no worker{there} is alive: start one, and it removes it"
+    )
+    return f"{name} is marked, but not removed yet{lies}; {does}"
+
+
+def _where(name: str, home: Home) -> str:
+    return f"{home.path}/providers/{name} on {home.host}"

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from memorybus.errors import ConfigError
-from memorybus.instances import Hold, Instance, Live, Purpose, Sight, live_name
+from memorybus.instances import Instance, Live, Purpose, Sight, live_name
 from memorybus.plan import Plan, Span
 from memorybus.query import EVERYTHING, Query
 
@@ -20,8 +20,6 @@ Numbers = Mapping[int, int]
 """Dense numbers by partition."""
 
 _NUMBER = re.compile(r"@(\d+)$")
-
-_PREPARED = re.compile(r"(?:rebuild|rollback|verification) of .+: (.+) is prepared")
 
 
 class Generation(msgspec.Struct, frozen=True):
@@ -189,17 +187,6 @@ def behind(slow: Numbers, fast: Numbers) -> int:
 def swapped(known: Live, to: str, at: int, by: str, reason: str) -> Live:
     """Return the entry that lets another instance serve, and remembers the one before."""
     return Live(to, known.instance, at, by, reason, leaving=known.instance)
-
-
-def held_reason(what: str, provider: str, candidate: str) -> str:
-    """Return the reason for which a command holds instances: who reads it knows what was begun."""
-    return f"{what} of {provider}: {candidate} is prepared"
-
-
-def prepared(hold: Hold | None) -> str:
-    """Return the copy for which a command holds an instance; "" if no such command does."""
-    found = _PREPARED.fullmatch(hold.reason) if hold else None
-    return found[1] if found else ""
 
 
 def unended(provider: str, sight: Sight) -> str:

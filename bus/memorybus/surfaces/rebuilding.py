@@ -20,14 +20,14 @@ from memorybus.inspect_jobs import InspectionFailed, Inspector
 from memorybus.instances import Hold, Instance, live_name
 from memorybus.keys import Keys
 from memorybus.links import connect_redis
-from memorybus.rebuild_lock import RebuildLock
+from memorybus.rebuild_lock import RebuildLock, held_reason
 from memorybus.recall_purge import purge
 from memorybus.settings import Settings
 from memorybus.surfaces.agreeing import agree, differing
 from memorybus.surfaces.barrier import LOOK, Barrier, parked
 from memorybus.surfaces.children import described
 from memorybus.surfaces.comparing import Compared, Comparison
-from memorybus.surfaces.generations import behind, held_reason
+from memorybus.surfaces.generations import behind
 from memorybus.surfaces.rebuild_plan import Prepared
 from memorybus.surfaces.taking_over import TakingOver
 from memorybus.testing import CrashPoint, crash_points, no_crash
@@ -124,7 +124,6 @@ class Rebuilder:
     ) -> None:
         """Do nothing yet."""
         self.desk = desk
-        self._desk = desk
         self._purge = purge
         self._lock = lock
         self._what = what
@@ -141,17 +140,17 @@ class Rebuilder:
 
     def add(self, copy: Instance) -> None:
         """Make a copy known; a local one lives where its provider does."""
-        home = self._desk.homes.all().get(copy.provider)
+        home = self.desk.homes.all().get(copy.provider)
         if home is not None:
-            self._desk.homes.move(copy.name, home)  # before it is served anywhere
-        elif described(self._desk.settings, copy.provider).placement == "local":
-            self._desk.homes.move(copy.name, here(self._desk.settings))
-        self._desk.make(copy)
+            self.desk.homes.move(copy.name, home)  # before it is served anywhere
+        elif described(self.desk.settings, copy.provider).placement == "local":
+            self.desk.homes.move(copy.name, here(self.desk.settings))
+        self.desk.make(copy)
 
     def barrier(self, provider: str, candidate: str, by: str) -> Barrier:
         """Return what holds instances for a candidate."""
         why = Hold(held_reason(self._what, provider, candidate), by, self._clock.now_ms())
-        return Barrier(self._desk, self._lock, why, self._clock)
+        return Barrier(self.desk, self._lock, why, self._clock)
 
     def comparison(self, provider: str, first: str, second: str) -> Comparison:
         """Return what compares two instances, and tell of it."""
@@ -176,9 +175,9 @@ class Rebuilder:
             RebuildDiffers: the states are not the same.
             MemoryBusError: something else; in every case the live one goes on as before.
         """
-        live = live_name(provider, self._desk.instances.live())
+        live = live_name(provider, self.desk.instances.live())
         barrier = self.barrier(provider, candidate, by)
-        taking = TakingOver(self._desk, barrier, provider, self._clock)
+        taking = TakingOver(self.desk, barrier, provider, self._clock)
         try:
             barrier.let_go(live)  # a command that was killed may have held it
             self.fill(barrier, candidate, provider)
@@ -200,9 +199,9 @@ class Rebuilder:
 
     def finish(self, provider: str, by: str) -> Rebuilt:
         """Do what is left of a swap whose command was killed after it."""
-        known = self._desk.instances.live()[provider]
+        known = self.desk.instances.live()[provider]
         barrier = self.barrier(provider, known.instance, by)
-        taking = TakingOver(self._desk, barrier, provider, self._clock)
+        taking = TakingOver(self.desk, barrier, provider, self._clock)
         return self._end(barrier, taking, known.instance, known.leaving, None)
 
     def _undo(self, barrier: Barrier, taking: TakingOver, live: str, candidate: str) -> None:
@@ -212,7 +211,7 @@ class Rebuilder:
             barrier.let_go(live)
             barrier.open_end(candidate, taking.provider)
             barrier.let_go(candidate)
-            known = self._desk.instances.live().get(taking.provider)
+            known = self.desk.instances.live().get(taking.provider)
             if known is not None and (known.instance, known.previous) == (live, candidate):
                 taking.keep(live, candidate)
 
@@ -224,9 +223,9 @@ class Rebuilder:
         Raises:
             Stalled: nothing moves.
         """
-        held = self._desk.instances.held().get(candidate)
+        held = self.desk.instances.held().get(candidate)
         if held is not None:
-            self._desk.instances.let_go(candidate)
+            self.desk.instances.let_go(candidate)
         barrier.open_end(candidate, provider)
         total = sum(barrier.heads().values())
         barrier.await_none(
@@ -261,13 +260,13 @@ class Rebuilder:
     def _acts(self, provider: str) -> bool:
         """Say whether tools of a provider act on the world, or nobody here knows."""
         try:
-            return bool(described(self._desk.settings, provider).outside_tools)
+            return bool(described(self.desk.settings, provider).outside_tools)
         except MemoryBusError:
             return True
 
     def _more_parked(self, live: str, candidate: str) -> int:
         """Return how many events only the candidate put aside, when the live one had its time."""
-        lanes, until = self._desk.lanes, self._clock.monotonic() + _SETTLE
+        lanes, until = self.desk.lanes, self._clock.monotonic() + _SETTLE
         while True:
             more = parked(lanes.states(candidate)) - parked(lanes.states(live))
             if more <= 0 or self._clock.monotonic() > until:
@@ -289,6 +288,6 @@ class Rebuilder:
         taking.end(live, previous)
         purged += self._purge(provider)
         self._crash("rebuild.ended")
-        aside = parked(self._desk.lanes.states(live))
+        aside = parked(self.desk.lanes.states(live))
         held = barrier.held_ms + taking.held_ms
         return Rebuilt(provider, live, previous, compared, aside, purged, held)

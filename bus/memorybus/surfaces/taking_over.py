@@ -15,8 +15,9 @@ from memorybus.clock import Clock
 from memorybus.copies import Copies
 from memorybus.errors import MemoryBusError
 from memorybus.instances import Hold, Live
+from memorybus.rebuild_lock import prepared
 from memorybus.surfaces.barrier import Barrier
-from memorybus.surfaces.generations import behind, prepared, swapped
+from memorybus.surfaces.generations import behind, swapped
 from memorybus.surfaces.kept import KEPT
 
 LEVEL = 0.5
@@ -86,12 +87,13 @@ class TakingOver:
         Raises:
             Stalled: one of them does not come there.
         """
-        self._since = self._clock.monotonic()
-        if without and self._barrier.is_lost(live):
-            self._barrier.hold(live)
-            self._barrier.hold(candidate)
+        self._since, barrier = self._clock.monotonic(), self._barrier
+        if without and barrier.is_lost(live):
+            barrier.hold(live)
+            barrier.hold(candidate)
             return
-        self._barrier.meet(candidate, live, self.provider, stay=True)
+        barrier.meet_for_sure(candidate, live, self.provider)
+        barrier.open_end(candidate, self.provider)  # who serves goes on, even if we are killed
 
     def _level(self, live: str, candidate: str) -> None:
         for _ in range(TRIES):
@@ -128,7 +130,6 @@ class TakingOver:
         """Let the new one go on, if it stands still for itself."""
         if prepared(self._desk.instances.held().get(live)) != live:
             return
-        self._barrier.open_end(live, self.provider)
         self._desk.instances.let_go(live)
         self._barrier.await_none(
             lambda: sum(not lane.owned for lane in self._desk.lanes.states(live)),

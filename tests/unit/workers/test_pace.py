@@ -27,7 +27,7 @@ def taken_in(clock: FakeClock, pace: Pace, seconds: float) -> int:
     while clock.monotonic() < until:
         while pace.batch(500) and (part := pace.taken(turns(500))):
             taken += len(part)
-        clock.advance(max(0.001, pace.wait()))
+        clock.advance(min(max(0.001, pace.wait()), until - clock.monotonic() + 0.001))
     return taken
 
 
@@ -39,12 +39,42 @@ def test_no_rate_is_no_bound(fake_clock: FakeClock) -> None:
     assert pace.wait() == 0
 
 
-@pytest.mark.parametrize(("rate", "part"), [(10.0, 1.0), (400.0, 1.0), (0.5, 1.0), (40.0, 0.25)])
-def test_a_rate_holds_over_time(fake_clock: FakeClock, rate: float, part: float) -> None:
-    """So many events a second go on, of which a worker has its lanes' part."""
-    pace = Pace(fake_clock, rate)
-    pace.share(part)
+@pytest.mark.parametrize(
+    ("rate", "mine", "all_of_them", "part"),
+    [
+        (10.0, 4, 4, 1.0),
+        (400.0, 2, 2, 1.0),
+        (0.5, 1, 1, 1.0),
+        (40.0, 1, 4, 0.25),
+        (40.0, 0, 4, 0.0),
+    ],
+)
+def test_a_rate_holds_over_time(
+    fake_clock: FakeClock, rate: float, mine: int, all_of_them: int, part: float
+) -> None:
+    """So many events a second go on, of which a worker has its unfinished lanes' part."""
+    pace = Pace(fake_clock, rate, lambda: all_of_them)
+    pace.share([False] * mine + [True])
     assert taken_in(fake_clock, pace, 20.0) == pytest.approx(rate * part * 20, abs=2)
+
+
+def test_a_part_moves_with_its_lanes(fake_clock: FakeClock) -> None:
+    """Lanes that have all, or went to others, take their part with them; the whole is asked seldom.
+
+    Who knows less than there is has never more than the whole.
+    """
+    asked: list[float] = []
+    unfinished = iter([4, 2, 1])
+
+    def count() -> int:
+        asked.append(fake_clock.monotonic())
+        return next(unfinished)
+
+    pace = Pace(fake_clock, 40.0, count)
+    for mine, part in ((2, 0.5), (1, 0.25), (1, 0.5), (2, 1.0)):
+        pace.share([False] * mine)
+        assert taken_in(fake_clock, pace, 0.25) == pytest.approx(40 * part * 0.25, abs=2)
+    assert len(asked) == 2
 
 
 def test_what_is_left_out_is_free(fake_clock: FakeClock) -> None:
