@@ -39,6 +39,7 @@ HOMES = {
         "memorybus.spool*",
         "memorybus.sessions*",
         "memorybus.surfaces.hermes.known",  # a temporary index, gone with the run
+        "memorybus.surfaces.known_ids",  # likewise
         "memorybus.surfaces.hermes.statedb",  # Hermes's own file, read only
         "memorybus_providers.*",
     ),
@@ -68,6 +69,7 @@ HOMES = {
         "memorybus.rebuild_lock",
         "memorybus.recall*",
         "memorybus.redo",
+        "memorybus.renumbering",
         "memorybus.replication",
         "memorybus.replies",
         "memorybus.roster",

@@ -126,7 +126,7 @@ def of_numbering(
                 name,
                 f"partition {name}: after event {audit.restarted} the numbers begin anew: its "
                 f"counter was lost",
-                "restore the backup of Redis from before: lanes cannot tell numbers given twice",
+                "give them new ones: memorybus archive repair --execute",
             )
         if audit is not None and audit.strays:
             yield Alarm(

@@ -10,7 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from memorybus import tombstones
+from memorybus.archive_back import BackRows
 from memorybus.archive_checking import Report, check
+from memorybus.archive_ids import ids_of
 from memorybus.archive_partition import SealedPartition, Shared
 from memorybus.archive_rows import Rows
 from memorybus.archive_writing import Omit, Writer
@@ -155,6 +157,23 @@ class Archive:
         """
         return self._rows(partition).scan(plan, after, since, until, damage)
 
+    def back(
+        self, partition: int, before: str, plan: Plan = WHOLE, damage: list[str] | None = None
+    ) -> Iterator[LoggedEvent]:
+        """Yield the sealed events before an entry, newest first, with placeholders as `read`.
+
+        Segments that hold nothing wanted are passed over. `damage`, and what is raised: see `scan`.
+        """
+        return BackRows(self._of(partition), self._decoder).read(before, plan, damage)
+
+    def ids(self, partition: int) -> Iterator[Sequence[str]]:
+        """Yield the ids of all rows, a group at a time, also of those whose content was taken out.
+
+        Raises:
+            ArchiveDamaged: a part of it cannot be read.
+        """
+        return ids_of(self._of(partition))
+
     def has(self, partition: int, entry: str) -> bool:
         """Say whether an entry is sealed."""
         ms, sequence = moment(entry)
@@ -179,7 +198,9 @@ class Archive:
 
     # -- writing --------------------------------------------------------------------------------
 
-    def publish(self, partition: int, entries: Iterable[RawEntry]) -> Segment:
+    def publish(
+        self, partition: int, entries: Iterable[RawEntry], omit: Omit | None = None
+    ) -> Segment:
         """Seal entries: write a segment, read it back, then name it in a new manifest (G7).
 
         Entries that are sealed already are passed over, so that a repeated call adds no row twice.
@@ -188,6 +209,7 @@ class Archive:
         Args:
             partition: whose.
             entries: in order, those that follow the last sealed one.
+            omit: as for `replace`: what is not kept any more is never written.
 
         Returns:
             The new segment, or the last one if all were sealed; its `last` tells how far.
@@ -197,7 +219,7 @@ class Archive:
             ArchiveDamaged: what was written cannot be read back, or the manifest is not whole.
             ValueError: no entries, or not in order.
         """
-        return self._writer(partition).publish(entries)
+        return self._writer(partition).publish(entries, omit)
 
     def replace(
         self, partition: int, segments: Sequence[Segment], omit: Omit | None = None
@@ -232,7 +254,7 @@ class Archive:
         return Archive(objects, self._namespace, self._log_id, clock=self._clock)
 
     def clean(self, partition: int) -> int:
-        """Delete the files that no recent manifest names, an hour old; return how many."""
+        """Delete the files that nobody has needed for an hour; return how many."""
         return self._writer(partition).clean()
 
     def forget(self, tombstone: Tombstone) -> bool:

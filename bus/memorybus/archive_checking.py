@@ -7,8 +7,11 @@ import msgspec
 
 from memorybus.archive_partition import SealedPartition
 from memorybus.archive_segment import rows_of
+from memorybus.continuity import Place, View, lacking
 from memorybus.errors import ArchiveDamaged
 from memorybus.manifest import Manifest, Segment
+
+_ANY_MANIFEST = "manifest-*.jsonl"
 
 Found = Literal["sound", "damaged", "unlisted", "gap"]
 
@@ -46,6 +49,25 @@ def check(part: SealedPartition) -> Iterator[Report]:
         yield from _gap(part, manifest, index)
     yield from _unlisted(part, manifest)
     part.close()
+
+
+def behind(partition: int, view: View, held: int) -> Report | None:
+    """Return what is the matter if Redis knows of more that is sealed than the archive; pure.
+
+    Args:
+        partition: which.
+        view: it in Redis, seen before the archive was.
+        held: the number up to which the archive has it; 0 for nothing.
+    """
+    if view.sealed <= held:
+        return None
+    gap = lacking(partition, view.sealed, Place("", held) if held else None, view.first)
+    first, last = (gap.first, gap.last) if gap else (held + 1, view.sealed)
+    remedy = "the log still has them, and `memorybus archive run` seals them again"
+    if gap is not None:
+        remedy = "restore it with its segments, or set `archive` to the place that has them"
+    why = f"events {first} to {last} were sealed, and no manifest here says so: one is missing"
+    return Report(partition=partition, file=_ANY_MANIFEST, found="damaged", why=f"{why}; {remedy}")
 
 
 def _manifest(part: SealedPartition, manifest: Manifest) -> Iterator[Report]:

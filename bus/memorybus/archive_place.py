@@ -6,10 +6,13 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from memorybus.clock import SYSTEM, Clock
+from memorybus.continuity import View
 from memorybus.errors import ArchiveUnavailable
 from memorybus.homes import Homes, found_here, is_same
-from memorybus.keys import Keys
-from memorybus.links import translated
+from memorybus.inspection import Inspector
+from memorybus.keys import Keys, lane_name
+from memorybus.links import connect_redis, translated
+from memorybus.redis_urls import redacted
 from memorybus.settings import Settings
 
 if TYPE_CHECKING:
@@ -35,6 +38,43 @@ def archive_of(redis: Redis, settings: Settings, clock: Clock = SYSTEM) -> "Arch
     if not settings.archive:
         _check_home(redis, keys, settings)
     return Archive.of(settings, log_id, clock=clock)
+
+
+def views_of(settings: Settings) -> dict[int, View]:
+    """Return the partitions as Redis has them now; one whose key is not ours is left out.
+
+    Raises:
+        LogUnavailable: no answer.
+    """
+    redis = connect_redis(settings)
+    try:
+        return {p: sight.view for p, sight in Inspector(redis, settings, ()).look().items()}
+    except (RedisError, OSError) as error:
+        raise translated(error, redacted(settings.redis_url)) from error
+    finally:
+        redis.close()
+
+
+def check_reaches(archive: "Archive", partition: int, sealed: int) -> None:
+    """Make sure that an archive has what was sealed.
+
+    Args:
+        archive: the log's.
+        partition: which.
+        sealed: the number up to which it has to have it; read from Redis before the archive is.
+
+    Raises:
+        ArchiveUnavailable: it ends before.
+        ArchiveDamaged: its manifest is not whole.
+    """
+    end = archive.end(partition)
+    held = end.n if end else 0
+    if held < sealed:
+        raise ArchiveUnavailable(
+            f"partition {lane_name(partition)}: events up to {sealed} were sealed, and the archive "
+            f"in {archive.where} ends at {held}: mount it, set `archive` to the place that has "
+            f"them, or restore its newest manifest (see: memorybus archive verify)"
+        )
 
 
 def _log_id(redis: Redis, keys: Keys) -> str | None:

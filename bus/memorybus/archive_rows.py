@@ -40,7 +40,12 @@ class Rows:
         found: list[LoggedEvent] = []
         place = moment(after)
         while len(found) < count:
-            part = self._page(place, count - len(found), wanted)
+            try:
+                part = self._page(place, count - len(found), wanted)
+            except ArchiveDamaged:
+                if not found:
+                    raise
+                break  # the next call begins with it
             if not part:
                 break
             found += part

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
+from memorybus import tombstones
+from memorybus.archive_idle import idle
 from memorybus.archive_partition import KEPT_MANIFESTS, SealedPartition, manifest_name
 from memorybus.archive_reading import seen_type
 from memorybus.archive_segment import SegmentReader, rows_of
@@ -42,11 +44,11 @@ class Writer:
         self._crash = crash
         self._began = clock.monotonic()
 
-    def publish(self, entries: Iterable[RawEntry]) -> Segment:
+    def publish(self, entries: Iterable[RawEntry], omit: Omit | None) -> Segment:
         """See `Archive.publish`."""
         known = self._whole()
-        fresh = _following(known, entries)
-        lines = lines_of(self._part.of.partition, fresh, self._decoder)
+        fresh = lines_of(self._part.of.partition, _following(known, entries), self._decoder)
+        lines = [self._kept(line, omit) for line in fresh]
         if not lines:
             if not known.segments:
                 raise ValueError("nothing to seal")
@@ -67,19 +69,33 @@ class Writer:
 
     def clean(self) -> int:
         """See `Archive.clean`."""
+        before = round(self._clock.now_ms() - CLEAN_AGE * 1000)
+        swept = self._swept(before)
+        recent = self._recent()
+        found = {one.name: one for one in self._objects.list(f"{self._part.folder}/segments")}
+        chosen = idle(self._part.folder, recent, found, before)
+        if chosen.outlived:  # in a quiet partition no other manifest would ever follow
+            for version in range(recent[-1].version + 1, recent[-1].version + KEPT_MANIFESTS):
+                self._name(version, recent[-1].segments)
+        for name in (*chosen.unnamed, *chosen.outlived):
+            self._objects.delete(name)
+        return swept + len(chosen.unnamed) + len(chosen.outlived)
+
+    def _recent(self) -> list[Manifest]:
+        """Return the manifests that stay, newest last; the others are deleted."""
         versions = self._part.versions()
         for version in versions[:-KEPT_MANIFESTS]:
             self._objects.delete(manifest_name(self._part.folder, version))
-        recent = [self._part.load(version) for version in versions[-KEPT_MANIFESTS:]]
-        if not all(one.whole for one in recent):
-            return 0
-        named = {f"{self._part.folder}/{s.file}" for one in recent for s in one.segments}
-        oldest = self._clock.now_ms() - CLEAN_AGE * 1000
-        found = self._objects.list(f"{self._part.folder}/segments")
-        idle = [one for one in found if one.name not in named and one.modified_at < oldest]
-        for one in idle:
+        return [self._part.load(version) for version in versions[-KEPT_MANIFESTS:]]
+
+    def _swept(self, before: int) -> int:
+        """Delete what writers left that died long ago; a living one takes minutes at most."""
+        folders = (self._part.folder, f"{self._part.folder}/segments", tombstones.FOLDER)
+        found = [one for folder in folders for one in self._objects.leftovers(folder)]
+        dead = [one for one in found if one.modified_at < before]
+        for one in dead:
             self._objects.delete(one.name)
-        return len(idle)
+        return len(dead)
 
     def _whole(self) -> Manifest:
         known = self._part.refreshed()

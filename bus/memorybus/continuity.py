@@ -219,6 +219,27 @@ def only_archived(partition: int, view: View) -> Gap | None:
     return Gap(partition, view.n + 1, view.sealed, view.sealed - view.n)
 
 
+def lacking(partition: int, sealed: int, end: Place | None, first: Place | None) -> Gap | None:
+    """Return what was sealed, and neither the archive nor the log has any more; None if nothing.
+
+    An archive without anything is never begun anew where something was sealed: its disk may not be
+    mounted.
+
+    Args:
+        partition: which.
+        sealed: the number up to which the partition was sealed, as Redis remembers.
+        end: where the archive ends.
+        first: our first entry in the log.
+    """
+    held = end.n if end else 0
+    if sealed <= held:
+        return None
+    if end is not None and first is not None and first.n <= held + 1:
+        return None  # the archive is an older one; the log still has all that followed
+    last = min(sealed, first.n - 1) if first is not None and first.n > held + 1 else sealed
+    return Gap(partition, held + 1, last, last - held)
+
+
 def _whole(partition: int, first: int, last: int) -> list[Gap]:
     return [Gap(partition, first, last, last - first + 1)] if first <= last else []
 

@@ -4,6 +4,7 @@ Files are written once and never changed. That the first writer of a name wins, 
 told so, is what the archive's fence rests on (G7).
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO, Protocol
 from urllib.parse import unquote, urlsplit
@@ -53,6 +54,10 @@ class Objects(Protocol):
 
     def list(self, folder: str) -> list[Stored]:
         """Return the files right in a folder, by name; none if there is no such folder."""
+        ...
+
+    def leftovers(self, folder: str) -> Sequence[Stored]:
+        """Return what writers that died, or still write, have right in a folder: no file yet."""
         ...
 
     def delete(self, name: str) -> None:

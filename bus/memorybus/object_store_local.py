@@ -2,7 +2,8 @@
 
 import contextlib
 import os
-from collections.abc import Iterator
+import stat
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -57,17 +58,21 @@ class LocalObjects:
 
     def list(self, folder: str) -> list[Stored]:
         """Return the files right in a folder, by name."""
+        return [one for one in self._all(folder) if not _is_fresh(one)]
+
+    def leftovers(self, folder: str) -> Sequence[Stored]:
+        """Return the files right in a folder that are not whole yet, or never will be."""
+        return [one for one in self._all(folder) if _is_fresh(one)]
+
+    def _all(self, folder: str) -> Sequence[Stored]:
         path = self._root / folder
         with self._told(path):
             found = sorted(path.iterdir()) if path.is_dir() else []
+            states = ((one, _state(one)) for one in found)
             return [
-                Stored(
-                    f"{folder}/{one.name}".lstrip("/"),
-                    state.st_size,
-                    round(state.st_mtime_ns / 1e6),
-                )
-                for one in found
-                if one.is_file() and not one.name.startswith(_FRESH) and (state := one.stat())
+                Stored(f"{folder}/{one.name}".lstrip("/"), s.st_size, round(s.st_mtime_ns / 1e6))
+                for one, s in states
+                if s is not None and stat.S_ISREG(s.st_mode)
             ]
 
     def delete(self, name: str) -> None:
@@ -85,6 +90,18 @@ class LocalObjects:
                 f"{path}: {error.strerror or error}; make room or make it accessible, or set "
                 f"`archive` to another place"
             ) from error
+
+
+def _is_fresh(one: Stored) -> bool:
+    return one.name.rpartition("/")[2].startswith(_FRESH)
+
+
+def _state(path: Path) -> os.stat_result | None:
+    """Return what is known of a file; None if it is gone: others write and delete meanwhile."""
+    try:
+        return path.stat()
+    except FileNotFoundError:
+        return None
 
 
 def _write(path: Path, data: bytes) -> None:

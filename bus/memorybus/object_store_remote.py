@@ -7,7 +7,7 @@ they are never part of a message.
 import contextlib
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any, BinaryIO, cast
 from urllib.parse import urlsplit, urlunsplit
@@ -33,6 +33,9 @@ RANGE_BYTES = 1 << 20
 RETRY_TIMEOUT = timedelta(seconds=20)
 """No further retry begins so long after the first (G10)."""
 
+_TRIAL = "written-once"
+"""A file by which is seen whether one that is there stays."""
+
 _WORDS = 300
 _SECRET = re.compile(r"(?i)(signature|credential|token|key|secret)[\w-]*[=:]\s*\S+")
 
@@ -50,6 +53,7 @@ class RemoteObjects:
         bare = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="")
         self._url = urlunsplit(bare).rstrip("/")
         self._folder = folder.strip("/")
+        self._fenced = False
         untyped: Any = from_url
         with self._told(""):
             self._store = untyped(
@@ -68,13 +72,32 @@ class RemoteObjects:
         return f"{self._url}/{self._folder}".rstrip("/")
 
     def put_new(self, name: str, data: bytes) -> bool:
-        """Write a file that is not there yet; False if another is. See `Objects`."""
+        """Write a file that is not there yet; False if another is. See `Objects`.
+
+        Raises:
+            ArchiveUnavailable: as `Objects`; also if the store would write over what is there.
+        """
+        self._check_fence()
+        # What is there may be ours: our first try arrived, and its answer did not.
+        return self._created(name, data) or self.get(name) == data
+
+    def _created(self, name: str, data: bytes) -> bool:
         with self._told(name):
             try:
                 obstore.put(self._store, name, data, mode="create", use_multipart=False)
-            except AlreadyExistsError:  # also if our first try arrived and its answer did not
-                return self.get(name) == data
+            except AlreadyExistsError:
+                return False
         return True
+
+    def _check_fence(self) -> None:
+        """Try once whether the store keeps what is there: some take the condition for nothing."""
+        if not self._fenced and self._created(_TRIAL, b"") and self._created(_TRIAL, b""):
+            raise ArchiveUnavailable(
+                f"{self.where}: this store writes over a file that is there, though it is asked "
+                f"not to (If-None-Match: *): two archivers could undo each other's work; use a "
+                f"store, or a release of it, that knows conditional writes"
+            )
+        self._fenced = True
 
     def get(self, name: str) -> bytes | None:
         """Return a file's bytes, None if there is no such file."""
@@ -117,6 +140,10 @@ class RemoteObjects:
             for one in cast("Any", found)
         ]
         return sorted(stored, key=lambda one: one.name)
+
+    def leftovers(self, folder: str) -> Sequence[Stored]:
+        """Return nothing: a file is there with its one request, or is not."""
+        return []
 
     def delete(self, name: str) -> None:
         """Delete a file; it is no matter if it is gone."""

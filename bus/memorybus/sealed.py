@@ -20,7 +20,6 @@ ALIVE = 60.0
 """Seconds after its last report in which an archiver counts as there."""
 
 _RETENTION = "@retention"
-_HEAVY = "@heavy:"
 
 
 _T = TypeVar("_T")
@@ -129,18 +128,6 @@ class SealReports:
     def leave(self, worker: str) -> None:
         """Forget a worker that ends."""
         self._redis.hdel(self._key, worker)
-
-    def heavy(self, partition: int) -> None:
-        """Note that the segment sealed next holds what is not kept: it is to be written anew."""
-        self._note(_HEAVY + lane_name(partition), 1)
-
-    def is_heavy(self, partition: int) -> bool:
-        """Say whether the last segment is still to be written anew for that."""
-        return bool(self._redis.hexists(self._key, _HEAVY + lane_name(partition)))
-
-    def lightened(self, partition: int) -> None:
-        """Note that it was."""
-        self._redis.hdel(self._key, _HEAVY + lane_name(partition))
 
     def kept_since(self, ages: Mapping[str, float], now_ms: int) -> int:
         """Return since when the setting `retention` is as it is; it is noted if it is news."""

@@ -11,8 +11,10 @@ from helpers.archives import LOG, archive_in, as_logged, entries, pages, sealed
 from helpers.scale import QUICK, chances, rounds
 from memorybus.archive import Archive
 from memorybus.errors import ArchiveDamaged
+from memorybus.events import Omission, Omitted
 from memorybus.logged import LoggedEvent
 from memorybus.object_store_local import LocalObjects
+from memorybus.query import Row
 from memorybus.testing import CrashPoints
 
 pytestmark = pytest.mark.fault
@@ -160,16 +162,15 @@ def test_a_manifest_cut_off_is_not_the_end_of_history(tmp_path: Path) -> None:
         archive.publish(0, entries(10, first=SEGMENTS * SIZE + 1))
 
 
-def publish_and_die(directory: Path, point: str) -> int:
-    """Seal in a child process that is killed at a point; return how it ended."""
+def die(directory: Path, point: str, work: Callable[[Archive], object]) -> None:
+    """Do something in a child process that is killed at a point."""
     child = os.fork()
     if child == 0:
         try:
-            objects = LocalObjects(directory)
-            Archive(objects, "t", LOG, crash=CrashPoints(point)).publish(0, entries(60))
+            work(Archive(LocalObjects(directory), "t", LOG, crash=CrashPoints(point)))
         finally:
             os._exit(3)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
 
 
 @pytest.mark.parametrize("point", POINTS)
@@ -178,7 +179,7 @@ def test_a_seal_that_was_killed_is_resumed(tmp_path: Path, point: str, turn: int
     """G7: killed at any point of a seal: what is named is whole, and no row is there twice."""
     rows = entries(60 + turn)
     archive_in(tmp_path).publish(0, rows[:20])
-    assert publish_and_die(tmp_path, point) == -signal.SIGKILL
+    die(tmp_path, point, lambda archive: archive.publish(0, rows[:60]))
     assert list(pages(archive_in(tmp_path))) == as_logged(
         rows[: 60 if "published" in point else 20]
     )
@@ -186,3 +187,37 @@ def test_a_seal_that_was_killed_is_resumed(tmp_path: Path, point: str, turn: int
     archive = archive_in(tmp_path)
     assert list(pages(archive)) == as_logged(rows)
     assert not [one for one in archive.verify([0]) if one.found == "damaged"]
+
+
+def light(row: Row, _: int) -> Omission | None:
+    """Keep nothing of one person."""
+    return "retention" if row.user == "u-2" else None
+
+
+def shape(events: list[LoggedEvent]) -> list[tuple[int, bool]]:
+    """Return the numbers of some events, and which of them are left out."""
+    return [(e.position.n, isinstance(e.envelope.event, Omitted)) for e in events]
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_compaction_that_was_killed_is_done_again(tmp_path: Path, point: str) -> None:
+    """G7: killed at any point of it: every row is there once, as before or as after; then after."""
+    known = sealed(tmp_path, 4)
+    reader = archive_in(tmp_path)
+    assert reader.read(0, count=10) == known[:10]
+    die(tmp_path, point, lambda archive: archive.replace(0, archive.segments(0)[1:3], light))
+    after = [(e.position.n, 20 < e.position.n <= 60 and _of(e) == "u-2") for e in known]
+    done = "published" in point
+    assert shape(list(pages(archive_in(tmp_path)))) == (after if done else shape(known))
+    assert [one.position for one in pages(reader)] == [one.position for one in known]
+    again = archive_in(tmp_path)
+    if not done:
+        again.replace(0, again.segments(0)[1:3], light)
+    assert shape(list(pages(again))) == after
+    assert not [one for one in again.verify([0]) if one.found == "damaged"]
+    again.publish(0, entries(100))
+    assert [one.position.n for one in pages(again)] == list(range(1, 101))
+
+
+def _of(event: LoggedEvent) -> str:
+    return event.envelope.scope.user

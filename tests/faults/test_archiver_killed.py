@@ -1,5 +1,6 @@
 """Archivers killed, frozen and starved at named points: no gap, no overlap, every row once (G7)."""
 
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,10 +13,15 @@ from helpers.processes import Child, Spawn
 from helpers.scenario import environ, recorded, worker
 from helpers.sealed_log import QUICK, SealedLog
 from helpers.waiting import wait_until
+from memorybus import archive
+from memorybus.clock import SYSTEM
 from memorybus.errors import ArchiveUnavailable
+from memorybus.links import connect_redis
 from memorybus.monitor import read_status
+from memorybus.object_store_local import LocalObjects
 from memorybus.settings import Settings
-from memorybus_workers.archiver import run_once
+from memorybus_workers.archiver import begun, run_once
+from memorybus_workers.leases import Leases
 
 pytestmark = [pytest.mark.fault, pytest.mark.timeout(180)]
 
@@ -102,6 +108,52 @@ def test_a_frozen_archiver_that_comes_back_changes_nothing(log: SealedLog, spawn
     for child in (first, second):
         child.terminate()
     assert log.archived() == list(range(1, 1_301))
+    log.assert_whole()
+
+
+class Stuck(LocalObjects):
+    """A store that takes its time with one file, until it is let go."""
+
+    def __init__(self, root: Path, kind: str) -> None:
+        """Be stuck with the first file of a kind: ``segments/`` or ``manifest-``."""
+        super().__init__(root)
+        self.kind = kind
+        self.reached, self.go = threading.Event(), threading.Event()
+
+    def put_new(self, name: str, data: bytes) -> bool:
+        """Write a file that is not there yet, at last."""
+        if self.kind in name and not self.reached.is_set():
+            self.reached.set()
+            assert self.go.wait(30)
+        return super().put_new(name, data)
+
+
+@pytest.mark.parametrize("kind", ["segments/", "manifest-"])
+def test_a_store_slower_than_the_lease_names_nothing(
+    log: SealedLog, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """G5, G7: a write that ends after its lease did has lost to the archiver that went on."""
+    log.append(120)
+    stuck = Stuck(Path(log.archive().where), kind)
+    leases = Leases(log.settings, SYSTEM, "slow")  # nobody renews: Redis was away from it
+    with monkeypatch.context() as patched:
+        patched.setattr(archive, "open_objects", lambda *_: stuck)
+        slow = begun(log.settings, SYSTEM, leases, client := connect_redis(log.settings))
+        done: list[int] = []
+        thread = threading.Thread(target=lambda: done.append(slow.look(force=True)))
+        thread.start()
+        assert stuck.reached.wait(10)
+    wait_until(lambda: not list(log.redis.scan_iter("*lease:@archive")), "its lease has ended")
+    assert run_once(log.settings).events == 120
+    named = sorted(log.archive().objects.list("p01"), key=lambda one: one.name)
+    stuck.go.set()
+    thread.join(10)
+    client.close()
+    assert (done, slow.errors) == ([0], {})
+    assert log.archive().objects.list("p01") == named
+    log.append(30)
+    archive_all(log)
+    assert log.archived() == list(range(1, 151))
     log.assert_whole()
 
 

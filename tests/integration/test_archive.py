@@ -182,23 +182,6 @@ def test_what_is_not_kept_any_more_leaves_its_number(tmp_path: Path) -> None:
     assert list(pages(archive_in(tmp_path))) == found
 
 
-def test_files_that_nobody_names_go_after_an_hour(tmp_path: Path) -> None:
-    """G10: compacted segments and cut short seals do not stay for ever, but for long enough."""
-    known = sealed(tmp_path, 4)
-    (tmp_path / "p00" / "segments" / "orphan.parquet").write_bytes(b"x")
-    writer = archive_in(tmp_path)
-    writer.replace(0, writer.segments(0))
-    assert writer.clean(0) == 0
-    clock = FakeClock(4_000_000_000_000)
-    later = Archive(LocalObjects(tmp_path), "t", LOG, clock=clock)
-    assert later.clean(0) == 1  # the last three manifests still name the others
-    for n in (81, 82, 83):
-        later.publish(0, [entry(n)])
-    assert later.clean(0) == 4
-    assert list(pages(archive_in(tmp_path)))[:80] == known
-    assert len(list((tmp_path / "p00").glob("manifest-*"))) == 3
-
-
 def test_a_gap_is_told(tmp_path: Path) -> None:
     """What Redis lost before it was sealed is no damage, and not silent either."""
     archive = archive_in(tmp_path)

@@ -1,8 +1,11 @@
 """The archive in an object store, over HTTP: conditional writes, ranges, lists, errors."""
 
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
 import pytest
 from helpers.archives import LOG, as_logged, entries, pages
-from helpers.object_servers import s3_url
+from helpers.object_servers import environment, s3_url
 from memorybus.archive import Archive
 from memorybus.errors import ArchiveTaken, ArchiveUnavailable
 from memorybus.object_store import open_objects
@@ -77,3 +80,33 @@ def test_errors_say_where_and_never_with_what(s3_url: str, monkeypatch: pytest.M
     with pytest.raises(ArchiveUnavailable, match="check the network") as away:
         archive(s3_url).end(0)
     assert "very-secret" not in f"{refused.value} {away.value}"
+
+
+class Careless(BaseHTTPRequestHandler):
+    """A store that answers every request and writes over what is there."""
+
+    def do_PUT(self) -> None:
+        """Take a file, whatever the condition."""
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(200)
+        self.send_header("ETag", '"x"')
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: object, **__: object) -> None:
+        """Say nothing."""
+
+
+def test_a_store_that_writes_over_files_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """G5, G7: without conditional writes there is no fence: nothing is written, and why is said."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Careless) as server:
+        for name, value in environment(f"http://127.0.0.1:{server.server_port}").items():
+            monkeypatch.setenv(name, value)
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            with pytest.raises(ArchiveUnavailable, match="knows conditional writes"):
+                open_objects("s3://archive/memories").put_new("p00/x", b"1")
+        finally:
+            server.shutdown()
+            thread.join()

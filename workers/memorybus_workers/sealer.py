@@ -10,18 +10,16 @@ from collections.abc import Callable, Sequence
 import msgspec
 from memorybus import scripts
 from memorybus.archive import Archive
+from memorybus.archive_writing import Omit
 from memorybus.clock import Clock
-from memorybus.codec import Decoder
-from memorybus.continuity import Gap, Place
+from memorybus.continuity import Gap, Place, lacking
 from memorybus.errors import ArchiveDamaged, LeaseLost
 from memorybus.inspection import Sight
 from memorybus.keys import ARCHIVE_LANE, Keys, lane_name
 from memorybus.log import START, read_entries
-from memorybus.logged import logged
 from memorybus.losses import Loss, Losses
 from memorybus.manifest import Segment
 from memorybus.plain import iso
-from memorybus.query import row_of
 from memorybus.sealed import Part, SealReports, seal
 from memorybus.segments import RawEntry
 from memorybus.settings import Settings
@@ -82,7 +80,6 @@ class Sealer:
         self._keys = Keys(around.settings.namespace)
         self._losses = Losses(around.redis, self._keys)
         self._reports = SealReports(around.redis, self._keys)
-        self._decoder = Decoder()
 
     def own(self, archive: Archive, log_id: str, partition: int) -> Owned | None:
         """Take a partition's lane; None if another archiver has it."""
@@ -115,16 +112,10 @@ class Sealer:
         self._check_behind(owned, sight, end)
         if end is not None:
             self._note(owned, end)
-            if self._reports.is_heavy(owned.partition):  # an archiver died before it was lighter
-                self._lighten(owned, policy, sight.now_ms)
         sealed = 0
         while taken := self._ready(owned, sight, end, force=force):
-            heavy = self._is_heavy(owned.partition, taken, policy, sight.now_ms)
-            if heavy:
-                self._reports.heavy(owned.partition)
-            segment = self._sealed(owned, taken, end)
-            if heavy:
-                self._lighten(owned, policy, sight.now_ms)
+            bounds = moment_of(taken[0].entry), moment_of(taken[-1].entry)
+            segment = self._sealed(owned, taken, end, omit_of(policy, *bounds, sight.now_ms))
             self._around.progress()
             sealed, end = sealed + segment.count, Place(segment.last.entry, segment.last.n)
         return sealed
@@ -142,7 +133,7 @@ class Sealer:
 
     def _check_behind(self, owned: Owned, sight: Sight, end: Place | None) -> None:
         view = sight.view
-        gap = sealing.lacking(owned.partition, view.sealed, end, view.first)
+        gap = lacking(owned.partition, view.sealed, end, view.first)
         if gap is not None:
             state = self._keys.state(owned.partition)
             raise ArchiveDamaged(
@@ -184,39 +175,18 @@ class Sealer:
             entry, n = taken[-1].entry, taken[-1].n if not taken[-1].stray else n
         return sealing.whole(taken) or taken, True
 
-    def _sealed(self, owned: Owned, taken: Sequence[Numbered], end: Place | None) -> Segment:
+    def _sealed(
+        self, owned: Owned, taken: Sequence[Numbered], end: Place | None, omit: Omit
+    ) -> Segment:
         """Publish one segment behind the archive's end, note it, trim."""
         self._record(owned, sealing.holes(owned.partition, end.n if end else 0, taken))
         self._check(owned)
         rows = [RawEntry(one.entry, one.n, one.fields) for one in taken]
-        segment = owned.archive.publish(owned.partition, rows)
+        segment = owned.archive.publish(owned.partition, rows, omit)
         self._around.crash("archiver.after_publish")
         self._note(owned, Place(segment.last.entry, segment.last.n))
         self._around.crash("archiver.after_seal")
         return segment
-
-    def _lighten(self, owned: Owned, policy: Policy, now_ms: int) -> None:
-        """Write the last segment anew: it was sealed with what is not kept any more."""
-        segments = owned.archive.segments(owned.partition)
-        if segments:
-            last = segments[-1]
-            bounds = moment_of(last.first.entry), moment_of(last.last.entry)
-            omit = omit_of(policy, *bounds, now_ms)
-            owned.archive.replace(owned.partition, [last], omit)
-        self._reports.lightened(owned.partition)
-
-    def _is_heavy(
-        self, partition: int, taken: Sequence[Numbered], policy: Policy, now_ms: int
-    ) -> bool:
-        """Say whether some entries are not kept any more, though they are not sealed yet."""
-        if not (policy.forgotten or any(policy.ages.values())):
-            return False
-        omit = omit_of(policy, moment_of(taken[0].entry), moment_of(taken[-1].entry), now_ms)
-        for one in taken:
-            envelope = logged(partition, one.entry, one.fields, one.n, self._decoder).envelope
-            if omit(row_of(envelope), envelope.at) is not None:
-                return True
-        return False
 
     def _record(self, owned: Owned, gaps: list[Gap]) -> None:
         """Write down what was lost before it could be sealed: behind the seal nobody would tell."""

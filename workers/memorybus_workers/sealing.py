@@ -7,7 +7,7 @@ time; trimmed what is sealed and has left the hot window (G7).
 from collections.abc import Iterable, Sequence
 
 import msgspec
-from memorybus.continuity import Gap, Place
+from memorybus.continuity import Gap
 from memorybus.errors import MemoryBusError
 from memorybus.inspection import Sight
 from memorybus.settings import Settings
@@ -141,7 +141,8 @@ def numbered(entries: Iterable[Entry], after: int) -> list[Numbered]:
         if n is not None and n <= floor:
             raise GivenTwice(
                 f"entry {entry} has the number {n}, but {floor} came before it: numbers were given "
-                f"twice, after Redis lost its tail or its counter"
+                f"twice, after Redis lost its tail or its counter. Nothing is lost; this partition "
+                f"is not sealed until: memorybus archive repair --execute"
             )
         found.append(Numbered(entry, n or after + 1, fields, n is None))
         after, floor = n or after, n or floor
@@ -166,24 +167,3 @@ def holes(partition: int, after: int, taken: Iterable[Numbered]) -> list[Gap]:
             found.append(Gap(partition, after + 1, one.n - 1, one.n - 1 - after))
         after = one.n
     return found
-
-
-def lacking(partition: int, sealed: int, end: Place | None, first: Place | None) -> Gap | None:
-    """Return what was sealed, and neither the archive nor the log has any more; None if nothing.
-
-    An archive without anything is never begun anew where something was sealed: its disk may not be
-    mounted.
-
-    Args:
-        partition: which.
-        sealed: the number up to which the partition was sealed, as Redis remembers.
-        end: where the archive ends.
-        first: our first entry in the log.
-    """
-    held = end.n if end else 0
-    if sealed <= held:
-        return None
-    if end is not None and first is not None and first.n <= held + 1:
-        return None  # the archive is an older one; the log still has all that followed
-    last = min(sealed, first.n - 1) if first is not None and first.n > held + 1 else sealed
-    return Gap(partition, held + 1, last, last - held)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from memorybus.continuity import Gap, Place, View
+from memorybus.continuity import Gap, Place, View, lacking
 from memorybus.inspection import Sight
 from memorybus.settings import Settings
 from memorybus_workers import sealing
@@ -173,7 +173,7 @@ def test_what_an_archive_lacks(
     sealed: int, end: int | None, first: int | None, expected: tuple[int, int] | None
 ) -> None:
     """G7: what was sealed and is nowhere is named; an archive that lost all is not begun anew."""
-    found = sealing.lacking(3, sealed, end and Place("1-0", end), first and Place("1-0", first))
+    found = lacking(3, sealed, end and Place("1-0", end), first and Place("1-0", first))
     assert (found and (found.first, found.last)) == expected
     assert found is None or found == Gap(3, *expected, found.last - found.first + 1)  # type: ignore[misc]
 

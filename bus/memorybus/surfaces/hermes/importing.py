@@ -5,14 +5,11 @@ run sends that first and finds it in the log; and the ids are made of what is pu
 even an event sent twice enters the log once (G2).
 """
 
-from collections.abc import Callable
-from typing import Protocol
-
 from memorybus import lineage
 from memorybus.cleaning import clean_text
 from memorybus.client import MemoryBus
 from memorybus.clock import Clock
-from memorybus.errors import EventError, LogUnavailable, SpoolFull
+from memorybus.errors import EventError
 from memorybus.events import AnyEvent, SessionEnded, SessionRef, SessionStarted
 from memorybus.ids import derived_id
 from memorybus.session import Session
@@ -21,25 +18,7 @@ from memorybus.surfaces.hermes.known import pair
 from memorybus.surfaces.hermes.scaffolding import is_by_host
 from memorybus.surfaces.hermes.stored_turns import StoredTurn
 from memorybus.surfaces.hermes.survey import Found
-
-MOST_UNSENT = 500
-"""Events that wait in the spool at most: it is the agents' buffer, not ours (G10)."""
-
-_LOOK_EVERY = 50
-_STEP = 0.5
-_PATIENCE = 120
-"""Steps without any event going out after which an import gives up; it goes on where it was."""
-
-
-class Stalled(LogUnavailable):
-    """The log took nothing for a minute; the rest is published by the next run."""
-
-
-class Waiting(Protocol):
-    """Is told that the log is waited for, with the number of events before it."""
-
-    def __call__(self, unsent: int) -> None:
-        """Take note."""
+from memorybus.surfaces.paced import Paced, Waiting
 
 
 class Importer:
@@ -49,14 +28,15 @@ class Importer:
         bus: where to.
         clock: time.
         on_wait: called while the log is waited for.
+
+    Attributes:
+        paced: how fast it publishes.
     """
 
     def __init__(self, bus: MemoryBus, clock: Clock, on_wait: Waiting) -> None:
         """Publish nothing yet."""
         self._bus = bus
-        self._clock = clock
-        self._on_wait = on_wait
-        self._given = 0
+        self.paced = Paced(bus, clock, on_wait)
         self.published = 0
         self.refused: list[str] = []
 
@@ -103,27 +83,7 @@ class Importer:
         self, session: Session, event: AnyEvent, parts: tuple[str | int, ...], at: int
     ) -> None:
         event_id = derived_id("reconcile", session.id, *parts)
-        self.accepted(lambda: session.publish(event, event_id, at))
-
-    def accepted(self, publish: Callable[[], object]) -> None:
-        """Publish as soon as the spool has room for it: sent rows are kept there for seconds.
-
-        Raises:
-            EventError: the event is refused.
-            SpoolFull, Stalled: the spool, or the log, took nothing for a minute.
-        """
-        if self._given % _LOOK_EVERY == 0:
-            self._drain(MOST_UNSENT)
-        self._given += 1
-        for _ in range(_PATIENCE):
-            try:
-                publish()
-            except SpoolFull:
-                self._drain(1)
-                self._clock.sleep(_STEP)
-            else:
-                return
-        publish()
+        self.paced.accepted(lambda: session.publish(event, event_id, at))
 
     def finish(self) -> None:
         """Wait until the log has everything.
@@ -131,22 +91,7 @@ class Importer:
         Raises:
             Stalled: it took nothing for a minute; what is published stays spooled.
         """
-        self._drain(1)
-
-    def _drain(self, room: int) -> None:
-        """Wait until fewer than `room` events are unsent."""
-        idle, before = 0, self._bus.unsent
-        while (unsent := self._bus.unsent) >= room:
-            idle = idle + 1 if unsent >= before else 0
-            before = unsent
-            if idle > _PATIENCE:
-                raise Stalled(
-                    f"the log took nothing for {_PATIENCE * _STEP:.0f} s: {self._bus.problem}; "
-                    f"{unsent} events are spooled and go out by themselves, run this again for "
-                    f"the rest"
-                )
-            self._on_wait(unsent)
-            self._bus.flush("logged", _STEP)
+        self.paced.finish()
 
 
 def _event(turn: StoredTurn, model: str) -> AnyEvent:

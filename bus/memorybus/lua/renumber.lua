@@ -1,0 +1,60 @@
+-- Give what the archive does not have new numbers behind the archive's end: numbers were given twice
+-- (G7). The entries go to the end of the stream in their order, marked as come again; nothing else may
+-- come between, hence one script. What was missing among them stays missing.
+--
+-- KEYS[1] log    stream: every entry behind ARGV[1] is added again with its next number and deleted;
+--                its event's field is `r` from then on. Entries of others are added as they are.
+-- KEYS[2] state  hash: `n` becomes the last number given; `sealed` has to be ARGV[2].
+--
+-- ARGV: entry and n of the archive's end ('0-0' and 0 if it has nothing).
+-- Returns how many entries were moved, or -1 if `sealed` is another number: nothing was written.
+local log, state = KEYS[1], KEYS[2]
+local counters = redis.call('HMGET', state, 'sealed', 'n')
+if tonumber(counters[1] or '0') ~= tonumber(ARGV[2]) then
+  return -1
+end
+local last = redis.call('XREVRANGE', log, '+', '-', 'COUNT', 1)[1]
+if not last then
+  return 0
+end
+redis.call('HDEL', state, '') -- so that a full server does not refuse what needs no more room
+
+local sealed, n, before, moved, from = tonumber(ARGV[2]), tonumber(ARGV[2]), nil, 0, ARGV[1]
+
+-- How many numbers there are up to `number` since `before`: those that the archive has are not missing.
+local function step(number)
+  local base = before or number - 1
+  if number > sealed then
+    base = math.max(sealed, before or 0)
+  end
+  return number - base
+end
+
+while true do
+  local entries = redis.call('XRANGE', log, '(' .. from, last[1], 'COUNT', 500)
+  for _, entry in ipairs(entries) do
+    local fields, known = entry[2], moved
+    local number = #fields == 4 and fields[1] == 'n' and #fields[2] <= 15 and tonumber(fields[2])
+    if number and (fields[3] == 'e' or fields[3] == 'r') then
+      n = n + math.max(1, step(number))
+      before = number
+      redis.call('XADD', log, '*', 'n', string.format('%d', n), 'r', fields[4])
+      moved = moved + 1
+    elseif #fields <= 1000 then -- Lua cannot hand on thousands of them; such a stranger stays
+      redis.call('XADD', log, '*', unpack(fields))
+      moved = moved + 1
+    end
+    if moved > known then
+      redis.call('XDEL', log, entry[1])
+    end
+    from = entry[1]
+  end
+  if #entries < 500 then
+    break
+  end
+end
+if before then
+  local lost = math.max(0, step(tonumber(counters[2] or '0'))) -- given last, and gone
+  redis.call('HSET', state, 'n', string.format('%d', n + lost))
+end
+return moved

@@ -1,0 +1,113 @@
+"""Numbers that were given twice: found in what is not sealed yet, and given anew.
+
+Redis came back with less than the archive has, or lost a partition's counter, and events were
+published before anybody could tell. They are all there; only their numbers say nothing any more.
+"""
+
+from typing import Any
+
+import msgspec
+from redis import Redis
+from redis.exceptions import RedisError
+
+from memorybus import scripts
+from memorybus.errors import ArchiveTaken
+from memorybus.keys import ARCHIVE_LANE, Keys, lane_name
+from memorybus.links import translated
+from memorybus.log import START
+from memorybus.manifest import Place
+from memorybus.scripts import AUDIT, RENUMBER, Call, acquire, release
+
+TIMEOUT = 600.0
+"""Seconds to wait for Redis while it renumbers: some ten thousand entries a second."""
+
+_PAGE = 1_000
+_WHO = "archive-repair"
+_LEASE_MS = round(TIMEOUT * 1000)
+
+
+class Twice(msgspec.Struct, frozen=True, kw_only=True):
+    """A partition of which numbers were given twice.
+
+    Attributes:
+        partition: which.
+        before: a number.
+        after: the one that follows it in the stream, which is not above it.
+        end: where the archive ends; all behind it gets new numbers.
+        entries: how many these are.
+    """
+
+    partition: int
+    before: int
+    after: int
+    end: Place
+    entries: int
+
+
+class Renumbering:
+    """Looks at what the archive does not have, and numbers it anew.
+
+    Every method raises `LogUnavailable` without Redis.
+    """
+
+    def __init__(self, redis: Redis, keys: Keys) -> None:
+        """Use the log's Redis."""
+        self._redis = redis
+        self._keys = keys
+
+    def find(self, partition: int, end: Place | None) -> Twice | None:
+        """Return what was given twice behind the archive's end; None if nothing was."""
+        began = end or Place(START, 0)
+        place, entries, read, twice = began, 0, _PAGE, None
+        while read == _PAGE:
+            place, read, pairs = self._page(partition, place)
+            entries += read
+            twice = twice or next((pair for pair in pairs if pair[1] <= pair[0]), None)
+        if twice is None:
+            return None
+        before, after = twice
+        return Twice(partition=partition, before=before, after=after, end=began, entries=entries)
+
+    def _page(self, partition: int, after: Place) -> tuple[Place, int, list[tuple[int, int]]]:
+        key = self._keys.log(partition)
+        entry, n, read, _, breaks = self._run(Call(AUDIT, (key,), (after.entry, after.n, _PAGE)))
+        pairs = list(zip(map(int, breaks[::2]), map(int, breaks[1::2]), strict=True))
+        return Place(entry.decode(), int(n)), int(read), pairs
+
+    def mend(self, twice: Twice) -> int:
+        """Give what is behind the archive's end new numbers; return how many entries got one.
+
+        They come again at new places, in their order, and marked: lanes that had them treat them as
+        they do what Redis lost (G4). Redis answers nobody else meanwhile.
+
+        Raises:
+            ArchiveTaken: an archiver is at work on it, or has sealed meanwhile: look again.
+        """
+        partition = twice.partition
+        held = self._run(acquire(self._keys, partition, ARCHIVE_LANE, _WHO, _LEASE_MS))
+        if held is None:
+            raise _taken(partition, "an archiver is at work on it now; run this again")
+        try:
+            return self._moved(twice)
+        finally:
+            lease = self._keys.lease(partition, ARCHIVE_LANE)
+            lane = self._keys.lane(partition, ARCHIVE_LANE)
+            self._run(release(lease, lane, f"{held[0]}:{_WHO}"))
+
+    def _moved(self, twice: Twice) -> int:
+        key, state = self._keys.log(twice.partition), self._keys.state(twice.partition)
+        moved = int(self._run(Call(RENUMBER, (key, state), (twice.end.entry, twice.end.n))))
+        if moved < 0:
+            why = "Redis and the archive do not agree on what is sealed; run: memorybus archive run"
+            raise _taken(twice.partition, f"{why}, and this again")
+        return moved
+
+    def _run(self, call: Call) -> Any:
+        try:
+            return scripts.run(self._redis, call)
+        except (RedisError, OSError) as error:
+            raise translated(error, call.keys[0]) from error
+
+
+def _taken(partition: int, why: str) -> ArchiveTaken:
+    return ArchiveTaken(f"partition {lane_name(partition)}: {why}")

@@ -1,0 +1,169 @@
+"""``memorybus archive import``: the events of an archive, published into another log.
+
+What this log ever had is passed over, by event id, also what was forgotten or kept no longer. The
+ids are in a temporary file: memory does not grow with either history.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from memorybus.archive import Archive
+from memorybus.archive_place import archive_of, check_reaches, views_of
+from memorybus.client import MemoryBus
+from memorybus.clock import SYSTEM
+from memorybus.errors import ConfigError, EventError
+from memorybus.events import Envelope, UnknownEvent
+from memorybus.links import connect_redis
+from memorybus.log import START, EventLog
+from memorybus.object_store_local import LocalObjects
+from memorybus.plan import Plan
+from memorybus.query import Query
+from memorybus.settings import Settings
+from memorybus.surfaces.known_ids import KnownIds
+from memorybus.surfaces.paced import Paced
+
+FLUSH = 60.0
+"""Seconds an import waits for Redis to have everything."""
+
+NAMED = 1_000
+"""Refused events that are named each; later ones are only counted (G10)."""
+
+_PAGE = 500
+
+
+class Imported(msgspec.Struct, kw_only=True):
+    """What an import did, or would do.
+
+    Attributes:
+        events: in the archive that was read.
+        new: of these, not in this log yet.
+        published: of these, sent.
+        refused: ids of events that this release cannot publish unchanged, and why: the first
+            `NAMED` of them.
+        refused_events: how many there are.
+        executed: whether anything was to be done.
+        logged: whether Redis has all that was sent.
+    """
+
+    executed: bool
+    events: int = 0
+    new: int = 0
+    published: int = 0
+    refused: dict[str, str] = {}
+    refused_events: int = 0
+    logged: bool = True
+
+
+def found_in(directory: Path) -> list[tuple[Archive, list[int]]]:
+    """Return the archives in a directory, with their partitions.
+
+    Raises:
+        ConfigError: there are none.
+    """
+    homes = sorted({path.parent.parent for path in directory.glob("*/*/p*/manifest-*.jsonl")})
+    if not homes:
+        raise ConfigError(
+            f"{directory} holds no archive: it needs NAMESPACE/LOG/p00/manifest-….jsonl, as "
+            f"`memorybus archive export` writes it"
+        )
+    return [(_at(home), _partitions(home)) for home in homes]
+
+
+def _at(home: Path) -> Archive:
+    return Archive(LocalObjects(home), home.parent.name, home.name)
+
+
+def _partitions(home: Path) -> list[int]:
+    names = sorted({path.parent.name for path in home.glob("p*/manifest-*.jsonl")})
+    return [int(name[1:]) for name in names if name[1:].isdigit()]
+
+
+def imported(
+    settings: Settings, directory: Path, query: Query, step: Callable[[], None], *, execute: bool
+) -> Imported:
+    """Publish the events of an archive that this log never had, in their order.
+
+    Raises:
+        ArchiveDamaged: a part of it cannot be read; what came before stays published.
+        ArchiveUnavailable: this log's own archive cannot be asked for what it has.
+        Stalled: the log takes nothing; the rest is published by the next run.
+    """
+    sources = found_in(directory)
+    done = Imported(executed=execute)
+    with KnownIds() as known:
+        _note_known(settings, known)
+        with MemoryBus.connect(settings) as bus:
+            paced = Paced(bus, SYSTEM, lambda unsent: None)
+            for envelope in _envelopes(sources, query):
+                step()
+                done.events += 1
+                if known.is_new(envelope.id):
+                    done.new += 1
+                    _take(done, envelope, partial(_publish, bus, paced, envelope))
+            done.logged = bus.flush("logged", FLUSH) if execute else True
+    return done
+
+
+def _note_known(settings: Settings, known: KnownIds) -> None:
+    """Note the ids of all that the log has or had.
+
+    The log is read before the archive: what is trimmed meanwhile is sealed by then.
+    """
+    redis = connect_redis(settings)
+    log = EventLog(redis, settings)
+    for partition in range(log.partitions):
+        after = START
+        while page := log.read(partition, after, _PAGE):
+            known.add(event.envelope.id for event in page)
+            after = page[-1].position.entry
+    views = views_of(settings)
+    archive = archive_of(redis, settings) if any(one.sealed for one in views.values()) else None
+    if archive is not None:
+        for partition, view in views.items():
+            check_reaches(archive, partition, view.sealed)
+            for ids in archive.ids(partition):
+                known.add(ids)
+        archive.close()
+    redis.close()
+
+
+def _envelopes(sources: Iterable[tuple[Archive, list[int]]], query: Query) -> Iterator[Envelope]:
+    for archive, partitions in sources:
+        for partition in partitions:
+            for event in archive.scan(partition, Plan(query=query)):
+                yield event.envelope
+
+
+def _take(done: Imported, envelope: Envelope, publish: Callable[[], None]) -> None:
+    """Publish an event that is new here, or note why it is refused."""
+    why = ""
+    if isinstance(envelope.event, UnknownEvent):
+        why = "this release does not know its type or version"
+    elif done.executed:
+        try:
+            publish()
+            done.published += 1
+        except EventError as error:
+            why = str(error)
+    if why:
+        done.refused_events += 1
+        if len(done.refused) < NAMED:
+            done.refused[envelope.id] = why
+
+
+def _publish(bus: MemoryBus, paced: Paced, envelope: Envelope) -> None:
+    """Publish an event under its own id and time."""
+    paced.accepted(
+        lambda: bus.publish(
+            envelope.event,
+            key=envelope.key,
+            scope=envelope.scope,
+            session=envelope.session,
+            event_id=envelope.id,
+            at=envelope.at,
+            trace=envelope.trace,
+        )
+    )

@@ -1,0 +1,43 @@
+"""``memorybus archive repair``: what keeps partitions from being sealed, and can be mended."""
+
+import msgspec
+
+from memorybus.archive_place import archive_of
+from memorybus.keys import Keys
+from memorybus.links import connect_redis
+from memorybus.renumbering import TIMEOUT, Renumbering, Twice
+from memorybus.settings import Settings
+
+
+class Repaired(msgspec.Struct, frozen=True):
+    """What a repair did, or would do.
+
+    Attributes:
+        twice: partitions of which numbers were given twice.
+        entries: entries that got new numbers.
+        executed: whether anything was to be done.
+    """
+
+    twice: list[Twice]
+    entries: int
+    executed: bool
+
+
+def repaired(settings: Settings, *, execute: bool) -> Repaired:
+    """Find the partitions of which numbers were given twice; give what is not sealed new ones.
+
+    Raises:
+        ArchiveTaken: an archiver is at work on one of them; those before it are mended.
+        ArchiveUnavailable, ArchiveDamaged: the archive cannot be asked where it ends.
+        LogUnavailable: no answer.
+    """
+    redis = connect_redis(settings, timeout=TIMEOUT)
+    try:
+        archive = archive_of(redis, settings)
+        log = Renumbering(redis, Keys(settings.namespace))
+        ends = {p: archive.end(p) if archive else None for p in range(settings.partitions)}
+        found = [twice for p, end in ends.items() if (twice := log.find(p, end)) is not None]
+        entries = sum(log.mend(twice) for twice in found) if execute else 0
+    finally:
+        redis.close()
+    return Repaired(found, entries, execute)

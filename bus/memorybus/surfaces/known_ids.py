@@ -1,0 +1,60 @@
+"""Ids of events in a temporary file: so memory stays flat, however many they are."""
+
+import contextlib
+import sqlite3
+from collections.abc import Iterable, Iterator
+from typing import Self
+
+from memorybus.errors import ArchiveUnavailable
+
+_CACHE_KIB = 65_536
+"""What SQLite keeps of it in memory (G10)."""
+
+
+class KnownIds:
+    """A set of ids, gone when it is closed. Use from one thread.
+
+    Every method raises `ArchiveUnavailable` if the disk is full.
+    """
+
+    def __init__(self) -> None:
+        """Make an empty one in a file that SQLite deletes by itself."""
+        self._db = sqlite3.connect("", isolation_level=None)
+        self._db.executescript(
+            f"pragma journal_mode = off; pragma synchronous = off; "
+            f"pragma cache_size = -{_CACHE_KIB}; "
+            "create table ids(id blob primary key) without rowid"
+        )
+
+    def __enter__(self) -> Self:
+        """Return it."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Delete it."""
+        self._db.close()
+
+    def add(self, ids: Iterable[str]) -> None:
+        """Remember some ids (32 hex digits each)."""
+        rows = [(bytes.fromhex(one),) for one in ids]
+        with _told():
+            self._db.execute("begin")
+            self._db.executemany("insert or ignore into ids values (?)", rows)
+            self._db.execute("commit")
+
+    def is_new(self, event_id: str) -> bool:
+        """Say whether an id was not known yet, and remember it."""
+        row = (bytes.fromhex(event_id),)
+        with _told():
+            return self._db.execute("insert or ignore into ids values (?)", row).rowcount > 0
+
+
+@contextlib.contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise ArchiveUnavailable(
+            f"the temporary file of known ids: {error}; make room where temporary files lie, or "
+            f"set SQLITE_TMPDIR to another directory"
+        ) from error

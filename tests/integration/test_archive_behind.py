@@ -1,0 +1,100 @@
+"""An archive that has less than Redis knows of is named by whoever would read it (G7)."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from conftest import MakeSettings
+from helpers.sealed_log import QUICK, SealedLog
+from memorybus.errors import ArchiveUnavailable
+from memorybus.history import History
+from memorybus.surfaces.cli import main
+from memorybus_workers.archiver import run_once
+
+P = SealedLog.PARTITION
+
+
+@pytest.fixture(name="log")
+def _log(
+    redis_client: redis.Redis, make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[SealedLog]:
+    """Return a log of which 100 events are sealed, and that the command line finds."""
+    log = SealedLog(make_settings(**QUICK))
+    for name in ("url", "namespace", "data_dir", "partitions"):
+        monkeypatch.setenv(f"MEMORYBUS_{name.upper()}", str(getattr(log.settings, name)))
+    for _ in range(2):
+        log.append(50)
+        run_once(log.settings)
+    yield log
+    log.redis.close()
+
+
+def newest(log: SealedLog) -> Path:
+    """Return the newest manifest."""
+    return max(log.settings.data_dir.glob("archive/*/*/p01/manifest-*"))
+
+
+def verified(capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, Any]]:
+    """Return what ``archive verify`` says."""
+    code = main(["archive", "verify", "--json"])
+    return code, json.loads(capsys.readouterr().out)
+
+
+def test_a_newest_manifest_that_is_gone_is_named(
+    log: SealedLog, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """G7: what is left looks whole by itself: Redis knows better, whoever reads or copies it."""
+    assert verified(capsys)[0] == 0
+    newest(log).unlink()
+    code, said = verified(capsys)
+    (found,) = said["damaged"]
+    assert (code, found["partition"]) == (1, P)
+    assert "events 51 to 99 were sealed, and no manifest here says so" in found["why"]
+    assert main(["archive", "export", str(tmp_path / "copy")]) == 1
+    assert "ends at 50" in capsys.readouterr().err
+    history = History.of(log.redis, log.settings)
+    assert len(history.read(P, count=1_000)) == 50
+    with pytest.raises(ArchiveUnavailable, match="events 51 to 100 were sealed"):
+        history.read(P, history.read(P, count=50)[-1].position.entry, after_n=50)
+
+
+def test_it_is_named_though_the_log_can_mend_it(
+    log: SealedLog, make_settings: MakeSettings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """G7: while the log still has the rest, the remedy is to seal it again."""
+    log.append(50)
+    run_once(make_settings(**QUICK | {"hot_window": 3600.0}))
+    newest(log).unlink()
+    code, said = verified(capsys)
+    (found,) = said["damaged"]
+    assert code == 1
+    assert "events 101 to 150 were sealed" in found["why"]
+    assert "`memorybus archive run` seals them again" in found["why"]
+    run_once(log.settings)
+    assert verified(capsys)[0] == 0
+    log.assert_whole()
+
+
+def test_an_archive_that_is_gone_altogether_is_named(
+    log: SealedLog, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """G7: an empty directory is no archive without events where Redis knows of some."""
+    log.settings.data_dir.joinpath("archive").rename(log.settings.data_dir / "elsewhere")
+    code, said = verified(capsys)
+    assert (code, said["sound"]) == (1, 0)
+    assert "events 1 to 99 were sealed" in said["damaged"][0]["why"]
+
+
+def test_a_scan_names_what_the_archive_lacks(log: SealedLog) -> None:
+    """Who reads everything is told of the hole, and has the rest if they listen to damage."""
+    newest(log).unlink()
+    history = History.of(log.redis, log.settings)
+    with pytest.raises(ArchiveUnavailable, match="ends at"):
+        list(history.scan())
+    told: list[str] = []
+    assert len(list(history.scan(damage=told))) == 51
+    assert len(told) == 1
+    history.close()

@@ -1,0 +1,174 @@
+"""``memorybus archive repair``: Redis came back from an older copy than the archive (G2, G7)."""
+
+import json
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+from conftest import MakeServer, MakeSettings
+from helpers import recording
+from helpers.scenario import NAME, home, recorded, thread_worker
+from helpers.sealed_log import QUICK, SealedLog
+from helpers.servers import RedisServer
+from helpers.waiting import wait_until
+from memorybus.continuity import Gap
+from memorybus.errors import ArchiveTaken
+from memorybus.health import read_health
+from memorybus.history import History
+from memorybus.renumbering import Renumbering
+from memorybus.surfaces.cli import main
+from memorybus_workers.archiver import run_once
+
+P = SealedLog.PARTITION
+FIELDS = ("url", "namespace", "data_dir", "partitions")
+
+
+@pytest.fixture(name="server")
+def _server(make_redis: MakeServer) -> RedisServer:
+    """Return a server that is killed back to its last copy: only `save` writes one."""
+    return make_redis()
+
+
+@pytest.fixture(name="log")
+def _log(
+    server: RedisServer, make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[SealedLog]:
+    log = SealedLog(make_settings(url=server.url, **QUICK, **recorded("Transactional")))
+    for name in FIELDS:
+        monkeypatch.setenv(f"MEMORYBUS_{name.upper()}", str(getattr(log.settings, name)))
+    yield log
+    log.redis.close()
+
+
+def fall_back(server: RedisServer, log: SealedLog) -> None:
+    """Seal 50 events, and let Redis come back from its copy of 40, where 5 more are published."""
+    log.append(40)
+    log.redis.save()
+    log.append(10)
+    run_once(log.settings)
+    server.restart()
+    log.append(5)
+
+
+def turns(log: SealedLog) -> list[int]:
+    """Return the numbers of the turns in the history, in its order."""
+    history = History.of(log.redis, log.settings)
+    after, n, found = "0-0", 0, list[int]()
+    while page := history.read(P, after, 100, after_n=n):
+        found += [int(one.envelope.event.user.split()[1]) for one in page]  # type: ignore[union-attr]
+        after, n = page[-1].position.entry, page[-1].position.n
+    history.close()
+    return found
+
+
+def applied(log: SealedLog, name: str = NAME) -> list[int]:
+    """Return the numbers of the turns that a provider holds, in the order of application."""
+    return [int(one.split()[1]) for one in recording.texts(home(log.settings, name))]
+
+
+def repair(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, object]:
+    """Run the command with --json."""
+    assert main(["archive", "repair", *words, "--json"]) == 0
+    found: dict[str, object] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_numbers_given_twice_after_a_restored_copy_are_given_anew(
+    server: RedisServer, log: SealedLog, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """G7: nothing is sealed or lost until the repair; then all is one history, in order."""
+    fall_back(server, log)
+    assert log.logged()[-5:] == [41, 42, 43, 44, 45]
+    done = run_once(log.settings)
+    assert done.events == 0
+    assert "memorybus archive repair --execute" in done.errors["p01"]
+    log.append(3)
+    assert log.logged()[-3:] == [51, 52, 53]  # above what is sealed: Redis knows of it by now
+    would = repair(capsys)
+    assert (would["entries"], would["executed"]) == (0, False)
+    (twice,) = would["twice"]  # type: ignore[misc]
+    assert (twice["partition"], twice["after"], twice["entries"]) == (P, 41, 8)
+    assert repair(capsys, "--execute")["entries"] == 8
+    log.append(2)
+    assert log.logged()[-10:] == list(range(51, 61))
+    assert run_once(log.settings).errors == {}
+    assert log.archived() == list(range(1, 61))
+    log.assert_whole()
+    assert turns(log) == list(range(1, 61))
+    health = read_health(log.settings)
+    assert health.continuity.gaps == []
+    assert "numbering" not in {alarm.code for alarm in health.alarms}
+    assert repair(capsys, "--execute")["twice"] == []
+
+
+def test_a_provider_gets_each_event_once(
+    server: RedisServer, log: SealedLog, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """G3, G4: what comes again at new places is known to a ledger, whoever had applied what."""
+    late = msgspec.structs.replace(
+        log.settings, providers=("late",), provider={"late": log.settings.provider[NAME]}
+    )
+    log.append(40)
+    log.redis.save()
+    with thread_worker(log.settings):
+        log.append(10)
+        wait_until(lambda: len(applied(log)) == 50 == log.sealed(), "50 are applied and sealed")
+    server.restart()
+    log.append(5)
+    with thread_worker(log.settings):
+        wait_until(
+            lambda: "archive repair" in read_health(log.settings).archive.error, "it is told"
+        )
+        wait_until(lambda: len(applied(log)) == 55, "sealing alone stands still")
+        repair(capsys, "--execute")
+        log.append(5)
+        wait_until(lambda: log.sealed() == log.head() == 60, "all is sealed")
+        wait_until(lambda: len(applied(log)) >= 60, "all are applied")
+    assert applied(log) == list(range(1, 61))
+    with thread_worker(late):
+        wait_until(lambda: len(applied(log, "late")) >= 60, "all are applied by who comes later")
+    assert applied(log, "late") == list(range(1, 61))
+
+
+def test_what_was_missing_stays_missing(log: SealedLog) -> None:
+    """G7: new numbers do not hide what was lost: before, between and behind what is there."""
+    log.append(20)
+    run_once(log.settings)
+    log.redis.hset(log.state, mapping={"n": 10, "sealed": 0})
+    log.append(10)
+    entries = log.redis.xrange(log.key)
+    log.redis.xdel(log.key, entries[4][0], entries[5][0], entries[10][0])  # type: ignore[index]
+    log.redis.xadd(log.key, {"hello": "world"})
+    log.redis.hset(log.state, "sealed", 20)
+    renumbering = Renumbering(log.redis, log.keys)
+    end = log.archive().end(P)
+    twice = renumbering.find(P, end)
+    assert twice is not None
+    assert renumbering.mend(twice) == 8
+    numbers = [int(f[b"n"]) for _, f in log.redis.xrange(log.key) if b"n" in f]  # type: ignore[union-attr]
+    assert numbers == [20, 21, 22, 23, 26, 27, 28, 29]
+    assert log.head() == 30
+    gaps = read_health(log.settings).continuity.gaps
+    assert Gap(P, 30, 30, 1) in gaps
+    run_once(log.settings)
+    assert log.archived() == [*range(1, 24), *range(26, 30)]
+
+
+def test_an_archiver_at_work_is_not_disturbed(server: RedisServer, log: SealedLog) -> None:
+    """G5: numbers change only under the partition's lease, and where archive and Redis agree."""
+    fall_back(server, log)
+    renumbering = Renumbering(log.redis, log.keys)
+    twice = renumbering.find(P, log.archive().end(P))
+    assert twice is not None
+    with pytest.raises(ArchiveTaken, match="run: memorybus archive run"):
+        renumbering.mend(twice)
+    run_once(log.settings)  # Redis learns what is sealed
+    before = log.logged()
+    lease = log.keys.lease(P, "@archive")
+    log.redis.set(lease, "7:other", px=60_000)
+    with pytest.raises(ArchiveTaken, match="at work on it"):
+        renumbering.mend(twice)
+    log.redis.delete(lease)
+    assert log.logged() == before
+    assert renumbering.mend(twice) == 5
+    assert not log.redis.exists(lease)
