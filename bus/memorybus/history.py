@@ -3,17 +3,19 @@
 Live lanes, replays, rebuilds and the commands that show the past all read through it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+import msgspec
 from redis import Redis
 
 from memorybus.archive_place import archive_of
 from memorybus.clock import SYSTEM, Clock
+from memorybus.history_back import Back
 from memorybus.history_joined import Joined
 from memorybus.history_lineage import descendants
 from memorybus.history_places import Finder
 from memorybus.history_scan import Scan, in_order
-from memorybus.log import EventLog
+from memorybus.log import EventLog, Head
 from memorybus.logged import LoggedEvent
 from memorybus.manifest import Place
 from memorybus.plan import Plan
@@ -53,6 +55,28 @@ class History(Joined):
         wanted = Plan(query=self.resolve(query), spans=plan.spans if plan else {})
         scan = Scan(self, wanted, since, until, damage)
         return in_order([scan.partition(p) for p in range(self.log.partitions)])
+
+    def newest(
+        self,
+        query: Query = EVERYTHING,
+        heads: Sequence[Head] | None = None,
+        *,
+        damage: list[str] | None = None,
+    ) -> Iterator[LoggedEvent]:
+        """Yield the wanted events of all partitions, newest first: the reverse of `scan`.
+
+        It reads back only as far as it is asked for events. Lineages are looked up, which reads
+        their beginnings in the whole history, when the archive is first needed; until then events
+        of every lineage come, and whoever asks for some has to choose.
+
+        Args:
+            query: which events.
+            heads: the ends from which it reads back; the present ones if None.
+            damage: if given, what of the archive cannot be read is told here, and the rest is read.
+        """
+        everywhere = msgspec.structs.replace(query, lineages=())
+        back = Back(self, everywhere, lambda: self.resolve(query), damage)
+        return back.events(self.log.heads() if heads is None else heads)
 
     def resolve(self, query: Query) -> Query:
         """Return a query with its lineages as sessions: each named one, and all that came from it.

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from memorybus.clock import SYSTEM, Clock
-from memorybus.errors import ArchiveDamaged, ArchiveUnavailable
+from memorybus.errors import ArchiveUnavailable
 from memorybus.history_log import LogPart
 from memorybus.keys import lane_name
 from memorybus.log import START, EventLog
@@ -47,6 +47,12 @@ class Sealed(Protocol):
         damage: list[str] | None = None,
     ) -> Iterator[LoggedEvent]:
         """Yield the wanted events."""
+        ...
+
+    def back(
+        self, partition: int, before: str, plan: Plan = WHOLE, damage: list[str] | None = None
+    ) -> Iterator[LoggedEvent]:
+        """Yield what is before a place, newest first."""
         ...
 
     def tombstones(self) -> Sequence[Tombstone]:
@@ -159,7 +165,7 @@ class Joined:
         archive = self._opened()
         if archive is None:
             return []
-        found = _before_damage(archive, partition, after, count, plan)
+        found = archive.read(partition, after, count, plan)
         start = self._log_from[partition]
         while found and moment(found[-1].position.entry) >= start:
             found.pop()
@@ -215,6 +221,24 @@ class Joined:
         """Return the archive if it has anything of a partition."""
         return self._opened() if self._part.sealed(partition) else None
 
+    def check_reaches(self, partition: int, upto: int | None) -> None:
+        """Make sure that the archive has what was sealed, up to a number if one is given.
+
+        Raises:
+            ArchiveUnavailable: it ends before.
+        """
+        sealed = self._part.sealed(partition)
+        wanted = sealed if upto is None else min(sealed, upto)
+        archive = self._opened()
+        end = archive.end(partition) if archive else None
+        held = end.n if end else 0
+        if held < wanted:
+            raise ArchiveUnavailable(
+                f"partition {lane_name(partition)}: events up to {wanted} were sealed, and the "
+                f"archive here ends at {held}; set `archive` to the place that has them, or "
+                f"restore its newest manifest (see: memorybus archive verify)"
+            )
+
     def close(self) -> None:
         """Close what is open of the archive."""
         if self._archive is not None:
@@ -235,16 +259,3 @@ class Joined:
             self._forgotten = tuple(one.query for one in self._archive.tombstones())
             self._looked_at = self._clock.monotonic()
         return Sieve(plan, partition, self._forgotten)
-
-
-def _before_damage(
-    archive: Sealed, partition: int, after: str, count: int, plan: Plan
-) -> list[LoggedEvent]:
-    """Read up to what is damaged; only what comes next is told as damage."""
-    while True:
-        try:
-            return archive.read(partition, after, count, plan)
-        except ArchiveDamaged:
-            if count == 1:
-                raise
-            count //= 2

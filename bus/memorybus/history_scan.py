@@ -37,28 +37,31 @@ class Scan:
         """Yield the wanted events of one partition."""
         first = self._history.log.read(partition, START, 1)
         if not first:
-            yield from self._sealed(partition, START)
+            yield from self._sealed(partition, START, None)
             return
         after, after_n = START, 0
         if first[0].position.n > 1:
             after, after_n = just_before(first[0].position.entry), first[0].position.n - 1
-            yield from self._sealed(partition, after)
+            yield from self._sealed(partition, after, after_n)
         yield from self._logged(partition, after, after_n)
 
-    def _sealed(self, partition: int, upto: str) -> Iterator[LoggedEvent]:
-        """Yield what the archive has up to an entry, or all."""
+    def _sealed(self, partition: int, upto: str, upto_n: int | None) -> Iterator[LoggedEvent]:
+        """Yield what the archive has up to an entry and its number, or all."""
         try:
-            yield from self._archived(partition, None if upto == START else moment(upto))
+            yield from self._archived(partition, None if upto == START else moment(upto), upto_n)
         except ArchiveError as error:
             if self._damage is None:
                 raise
             if str(error) not in self._damage:
                 self._damage.append(str(error))
 
-    def _archived(self, partition: int, end: tuple[int, int] | None) -> Iterator[LoggedEvent]:
+    def _archived(
+        self, partition: int, end: tuple[int, int] | None, upto_n: int | None
+    ) -> Iterator[LoggedEvent]:
         archive = self._history.sealed(partition)
         if archive is None:
             return
+        told = len(self._damage or ())
         found = archive.scan(
             partition, self._plan, since=self._since, until=self._until, damage=self._damage
         )
@@ -66,6 +69,8 @@ class Scan:
             if end is not None and moment(event.position.entry) > end:
                 return
             yield event
+        if len(self._damage or ()) == told:  # else it is known why it ends where it does
+            self._history.check_reaches(partition, upto_n)
 
     def _logged(self, partition: int, after: str, after_n: int) -> Iterator[LoggedEvent]:
         """Yield what follows; the log may be trimmed meanwhile."""
@@ -92,6 +97,11 @@ def just_before(entry: str) -> str:
 def in_order(partitions: Iterable[Iterator[LoggedEvent]]) -> Iterator[LoggedEvent]:
     """Merge partitions by the time of their entries."""
     return heapq.merge(*partitions, key=_moment)
+
+
+def newest_first(partitions: Iterable[Iterator[LoggedEvent]]) -> Iterator[LoggedEvent]:
+    """Merge partitions that are read backward: the reverse of `in_order`."""
+    return heapq.merge(*partitions, key=_moment, reverse=True)
 
 
 def _moment(event: LoggedEvent) -> tuple[int, int, int]:

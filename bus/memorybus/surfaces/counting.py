@@ -1,7 +1,7 @@
 """What of the history lies before a copy: read through its plan, and counted."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -9,15 +9,35 @@ from memorybus.clock import Clock
 from memorybus.copies import Copies
 from memorybus.described import Described
 from memorybus.events import Omitted, ToolCalled, UnknownEvent
-from memorybus.instances import Instance
 from memorybus.log import START
 from memorybus.logged import LoggedEvent
-from memorybus.settings import Settings
+from memorybus.plan import WHOLE, Plan
+from memorybus.surfaces.excepting import Excepting
 
 TOP = 10
 """Order keys that a plan names, those with the most events."""
 
 _PAGE = 2_000
+
+Tell = Callable[[int, int], None]
+
+
+class Taking(msgspec.Struct, frozen=True):
+    """A copy that would take a part of the history.
+
+    Attributes:
+        provider: of which.
+        what: what it would be.
+        plan: what it takes.
+        ends: the last number of each partition that lies before it.
+        by_option: whether what its plan leaves out is told by the option that does.
+    """
+
+    provider: str
+    what: Described
+    plan: Plan
+    ends: Mapping[int, int]
+    by_option: bool = False
 
 
 class Counted(msgspec.Struct, frozen=True):
@@ -26,8 +46,10 @@ class Counted(msgspec.Struct, frozen=True):
     Attributes:
         events: those that it takes.
         without_effect: those of them that its provider does nothing with.
-        left_out: the others, by reason: ``volatile``, ``filtered``, ``retention``, ``forgotten``,
-            and ``outside`` for calls of tools that act on the world.
+        left_out: the others, by the first reason that holds: ``volatile``, ``filtered``,
+            ``retention``, ``forgotten``, ``outside`` for calls of tools that act on the world; in
+            place of ``filtered`` each option of a rebuild: ``until``, ``except_session``,
+            ``except_user``, ``except_agent``, ``except_origin``, also with 0.
         types: those that it takes, by type.
         keys: the order keys with the most of them.
         distinct_keys: how many order keys there are.
@@ -45,19 +67,12 @@ class Counted(msgspec.Struct, frozen=True):
     seconds: float
 
 
-def counted(
-    desk: Copies,
-    instance: Instance,
-    what: Described,
-    tell: Callable[[int, int], None],
-    clock: Clock,
-) -> Counted:
+def counted(desk: Copies, taking: Taking, tell: Tell, clock: Clock) -> Counted:
     """Read what a copy takes, as its lanes will.
 
     Args:
         desk: the stores.
-        instance: the copy.
-        what: what it would be.
+        taking: the copy, and its part.
         tell: is told how many events of how many are read.
         clock: time.
 
@@ -65,14 +80,15 @@ def counted(
         LogError, ArchiveError: the history cannot be read.
     """
     begun = clock.monotonic()
-    left_out: Counter[str] = Counter()
+    options = Excepting(taking.plan if taking.by_option else WHOLE)
+    left_out: Counter[str] = Counter(dict.fromkeys(options.options, 0))
     types: Counter[str] = Counter()
     keys: Counter[str] = Counter()
     size = done = 0
-    total = end_of(desk.settings, instance)
-    for page in _pages(desk, instance):
+    total = sum(taking.ends.values())
+    for page in _pages(desk, taking):
         for event in page:
-            why = _left_out(event, instance.provider, what)
+            why = options.option(event) or _left_out(event, taking)
             if why:
                 left_out[why] += 1
                 continue
@@ -81,7 +97,7 @@ def counted(
             size += len(msgspec.msgpack.encode(event.envelope))
         done += len(page)
         tell(done, total)
-    idle = sum(count for name, count in types.items() if name not in what.handles)
+    idle = sum(count for name, count in types.items() if name not in taking.what.handles)
     named = dict(keys.most_common(TOP))
     ordered = dict(types.most_common())
     events = sum(types.values())
@@ -89,31 +105,28 @@ def counted(
     return Counted(events, idle, dict(left_out), ordered, named, len(keys), size, seconds)
 
 
-def _pages(desk: Copies, instance: Instance) -> Iterator[Sequence[LoggedEvent]]:
-    for partition in range(desk.settings.partitions):
-        entry, n, end = START, 0, instance.plan.end(partition) or 0
+def _pages(desk: Copies, taking: Taking) -> Iterator[Sequence[LoggedEvent]]:
+    """Yield what lies before a copy; whole where each option shall be asked."""
+    plan = WHOLE if taking.by_option else taking.plan
+    for partition, end in taking.ends.items():
+        entry, n = START, 0
         while n < end:
-            page = desk.history.read(partition, entry, _PAGE, after_n=n, plan=instance.plan)
+            page = desk.history.read(partition, entry, _PAGE, after_n=n, plan=plan)
             if not page:
                 break
             entry, n = page[-1].position.entry, page[-1].position.n
             yield [event for event in page if event.position.n <= end]
 
 
-def _left_out(event: LoggedEvent, provider: str, what: Described) -> str:
+def _left_out(event: LoggedEvent, taking: Taking) -> str:
     said = event.envelope.event
     if isinstance(said, Omitted):
         return said.why
-    if isinstance(said, ToolCalled) and said.provider == provider:
-        return "outside" if said.tool in what.outside_tools else ""
+    if isinstance(said, ToolCalled) and said.provider == taking.provider:
+        return "outside" if said.tool in taking.what.outside_tools else ""
     return ""
 
 
 def _type(event: LoggedEvent) -> str:
     said = event.envelope.event
     return said.name if isinstance(said, UnknownEvent) else type(said).__name__
-
-
-def end_of(settings: Settings, instance: Instance) -> int:
-    """Return how many events lie up to the end of a copy's plan."""
-    return sum(instance.plan.end(partition) or 0 for partition in range(settings.partitions))

@@ -9,12 +9,9 @@ from memorybus.copies import Copies
 from memorybus.errors import ConfigError
 from memorybus.homes import found_here, is_same
 from memorybus.instances import Hold
-from memorybus.surfaces.copying import mark_dropped
+from memorybus.surfaces.copying import mark_dropped, remaining
 from memorybus.surfaces.generations import Generation, generations, unended
-
-LOOK = 0.2
-PATIENCE = 20.0
-"""Seconds for which a dropped copy's end is waited for; its home's worker removes it later."""
+from memorybus.surfaces.known_providers import check_provider
 
 
 class Drop(msgspec.Struct, frozen=True):
@@ -23,21 +20,23 @@ class Drop(msgspec.Struct, frozen=True):
     Attributes:
         provider: whose generations.
         live: the one that stays.
-        dropped: the names of the others.
-        remaining: those whose state a worker at their home has still to remove.
+        dropped: the names of the others; afterwards, of those that are gone.
+        remaining: those that are still there, though marked.
+        waits: what the removal of these waits for, in words.
     """
 
     provider: str
     live: str
     dropped: tuple[str, ...]
     remaining: tuple[str, ...] = ()
+    waits: tuple[str, ...] = ()
 
 
 def droppable(desk: Copies, provider: str) -> Drop:
     """Return what would be dropped; change nothing.
 
     Raises:
-        ConfigError: there is nothing to drop, or a swap is not ended.
+        ConfigError: nobody knows the provider, there is nothing to drop, or a swap is not ended.
     """
     sight = desk.instances.look()
     if unended(provider, sight):
@@ -48,6 +47,7 @@ def droppable(desk: Copies, provider: str) -> Drop:
     live = next(one.name for one in found if one.state == "live")
     names = tuple(one.name for one in found if one.name != live and _is_there(desk, one))
     if not names:
+        check_provider(desk, provider)
         raise ConfigError(f"nothing to drop: {live} is the only generation of {provider}")
     return Drop(provider, live, names)
 
@@ -74,12 +74,9 @@ def drop(desk: Copies, what: Drop, clock: Clock) -> Drop:
         mark_dropped(desk, name)
     if first in what.dropped:
         _drop_first(desk, what, clock)
-    until = clock.monotonic() + PATIENCE
-    while copies and clock.monotonic() < until:
-        there = desk.instances.all()
-        copies = [name for name in copies if name in there]
-        clock.sleep(LOOK)
-    return msgspec.structs.replace(what, remaining=tuple(copies))
+    left = remaining(desk, copies, clock)
+    gone = tuple(name for name in what.dropped if name not in left)
+    return Drop(first, what.live, gone, tuple(left), tuple(left.values()))
 
 
 def _check_here(desk: Copies, first: str) -> None:

@@ -1,14 +1,14 @@
 """The history as people read it: all partitions in the order in which Redis took the events."""
 
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 
 import msgspec
 
 from memorybus.events import EVENT_TYPES, Envelope, UnknownEvent
 from memorybus.history import History
 from memorybus.links import connect_redis
-from memorybus.log import START, EventLog
+from memorybus.log import START, EventLog, Head
 from memorybus.logged import LoggedEvent, moment
 from memorybus.query import Query
 from memorybus.settings import Settings
@@ -95,9 +95,24 @@ def everything(
     return (event for event in found if wanted.wants(event))
 
 
-def last(events: Iterable[LoggedEvent], limit: int) -> list[LoggedEvent]:
-    """Return the last `limit` of `events`, newest last."""
-    return list(deque(events, maxlen=limit))
+def newest(
+    history: History,
+    wanted: Filter,
+    limit: int,
+    heads: Sequence[Head] | None = None,
+    unread: list[str] | None = None,
+) -> list[LoggedEvent]:
+    """Return the newest events that pass, newest last; reads back no further than it must.
+
+    Args:
+        history: archive and log.
+        wanted: which events.
+        limit: at most so many.
+        heads: the ends from which it reads back; the present ones if None.
+        unread: if given, what cannot be read is told here, and the rest is read.
+    """
+    found = history.newest(wanted.query(), heads, damage=unread)
+    return list(islice(filter(wanted.wants, found), limit))[::-1]
 
 
 class Places:
@@ -108,9 +123,9 @@ class Places:
         self.after = dict(ends)
 
     @classmethod
-    def now(cls, log: EventLog) -> "Places":
-        """Return the ends of all partitions. Raises `LogUnavailable` without Redis."""
-        return cls({head.partition: head.entry or START for head in log.heads()})
+    def at(cls, heads: Iterable[Head]) -> "Places":
+        """Begin behind the ends of partitions."""
+        return cls({head.partition: head.entry or START for head in heads})
 
     def noted(self, events: Iterable[LoggedEvent]) -> Iterator[LoggedEvent]:
         """Pass `events` on and note the places behind the known ones."""

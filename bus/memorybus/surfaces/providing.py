@@ -15,6 +15,7 @@ from memorybus.settings import Settings
 from memorybus.surfaces import config_file
 from memorybus.surfaces.children import described
 from memorybus.surfaces.config_file import Edit
+from memorybus.surfaces.known_providers import check_instance
 from memorybus.surfaces.replaying import spans
 
 BEGINNING, NOW = "beginning", "now"
@@ -160,7 +161,7 @@ def pause(desk: Copies, name: str, reason: str, by: str, clock: Clock = SYSTEM) 
         ConfigError: nobody knows it.
         LogUnavailable: Redis is away.
     """
-    check_known(desk, name)
+    check_instance(desk, name)
     before = desk.instances.held().get(name)
     if before is None:
         desk.instances.hold(name, Hold(reason, by, clock.now_ms()))
@@ -177,7 +178,7 @@ def resume(desk: Copies, name: str) -> Pause:
     """
     held = desk.instances.held().get(name)
     if held is None:
-        check_known(desk, name)
+        check_instance(desk, name)
     changed = desk.instances.let_go(name)
     return Pause(name, False, changed, held.reason if held else "", _backlog(desk, name))
 
@@ -185,20 +186,3 @@ def resume(desk: Copies, name: str) -> Pause:
 def _backlog(desk: Copies, name: str) -> int:
     heads = sum(head.n for head in desk.history.log.heads())
     return max(0, heads - sum(lane.n for lane in desk.lanes.states(name)))
-
-
-def known_names(desk: Copies) -> list[str]:
-    """Return the instances that somebody knows: of the settings, registered, and copies."""
-    known = [*desk.settings.providers, *desk.roster.instances(), *desk.instances.all()]
-    return list(dict.fromkeys(known))
-
-
-def check_known(desk: Copies, name: str) -> None:
-    """Make sure that somebody knows an instance.
-
-    Raises:
-        ConfigError: nobody does.
-    """
-    known = known_names(desk)
-    if name not in known:
-        raise ConfigError(f"no provider instance {name!r}; there are: {', '.join(known) or 'none'}")

@@ -6,11 +6,13 @@ import msgspec
 
 from memorybus.clock import Clock
 from memorybus.copies import Copies
+from memorybus.described import Described
 from memorybus.errors import ConfigError
 from memorybus.instances import Instance, Live, live_name
 from memorybus.plan import Plan
 from memorybus.query import EVERYTHING, Query
 from memorybus.surfaces.children import described
+from memorybus.surfaces.counting import Counted, Taking, Tell, counted
 from memorybus.surfaces.generations import (
     Numbers,
     check_same,
@@ -20,6 +22,7 @@ from memorybus.surfaces.generations import (
     unended,
     unfinished,
 )
+from memorybus.surfaces.known_providers import check_provider
 from memorybus.surfaces.moments import numbers_upto
 
 
@@ -53,24 +56,28 @@ class Prepared(msgspec.Struct, frozen=True):
         live: the instance that serves now.
         known: whether it was begun already.
         swapped: whether it serves already, and only the end is missing.
-        events: how many places the history has.
-        taken: how many of them lie in its spans; its query is not counted.
         compared: whether the new state must equal the live one.
         served: whether a live worker serves the provider.
+        counted: what it takes of the history, and what it leaves out; None if nobody asked.
     """
 
     instance: Instance
     live: str
     known: bool
     swapped: bool
-    events: int
-    taken: int
     compared: bool
     served: bool
+    counted: Counted | None = None
 
 
-def prepare(desk: Copies, wanted: Wanted, clock: Clock) -> Prepared:
+def prepare(desk: Copies, wanted: Wanted, clock: Clock, tell: Tell | None = None) -> Prepared:
     """Return what a rebuild would do; change nothing.
+
+    Args:
+        desk: the stores.
+        wanted: what is asked.
+        clock: time.
+        tell: if given, what the rebuild takes is counted, and this told how many events are read.
 
     Raises:
         ConfigError: it cannot be: nobody knows the provider, a copy would not be fresh, another
@@ -78,59 +85,45 @@ def prepare(desk: Copies, wanted: Wanted, clock: Clock) -> Prepared:
         LogError, ArchiveError: the history cannot be read.
     """
     provider = wanted.provider
-    check_known(desk, provider)
+    check_provider(desk, provider)
     sight = desk.instances.look()
     live = live_name(provider, sight.live)
     done = unended(provider, sight)
     heads = {head.partition: head.n for head in desk.history.log.heads()}
     asked = _asked(desk, wanted, next_name(provider, sight), heads, clock)
     known = sight.all.get(done) if done else unfinished(provider, "rebuild", sight)
+    what = None
     if known is not None and not done:
         check_same(known, asked, f"memorybus rebuild --drop {provider} --execute")
     elif not done:
-        _check_fresh(desk, wanted, asked.name)
+        what = _fresh(desk, wanted, asked.name)
     instance = known or asked
-    total = sum(heads.values())
-    spans = instance.plan.spans
-    later = sum(
-        max(0, found[-1].first - 1 - (found[0].last or 0))
-        for found in spans.values()
-        if len(found) > 1
-    )
+    found = None
+    if tell is not None:
+        what = what or described(desk.settings, provider, instance.name, instance.options)
+        found = counted(
+            desk, Taking(provider, what, instance.plan, heads, by_option=True), tell, clock
+        )
     return Prepared(
         instance=instance,
         live=live,
         known=known is not None,
         swapped=bool(done),
-        events=total,
-        taken=total - later,
         compared=wanted.verify and comparable(instance.plan, instance.options),
         served=provider in desk.roster.serving_jobs(),
+        counted=found,
     )
 
 
-def check_known(desk: Copies, provider: str) -> None:
-    """Make sure that a provider is configured, or was served.
-
-    Raises:
-        ConfigError: nobody knows it.
-    """
-    known = [*desk.settings.providers, *desk.roster.providers()]
-    if provider not in known:
-        raise ConfigError(
-            f"no provider {provider!r} is known; there are: {', '.join(dict.fromkeys(known))}"
-        )
-
-
-def _check_fresh(desk: Copies, wanted: Wanted, name: str) -> None:
-    """Make sure that a copy would have a state of its own.
+def _fresh(desk: Copies, wanted: Wanted, name: str) -> Described:
+    """Return what a copy would be, which would have a state of its own.
 
     Raises:
         ConfigError: it would write where the live one does.
     """
     what = described(desk.settings, wanted.provider, name, wanted.options)
     if what.fresh or (wanted.options and not what.fresh_options):
-        return
+        return what
     options = " or ".join(f"--set {option}=…" for option in what.fresh_options)
     raise ConfigError(
         f"{wanted.provider} cannot be rebuilt beside the live one: its state is shared, and a copy "
@@ -162,7 +155,7 @@ def rolled_back_to(desk: Copies, provider: str) -> str:
     Raises:
         ConfigError: there is none.
     """
-    check_known(desk, provider)
+    check_provider(desk, provider)
     known: Live | None = desk.instances.live().get(provider)
     if known is None or not known.previous:
         raise ConfigError(f"nothing to roll back to: no generation before {provider}'s is kept")

@@ -12,7 +12,7 @@ from memorybus.instances import Hold, check_name
 from memorybus.surfaces import config_file
 from memorybus.surfaces.config_file import Edit
 from memorybus.surfaces.filling import LOOK
-from memorybus.surfaces.providing import check_known
+from memorybus.surfaces.known_providers import check_instance
 
 _PATIENCE = 20.0
 """Seconds for which lanes of a provider that is removed are waited for."""
@@ -59,7 +59,7 @@ def removal(desk: Copies, edit: Edit, name: str, *, delete_state: bool) -> Remov
     lanes = desk.lanes.left(check_name(name))
     state = _state(desk, name)
     if not (lanes or state or edit.before != edit.after or name in desk.instances.held()):
-        check_known(desk, name)
+        check_instance(desk, name)
     records = desk.instances.all().values()
     copies = [one.name for one in records if one.provider == name and one.is_copy]
     if copies:

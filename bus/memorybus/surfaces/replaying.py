@@ -16,7 +16,8 @@ from memorybus.plan import Plan, Span
 from memorybus.query import Query
 from memorybus.settings import Settings
 from memorybus.surfaces.children import described
-from memorybus.surfaces.counting import Counted, counted
+from memorybus.surfaces.counting import Counted, Taking, Tell, counted
+from memorybus.surfaces.known_providers import check_provider
 from memorybus.surfaces.moments import numbers_before, numbers_upto
 
 Describe = Callable[[Settings, str, str, Mapping[str, Any]], Described]
@@ -79,7 +80,7 @@ class Planned(msgspec.Struct, frozen=True):
 def planned(
     desk: Copies,
     wanted: Wanted,
-    tell: Callable[[int, int], None] = lambda done, total: None,
+    tell: Tell = lambda done, total: None,
     clock: Clock = SYSTEM,
     describe: Describe = described,
 ) -> Planned:
@@ -93,11 +94,13 @@ def planned(
         describe: finds out what the copy would be.
 
     Raises:
-        ConfigError: it cannot be: a live target, one that is not empty, a place nobody knows.
+        ConfigError: it cannot be: nobody knows the provider, a live target, one that is not empty,
+            a place nobody knows.
         MissingProvider: the copy cannot be made here.
         LogError, ArchiveError: the history cannot be read.
     """
     settings = desk.settings
+    check_provider(desk, wanted.provider)
     what = describe(settings, wanted.provider, wanted.into, wanted.options)
     _check_target(desk, wanted)
     home = _home(desk, wanted.provider) if what.placement == "local" else None
@@ -107,7 +110,8 @@ def planned(
         _check_fresh(desk, wanted, what)
     else:
         instance = _resumed(known, instance, wanted)
-    found = counted(desk, instance, what, tell, clock)
+    ends = {p: instance.plan.end(p) or 0 for p in range(settings.partitions)}
+    found = counted(desk, Taking(wanted.provider, what, instance.plan, ends), tell, clock)
     return Planned(
         instance=instance,
         known=known is not None,

@@ -14,11 +14,12 @@ from memorybus.instances import Instance, live_name
 from memorybus.logged import LoggedEvent
 from memorybus.plan import Plan, Span
 from memorybus.surfaces.agreeing import agree
+from memorybus.surfaces.barrier import parked
 from memorybus.surfaces.comparing import NAMED, Compared
 from memorybus.surfaces.copying import mark_dropped
-from memorybus.surfaces.generations import next_name, opened
+from memorybus.surfaces.generations import behind, next_name, opened
+from memorybus.surfaces.known_providers import check_provider
 from memorybus.surfaces.moments import numbers_upto
-from memorybus.surfaces.rebuild_plan import check_known
 from memorybus.surfaces.rebuilding import Rebuilder
 
 PAGE = 500
@@ -82,7 +83,7 @@ def verify(work: Rebuilder, wanted: Wanted, clock: Clock = SYSTEM) -> Verified:
         InspectionFailed, LogError, ArchiveError: something cannot be read.
     """
     provider = wanted.provider
-    check_known(work.desk, provider)
+    check_provider(work.desk, provider)
     live = live_name(provider, work.desk.instances.live())
     if work.inspector.digest(provider, live).given:
         return _by_digest(work, wanted, live, clock)
@@ -106,11 +107,9 @@ def _by_digest(work: Rebuilder, wanted: Wanted, live: str, clock: Clock) -> Veri
     try:
         work.add(copy)
         if wanted.until:
+            ends = {p: copy.plan.end(p) or 0 for p in range(desk.settings.partitions)}
             barrier.await_none(
-                lambda: sum(
-                    max(0, (copy.plan.end(p) or 0) - n)
-                    for p, n in barrier.numbers(copy.name).items()
-                ),
+                lambda: behind(barrier.numbers(copy.name), ends),
                 f"{copy.name} is not filled; does a worker serve {provider}?",
             )
         else:
@@ -121,9 +120,8 @@ def _by_digest(work: Rebuilder, wanted: Wanted, live: str, clock: Clock) -> Veri
         barrier.let_go(live)
         mark_dropped(desk, copy.name)
         barrier.let_go(copy.name)
-    lanes = desk.lanes.states(live)
-    parked = sum(lane.parked for lane in lanes)
-    return Verified(provider, live, "digest", found.same, found, parked=parked)
+    aside = parked(desk.lanes.states(live))
+    return Verified(provider, live, "digest", found.same, found, parked=aside)
 
 
 def _left_over(desk: Copies, provider: str) -> list[str]:
@@ -175,11 +173,11 @@ def _by_events(work: Rebuilder, wanted: Wanted, live: str) -> Verified:
             there += found.there
             missing += found.missing
             page = page[len(page) - found.unasked :]
-    parked = sum(lane.parked for lane in lanes)
-    ok = len(missing) <= parked
+    aside = parked(lanes)
+    ok = len(missing) <= aside
     asked = there + len(missing)
     named = tuple(missing[:NAMED])
-    return Verified(provider, live, "events", ok, None, asked, len(missing), named, parked)
+    return Verified(provider, live, "events", ok, None, asked, len(missing), named, aside)
 
 
 def _events(desk: Copies, plan: Plan, upto: dict[int, int], stride: int) -> Iterator[Sent]:

@@ -11,6 +11,7 @@ from memorybus.inspect_jobs import Page
 from memorybus.instances import Hold, Instance, Live, Sight, answers
 from memorybus.plan import WHOLE, Plan, Span
 from memorybus.query import Query
+from memorybus.rebuild_lock import held_reason, prepared
 from memorybus.surfaces.comparing import Comparison, Difference, between, compared, told
 from memorybus.surfaces.generations import (
     behind,
@@ -18,10 +19,8 @@ from memorybus.surfaces.generations import (
     comparable,
     ended,
     generations,
-    held_reason,
     next_name,
     opened,
-    prepared,
     spans_until,
     swapped,
     unended,

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
+from memorybus.forecast import duration, size
 from memorybus.surfaces import children
 from memorybus.surfaces.cli.options import CARE, DEFAULT, Common
 from memorybus.surfaces.output import Output
@@ -21,6 +22,12 @@ Execute = Annotated[
     bool, Parameter(negative="", help="Do it; without, only say what would be done.")
 ]
 
+_TELLING = 100_000
+"""Bytes of envelopes below which a segment's own structure hides how well they are compressed."""
+
+_SHOWN = 20
+"""Refused events that are shown."""
+
 
 def register(app: App) -> None:
     """Add this group's commands."""
@@ -30,6 +37,7 @@ def register(app: App) -> None:
     archive.command(run_archive_verify, name="verify")
     archive.command(run_archive_export, name="export")
     archive.command(run_archive_import, name="import")
+    archive.command(run_archive_repair, name="repair")
     app.command(archive)
 
 
@@ -41,18 +49,22 @@ def run_archive_run(*, common: Common = DEFAULT) -> int:
     - `memorybus archive run`
     - `memorybus archive run --json | jq .events`
     """
-    output = common.output()
-    with children.running(children.archive_command(), common.settings()) as child:
+    from memorybus.surfaces import archiving
+
+    output, settings = common.output(), common.settings()
+    with children.running(children.archive_command(), settings) as child:
         done = child.report() or {}
         code = child.process.wait()
+    if done.get("place") == "":
+        raise archiving.unborn(settings)
     if output.json:
         output.result(done)
     else:
-        _told(output, done)
+        _told(output, done, settings.seal_after)
     return 1 if code or done.get("errors") or done.get("elsewhere") else 0
 
 
-def _told(output: Output, done: dict[str, Any]) -> None:
+def _told(output: Output, done: dict[str, Any], seal_after: float) -> None:
     output.show(visible(f"{done.get('events', 0)} events sealed in {done.get('place', '')}"))
     if done.get("elsewhere"):
         output.note("the archive lies on another host: run this there", "yellow")
@@ -60,6 +72,8 @@ def _told(output: Output, done: dict[str, Any]) -> None:
         output.note(f"{name}: {why}", "red")
     if done.get("busy"):
         output.note(f"left to another archiver: {', '.join(done['busy'])}")
+    if not any(done.get(what) for what in ("events", "elsewhere", "errors", "busy")):
+        output.note(f"nothing is due: an event is sealed {duration(seal_after)} after it came")
 
 
 def run_archive_ls(*, common: Common = DEFAULT) -> int:
@@ -79,16 +93,17 @@ def run_archive_ls(*, common: Common = DEFAULT) -> int:
     if output.json:
         output.result({"where": archive.where, "segments": found})
         return 0
-    table = grid("segment", "events", "numbers", "bytes", "of raw", "from", "to")
+    table = grid("segment", "events", "numbers", "size", "of raw", "from", "to")
     for one in found:
-        share = f"{one.bytes / one.raw:.0%}" if one.raw else "-"
+        share = f"{one.bytes / one.raw:.0%}" if one.raw >= _TELLING else "-"
         table.add_row(
-            *(one_line(one.file), str(one.kept), f"{one.first}-{one.last}", str(one.bytes)),
+            *(one_line(one.file), str(one.kept), f"{one.first}-{one.last}", size(one.bytes)),
             *(share, iso(one.since), iso(one.until)),
         )
-    output.show(table)
-    kept, size = sum(one.kept for one in found), sum(one.bytes for one in found)
-    output.note(f"{kept} events in {len(found)} segments, {size} bytes, in {archive.where}")
+    if found:
+        output.show(table)
+    kept, stored = sum(one.kept for one in found), size(sum(one.bytes for one in found))
+    output.note(f"{kept} events in {len(found)} segments, {stored}, in {archive.where}")
     return 0
 
 
@@ -106,7 +121,7 @@ def run_archive_verify(*, common: Common = DEFAULT) -> int:
     archive = archiving.opened(settings)
     with output.progress("files") as bar:
         task = bar.add_task("verify", total=None)
-        found = archiving.checked(archive, settings.partitions, lambda: bar.advance(task))
+        found = archiving.checked(settings, archive, lambda: bar.advance(task))
     bad = [one for one in found if one.found == "damaged"]
     if output.json:
         others = [one for one in found if one.found in ("gap", "unlisted")]
@@ -150,13 +165,13 @@ def run_archive_export(
     with output.progress("segments") as bar:
         task = bar.add_task("export", total=None)
         query = _query(user, session, agent)
-        count = archiving.exported(
-            source, target, settings.partitions, query, lambda: bar.advance(task)
-        )
+        count = archiving.exported(settings, source, target, query, lambda: bar.advance(task))
     if output.json:
         output.result({"where": target.where, "events": count})
     else:
         output.show(visible(f"{count} events written to {target.where}, and verified"))
+    if not count:
+        output.note("nothing of that is sealed; first: memorybus archive run", "yellow")
     return 0
 
 
@@ -177,13 +192,13 @@ def run_archive_import(
     - `memorybus archive import /backup/memories`
     - `memorybus archive import ann --user ann --execute`
     """
-    from memorybus.surfaces import archiving
+    from memorybus.surfaces import archive_import
 
     output, settings = common.output(), common.settings()
     with output.progress("events") as bar:
         task = bar.add_task("import", total=None)
         query = _query(user, session, agent)
-        done = archiving.imported(
+        done = archive_import.imported(
             settings, directory.absolute(), query, lambda: bar.advance(task), execute=execute
         )
     if output.json:
@@ -191,11 +206,45 @@ def run_archive_import(
     else:
         did = f"{done.published} published" if execute else "nothing is done yet: add --execute"
         output.show(f"{done.events} events, {done.new} new to this log; {did}")
-        for known, why in list(done.refused.items())[:20]:
+        for known, why in list(done.refused.items())[:_SHOWN]:
             output.note(f"refused: {known} ({one_line(why)})", "red")
+        if done.refused_events > _SHOWN:
+            output.note(f"{done.refused_events} refused in all; --json names more", "red")
         if not done.logged:
             output.note("Redis has not taken all of them yet; `memorybus up` sends the rest")
-    return 1 if done.refused else 0
+    return 1 if done.refused_events else 0
+
+
+def run_archive_repair(*, execute: Execute = False, common: Common = DEFAULT) -> int:
+    """Give events whose numbers were given twice new ones, so that they can be sealed.
+
+    That happens when Redis comes back from an older copy, or a partition's counter is deleted.
+    Nothing is deleted: the events that are not sealed yet come again, in their order, at new
+    places. Redis answers nobody else for the moment that takes.
+
+    For example:
+
+    - `memorybus archive repair`
+    - `memorybus archive repair --execute`
+    """
+    from memorybus.surfaces import archive_repair
+
+    output = common.output()
+    done = archive_repair.repaired(common.settings(), execute=execute)
+    if output.json:
+        output.result(done)
+        return 0
+    for one in done.twice:
+        output.show(
+            f"p{one.partition:02d}: {one.after} comes after {one.before}; {one.entries} events are "
+            f"not sealed: {'they got' if execute else 'they would get'} the numbers from "
+            f"{one.end.n + 1} on"
+        )
+    if not done.twice:
+        output.show("no number was given twice")
+    elif not execute:
+        output.note("nothing is done yet: add --execute")
+    return 0
 
 
 def _query(user: list[str] | None, session: list[str] | None, agent: list[str] | None) -> "Query":

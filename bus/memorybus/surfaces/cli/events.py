@@ -71,13 +71,15 @@ def run_events_ls(
     wanted = journal.Filter(session, type, canaries=show_all)
     unread: list[str] = []
     history = journal.checked_history(settings)
-    found = journal.last(journal.everything(history, wanted, unread), limit)
+    found = journal.newest(history, wanted, limit, unread=unread)
     tell_unread(output, unread)
     if output.json:
         output.result([as_json(event) for event in found])
     else:
         for event in found:
             output.show(event_line(event.envelope))
+        if not found:
+            output.note("no such events" if session or type else "no events yet")
     return 0
 
 
@@ -103,12 +105,11 @@ def run_events_tail(
     output, settings = common.output(), common.settings()
     wanted = journal.Filter(session, type, canaries=show_all)
     history = journal.checked_history(settings)
-    places = journal.Places.now(history.log)
+    heads = history.log.heads()
     unread: list[str] = []
-    past = journal.everything(history, wanted, unread) if limit else ()
-    found = journal.last(places.noted(past), limit)
+    found = journal.newest(history, wanted, limit, heads, unread)
     tell_unread(output, unread)
-    for event in _chained(found, history.log, places, wanted):
+    for event in _chained(found, history.log, journal.Places.at(heads), wanted):
         if output.json:
             output.json_line(as_json(event))
         else:

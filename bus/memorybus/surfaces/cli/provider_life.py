@@ -7,6 +7,7 @@ from cyclopts import Parameter
 from memorybus.errors import ConfigError
 from memorybus.surfaces.cli.options import DEFAULT, Common
 from memorybus.surfaces.cli.setting import given
+from memorybus.surfaces.cli.working import NOTHING_DONE, checked_desk
 from memorybus.surfaces.output import Output
 from memorybus.surfaces.safe import visible
 
@@ -19,7 +20,6 @@ Execute = Annotated[
     bool, Parameter(negative="", help="Do it; without, only say what would be done.")
 ]
 
-_NOTHING = "nothing is done yet: add --execute"
 _RESTART = "workers that run do not know it: restart `memorybus up`, or `memorybus worker`"
 
 
@@ -75,7 +75,7 @@ def _tell_added(output: Output, what: "Addition") -> None:
     where = begins.get(what.since, what.since)
     kind = f"{what.kind}, {what.delivery}, {what.placement}"
     output.show(visible(f"{verb} {what.name} ({kind}) to {what.file}; it begins with {where}"))
-    output.note(_RESTART if what.executed else _NOTHING, "yellow")
+    output.note(_RESTART if what.executed else NOTHING_DONE, "yellow")
 
 
 def run_pause(
@@ -93,15 +93,13 @@ def run_pause(
 
     - `memorybus provider pause mem0 --reason "its quota is used up"`
     """
-    from memorybus.copies import Copies
     from memorybus.surfaces import providing
     from memorybus.surfaces.whoami import operator
 
     output = common.output()
     if not reason.strip():
         raise ConfigError("--reason must say why")
-    with Copies(common.settings()) as desk:
-        desk.check()
+    with checked_desk(common.settings()) as desk:
         done = providing.pause(desk, name, reason, operator())
     return _tell_pause(output, done)
 
@@ -113,12 +111,10 @@ def run_resume(name: Name, /, *, common: Common = DEFAULT) -> int:
 
     - `memorybus provider resume mem0`
     """
-    from memorybus.copies import Copies
     from memorybus.surfaces import providing
 
     output = common.output()
-    with Copies(common.settings()) as desk:
-        desk.check()
+    with checked_desk(common.settings()) as desk:
         done = providing.resume(desk, name)
     return _tell_pause(output, done)
 
@@ -160,7 +156,6 @@ def run_remove(
     - `memorybus provider remove holographic`
     - `memorybus provider remove holographic --reason "moved to Postgres" --execute`
     """
-    from memorybus.copies import Copies
     from memorybus.surfaces import config_file, removing
     from memorybus.surfaces.whoami import operator
 
@@ -168,8 +163,7 @@ def run_remove(
     if execute and not (reason or "").strip():
         raise ConfigError("--reason must say why, with --execute")
     edit = config_file.removing(settings, name)
-    with Copies(settings) as desk:
-        desk.check()
+    with checked_desk(settings) as desk:
         what = removing.removal(desk, edit, name, delete_state=delete_state)
         if execute:
             what = removing.remove(desk, edit, what, reason or "", operator())
@@ -189,7 +183,7 @@ def _tell_removed(output: Output, what: "Removal") -> None:
     if what.state:
         output.show(visible(f"its state {_fate(what)}: {what.state}"))
     if not what.executed:
-        output.note(_NOTHING, "yellow")
+        output.note(NOTHING_DONE, "yellow")
     elif what.workers:
         output.note(
             f"these workers were told to serve it, and recall from it until they are restarted: "

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
@@ -12,6 +13,7 @@ from memorybus.settings import Settings
 from memorybus.surfaces.cli import rebuild_view
 from memorybus.surfaces.cli.options import CARE, DEFAULT, Common
 from memorybus.surfaces.cli.setting import given
+from memorybus.surfaces.cli.working import UNTOUCHED, checked_desk, show_found, steps
 from memorybus.surfaces.output import Output
 from memorybus.surfaces.safe import visible
 from memorybus.surfaces.whoami import operator
@@ -108,13 +110,15 @@ def run_rebuild(
 
 
 def _rebuilt(output: Output, settings: Settings, wanted: "Wanted", *, execute: bool) -> int:
-    from memorybus.copies import Copies
     from memorybus.surfaces import rebuild_plan
 
     if not execute:
-        with Copies(settings) as desk:
-            desk.check()
-            return rebuild_view.planned(output, rebuild_plan.prepare(desk, wanted, SYSTEM))
+        with (
+            checked_desk(settings) as desk,
+            steps(output, "plan", "events read", UNTOUCHED) as tell,
+        ):
+            plan = rebuild_plan.prepare(desk, wanted, SYSTEM, partial(tell, "plan"))
+        return rebuild_view.planned(output, plan)
     with _at_work(output, settings, wanted, "rebuild") as work:
         found = rebuild_plan.prepare(work.desk, wanted, SYSTEM)
         if not found.served:
@@ -134,14 +138,12 @@ def _rebuilt(output: Output, settings: Settings, wanted: "Wanted", *, execute: b
 
 
 def _rolled_back(output: Output, settings: Settings, wanted: "Wanted", *, execute: bool) -> int:
-    from memorybus.copies import Copies
     from memorybus.surfaces import rebuild_plan
     from memorybus.surfaces.generations import unended
 
     provider = wanted.provider
     if not execute:
-        with Copies(settings) as desk:
-            desk.check()
+        with checked_desk(settings) as desk:
             to = rebuild_plan.rolled_back_to(desk, provider)
         said = f"would bring {to} up to date and let it serve {provider} again"
         return rebuild_view.would(output, {"provider": provider, "to": to, "executed": False}, said)
@@ -154,12 +156,10 @@ def _rolled_back(output: Output, settings: Settings, wanted: "Wanted", *, execut
 
 
 def _dropped(output: Output, settings: Settings, wanted: "Wanted", *, execute: bool) -> int:
-    from memorybus.copies import Copies
     from memorybus.surfaces import generation_drop
 
     if not execute:
-        with Copies(settings) as desk:
-            desk.check()
+        with checked_desk(settings) as desk:
             what = generation_drop.droppable(desk, wanted.provider)
         return rebuild_view.would(output, what, f"would drop {rebuild_view.named(what)}")
     with _at_work(output, settings, wanted, "drop") as work:
@@ -168,10 +168,10 @@ def _dropped(output: Output, settings: Settings, wanted: "Wanted", *, execute: b
     if output.json:
         output.result(gone)
         return 0
-    output.show(visible(f"dropped {rebuild_view.named(gone)}"))
-    if gone.remaining:
-        left = ", ".join(gone.remaining)
-        output.note(f"{left}: the worker where its state lies removes it", "yellow")
+    if gone.dropped:
+        output.show(visible(f"dropped {rebuild_view.named(gone)}"))
+    for waiting in gone.waits:
+        output.note(waiting, "yellow")
     return 0
 
 
@@ -182,14 +182,14 @@ def _at_work(
     """Give a rebuilder that has the lock, and shows how far it is."""
     from memorybus.surfaces.rebuilding import rebuilder
 
-    with output.progress("places of the history") as bar:
-        task = bar.add_task(what, total=None)
-
-        def tell(step: str, done: int, total: int) -> None:
-            bar.update(task, description=step, completed=done, total=total or None)
-
-        with rebuilder(settings, wanted.provider, what, wanted.by, tell) as work:
-            yield work
+    on = "interrupted: agents are served all along; the same command goes on where it was"
+    drop = f"; to give it up: memorybus rebuild --drop {wanted.provider} --execute"
+    said = on + drop if what == "rebuild" else on
+    with (
+        steps(output, what, "places of the history", said) as tell,
+        rebuilder(settings, wanted.provider, what, wanted.by, tell) as work,
+    ):
+        yield work
 
 
 def run_rebuild_ls(*, common: Common = DEFAULT) -> int:
@@ -200,18 +200,13 @@ def run_rebuild_ls(*, common: Common = DEFAULT) -> int:
     - `memorybus rebuild ls`
     - `memorybus rebuild ls --json | jq '.[] | select(.state == "live")'`
     """
-    from memorybus.copies import Copies
     from memorybus.surfaces.generations import generations
 
     output = common.output()
-    with Copies(common.settings()) as desk:
-        desk.check()
+    with checked_desk(common.settings()) as desk:
         sight = desk.instances.look()
     providers = sorted({one.provider for one in sight.all.values()} | set(sight.live))
     every = [generations(provider, sight) for provider in providers]
     found = [one for group in every if len(group) > 1 for one in group]
-    if output.json:
-        output.result(found)
-    else:
-        output.show(rebuild_view.table(found))
-    return 0
+    none = "no provider was built again; memorybus rebuild PROVIDER would do so"
+    return show_found(output, found, lambda: rebuild_view.table(found), none)

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 from rich.text import Text
 
+from memorybus.surfaces.cli import plan_view
+from memorybus.surfaces.cli.working import NOTHING_DONE
 from memorybus.surfaces.output import Output
 from memorybus.surfaces.render import grid
 from memorybus.surfaces.safe import one_line, visible
@@ -16,8 +18,6 @@ if TYPE_CHECKING:
     from memorybus.surfaces.rebuild_plan import Prepared
     from memorybus.surfaces.rebuilding import Rebuilt
 
-_NOTHING = "nothing is done yet: add --execute"
-
 
 def would(output: Output, plan: Any, said: str) -> int:
     """Show a plan; return the exit code."""
@@ -25,7 +25,7 @@ def would(output: Output, plan: Any, said: str) -> int:
         output.result(plan)
     else:
         output.show(visible(said))
-        output.note(_NOTHING, "yellow")
+        output.note(NOTHING_DONE, "yellow")
     return 0
 
 
@@ -34,28 +34,36 @@ def planned(output: Output, found: "Prepared") -> int:
     if output.json:
         output.result(found)
         return 0
-    facts = grid("", "")
-    facts.show_header = False
-    for name, value in _facts(found):
-        facts.add_row(name, Text(one_line(value)))
-    output.show(facts)
+    output.show(plan_view.shown(_facts(found), found.counted))
+    for option in _idle(found):
+        output.note(f"--{option} leaves nothing out: is it spelled as in the events?", "yellow")
     if not found.served:
         output.note(unserved(found.instance.provider), "yellow")
-    output.note(_NOTHING, "yellow")
+    output.note(NOTHING_DONE, "yellow")
     return 0
 
 
-def _facts(found: "Prepared") -> list[tuple[str, str]]:
-    one = found.instance
+def _facts(found: "Prepared") -> dict[str, str]:
+    one, counted = found.instance, found.counted
+    span = "up to a moment, and from now on" if one.plan.spans else "all"
     step = "serves already; the end is missing" if found.swapped else "goes on where it is"
-    taken = f"{found.taken} of {found.events} places"
-    return [
-        ("generation", f"{one.name}, beside {found.live}"),
-        ("begins", step if found.known else "fresh"),
-        ("history", taken + _left_out(one.plan.query)),
-        ("options", ", ".join(f"{k}={v}" for k, v in one.options.items()) or "as they are"),
-        ("compared", "by digest with the live one" if found.compared else "by counts only"),
-    ]
+    facts = {
+        "generation": f"{one.name}, beside {found.live}",
+        "begins": step if found.known else "fresh",
+        "history": span + _left_out(one.plan.query),
+        "options": ", ".join(f"{k}={v}" for k, v in one.options.items()) or "as they are",
+        "compared": "by digest with the live one" if found.compared else "by counts only",
+    }
+    if counted is not None:
+        facts |= plan_view.amounts(counted, counted.seconds, "for reading alone")
+    return facts
+
+
+def _idle(found: "Prepared") -> list[str]:
+    """Return the exceptions by which nothing is left out, as the command line spells them."""
+    left_out = found.counted.left_out if found.counted else {}
+    idle = (why for why, count in left_out.items() if not count)
+    return [why.replace("_", "-") for why in idle if why.startswith("except_")]
 
 
 def _left_out(query: "Query") -> str:

@@ -1,18 +1,27 @@
 """``memorybus replay``: history again, into a copy of a provider instance."""
 
 from contextlib import nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
-from rich.text import Text
 
+from memorybus.clock import SYSTEM
 from memorybus.errors import ConfigError
 from memorybus.surfaces.cli import replay_view
 from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, not_negative
+from memorybus.surfaces.cli.plan_view import lasting
 from memorybus.surfaces.cli.setting import given
+from memorybus.surfaces.cli.working import (
+    NOTHING_DONE,
+    UNTOUCHED,
+    Seldom,
+    checked_desk,
+    show_found,
+    steps,
+)
 from memorybus.surfaces.output import Output
-from memorybus.surfaces.render import grid
-from memorybus.surfaces.safe import one_line, visible
+from memorybus.surfaces.safe import visible
 
 if TYPE_CHECKING:
     from memorybus.copies import Copies
@@ -75,7 +84,6 @@ def run_replay(
     - `memorybus replay --provider holographic --into may --until 2026-06-01 --execute`
     - `memorybus replay --cancel holographic-2 --execute`
     """
-    from memorybus.copies import Copies
     from memorybus.instances import check_name
     from memorybus.query import Query
     from memorybus.surfaces.replaying import Wanted
@@ -85,8 +93,7 @@ def run_replay(
     if bool(cancel) == bool(provider or into) or bool(provider) != bool(into):
         raise ConfigError("give --provider NAME and --into NEW, or --cancel NAME")
     if cancel:
-        with Copies(settings) as desk:
-            desk.check()
+        with checked_desk(settings) as desk:
             return _cancelled(output, desk, cancel, execute=execute)
     wanted = Wanted(
         provider=provider or "",
@@ -106,25 +113,21 @@ def run_replay(
         reason=reason or "",
         by=operator(),
     )
-    with Copies(settings) as desk:
-        desk.check()
+    with checked_desk(settings) as desk:
         return _replayed(output, desk, wanted, execute=execute)
 
 
 def _replayed(output: Output, desk: "Copies", wanted: "Wanted", *, execute: bool) -> int:
     from memorybus.surfaces import replaying
 
-    with output.progress("events read") as bar:
-        task = bar.add_task("plan", total=None)
-        plan = replaying.planned(
-            desk, wanted, lambda done, total: bar.update(task, completed=done, total=total)
-        )
+    with steps(output, "plan", "events read", UNTOUCHED) as tell:
+        plan = replaying.planned(desk, wanted, partial(tell, "plan"))
     if not execute:
         if output.json:
             output.result(plan)
         else:
             output.show(replay_view.told(plan))
-            output.note("nothing is done yet: add --execute", "yellow")
+            output.note(NOTHING_DONE, "yellow")
         return 0
     if not output.json:
         output.note(replay_view.sentence(plan))
@@ -141,13 +144,13 @@ def _filled(output: Output, desk: "Copies", plan: "Planned") -> int:
     worker = filling.LocalWorker(desk.settings, name) if plan.here else None
     if worker is None and plan.instance.provider not in desk.roster.served():
         raise filling.NobodyServes(_nobody(plan))
-    last = None
+    last, seldom = None, Seldom(SYSTEM)
     try:
         with worker or nullcontext(), output.progress("events") as bar:
             task = bar.add_task("replay", total=None)
             for now in filling.followed(desk, plan.instance, worker):
                 bar.update(task, completed=now.done, total=now.total, description=_pace(now))
-                if lines and (last is None or now.done != last.done):
+                if lines and seldom.due(last=now.finished):
                     output.json_line(now)
                 last = now
     except (KeyboardInterrupt, SystemExit):
@@ -172,7 +175,7 @@ def _filled(output: Output, desk: "Copies", plan: "Planned") -> int:
 
 
 def _pace(now: "Progress") -> str:
-    return f"{now.rate:,.0f}/s" + ("" if now.eta is None else f", {now.eta:,.0f} s left")
+    return f"{now.rate:,.0f}/s" + ("" if now.eta is None else f", {lasting(now.eta)} left")
 
 
 def _nobody(plan: "Planned") -> str:
@@ -198,22 +201,21 @@ def _cancelled(output: Output, desk: "Copies", name: str, *, execute: bool) -> i
     from memorybus.surfaces import copying
 
     drop = copying.dropping(desk, name)
-    gone = False
-    if execute:
-        gone = copying.drop(desk, drop)
+    waits = copying.drop(desk, drop) if execute else ""
+    gone = execute and not waits
     if output.json:
-        output.result({**_shown(drop), "executed": execute, "gone": gone})
+        output.result({**_shown(drop), "executed": execute, "gone": gone, "waits": waits})
         return 0
     what = f"{name}, a copy of {drop.provider}, with its lanes" + (
         f" and what lies in {drop.home}" if drop.home else ""
     )
     if not execute:
         output.show(visible(f"would drop {what}"))
-        output.note("nothing is done yet: add --execute", "yellow")
+        output.note(NOTHING_DONE, "yellow")
     elif gone:
         output.show(visible(f"dropped {what}"))
     else:
-        output.show(visible(f"{name} is marked: a worker where its state lies removes it"))
+        output.show(visible(waits))
     return 0
 
 
@@ -231,23 +233,10 @@ def run_replay_ls(*, common: Common = DEFAULT) -> int:
     - `memorybus replay ls`
     - `memorybus replay ls --json | jq '.[] | select(.state == "filling")'`
     """
-    from memorybus.copies import Copies
     from memorybus.surfaces.copying import copies
 
     output = common.output()
-    with Copies(common.settings()) as desk:
-        desk.check()
+    with checked_desk(common.settings()) as desk:
         found = copies(desk)
-    if output.json:
-        output.result(found)
-        return 0
-    table = grid("copy", "of", "for", "state", "events", "parked", "home", "reason")
-    for one in found:
-        cells = (one.name, one.provider, one.purpose, one.state, _far(one), str(one.parked))
-        table.add_row(*(Text(one_line(cell)) for cell in (*cells, one.home or "", one.reason)))
-    output.show(table)
-    return 0
-
-
-def _far(one: "Copy") -> str:
-    return f"{one.done}/{one.total}" if one.total is not None else f"{one.done}, and goes on"
+    none = "no copies; memorybus replay --provider NAME --into NEW would make one"
+    return show_found(output, found, lambda: replay_view.table(found), none)

@@ -9,6 +9,7 @@ from rich.text import Text
 from memorybus.clock import SYSTEM
 from memorybus.errors import ConfigError
 from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, not_negative, positive
+from memorybus.surfaces.cli.working import checked_desk, steps
 from memorybus.surfaces.output import Output
 from memorybus.surfaces.render import grid
 from memorybus.surfaces.safe import visible
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from memorybus.surfaces.comparing import Compared
     from memorybus.surfaces.differing import Differing
     from memorybus.surfaces.verifying import Verified
+
+_INTERRUPTED = "interrupted: the live state is as it was; a copy that was made for this is dropped"
 
 _HOW = {"differs": "differs", "missing": "in the live one only", "strange": "in the copy only"}
 
@@ -63,14 +66,11 @@ def run_verify(
 
     output, settings = common.output(), common.settings()
     wanted = Wanted(provider=provider, until=until, sample=sample, by=operator())
-    with output.progress("places of the history") as bar:
-        task = bar.add_task("verify", total=None)
-
-        def tell(step: str, done: int, total: int) -> None:
-            bar.update(task, description=step, completed=done, total=total or None)
-
-        with rebuilder(settings, provider, "verification", wanted.by, tell) as work:
-            found = verify(work, wanted)
+    with (
+        steps(output, "verify", "places of the history", _INTERRUPTED) as tell,
+        rebuilder(settings, provider, "verification", wanted.by, tell) as work,
+    ):
+        found = verify(work, wanted)
     if output.json:
         output.result(found)
     else:
@@ -123,7 +123,6 @@ def run_diff(
     - `memorybus diff holographic holographic@1 --query "When does the inspector come?"`
     - `memorybus diff holographic holographic@1 --queries questions.txt --json`
     """
-    from memorybus.copies import Copies
     from memorybus.inspect_jobs import Inspector
     from memorybus.recall import Want
     from memorybus.surfaces.differing import differing, provider_of
@@ -132,8 +131,7 @@ def run_diff(
     asked = [one for one in [*(query or ()), *_lines(queries)] if one.strip()]
     if not asked:
         raise ConfigError("ask something: --query TEXT, or --queries FILE")
-    with Copies(settings) as desk:
-        desk.check()
+    with checked_desk(settings) as desk:
         names = (first, second)
         provider = provider_of(names, desk.instances.look(), settings.providers)
     wants = [Want(query=one, agent=agent, user=user, budget=budget, detail=True) for one in asked]

@@ -1,0 +1,47 @@
+"""Which option of a rebuild leaves an event out; pure."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from memorybus.events import Omitted
+from memorybus.logged import LoggedEvent
+from memorybus.plan import Plan
+from memorybus.query import EVERYTHING, Query, row_of
+
+UNTIL = "until"
+
+_OPTIONS = (
+    ("except_session", "except_sessions"),
+    ("except_user", "except_users"),
+    ("except_agent", "except_agents"),
+    ("except_origin", "except_origins"),
+)
+
+
+class Excepting:
+    """Tells the options of a plan apart.
+
+    Attributes:
+        options: those that the plan has, in the order in which they are asked.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        """Part the plan by its options."""
+        self._plan = plan
+        self._queries: Mapping[str, Query] = {
+            option: msgspec.structs.replace(EVERYTHING, **{field: words})
+            for option, field in _OPTIONS
+            if (words := getattr(plan.query, field))
+        }
+        self.options = (*((UNTIL,) if plan.spans else ()), *self._queries)
+
+    def option(self, event: LoggedEvent) -> str:
+        """Return the first option that leaves an event out, "" if none does."""
+        where = event.position
+        if not self._plan.takes(where.partition, where.n):
+            return UNTIL
+        if not self._queries or isinstance(event.envelope.event, Omitted):
+            return ""
+        row = row_of(event.envelope)
+        return next((o for o, query in self._queries.items() if not query.wants(row)), "")

@@ -1,0 +1,100 @@
+"""The commands of history as a new user meets them: plans, wrong names, Ctrl-C, small amounts."""
+
+import json
+
+import pytest
+from conftest import MakeSettings
+from memorybus.client import MemoryBus
+from memorybus.settings import Settings
+from memorybus.surfaces.cli import main
+
+
+@pytest.fixture
+def ready(make_settings: MakeSettings, redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """Return settings that the command line finds in its environment; all may be sealed at once."""
+    settings = make_settings(url=redis_url, seal_after=0.0, segment_age=0.0, partitions=2)
+    for name in ("url", "namespace", "data_dir", "seal_after", "segment_age", "partitions"):
+        monkeypatch.setenv(f"MEMORYBUS_{name.upper()}", str(getattr(settings, name)))
+    return settings
+
+
+def publish(settings: Settings) -> None:
+    """Publish two people's conversations, of three events each."""
+    with MemoryBus.connect(settings) as bus:
+        for user in ("ann", "bob"):
+            session = bus.session(f"s-{user}", user=user, warm=False)
+            for turn in range(2):
+                session.turn_completed(f"{user} asks {turn}", "well", ordinal=turn)
+        assert bus.flush("logged", 10)
+
+
+def test_nothing_is_archived_where_there_is_no_log(
+    ready: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A namespace in which nothing was published is an error that says what may be wrong."""
+    for words in (("archive", "run"), ("archive", "ls")):
+        assert main([*words, "--namespace", "nowhere"]) == 1
+        assert "no log in the namespace 'nowhere'" in capsys.readouterr().err
+
+
+def test_small_amounts_are_told_as_they_are(
+    ready: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A plan of few events has bytes and a moment; a tiny segment has no ratio."""
+    publish(ready)
+    assert main(["replay", "--provider", "builtin", "--into", "copy"]) == 0
+    shown = capsys.readouterr().out
+    assert " B\n" in shown.replace(" \n", "\n").replace("  ", "")
+    assert "less than a second" in shown
+    assert main(["archive", "run"]) == 0
+    capsys.readouterr()
+    assert main(["archive", "ls"]) == 0
+    assert "%" not in capsys.readouterr().out.replace("of raw", "")
+
+
+def test_a_rebuild_says_what_it_leaves_out(
+    ready: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """G8: the plan counts what every option leaves out; one that leaves out nothing is named."""
+    publish(ready)
+    words = ["rebuild", "builtin", "--except-user", "ann", "--except-session", "nowhere"]
+    assert main([*words, "--json"]) == 0
+    counted = json.loads(capsys.readouterr().out)["counted"]
+    assert counted["events"] == 3
+    assert counted["left_out"] == {"except_session": 0, "except_user": 3}
+    assert main([*words, "--until", "2020-01-01"]) == 0
+    told = capsys.readouterr()
+    assert "--until: between that moment and now  6" in told.out
+    assert "--except-session leaves nothing out" in told.err
+
+
+@pytest.mark.parametrize(
+    "words", [("replay", "--into", "copy", "--provider"), ("rebuild",), ("verify",)]
+)
+def test_an_unknown_provider_is_the_same_error_everywhere(
+    words: tuple[str, ...], ready: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A provider that nobody knows is wrong usage, and those that there are are named."""
+    publish(ready)
+    assert main([*words, "nosuch"]) == 2
+    assert "no provider 'nosuch'; there are: builtin, holographic" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words", [("replay", "--into", "copy", "--provider", "builtin"), ("rebuild", "builtin")]
+)
+def test_an_interrupted_plan_says_that_nothing_was_changed(
+    words: tuple[str, ...],
+    ready: Settings,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Ctrl-C while the history is counted ends with its exit code and a sentence."""
+    publish(ready)
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("memorybus.surfaces.counting._left_out", interrupted)
+    assert main(words) == 130
+    assert "nothing was changed" in capsys.readouterr().err

@@ -1,0 +1,175 @@
+"""The history read backward is the history, and the newest events never cost more than a page."""
+
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from conftest import MakeSettings
+from helpers.past import KINDS, PARTITION, Past, as_told
+from hypothesis import HealthCheck, given
+from hypothesis import settings as example_settings
+from hypothesis import strategies as st
+from memorybus import archive_back, history_back
+from memorybus.errors import ArchiveDamaged
+from memorybus.history import History
+from memorybus.logged import LoggedEvent
+from memorybus.query import Query
+from memorybus.surfaces import journal
+from memorybus.tombstones import Tombstone
+
+NewPast = Callable[[], "contextmanager[Past]"]
+
+
+@pytest.fixture(name="new_past")
+def _new_past(redis_url: str, make_settings: MakeSettings) -> NewPast:
+    @contextmanager
+    def make() -> Iterator[Past]:
+        name = f"t{uuid.uuid4().hex[:12]}"
+        past = Past(make_settings(url=redis_url, namespace=name, partitions=2))
+        try:
+            yield past
+        finally:
+            past.close()
+
+    return make  # type: ignore[return-value]
+
+
+def told(events: Iterable[LoggedEvent]) -> list[tuple[str, bytes, bool]]:
+    """Return events without their numbers: that of a stranger's entry is only lent."""
+    encode = msgspec.msgpack.encode
+    return [(one.position.entry, encode(one.envelope), one.resent) for one in events]
+
+
+@example_settings(
+    max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+)
+@given(data=st.data())
+def test_backward_is_the_reverse_of_forward(
+    new_past: NewPast, monkeypatch: pytest.MonkeyPatch, data: st.DataObject
+) -> None:
+    """G7: whatever is sealed, trimmed, asked for and forgotten, both ways give the same."""
+    monkeypatch.setattr(history_back, "_FIRST", 2)
+    monkeypatch.setattr(archive_back, "_PAGE", 3)
+    queries = (Query(), Query(users=("ann",)), Query(users=("eve",)), Query(sessions=("s-bob",)))
+    query = data.draw(st.sampled_from(queries))
+    with new_past() as past:
+        past.write(data.draw(st.lists(st.sampled_from(KINDS), min_size=1, max_size=30)))
+        size = len(past.events)
+        sealed = data.draw(st.integers(0, size))
+        past.seal(sealed, data.draw(st.lists(st.integers(1, size), max_size=3)))
+        past.trim(data.draw(st.integers(0, min(sealed, size - 1))))
+        if sealed and data.draw(st.booleans()):
+            hidden = Query(users=("bob",), types=("TurnCompleted",))
+            past.archive.forget(Tombstone(id="1", query=hidden, reason="asked"))
+        history = past.history()
+        assert told(history.newest(query)) == told(history.scan(query))[::-1]
+
+
+class Counting:
+    """Redis that counts the entries it gives."""
+
+    def __init__(self, redis: Any) -> None:
+        self._redis = redis
+        self.given = 0
+
+    def execute_command(self, *words: Any) -> Any:
+        """Pass a command on."""
+        found = self._redis.execute_command(*words)
+        self.given += len(found)
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        """Pass everything else on."""
+        return getattr(self._redis, name)
+
+
+def cost(past: Past, wanted: journal.Filter, limit: int) -> int:
+    """Return how many entries of the log are read for the newest so many events."""
+    history = past.history()
+    counting = Counting(history.log.redis)
+    history.log.redis = counting  # type: ignore[assignment]
+    assert len(journal.newest(history, wanted, limit)) == limit
+    return counting.given
+
+
+def test_the_newest_cost_the_same_however_long_the_history_is(new_past: NewPast) -> None:
+    """A listing reads a page of the end; for a filter it reads back until enough are found."""
+    with new_past() as past:
+        past.write(["turn"] * 40 + ["other"] * 5 + ["turn"] * 5)
+        short = cost(past, journal.Filter(), 10)
+        past.write(["turn"] * 200 + ["other"] * 5 + ["turn"] * 45)
+        assert cost(past, journal.Filter(), 10) == short
+        assert cost(past, journal.Filter(session="s-bob"), 5) < 150
+        assert cost(past, journal.Filter(session="s-bob"), 10) == 300
+
+
+def test_only_the_newest_segments_are_opened(new_past: NewPast) -> None:
+    """What the log lacks is read from the archive's end: no older file is touched."""
+    with new_past() as past:
+        past.write(["turn"] * 30 + ["other"])
+        past.seal(30, [10, 20])
+        past.trim(30)
+        for segment in past.archive.segments(PARTITION)[:2]:
+            next(past.settings.data_dir.rglob(Path(segment.file).name)).unlink()
+        found = list(islice(past.history().newest(), 11))
+        assert as_told(found) == as_told(past.events[:19:-1])
+
+
+def test_damage_is_told_and_the_rest_is_read(new_past: NewPast) -> None:
+    """G7: a segment that cannot be read is named, and what is older comes all the same."""
+    with new_past() as past:
+        past.write(["turn"] * 30)
+        past.seal(20, [5, 10])
+        past.trim(20)
+        segment = past.archive.segments(PARTITION)[1]
+        path = next(past.settings.data_dir.rglob(Path(segment.file).name))
+        path.write_bytes(path.read_bytes()[:-40] + b"x" * 40)
+        unread: list[str] = []
+        found = list(past.history().newest(damage=unread))
+        assert as_told(found) == as_told((past.events[:5] + past.events[10:])[::-1])
+        assert [path.name in why for why in unread] == [True]
+        with pytest.raises(ArchiveDamaged, match=path.name):
+            list(past.history().newest())
+
+
+def test_a_lost_line_of_the_manifest_is_told(new_past: NewPast) -> None:
+    """G7: a segment that no manifest names any more is no silent gap, wherever it stood."""
+    for line in range(3):
+        with new_past() as past:
+            past.write(["turn"] * 30)
+            past.seal(29, [10, 20])
+            past.trim(29)
+            *older, newest = sorted(
+                past.settings.data_dir.rglob(f"{past.settings.namespace}/**/manifest-*.jsonl")
+            )
+            for path in older:
+                path.unlink()
+            lines = newest.read_bytes().splitlines(keepends=True)
+            newest.write_bytes(b"".join([*lines[:line], b"x\n", *lines[line + 1 :]]))
+            unread: list[str] = []
+            history = History(past.log, past.archive.twin())
+            found = list(history.newest(damage=unread))
+            assert len(found) == 30 - (9 if line == 2 else 10)
+            assert len(unread) == 1
+            assert newest.name in unread[0]
+
+
+def test_a_compaction_meanwhile_loses_nothing(new_past: NewPast) -> None:
+    """G7: segments that were joined and deleted under a reader are read as what they became."""
+    with new_past() as past:
+        past.write(["turn"] * 30)
+        past.seal(30, [10, 20])
+        past.trim(29)
+        history: History = past.history()
+        back = history.newest()
+        found = list(islice(back, 5))
+        old = past.archive.segments(PARTITION)[:2]
+        past.archive.twin().replace(PARTITION, old)
+        for segment in old:
+            next(past.settings.data_dir.rglob(Path(segment.file).name)).unlink()
+        assert as_told([*found, *back]) == as_told(past.events[::-1])

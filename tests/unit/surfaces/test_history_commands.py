@@ -1,0 +1,83 @@
+"""What the commands of history say: amounts, exceptions, names that nobody knows, progress."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from helpers.archives import as_logged, entries
+from memorybus.errors import ConfigError
+from memorybus.plan import Plan, Span
+from memorybus.query import Query
+from memorybus.surfaces import known_providers
+from memorybus.surfaces.cli.plan_view import lasting
+from memorybus.surfaces.cli.working import EVERY, Seldom, told_when_interrupted
+from memorybus.surfaces.excepting import Excepting
+from memorybus.surfaces.output import Output
+from memorybus.testing import FakeClock
+
+
+def test_progress_comes_seldom_and_at_the_end() -> None:
+    """Off a terminal there is a line at once, one every few seconds, and the last."""
+    clock = FakeClock()
+    seldom = Seldom(clock)
+    said = []
+    for look in range(100):
+        said.append(seldom.due(last=look == 99))
+        clock.advance(0.2)
+    assert said[0]
+    assert said[-1]
+    assert sum(said) == 1 + (100 * 0.2) // EVERY
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(0.0003, "less than a second"), (2.34, "2.3 seconds"), (65, "1 minute"), (9000, "2 hours")],
+)
+def test_a_short_time_is_not_nothing(seconds: float, said: str) -> None:
+    """A plan never takes 0.0 s."""
+    assert lasting(seconds) == said
+
+
+@pytest.mark.parametrize("ends", [KeyboardInterrupt, SystemExit])
+def test_an_interrupted_command_says_what_is_so(
+    ends: type[BaseException], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ctrl-C and SIGTERM say what was and was not done, and go on to end the command."""
+    with pytest.raises(ends), told_when_interrupted(Output(json=False), "nothing was changed"):
+        raise ends
+    assert capsys.readouterr().err == "nothing was changed\n"
+
+
+def test_what_is_left_out_is_told_by_its_option() -> None:
+    """Every event that a plan leaves out has one option, the first that does so; others none."""
+    plan = Plan(
+        query=Query(except_sessions=("s-1",), except_users=("u-2",), except_origins=("cli-2",)),
+        spans={0: (Span(1, 4), Span(7))},
+    )
+    excepting = Excepting(plan)
+    assert excepting.options == ("until", "except_session", "except_user", "except_origin")
+    found = {event.position.n: excepting.option(event) for event in as_logged(entries(9))}
+    session, user, until = "except_session", "except_user", "until"
+    assert found == dict(enumerate([session, user, "", "", until, until, "", session, ""], 1))
+    assert Excepting(Plan()).options == ()
+
+
+def desk(*names: str) -> Any:
+    """Return the stores as far as names are looked up in them."""
+    return SimpleNamespace(
+        settings=SimpleNamespace(providers=names),
+        roster=SimpleNamespace(providers=dict, instances=dict),
+        instances=SimpleNamespace(all=dict),
+    )
+
+
+@pytest.mark.parametrize("check", [known_providers.check_provider, known_providers.check_instance])
+def test_a_name_that_nobody_knows_is_told_with_those_there_are(check: Any) -> None:
+    """Every command says it alike, with the nearest name."""
+    check(desk("builtin"), "builtin")
+    with pytest.raises(ConfigError, match=r"no provider.* 'nosuch'; there are: builtin, mem0$"):
+        check(desk("builtin", "mem0"), "nosuch")
+    with pytest.raises(ConfigError, match="did you mean 'builtin'"):
+        check(desk("builtin"), "builtinn")
+    with pytest.raises(ConfigError, match=r"there are: none$"):
+        check(desk(), "nosuch")
