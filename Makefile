@@ -17,6 +17,10 @@ HERMES := .hermes-venv
 HERMES_VERSION := 0.19.0
 # More processes than cores: the tests wait more than they compute. Each has a server of its own.
 WORKERS ?= 4
+# What is idle takes tests from those that are behind: some take twenty seconds, most a few ms.
+SPREAD := --dist worksteal
+# Compiled once, whatever is set around us: the tests start hundreds of processes.
+export PYTHONDONTWRITEBYTECODE :=
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
@@ -48,10 +52,12 @@ servers: $(VENV)/.installed-dev ## fetch other Redis releases, Valkey and an S3 
 	@PYTHONPATH=tests $(PY) -m helpers.object_servers
 
 test: $(VENV)/.installed-dev ## all tests but the long fault runs and Hermes
-	$(PY) -m pytest -n $(WORKERS) -m 'not fault and not hermes'
+	$(PY) -m pytest -n $(WORKERS) $(SPREAD) -m 'not fault and not hermes'
 
 faults: $(VENV)/.installed-dev ## the fault suite; QUICK=1 as in CI, SEED= repeats a run
-	QUICK=$(QUICK) $(PY) -m pytest -p no:randomly -m fault
+	QUICK=$(QUICK) $(PY) -m pytest -p no:randomly $(if $(QUICK),-n 2 $(SPREAD)) \
+	  -m 'fault and not alone'
+	QUICK=$(QUICK) $(PY) -m pytest -p no:randomly -m 'fault and alone'
 
 sabotage: $(VENV)/.installed-dev ## deliberate bugs, each of which must turn tests red
 	$(PY) -m pytest -p no:randomly tests/sabotage

@@ -2,8 +2,10 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from typing import BinaryIO
 
 from memorybus import tombstones
+from memorybus.archive_ahead import Ahead, Key
 from memorybus.archive_segment import Group, SegmentReader
 from memorybus.clock import Clock
 from memorybus.errors import ArchiveDamaged
@@ -74,7 +76,8 @@ class SealedPartition:
         self._manifest = nothing(of)
         self._lasts: list[tuple[int, int]] = []
         self._open: SegmentReader | None = None
-        self._groups: dict[tuple[str, int, tuple[str, ...]], Group] = {}
+        self._groups: dict[Key, Group] = {}
+        self._ahead: Ahead | None = None
 
     # -- the manifest ---------------------------------------------------------------------------
 
@@ -117,25 +120,32 @@ class SealedPartition:
         """
         if self._open is None or self._open.segment.sha256 != segment.sha256:
             self.close()
-            name = f"{self.folder}/{segment.file}"
-            where = f"{self.objects.where}/{name}"
-            file = self.objects.open(name)
-            if file is None:
-                raise ArchiveDamaged(f"{where}: is missing; restore it from a backup")
-            if segment.sha256 not in self.shared.sound:
-                known = sha256_of(file)
-                if known != segment.sha256:
-                    SegmentReader(file, segment, where).close()  # names another's segment
-                    raise ArchiveDamaged(
-                        f"{where}: is not what was sealed (SHA-256 {known[:12]}…, the manifest "
-                        f"says {segment.sha256[:12]}…); restore it from a backup"
-                    )
-                self.shared.sound.add(segment.sha256)
-            self._open = SegmentReader(file, segment, where)
+            file = self._checked(segment)
+            self._open = SegmentReader(file, segment, self._where(segment))
         return self._open
+
+    def _checked(self, segment: Segment) -> BinaryIO:
+        where = self._where(segment)
+        file = self.objects.open(f"{self.folder}/{segment.file}")
+        if file is None:
+            raise ArchiveDamaged(f"{where}: is missing; restore it from a backup")
+        if segment.sha256 not in self.shared.sound:
+            known = sha256_of(file)
+            if known != segment.sha256:
+                SegmentReader(file, segment, where).close()  # names another's segment
+                raise ArchiveDamaged(
+                    f"{where}: is not what was sealed (SHA-256 {known[:12]}…, the manifest "
+                    f"says {segment.sha256[:12]}…); restore it from a backup"
+                )
+            self.shared.sound.add(segment.sha256)
+        return file
+
+    def _where(self, segment: Segment) -> str:
+        return f"{self.objects.where}/{self.folder}/{segment.file}"
 
     def close(self) -> None:
         """Close the open segment."""
+        self._settle()
         if self._open is not None:
             self._open.close()
         self._open = None
@@ -145,10 +155,33 @@ class SealedPartition:
         """Return a group of rows with the named columns; only the last group is kept."""
         key = (segment.sha256, index, names)
         if key not in self._groups:
-            group = self.opened(segment).group(index, names)
+            ahead = self._settle()
+            if ahead is not None and ahead.key == key:
+                group = ahead.result()
+            else:
+                group = self.opened(segment).group(index, names)
             kept = {k: v for k, v in self._groups.items() if k[:2] == key[:2]}
             self._groups = {**kept, key: group}
         return self._groups[key]
+
+    def ahead(self, segment: Segment, index: int, names: tuple[str, ...]) -> None:
+        """Begin to read a group, or to check the segment behind it: it will be asked for next."""
+        key = (segment.sha256, index, names)
+        reader = self.opened(segment)
+        if self._ahead is not None and self._ahead.key in (key, None):
+            return
+        self._settle()
+        if index < reader.groups:
+            self._ahead = Ahead(key, lambda: reader.group(index, names))
+        elif (following := self.beyond(moment(segment.last.entry))) is not None:
+            self._ahead = Ahead(None, lambda: self._checked(following).close())
+
+    def _settle(self) -> Ahead | None:
+        """Wait for what is on its way, since a file has one reader at a time; return it."""
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None:
+            ahead.wait()
+        return ahead
 
     def forget(self) -> None:
         """Look at the newest manifest again, and open files anew."""

@@ -73,6 +73,8 @@ class Rows:
         names = () if passed else _names(wanted)
         index, row, group = self._from(segment, place, names)
         rows = range(row, min(row + count, len(group.entries)))
+        if names == CONTENT and count > _PAGE:  # who reads much reads on
+            self._part.ahead(segment, index + 1, CONTENT)
         if passed:
             reasons: Sequence[Omission | None] = ["filtered"] * len(rows)
         else:

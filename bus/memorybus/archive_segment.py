@@ -85,7 +85,9 @@ class SegmentReader:
             raise missing(error) from error
         self.segment = segment
         self._where = where
-        self._broken = (ArrowException, OSError, ValueError, IndexError, msgspec.MsgspecError)
+        # A damaged footer brings errors of any kind out of its parser.
+        parsing = (ValueError, LookupError, TypeError, ArithmeticError, msgspec.MsgspecError)
+        self._broken = (ArrowException, OSError, *parsing)
         self._file = file
         self._parquet: Any = self._told(lambda: self._opened(parquet))
         self.inside = self._told(self._inside)

@@ -27,9 +27,8 @@ class SystemClock:
         """Return wall time in milliseconds."""
         return time.time_ns() // 1_000_000
 
-    def monotonic(self) -> float:
-        """Return monotonic seconds."""
-        return time.monotonic()
+    monotonic = staticmethod(time.monotonic)
+    """Return monotonic seconds; it is asked before each call of a provider."""
 
     def sleep(self, seconds: float) -> None:
         """Block the calling thread for `seconds`."""

@@ -86,6 +86,7 @@ class Joined:
 
     Attributes:
         log: the end of it.
+        sealed_page: whether the last page came from the archive, so that there is more behind it.
     """
 
     def __init__(
@@ -104,6 +105,7 @@ class Joined:
             clock: how old tombstones known here may be.
         """
         self.log = log
+        self.sealed_page = False
         self._part = LogPart(log.redis, log.keys)
         self._archive = archive
         self._find = find
@@ -137,6 +139,7 @@ class Joined:
             plan: what is taken.
         """
         older = self._known_older(partition, after, count, plan)
+        self.sealed_page = bool(older)
         if older:
             return older
         sieve = self._sieve(plan, partition)
@@ -146,6 +149,7 @@ class Joined:
         start = moment(page.events[0].position.entry) if page.events else _NO_END
         self._log_from[partition] = start
         older = self._older(partition, after, count, plan)
+        self.sealed_page = bool(older)
         if not older:
             self._check_end(partition, after_n)
         return older or page.events

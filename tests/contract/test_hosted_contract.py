@@ -16,6 +16,8 @@ from memorybus_providers.contract import ProviderContract
 class TestHosted(ProviderContract):
     """The recorder of the tests, loaded by the fake Hermes."""
 
+    deadline = 10.0  # a recall may start a process, on a busy machine too
+
     @pytest.fixture(autouse=True)
     def _children_end(self, tmp_path: Path) -> Iterator[None]:
         with ended([tmp_path]):

@@ -33,6 +33,12 @@ CRASHES = [
 ]
 
 
+@pytest.fixture(autouse=True)
+def _adopt_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let workers of this process look for spools of the dead more often than they do."""
+    monkeypatch.setattr("memorybus_workers.main._ADOPT_EVERY", 0.3)
+
+
 def turns(accepted: list[int]) -> list[str]:
     """Return the texts of some turns of the agent."""
     return [f"turn {number:05d}" for number in accepted]

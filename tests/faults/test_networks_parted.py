@@ -61,6 +61,7 @@ def healed(island: Island, recovered: Callable[[], bool]) -> float:
 
 
 @pytest.mark.fault
+@pytest.mark.alone
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("number", rounds(30))
 def test_workers_are_cut_off(
@@ -110,6 +111,7 @@ def test_workers_are_cut_off(
 
 
 @pytest.mark.fault
+@pytest.mark.alone
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("number", rounds(30))
 def test_a_producer_is_cut_off(

@@ -28,7 +28,7 @@ from memorybus.settings import Settings
 pytestmark = [pytest.mark.fault, pytest.mark.timeout(120)]
 
 SESSIONS = 6
-PROGRESS = 60
+PROGRESS = 30
 """Effects to be seen after each change before the next one."""
 
 MAY_DOUBLE = {"Transactional": 0, "Keyed": 0, "Lookup": 0, "Blind": 2}
@@ -130,7 +130,7 @@ def _end(child: Child, settings: Settings) -> None:
     goes_on(settings)
 
 
-@pytest.mark.parametrize("kind", ["Lookup", "Blind"] if QUICK else list(MAY_DOUBLE))
+@pytest.mark.parametrize("kind", ["Lookup"] if QUICK else list(MAY_DOUBLE))
 def test_old_and_new_workers_share_one_log(
     redis_client: redis.Redis,
     make_settings: MakeSettings,
@@ -139,7 +139,7 @@ def test_old_and_new_workers_share_one_log(
     kind: str,
 ) -> None:
     """G3, G4: whoever takes over from whom, nothing is lost or twice, and order is kept."""
-    settings = make_settings(lease=1.0, call_timeout=0.5, batch=16, **recorded(kind))
+    settings = make_settings(lease=0.6, call_timeout=0.3, batch=16, **recorded(kind))
     words = ("--session", "old", "--count", 400, "--flush-every", 2, "--flush", 20)
     agent = old.agent(spawn, settings, *words)
     with flowing(settings) as turns:
@@ -161,7 +161,7 @@ def test_an_old_worker_takes_over_a_lane_with_a_done_set(
     """G3, G4: what was done out of order is repeated by id only, and then done in order once."""
     side = {"providers": (NAME,), "provider": {NAME: {"kind": "rolling_providers:SideKeyed"}}}
     settings = make_settings(
-        lease=1.0, call_timeout=0.5, batch=64, partitions=1, attempts=10_000, **side
+        lease=0.6, call_timeout=0.3, batch=64, partitions=1, attempts=10_000, **side
     )
     gate = settings.data_dir / "gate"
     gate.touch()

@@ -52,7 +52,7 @@ def test_a_worker_dies_at_a_named_place(
     redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn, kind: str, place: str
 ) -> None:
     """G4: after a crash the next owner completes all: once, or blindly with one repeat."""
-    settings = make_settings(lease=1.0, call_timeout=0.5, batch=8, **recorded(kind))
+    settings = make_settings(lease=0.6, call_timeout=0.3, batch=8, **recorded(kind))
     fill(settings)
     nth = 2 if place.startswith("lane") else 11
     first = dying_worker(spawn, settings, f"{place}:{nth}")
@@ -71,7 +71,7 @@ def test_builtin_files_survive_a_dying_worker(
     redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn, place: str, nth: int
 ) -> None:
     """G4: files and checkpoint agree after a crash between them: no entry twice, none missing."""
-    settings = make_settings(lease=1.0, call_timeout=0.5, batch=5, providers=("builtin",))
+    settings = make_settings(lease=0.6, call_timeout=0.3, batch=5, providers=("builtin",))
     with MemoryBus.connect(settings) as bus:
         session = bus.session("s", warm=False)
         for number in range(20):

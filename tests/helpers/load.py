@@ -8,10 +8,10 @@ for the log, prints one JSON object of what it did, and ends.
 
 import argparse
 import os
+import queue
 import random
 import signal
 import sys
-import threading
 from collections import Counter
 from pathlib import Path
 from typing import Any, get_args
@@ -58,11 +58,11 @@ class Writer:
         self.refused: Counter[str] = Counter()
         self._journal = os.open(options.journal, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
-    def run(self, stop: threading.Event) -> float:
+    def run(self, told: "queue.SimpleQueue[bool]") -> float:
         """Offer events until told to stop; return the rate that was offered, per second."""
         begin = last = SYSTEM.monotonic()
         offered = owed = 0.0
-        while not stop.wait(max(0.0, last + TICK - SYSTEM.monotonic())):
+        while not _is_told(told, max(0.0, last + TICK - SYSTEM.monotonic())):
             now = SYSTEM.monotonic()
             owed = min(owed + (now - last) * self._options.rate, _CATCH_UP * self._group)
             last = now
@@ -147,14 +147,23 @@ class Load:
         return msgspec.json.decode(said, type=Done)
 
 
+def _is_told(told: "queue.SimpleQueue[bool]", seconds: float) -> bool:
+    """Wait for the word to stop, so long at most."""
+    try:
+        return told.get(timeout=seconds)
+    except queue.Empty:
+        return False
+
+
 def main() -> None:
     """Publish until SIGTERM."""
     options = _parser().parse_args()
-    stop = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    # An event that is set while this very thread waits for it would lock both up.
+    told: queue.SimpleQueue[bool] = queue.SimpleQueue()
+    signal.signal(signal.SIGTERM, lambda *_: told.put(True))
     bus = MemoryBus.connect(load())
     writer = Writer(bus, options)
-    rate = writer.run(stop)
+    rate = writer.run(told)
     flushed = bus.flush("logged", options.flush)
     counters: dict[str, Any] = msgspec.to_builtins(bus.counters)
     done = Done(writer.accepted, dict(writer.refused), flushed, rate, counters)

@@ -61,7 +61,7 @@ def s3_url(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         wait_until(lambda: _made(where), f"moto answers on {where}", timeout=30)
-        for name, value in _environment(where).items():
+        for name, value in environment(where).items():
             monkeypatch.setenv(name, value)
         yield f"s3://{BUCKET}/memories"
     finally:
@@ -69,7 +69,8 @@ def s3_url(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         server.wait()
 
 
-def _environment(where: str) -> dict[str, str]:
+def environment(where: str) -> dict[str, str]:
+    """Return the variables with which a client finds the server at an address."""
     return {
         "AWS_ENDPOINT_URL": where,
         "AWS_ACCESS_KEY_ID": "test",

@@ -138,7 +138,9 @@ class Spawn:
         return [p for p in self._ours() if _runs(p)]
 
     def _environment(self, env: Mapping[str, str]) -> dict[str, str]:
-        return {**os.environ, "PYTHONUNBUFFERED": "1", **env, MARK: self._mark}
+        # Compiled once, not by each of hundreds of processes, whatever is said around us.
+        around = {**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": ""}
+        return {**around, **env, MARK: self._mark}
 
     def _ours(self) -> Iterator[psutil.Process]:
         for process in psutil.process_iter():

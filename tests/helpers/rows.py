@@ -25,27 +25,28 @@ FAST: dict[str, Any] = {
 MakeTrial = Callable[..., Trial]
 Report = Callable[..., None]
 
-_rows = pytest.StashKey[list[tuple[str, str]]]()
+_ROW = "row of the fault suite"
 
 
-def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Print the seed and what each row saw: the figures of docs/guarantees.md."""
-    rows = config.stash.get(_rows, [])
+    ended = [one for reports in terminalreporter.stats.values() for one in reports]
+    called = [one for one in ended if getattr(one, "when", "") == "call"]
+    rows = [found for one in called for name, found in one.user_properties if name == _ROW]
     if rows:
         how = "QUICK=1 " if scale.QUICK else f"FAULT_SCALE={scale.SCALE:g} "
         terminalreporter.write_line(f"fault suite: {how}SEED={scale.SEED}")
-        for name, text in rows:
-            terminalreporter.write_line(f"  {name}: {text}")
+        for row in rows:
+            terminalreporter.write_line(f"  {row}")
 
 
 @pytest.fixture
 def report(request: pytest.FixtureRequest) -> Report:
     """Return a function that notes what a row saw, for the table at the end."""
-    rows = request.config.stash.setdefault(_rows, [])
 
     def note(**figures: Any) -> None:
         text = ", ".join(f"{name} {value}" for name, value in figures.items())
-        rows.append((request.node.name, text))
+        request.node.user_properties.append((_ROW, f"{request.node.name}: {text}"))
 
     return note
 

@@ -12,6 +12,7 @@ from typing import Final
 QUICK: Final = os.environ.get("QUICK", "") not in ("", "0")
 SCALE: Final = float(os.environ.get("FAULT_SCALE") or 1)
 SEED: Final = int(os.environ.get("SEED") or secrets.randbelow(1_000_000))
+os.environ["SEED"] = str(SEED)  # the processes of pytest-xdist share it
 
 
 def rounds(full: int) -> list[int]:

@@ -7,6 +7,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 POLL = 0.01
+_LONGEST = 0.05
 
 
 def wait_until(condition: Callable[[], T], what: str, timeout: float = 10.0) -> T:
@@ -19,12 +20,15 @@ def wait_until(condition: Callable[[], T], what: str, timeout: float = 10.0) -> 
     """
     deadline = time.monotonic() + timeout
     while True:
+        asked = time.monotonic()
         value = condition()
         if value:
             return value
-        if time.monotonic() > deadline:
+        now = time.monotonic()
+        if now > deadline:
             raise AssertionError(f"not within {timeout:g} s: {what} (last value: {value!r})")
-        time.sleep(POLL)
+        # What is waited for needs the cores more than a question that takes long.
+        time.sleep(min(_LONGEST, max(POLL, 2 * (now - asked))))
 
 
 def still(value: Callable[[], object], seconds: float) -> Callable[[], bool]:

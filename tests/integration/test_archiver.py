@@ -16,6 +16,7 @@ from memorybus.clock import SYSTEM
 from memorybus.errors import ArchiveUnavailable
 from memorybus.health import read_health
 from memorybus.ids import new_rng
+from memorybus.logged import moment
 from memorybus.losses import Losses
 from memorybus.monitor import read_status
 from memorybus.plain import iso
@@ -331,12 +332,19 @@ def test_the_process_behind_archive_run_says_what_it_did(log: SealedLog, spawn: 
     assert (said["events"], said["errors"], said["elsewhere"]) == (20, {}, False)
 
 
+def now_ms(log: SealedLog) -> int:
+    """Return the server's time."""
+    seconds, micros = log.redis.time()  # type: ignore[misc]
+    return int(seconds) * 1_000 + int(micros) // 1_000
+
+
 def test_a_stale_archiver_writes_nothing(log: SealedLog) -> None:
     """G5: a seal with another epoch than the lane's is refused, and trims nothing."""
     log.append(10)
     lane = log.keys.lane(P, "@archive")
     log.redis.hset(lane, "epoch", 7)
     entry = log.redis.xrange(log.key)[8][0].decode()  # type: ignore[index]
+    wait_until(lambda: now_ms(log) > moment(entry)[0], "its millisecond is over, so it is cold")
     stale = seal(log.keys, P, 6, entry, 9, 0, entries_read=True)
     assert scripts.run(log.redis, stale) == -1
     assert (log.sealed(), len(log.logged())) == (0, 10)

@@ -376,7 +376,7 @@ def test_a_worker_dies_while_it_drains(
     twice: int,
 ) -> None:
     """G3, G4: a worker killed in a drain leaves it to the next one: in order, once by class."""
-    settings = make_settings(partitions=1, **recorded(kind))
+    settings = make_settings(partitions=1, lease=0.6, call_timeout=0.3, **recorded(kind))
     dlq = run(settings)
     with thread_worker(settings):
         say(settings, "s", poison(flag), "one", "two", "three")

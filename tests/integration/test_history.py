@@ -66,11 +66,13 @@ def archived(event: LoggedEvent) -> LoggedEvent:
 def expected(past: Past, start: int, plan: Plan = WHOLE, *forgotten: Query) -> list[LoggedEvent]:
     """Return the whole past as readers shall see it when the log begins at an index.
 
-    Of strangers' entries before the very first event of ours nobody can tell that they are gone.
+    Where the log begins with the very first event of ours, nobody can tell that strangers' entries
+    before it are gone.
     """
     sieve = Sieve(plan, PARTITION, forgotten)
     seen = []
-    unseen = start if all(is_stray(event) for event in past.events[:start]) else 0
+    gone = [is_stray(event) for event in past.events[: start + 1]]
+    unseen = start if all(gone[:-1]) and not gone[-1] else 0
     for index, event in enumerate(past.events[unseen:], unseen):
         kept = archived(event) if index < start else event
         seen.append(kept if kept is not event else sifted(event, sieve))

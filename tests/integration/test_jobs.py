@@ -15,8 +15,11 @@ from memorybus.recall import Want, WarmAsk
 from memorybus.recall_health import pause_after
 from memorybus.recall_queue import LIFE, LONGEST
 
-SOON = 8.0
+SOON = 12.0
 """Seconds in which a killed job is run again: looked for 3, seen and started anew in 2; noise."""
+
+MANY = 300
+"""Sessions: few enough that all of them ask before the first question is too old (`LIFE`)."""
 
 TESTS = Path(__file__).parents[1]
 SHARED = {"rq:queues", "rq:workers"}
@@ -250,8 +253,9 @@ def test_a_recall_that_cannot_be_interrupted_ends_its_process(
 
 
 def test_without_a_process_requests_wait_bounded_and_vanish(recalls: Recalls) -> None:
-    """G10: 10,000 sessions that nobody answers leave a bounded queue, which expires by itself."""
-    for number in range(10_000):
+    """G10: more sessions than that, unanswered, leave a bounded queue, which expires by itself."""
+    more = 200
+    for number in range(LONGEST + more):
         recalls.ask(f"s{number}", "walnut")
     assert recalls.client.llen(recalls.queue_key()) == LONGEST
     assert 0 < recalls.client.ttl(recalls.queue_key()) <= LIFE
@@ -259,12 +263,12 @@ def test_without_a_process_requests_wait_bounded_and_vanish(recalls: Recalls) ->
     assert len(jobs) == LONGEST
     assert all(0 < recalls.client.ttl(job) <= LIFE for job in jobs)
     (status,) = read_status(recalls.settings).jobs
-    assert (status.queued, status.skipped) == (LONGEST, 9_000)
+    assert (status.queued, status.skipped) == (LONGEST, more)
 
 
 def test_old_requests_cost_no_call(recalls: Recalls) -> None:
     """G10: jobs older than their use are dropped; a fresh request behind them is answered soon."""
-    for number in range(LONGEST - 1):
+    for number in range(200):
         recalls.ask(f"s{number}", "old")
     for job in recalls.jobs():
         recalls.client.delete(job)  # as its time to live does
@@ -287,8 +291,8 @@ def test_a_dead_provider_is_let_rest(recalls: Recalls, how: str) -> None:
     nothing, and once it is back a fresh request is answered after the pause.
     """
     recalls.file(how).touch()
-    recalls.start(recall_timeout=1.0)
-    for number in range(1_200):
+    recalls.start(recall_timeout=0.5)
+    for number in range(MANY):
         ask_as_agents_do(recalls, f"s{number}", "walnut")
     recalls.until(lambda: recalls.client.llen(recalls.queue_key()) == 0, "nothing piles up", 30)
     recalls.until(lambda: not recalls.jobs() or _all_failed(recalls), "none waits or runs")
@@ -296,7 +300,7 @@ def test_a_dead_provider_is_let_rest(recalls: Recalls, how: str) -> None:
     assert 3 <= calls <= 12
     (status,) = read_status(recalls.settings).jobs
     assert status.failing == status.failed == calls
-    assert status.skipped == 1_200 - calls
+    assert status.skipped == MANY - calls
     recalls.file(how).unlink()
 
     def warm() -> str:
@@ -353,13 +357,13 @@ def test_nothing_of_rq_stays_for_ever(recalls: Recalls) -> None:
 def test_one_instance_serves_many_jobs(recalls: Recalls) -> None:
     """G9: a provider is opened once for all jobs of its process."""
     recalls.start()
-    for number in range(200):
+    for number in range(60):
         recalls.ask(f"s{number}", f"q{number}")
-    recalls.answered("s199", "q199", 20)
+    recalls.answered("s59", "q59", 20)
     opened = [pid for pid, what in recalls.notes() if what == "open"]
     assert len(opened) == 1
     assert {pid for pid, _ in recalls.notes()} == set(opened)
-    assert len(recalls.queries()) == 200
+    assert len(recalls.queries()) == 60
 
 
 def test_depth_age_and_failures_are_seen(recalls: Recalls) -> None:

@@ -76,7 +76,7 @@ def test_a_frozen_owner_that_wakes_changes_nothing(
 
     At most the one call that was under way repeats, where the backend cannot tell (G4, ``blind``).
     """
-    settings = make_settings(lease=1.0, call_timeout=0.5, **recorded(kind))
+    settings = make_settings(lease=0.6, call_timeout=0.3, **recorded(kind))
     keys = Keys(settings.namespace)
     first = worker(spawn, light(settings))
     place = partition(settings, "s")

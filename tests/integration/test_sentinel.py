@@ -88,7 +88,7 @@ def test_a_failover_loses_nothing(sentinels: Sentinels, watched: Settings) -> No
 
 def test_a_failover_under_load(sentinels: Sentinels, watched: Settings, spawn: Spawn) -> None:
     """G1 to G5: agents and workers outlive the death of their master; all is applied once."""
-    turns = 4_000
+    turns = 2_000
     workers = [worker(spawn, watched), worker(spawn, watched)]
     agents = [
         agent(spawn, watched, "--session", f"s{n}", "--count", turns, "--flush", 90)

@@ -105,7 +105,7 @@ def test_a_killed_server_loses_nothing(
     """G1, G3: with either policy of the append-only file, kill -9 under load costs nothing."""
     redis = make_redis(binary=server.path, appendonly="yes", appendfsync=fsync)
     settings = make_settings(url=redis.url, spool_keep=60.0, **recorded("Transactional"))
-    turns = 1_500
+    turns = 600
     with thread_worker(settings):
         child = agent(spawn, settings, "--count", turns, "--flush", 40)
         wait_until(lambda: texts(home(settings)), "events flow", 20)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import redis
 from conftest import MakeSettings
+from helpers.crew import Crew
 from helpers.processes import Spawn
 from helpers.recording import calls, effects, texts
 from helpers.scenario import (
@@ -113,7 +114,7 @@ def test_a_busy_session_does_not_keep_others_waiting(
         with thread_worker(settings):
             wait_until(lambda: texts(home(settings)) == ["fine", "still fine"], "others go on", 20)
             flag.unlink()
-            wait_applied(redis_client, settings, timeout=40)
+            wait_applied(redis_client, settings)
     assert texts(home(settings))[3:] == [f"more {n:03d}" for n in range(420)]
 
 
@@ -245,19 +246,16 @@ def test_an_event_that_ends_its_worker_is_parked(
         say(bus, "good", "after")
         assert bus.flush()
     deaths = 0
-    for _ in range(12):
-        child = worker(spawn, settings, wait=False)
-        wait_until(
-            lambda child=child: not child.alive or backlog(redis_client, settings) == 0,
-            "it dies or is done",
-            20,
-        )
-        if child.alive:
-            child.terminate()
-            break
-        assert child.exit_code == 9, child.output()
-        deaths += 1
-    assert backlog(redis_client, settings) == 0
+    crew = Crew(spawn, settings)
+    crew.start()
+
+    def goes_on() -> bool:
+        nonlocal deaths
+        deaths += crew.replace_dead()  # as their supervisor would
+        return backlog(redis_client, settings) == 0
+
+    wait_until(goes_on, "the event is parked and the lane goes on", 40)
+    crew.stop()
     # Side by side two deaths come before it goes alone; one whose owner advanced counts for none.
     assert 3 <= deaths <= (6 if kind == "KeyedSide" else 4)
     assert sorted(texts(home(settings))) == ["after", "before"]

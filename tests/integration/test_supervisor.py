@@ -156,6 +156,7 @@ def _hung(redis_client: redis.Redis, make_settings: MakeSettings) -> Settings:
     """Return settings under which a call is about to hang, longer than any test."""
     slow = {"lease": 120.0, "call_timeout": 100.0}
     settings = make_settings(**slow, **recorded("Keyed"))
+    gate(settings).touch()
     with MemoryBus.connect(settings) as bus:
         bus.session("s", warm=False).turn_completed(f"!hang={gate(settings)} here", "ok")
         assert bus.flush("logged", 15)
@@ -163,7 +164,7 @@ def _hung(redis_client: redis.Redis, make_settings: MakeSettings) -> Settings:
 
 
 def gate(settings: Settings) -> Path:
-    """Return the file that lets the hanging call go on."""
+    """Return the file without which the hanging call goes on."""
     return settings.data_dir / "gate"
 
 
@@ -215,7 +216,7 @@ def test_a_batch_in_hand_is_finished(
     """G4: told once, a worker waits for the call it is in, commits it, and ends with 0."""
     child = hanging(spawn, hung, "2")
     child.send(signal.SIGTERM)
-    gate(hung).touch()
+    gate(hung).unlink()
     assert child.wait(20) == 0, child.output()
     assert len(texts(home(hung))) == 1
     wait_applied(redis_client, hung, timeout=1)

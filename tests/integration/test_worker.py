@@ -10,13 +10,17 @@ import redis
 from conftest import MakeServer, MakeSettings
 from helpers.processes import Spawn
 from helpers.recording import texts
-from helpers.scenario import agent, environ, home, recorded, worker
+from helpers.scenario import agent, environ, home, recorded, thread_worker, worker
 from helpers.servers import RedisServer
 from helpers.waiting import wait_until
 from memorybus.client import MemoryBus
+from memorybus.clock import SYSTEM
+from memorybus.ids import new_rng
 from memorybus.keys import Keys
+from memorybus.log import EventLog
 from memorybus.monitor import read_status
 from memorybus.settings import Settings, load
+from memorybus_workers.tail import Tail
 
 
 def refused(spawn: Spawn, settings: Settings, code: int = 2) -> str:
@@ -125,7 +129,10 @@ def test_a_worker_waits_for_redis(
 
 
 def test_a_worker_sends_what_dead_agents_left(
-    make_redis: MakeServer, make_settings: MakeSettings, spawn: Spawn
+    make_redis: MakeServer,
+    make_settings: MakeSettings,
+    spawn: Spawn,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """G1: spools of dead processes are sent and removed by the worker, in order."""
     server = make_redis(appendonly="yes")
@@ -136,9 +143,10 @@ def test_a_worker_sends_what_dead_agents_left(
         child.wait_output("holding")
         child.kill()
     server.start()
-    worker(spawn, settings)
-    wait_until(lambda: len(texts(home(settings))) == 40, "all are applied", 20)
-    wait_until(lambda: not list(settings.spool_dir.iterdir()), "the spools and locks are gone")
+    monkeypatch.setattr("memorybus_workers.main._ADOPT_EVERY", 0.3)
+    with thread_worker(settings):
+        wait_until(lambda: len(texts(home(settings))) == 40, "all are applied", 20)
+        wait_until(lambda: not list(settings.spool_dir.iterdir()), "the spools and locks are gone")
     client = server.client()
     assert not list(client.scan_iter(f"{settings.namespace}:*:producers")), (
         "producers are forgotten"
@@ -170,3 +178,21 @@ def test_settings_reach_the_recall_process(make_settings: MakeSettings, tmp_path
     given: Any = environ(settings)
     given = {name: value for name, value in given.items() if name != "PYTHONPATH"}
     assert load(environ=given, directory=tmp_path) == settings
+
+
+def test_a_read_that_waits_for_news_holds_up_no_end(
+    redis_client: redis.Redis, settings: Settings
+) -> None:
+    """A worker that ends cuts off its blocking read, and waits less than that would."""
+    EventLog(redis_client, settings).open()
+    tail = Tail(settings, SYSTEM, new_rng(), lambda _: None)
+    tail.start()
+    wait_until(lambda: _waiting(redis_client), "the read waits")
+    begun = SYSTEM.monotonic()
+    tail.stop()
+    assert SYSTEM.monotonic() - begun < 0.5
+    wait_until(lambda: not _waiting(redis_client), "Redis knows it", 0.5)
+
+
+def _waiting(client: redis.Redis) -> bool:
+    return any(one["cmd"] == "xread" and "b" in one["flags"] for one in client.client_list())

@@ -147,7 +147,8 @@ class Lane:
             window.jump(events[0].position.n - 1)
         self.crash("lane.after_read")
         found = pace.taken(upto(self._end, consecutive(events)))
-        self.more = len(events) == count or len(found) < len(events)
+        whole = len(events) < count and not self._links.history.sealed_page
+        self.more = not whole or len(found) < len(events)
         return found
 
     def _events(self, count: int) -> list[LoggedEvent]:

@@ -18,7 +18,7 @@ from builtin_feeding import (
     user_file,
 )
 from helpers.processes import Spawn
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from memorybus.events import MemoryWritten
 from memorybus_providers.builtin.entries import Write, fold, parse, render
@@ -158,6 +158,7 @@ _EDITS = {
 }
 
 
+@settings(max_examples=50)
 @given(st.lists(_STEPS, max_size=6))
 def test_any_history_of_crashes_and_edits_applies_each_write_once(steps: list[Step]) -> None:
     """Whatever dies where and whoever edits when: each batch once, each edit kept (G4)."""

@@ -25,7 +25,7 @@ from memorybus.clock import SYSTEM
 from memorybus.errors import ConfigError, Permanent, Transient, Unavailable
 from memorybus.events import Position, Scope, SessionRef
 from memorybus_providers.base import Fence, HookContext, RecallContext, RecallScope
-from memorybus_providers.builtin import BuiltinProvider, files
+from memorybus_providers.builtin import BuiltinProvider, database, files
 from memorybus_providers.builtin.database import LOCK_WAIT_MS
 
 MINE = RecallContext(RecallScope(agent="coder", user="ann"))
@@ -254,8 +254,11 @@ def test_a_reader_sees_a_rename_under_its_eyes_once(
     assert found == ["x"]
 
 
-def test_a_busy_new_file_can_be_opened(provider: BuiltinProvider, home: Path) -> None:
+def test_a_busy_new_file_can_be_opened(
+    provider: BuiltinProvider, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Who meets another process at a database not yet in WAL mode leaves the switch to it."""
+    monkeypatch.setattr(database, "LOCK_WAIT_MS", 200)
     provider.shutdown()
     holder = sqlite3.connect(home / "state.db", isolation_level=None)
     holder.execute("pragma journal_mode = delete")

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 from helpers.hermes_plugin import talk
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from memorybus.cleaning import clean_messages
 from memorybus.surfaces.hermes.scaffolding import is_by_host, opens_turn, user_text
@@ -110,6 +110,7 @@ def test_images_and_endless_outputs_stay_out() -> None:
     assert "characters left out" in second["content"]
 
 
+@settings(max_examples=50)
 @given(
     st.lists(
         st.dictionaries(
