@@ -39,12 +39,11 @@ def begun(
     """Make a copy known, as the command does."""
     with Copies(settings) as desk:
         wanted = replaying.Wanted(provider=provider, into=into, query=query, **more)
-        plan = replaying.planned(desk, wanted, describe=_described)
-        replaying.begin(desk, plan)
-    return plan
+        plan = replaying.planned(desk, wanted, describe=described_here)
+        return replaying.begin(desk, plan, wanted)
 
 
-def _described(settings: Settings, *asked: Any) -> Described:
+def described_here(settings: Settings, *asked: Any) -> Described:
     """Ask in this process, which can import the providers of the tests."""
     return describe(settings, *asked)
 

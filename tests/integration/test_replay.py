@@ -8,7 +8,7 @@ import redis
 from conftest import MakeSettings
 from helpers.processes import Spawn
 from helpers.recording import state_digest, texts
-from helpers.replaying import begun, cli, command, lines, replay
+from helpers.replaying import begun, cli, command, described_here, lines, replay
 from helpers.scenario import home, recorded, thread_worker, wait_applied
 from helpers.servers import RedisServer
 from helpers.waiting import wait_until
@@ -19,6 +19,7 @@ from memorybus.homes import Home, Homes
 from memorybus.keys import Keys
 from memorybus.query import Query
 from memorybus.settings import Settings
+from memorybus.surfaces.replaying import Wanted, begin, planned
 
 
 def fill(settings: Settings, count: int = 40) -> None:
@@ -172,6 +173,22 @@ def test_two_replays_into_one_target_are_one(
     assert len(texts(home(settings, "copy"))) == 4 * 201
     with pytest.raises(ConfigError, match="another plan"):
         begun(settings, query=Query(sessions=("a",)))
+
+
+def test_who_is_late_by_a_moment_joins(
+    redis_client: redis.Redis, make_settings: MakeSettings
+) -> None:
+    """A copy made between plan and beginning is joined if it is of the same plan."""
+    settings = make_settings(**recorded("Transactional"))
+    fill(settings, 3)
+    with Copies(settings) as desk:
+        same = [Wanted(provider="rec", into="copy", reason=word) for word in ("first", "second")]
+        other = Wanted(provider="rec", into="copy", query=Query(sessions=("a",)))
+        plans = [planned(desk, wanted, describe=described_here) for wanted in (*same, other)]
+        first, second = (begin(desk, plans[n], same[n]) for n in (0, 1))
+        assert second.instance == first.instance
+        with pytest.raises(ConfigError, match="another plan"):
+            begin(desk, plans[2], other)
 
 
 def test_poison_is_parked_in_the_copy_too(

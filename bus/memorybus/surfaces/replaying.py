@@ -224,16 +224,27 @@ def _resumed(known: Instance, asked: Instance, wanted: Wanted) -> Instance:
     return known
 
 
-def begin(desk: Copies, plan: Planned) -> None:
+def begin(desk: Copies, plan: Planned, wanted: Wanted) -> Planned:
     """Make the copy known; from now on every worker of its provider fills it.
 
+    Returns:
+        The plan; that of the copy which the same command made meanwhile, if one did.
+
     Raises:
-        ConfigError: another of that name was made meanwhile.
+        ConfigError: a copy of that name with another plan was made meanwhile.
         LogUnavailable: Redis is away.
     """
     if plan.known:
-        return
+        return plan
     if plan.home is not None:
         home = plan.home if plan.home.place else here(desk.settings)
         desk.homes.move(plan.instance.name, home)  # before it is served anywhere
-    desk.make(plan.instance)
+    try:
+        desk.make(plan.instance)
+    except ConfigError:
+        made = desk.instances.get(plan.instance.name)
+        if made is None:
+            raise
+        there = _resumed(made, plan.instance, wanted)
+        return msgspec.structs.replace(plan, instance=there, known=True)
+    return plan

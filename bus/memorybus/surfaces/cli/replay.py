@@ -131,8 +131,7 @@ def _replayed(output: Output, desk: "Copies", wanted: "Wanted", *, execute: bool
         return 0
     if not output.json:
         output.note(replay_view.sentence(plan))
-    replaying.begin(desk, plan)
-    return _filled(output, desk, plan)
+    return _filled(output, desk, replaying.begin(desk, plan, wanted))
 
 
 def _filled(output: Output, desk: "Copies", plan: "Planned") -> int:
