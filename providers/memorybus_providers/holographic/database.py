@@ -27,7 +27,7 @@ create table if not exists sessions(
     id integer primary key,
     scope integer not null references scopes, name text not null, root text not null,
     mark text not null,                       -- stands for the name, see names.py
-    unique(scope, name)
+    unique(scope, name, root)                 -- another root is another order key
 );
 create index if not exists sessions_by_root on sessions(scope, root);
 create index if not exists sessions_by_mark on sessions(scope, mark);

@@ -14,8 +14,9 @@ from memorybus_providers.digests import key_of, paired
 
 _SAID = """
 select facts.name, kind, speaker, at, tags, content, helpful, unhelpful from facts
+join sessions on sessions.id = facts.session
 left join judgements on judgements.scope = facts.scope and judgements.fact = facts.name
-where session = ? and seq is not null order by seq
+where sessions.scope = ? and sessions.name = ? and seq is not null order by sessions.root, seq
 """
 _KEPT = """
 select sessions.name, at, content, category, tags, helpful, unhelpful from facts
@@ -43,9 +44,9 @@ def _keys(db: sqlite3.Connection) -> Iterator[tuple[str, Rows]]:
         for kind, shown in _KINDS.items():
             yield key_of(*scope, shown), _rows(db, _KEPT, row, kind)
         yield key_of(*scope, "speakers"), _rows(db, _SPEAKERS, row)
-        sessions = db.execute("select id, name from sessions where scope = ?", (row,))
-        for session, name in sessions.fetchall():
-            yield key_of(*scope, "said", name), _rows(db, _SAID, session)
+        sessions = db.execute("select distinct name from sessions where scope = ?", (row,))
+        for (name,) in sessions.fetchall():
+            yield key_of(*scope, "said", name), _rows(db, _SAID, row, name)
 
 
 def _rows(db: sqlite3.Connection, query: str, *given: int | str) -> Rows:

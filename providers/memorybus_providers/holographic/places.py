@@ -27,7 +27,7 @@ class Places:
     def __init__(self, db: sqlite3.Connection) -> None:
         """Read and write through `db`."""
         self._db = db
-        self._known: dict[tuple[Scope, str], Place] = {}
+        self._known: dict[tuple[Scope, str, str], Place] = {}
 
     def forget(self) -> None:
         """Drop row numbers that a rollback may have taken back."""
@@ -35,7 +35,7 @@ class Places:
 
     def of(self, ctx: HookContext) -> Place:
         """Return where the facts of a context belong."""
-        key = (ctx.scope, ctx.session.id)
+        key = (ctx.scope, ctx.session.id, ctx.session.root)
         place = self._known.get(key)
         if place is None:
             place = self._found(ctx)

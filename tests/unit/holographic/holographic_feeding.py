@@ -38,11 +38,12 @@ def opened(home: Path) -> Iterator[HolographicProvider]:
         provider.shutdown()
 
 
-def context(n: int, scope: Scope = ME, session: str = "s1", at: int = AT) -> HookContext:
+def context(
+    n: int, scope: Scope = ME, session: str = "s1", at: int = AT, root: str = "root"
+) -> HookContext:
     """Return the context of the event number `n`."""
-    return HookContext(
-        scope, SessionRef(session, "root"), derived_id("test", n), Position(0, f"{n}-0", n), at, 5.0
-    )
+    place = Position(0, f"{n}-0", n)
+    return HookContext(scope, SessionRef(session, root), derived_id("test", n), place, at, 5.0)
 
 
 def feed(
@@ -54,10 +55,11 @@ def feed(
     scope: Scope = ME,
     session: str = "s1",
     at: int = AT,
+    root: str = "root",
 ) -> list[str | None]:
     """Apply events in one transaction, without those the ledger has; return their replies."""
     apply = bind(provider)
-    contexts = [context(first + i, scope, session, at) for i in range(len(events))]
+    contexts = [context(first + i, scope, session, at, root) for i in range(len(events))]
     ids = [ctx.event_id for ctx in contexts]
     replies = []
     with provider.transaction(Fence(LANE, epoch)) as transaction:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from holographic_feeding import AT, add, context, feed, opened, turn
+from holographic_feeding import AT, add, context, feed, opened, texts, turn
 from memorybus.events import ContextCompressing, Delegated, Event, Message, Scope, ToolCalled
 from memorybus_providers.holographic.names import kept, mark_of, said
 
@@ -111,3 +111,16 @@ def digest(home: Path, fed: list[Fed]) -> dict[str, str]:
         for one in fed:
             feed(provider, [one.event], first=one.n, session=one.session, at=one.at)
         return dict(provider.digest())
+
+
+def test_a_session_met_under_two_roots_is_one_in_any_order(tmp_path: Path) -> None:
+    """G3, G8: a host that forgot a lineage gives another root, hence another key: both are kept."""
+    found = []
+    for roots in (("a", "b"), ("b", "a")):
+        with opened(tmp_path / roots[0]) as provider:
+            for root in roots:
+                feed(provider, [turn(f"tea of {root}")], first=ord(root), root=root)
+            assert sorted(texts(provider, "tea")) == ["tea of a", "tea of b"]
+            found.append(list(provider.digest()))
+    assert found[0] == found[1]
+    assert len({key for key, _ in found[0]}) == len(found[0])
