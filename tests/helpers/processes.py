@@ -89,8 +89,9 @@ class Child:
         return self.wait(timeout)
 
     def freeze(self) -> None:
-        """SIGSTOP: it does nothing and knows nothing of it."""
+        """SIGSTOP: it does nothing and knows nothing of it. Returns once all its threads stand."""
         self.send(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def thaw(self) -> None:
         """SIGCONT."""
