@@ -24,6 +24,8 @@ pytest_plugins = [
     "helpers.disks",
     "helpers.hermes_fixtures",
     "helpers.islands",
+    "helpers.past",
+    "helpers.people",
     "helpers.remote",
     "helpers.rows",
 ]

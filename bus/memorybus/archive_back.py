@@ -1,15 +1,14 @@
 """Reading a partition's archive backward: segments, groups and rows, newest first."""
 
-from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from memorybus.archive_partition import SealedPartition
-from memorybus.archive_reading import Wanted, events_of, placeholders, row_before
-from memorybus.archive_rows import may_pass
-from memorybus.archive_segment import CONTENT, Group
+from memorybus.archive_partition import SealedPartition, last_before
+from memorybus.archive_reading import Wanted, row_before
+from memorybus.archive_rows import events_at, may_pass
+from memorybus.archive_segment import CONTENT
 from memorybus.codec import Decoder
+from memorybus.damage import tell
 from memorybus.errors import ArchiveDamaged
-from memorybus.events import Omission
 from memorybus.logged import LoggedEvent, moment
 from memorybus.manifest import Segment
 from memorybus.plan import Plan
@@ -34,7 +33,7 @@ class BackRows:
         wanted = Wanted(plan, self._part.shared.forgotten())
         place = moment(before)
         segments = self._part.refreshed().segments
-        while (segment := _last_before(segments, place)) is not None:
+        while (segment := last_before(segments, place)) is not None:
             self._check(moment(segment.last.entry), damage)
             try:
                 for event in self._rows(segment, place, wanted):
@@ -43,10 +42,10 @@ class BackRows:
             except ArchiveDamaged as error:
                 self._part.forget()
                 segments = self._part.refreshed().segments
-                again = _last_before(segments, place)
+                again = last_before(segments, place)
                 if again is not None and again.sha256 != segment.sha256:
                     continue  # it was compacted away meanwhile
-                _tell(error, damage)
+                tell(error, damage)
             place = moment(segment.first.entry)
         self._check(_BEGINNING, damage)
 
@@ -55,7 +54,7 @@ class BackRows:
         try:
             self._part.after(place)
         except ArchiveDamaged as error:
-            _tell(error, damage)
+            tell(error, damage)
 
     def _rows(
         self, segment: Segment, place: tuple[int, int], wanted: Wanted
@@ -70,35 +69,6 @@ class BackRows:
             reasons = wanted.reasons(self._partition, group, rows)
             for end in range(len(rows), 0, -_PAGE):
                 some = rows[max(0, end - _PAGE) : end]
-                yield from reversed(self._events(segment, index, group, some, reasons))
-
-    def _events(
-        self,
-        segment: Segment,
-        index: int,
-        group: Group,
-        rows: range,
-        all_reasons: Sequence[Omission | None],
-    ) -> list[LoggedEvent]:
-        reasons = all_reasons[rows.start : rows.stop]
-        if None not in reasons:
-            return placeholders(self._partition, group, rows, reasons)
-        content = self._part.group(segment, index, CONTENT)
-        return events_of(self._partition, content, rows, reasons, self._decoder)
-
-
-def _last_before(segments: Sequence[Segment], place: tuple[int, int]) -> Segment | None:
-    index = bisect_left(segments, place, key=lambda one: moment(one.first.entry))
-    return segments[index - 1] if index else None
-
-
-def _tell(error: ArchiveDamaged, damage: list[str] | None) -> None:
-    """Tell of damage.
-
-    Raises:
-        ArchiveDamaged: nobody listens.
-    """
-    if damage is None:
-        raise error
-    if str(error) not in damage:
-        damage.append(str(error))
+                why = reasons[some.start : some.stop]
+                found = events_at(self._part, segment, index, some, why, group, self._decoder)
+                yield from reversed(found)

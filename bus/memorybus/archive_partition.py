@@ -215,9 +215,7 @@ class SealedPartition:
 
     def before(self, place: tuple[int, int]) -> Segment | None:
         """Return the segment with the last row before a moment, None if there is none."""
-        segments = self.refreshed().segments
-        index = bisect_left(segments, place, key=lambda one: moment(one.first.entry))
-        return segments[index - 1] if index else None
+        return last_before(self.refreshed().segments, place)
 
     def _lost(self) -> ArchiveDamaged:
         told = "; ".join(one.told() for one in self._manifest.damage)
@@ -225,3 +223,9 @@ class SealedPartition:
             f"{self.objects.where}: a part of the history is not known any more: {told}; restore "
             f"the manifest from a backup"
         )
+
+
+def last_before(segments: Sequence[Segment], place: tuple[int, int]) -> Segment | None:
+    """Return the last segment that begins before a moment, None if there is none."""
+    index = bisect_left(segments, place, key=lambda one: moment(one.first.entry))
+    return segments[index - 1] if index else None

@@ -81,7 +81,7 @@ class Rows:
             reasons = wanted.reasons(self._partition, group, rows)
         found: list[LoggedEvent] = []
         for some, why in _pages(rows, reasons):
-            found += self._events(segment, index, group, some, why)
+            found += events_at(self._part, segment, index, some, why, group, self._decoder)
         return found
 
     def _from(
@@ -94,19 +94,6 @@ class Rows:
         if row < len(group.entries):
             return index, row, group
         return index + 1, 0, self._part.group(segment, index + 1, names)
-
-    def _events(
-        self,
-        segment: Segment,
-        index: int,
-        group: Group,
-        rows: range,
-        reasons: Sequence[Omission | None],
-    ) -> list[LoggedEvent]:
-        if None not in reasons:
-            return placeholders(self._partition, group, rows, reasons)
-        content = self._part.group(segment, index, CONTENT)
-        return events_of(self._partition, content, rows, reasons, self._decoder)
 
     def scan(
         self,
@@ -189,7 +176,36 @@ class Rows:
         wanted = Wanted(Plan(), self._part.shared.forgotten())
         named = self._part.group(segment, index, _names(wanted))
         reasons = wanted.reasons(self._partition, named, rows)
-        return self._events(segment, index, group, rows, reasons)[0]
+        return events_at(self._part, segment, index, rows, reasons, group, self._decoder)[0]
+
+
+def events_at(
+    part: SealedPartition,
+    segment: Segment,
+    index: int,
+    rows: range,
+    reasons: Sequence[Omission | None],
+    group: Group,
+    decoder: Decoder,
+) -> list[LoggedEvent]:
+    """Return the events of some rows; the content is only read if any of them is wanted.
+
+    Args:
+        part: the partition's archive.
+        segment: which segment.
+        index: which of its groups.
+        rows: which of its rows.
+        reasons: why each of them is left out, None if it is not.
+        group: that group, with any columns.
+        decoder: the reader's.
+
+    Raises:
+        ArchiveDamaged: the content is not what was sealed.
+    """
+    if None not in reasons:
+        return placeholders(part.of.partition, group, rows, reasons)
+    content = part.group(segment, index, CONTENT)
+    return events_of(part.of.partition, content, rows, reasons, decoder)
 
 
 def _pages(

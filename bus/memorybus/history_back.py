@@ -11,6 +11,7 @@ from typing import Any
 from redis.exceptions import RedisError
 
 from memorybus.codec import Decoder
+from memorybus.damage import tell
 from memorybus.errors import ArchiveError
 from memorybus.events import Omitted
 from memorybus.history_joined import Joined, Sealed
@@ -104,7 +105,7 @@ class Back:
             if archive is not None:
                 yield from archive.back(partition, before, self._plan, self._damage)
         except ArchiveError as error:
-            self._tell(error)
+            tell(error, self._damage)
 
     @cached_property
     def _plan(self) -> Plan:
@@ -117,15 +118,9 @@ class Back:
             archive = self._any()
             return tuple(one.query for one in archive.tombstones()) if archive else ()
         except ArchiveError as error:
-            self._tell(error)
+            tell(error, self._damage)
             return ()
 
     def _any(self) -> Sealed | None:
         partitions = range(self._history.log.partitions)
         return next((one for p in partitions if (one := self._history.sealed(p))), None)
-
-    def _tell(self, error: ArchiveError) -> None:
-        if self._damage is None:
-            raise error
-        if str(error) not in self._damage:
-            self._damage.append(str(error))

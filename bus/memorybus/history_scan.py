@@ -3,6 +3,7 @@
 import heapq
 from collections.abc import Iterable, Iterator
 
+from memorybus.damage import tell
 from memorybus.errors import ArchiveError
 from memorybus.events import Omitted
 from memorybus.history_joined import Joined
@@ -50,10 +51,7 @@ class Scan:
         try:
             yield from self._archived(partition, None if upto == START else moment(upto), upto_n)
         except ArchiveError as error:
-            if self._damage is None:
-                raise
-            if str(error) not in self._damage:
-                self._damage.append(str(error))
+            tell(error, self._damage)
 
     def _archived(
         self, partition: int, end: tuple[int, int] | None, upto_n: int | None

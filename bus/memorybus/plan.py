@@ -51,6 +51,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             return None
         return spans[-1].last if spans else 0
 
+    def ends(self, partitions: int) -> dict[int, int]:
+        """Return the last number that is taken of each partition; 0 for one without an end."""
+        return {partition: self.end(partition) or 0 for partition in range(partitions)}
+
     def ended(self, partition: int, n: int) -> bool:
         """Say whether a lane that is at a number has all that is taken of its partition."""
         end = self.end(partition)

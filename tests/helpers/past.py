@@ -1,9 +1,12 @@
 """A partition's past for tests: entries as they stand, some sealed, some of these trimmed."""
 
-from collections.abc import Sequence
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from itertools import pairwise
 
 import msgspec
+import pytest
 from memorybus.archive import Archive
 from memorybus.codec import Encoder
 from memorybus.events import Envelope, Event, Scope, SessionRef, TurnCompleted, TurnStarted
@@ -135,3 +138,22 @@ def read_all(history: History, count: int, **words: object) -> list[LoggedEvent]
 def as_told(events: Sequence[LoggedEvent]) -> list[bytes]:
     """Return events as bytes, to be compared."""
     return [msgspec.msgpack.encode(event) for event in events]
+
+
+NewPast = Callable[[], AbstractContextManager[Past]]
+
+
+@pytest.fixture
+def new_past(redis_url: str, make_settings: Callable[..., Settings]) -> NewPast:
+    """Return what makes a past of its own, in a namespace of its own."""
+
+    @contextmanager
+    def make() -> Iterator[Past]:
+        name = f"t{uuid.uuid4().hex[:12]}"
+        past = Past(make_settings(url=redis_url, namespace=name, partitions=2))
+        try:
+            yield past
+        finally:
+            past.close()
+
+    return make

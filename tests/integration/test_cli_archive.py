@@ -6,30 +6,11 @@ from pathlib import Path
 import pytest
 from conftest import MakeSettings
 from helpers.archives import archive_in
-from memorybus.client import MemoryBus
+from helpers.people import publish
 from memorybus.history import History
 from memorybus.links import connect_redis
 from memorybus.settings import Settings
 from memorybus.surfaces.cli import main
-
-
-@pytest.fixture
-def ready(make_settings: MakeSettings, redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Settings:
-    """Return settings that the command line finds in its environment; all may be sealed at once."""
-    settings = make_settings(url=redis_url, seal_after=0.0, segment_age=0.0, partitions=2)
-    for name in ("url", "namespace", "data_dir", "seal_after", "segment_age", "partitions"):
-        monkeypatch.setenv(f"MEMORYBUS_{name.upper()}", str(getattr(settings, name)))
-    return settings
-
-
-def publish(settings: Settings, turns: int) -> None:
-    """Publish turns of two people, each in a session of its own."""
-    with MemoryBus.connect(settings) as bus:
-        for user in ("ann", "bob"):
-            session = bus.session(f"s-{user}", user=user, warm=False)
-            for turn in range(turns):
-                session.turn_completed(f"{user} asks {turn}", "well", ordinal=turn)
-        assert bus.flush("logged", 10)
 
 
 def told(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str, object]]:

@@ -3,29 +3,9 @@
 import json
 
 import pytest
-from conftest import MakeSettings
-from memorybus.client import MemoryBus
+from helpers.people import publish
 from memorybus.settings import Settings
 from memorybus.surfaces.cli import main
-
-
-@pytest.fixture
-def ready(make_settings: MakeSettings, redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Settings:
-    """Return settings that the command line finds in its environment; all may be sealed at once."""
-    settings = make_settings(url=redis_url, seal_after=0.0, segment_age=0.0, partitions=2)
-    for name in ("url", "namespace", "data_dir", "seal_after", "segment_age", "partitions"):
-        monkeypatch.setenv(f"MEMORYBUS_{name.upper()}", str(getattr(settings, name)))
-    return settings
-
-
-def publish(settings: Settings) -> None:
-    """Publish two people's conversations, of three events each."""
-    with MemoryBus.connect(settings) as bus:
-        for user in ("ann", "bob"):
-            session = bus.session(f"s-{user}", user=user, warm=False)
-            for turn in range(2):
-                session.turn_completed(f"{user} asks {turn}", "well", ordinal=turn)
-        assert bus.flush("logged", 10)
 
 
 def test_nothing_is_archived_where_there_is_no_log(
@@ -41,7 +21,7 @@ def test_small_amounts_are_told_as_they_are(
     ready: Settings, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A plan of few events has bytes and a moment; a tiny segment has no ratio."""
-    publish(ready)
+    publish(ready, 2)
     assert main(["replay", "--provider", "builtin", "--into", "copy"]) == 0
     shown = capsys.readouterr().out
     assert " B\n" in shown.replace(" \n", "\n").replace("  ", "")
@@ -56,7 +36,7 @@ def test_a_rebuild_says_what_it_leaves_out(
     ready: Settings, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """G8: the plan counts what every option leaves out; one that leaves out nothing is named."""
-    publish(ready)
+    publish(ready, 2)
     words = ["rebuild", "builtin", "--except-user", "ann", "--except-session", "nowhere"]
     assert main([*words, "--json"]) == 0
     counted = json.loads(capsys.readouterr().out)["counted"]
@@ -75,7 +55,7 @@ def test_an_unknown_provider_is_the_same_error_everywhere(
     words: tuple[str, ...], ready: Settings, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A provider that nobody knows is wrong usage, and those that there are are named."""
-    publish(ready)
+    publish(ready, 2)
     assert main([*words, "nosuch"]) == 2
     assert "no provider 'nosuch'; there are: builtin, holographic" in capsys.readouterr().err
 
@@ -90,7 +70,7 @@ def test_an_interrupted_plan_says_that_nothing_was_changed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Ctrl-C while the history is counted ends with its exit code and a sentence."""
-    publish(ready)
+    publish(ready, 2)
 
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt

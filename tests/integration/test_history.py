@@ -1,14 +1,10 @@
 """Archive and log are one sequence, wherever the seam lies and whatever stands around it."""
 
-import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 import pytest
-from conftest import MakeSettings
-from helpers.past import KINDS, PARTITION, Past, as_told, read_all
+from helpers.past import KINDS, PARTITION, NewPast, Past, as_told, read_all
 from hypothesis import HealthCheck, given
 from hypothesis import settings as example_settings
 from hypothesis import strategies as st
@@ -28,22 +24,6 @@ from memorybus.tombstones import Tombstone
 EXAMPLES = example_settings(
     max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
 )
-
-NewPast = Callable[[], "contextmanager[Past]"]
-
-
-@pytest.fixture(name="new_past")
-def _new_past(redis_url: str, make_settings: MakeSettings) -> NewPast:
-    @contextmanager
-    def make() -> Iterator[Past]:
-        name = f"t{uuid.uuid4().hex[:12]}"
-        past = Past(make_settings(url=redis_url, namespace=name, partitions=2))
-        try:
-            yield past
-        finally:
-            past.close()
-
-    return make  # type: ignore[return-value]
 
 
 def split(past: Past, data: st.DataObject, *, most: int = 40) -> int:

@@ -1,16 +1,13 @@
 """The history read backward is the history, and the newest events never cost more than a page."""
 
-import uuid
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-from conftest import MakeSettings
-from helpers.past import KINDS, PARTITION, Past, as_told
+from helpers.past import KINDS, PARTITION, NewPast, Past, as_told
 from hypothesis import HealthCheck, given
 from hypothesis import settings as example_settings
 from hypothesis import strategies as st
@@ -21,22 +18,6 @@ from memorybus.logged import LoggedEvent
 from memorybus.query import Query
 from memorybus.surfaces import journal
 from memorybus.tombstones import Tombstone
-
-NewPast = Callable[[], "contextmanager[Past]"]
-
-
-@pytest.fixture(name="new_past")
-def _new_past(redis_url: str, make_settings: MakeSettings) -> NewPast:
-    @contextmanager
-    def make() -> Iterator[Past]:
-        name = f"t{uuid.uuid4().hex[:12]}"
-        past = Past(make_settings(url=redis_url, namespace=name, partitions=2))
-        try:
-            yield past
-        finally:
-            past.close()
-
-    return make  # type: ignore[return-value]
 
 
 def told(events: Iterable[LoggedEvent]) -> list[tuple[str, bytes, bool]]:

@@ -27,8 +27,8 @@ def policy_of(archive: Archive, reports: SealReports, settings: Settings, now_ms
     )
 
 
-def omit_of(policy: Policy, first: int, last: int, now_ms: int) -> Omit:
-    """Return what says which rows lose their envelope.
+def omit_of(policy: Policy, first: int, last: int, now_ms: int) -> Omit | None:
+    """Return what says which rows lose their envelope; None if all are kept.
 
     An event's own time is its agent's, whose clock may be wrong, or an import's. Where it cannot be
     when the event came into the log, the last time at which that may have been counts.
@@ -39,6 +39,8 @@ def omit_of(policy: Policy, first: int, last: int, now_ms: int) -> Omit:
         last: when the last one did.
         now_ms: wall time (milliseconds).
     """
+    if policy.keeps_all:  # then no row is put together only to be asked about
+        return None
 
     def omit(row: Row, at: int) -> Omission | None:
         came = at if first <= at <= last else last

@@ -45,6 +45,11 @@ class Policy(msgspec.Struct, frozen=True):
     since: int = 0
     forgotten: Sequence[tuple[int, Query]] = ()
 
+    @property
+    def keeps_all(self) -> bool:
+        """Whether no row can lose its envelope."""
+        return not self.forgotten and not any(self.ages.values())
+
     def verdict(self, row: Row, at: int, now: int) -> Verdict:
         """Say whether a row keeps its envelope, and if not, why.
 

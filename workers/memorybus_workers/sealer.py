@@ -176,7 +176,7 @@ class Sealer:
         return sealing.whole(taken) or taken, True
 
     def _sealed(
-        self, owned: Owned, taken: Sequence[Numbered], end: Place | None, omit: Omit
+        self, owned: Owned, taken: Sequence[Numbered], end: Place | None, omit: Omit | None
     ) -> Segment:
         """Publish one segment behind the archive's end, note it, trim."""
         self._record(owned, sealing.holes(owned.partition, end.n if end else 0, taken))

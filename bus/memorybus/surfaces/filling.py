@@ -158,7 +158,7 @@ def _looked(desk: Copies, name: str) -> tuple[int, int, int]:
 def passed(desk: Copies, instance: Instance) -> tuple[int, int, int]:
     """Return how many places of its plan a copy has passed, of how many, and what is parked."""
     lanes = desk.lanes.states(instance.name)
-    ends = [instance.plan.end(p) or 0 for p in range(desk.settings.partitions)]
+    ends = instance.plan.ends(desk.settings.partitions).values()
     done = sum(min(lane.n, end) for lane, end in zip(lanes, ends, strict=True))
     return done, sum(ends), sum(lane.parked for lane in lanes)
 

@@ -110,7 +110,7 @@ def planned(
         _check_fresh(desk, wanted, what)
     else:
         instance = _resumed(known, instance, wanted)
-    ends = {p: instance.plan.end(p) or 0 for p in range(settings.partitions)}
+    ends = instance.plan.ends(settings.partitions)
     found = counted(desk, Taking(wanted.provider, what, instance.plan, ends), tell, clock)
     return Planned(
         instance=instance,

@@ -107,7 +107,7 @@ def _by_digest(work: Rebuilder, wanted: Wanted, live: str, clock: Clock) -> Veri
     try:
         work.add(copy)
         if wanted.until:
-            ends = {p: copy.plan.end(p) or 0 for p in range(desk.settings.partitions)}
+            ends = copy.plan.ends(desk.settings.partitions)
             barrier.await_none(
                 lambda: behind(barrier.numbers(copy.name), ends),
                 f"{copy.name} is not filled; does a worker serve {provider}?",

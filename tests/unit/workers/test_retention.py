@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from memorybus.query import Query, Row
+from memorybus_workers.keeping import omit_of
 from memorybus_workers.retention import DAY_MS, Policy, Sealed
 
 NOW = 1_700_000_000_000
@@ -99,3 +100,18 @@ def test_a_tombstone_concerns_what_was_written_before_it() -> None:
     assert not Policy(forgotten=[(NOW + 11, query)]).concerns(
         Sealed(NOW, NOW, NOW + 10, kept=0), NOW + 20
     )
+
+
+@pytest.mark.parametrize(
+    ("policy", "keeps_all"),
+    [
+        (Policy(), True),
+        (Policy({"default": 0.0, "user:ann": 0.0}), True),
+        (Policy({"default": 0.0, "user:ann": 1.0}), False),
+        (Policy(forgotten=[(NOW, Query(users=("bob",)))]), False),
+    ],
+)
+def test_who_keeps_all_asks_no_row(policy: Policy, keeps_all: bool) -> None:
+    """G10: rows are asked about while a scope has an age or anything is to be forgotten."""
+    assert policy.keeps_all is keeps_all
+    assert (omit_of(policy, NOW, NOW, NOW) is None) is keeps_all
