@@ -133,6 +133,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="about three minutes")
     parser.add_argument("--only", action="append", choices=PARTS, metavar="NAME", help=str(PARTS))
     parser.add_argument("--strict", action="store_true", help="exit 1 when a bound is missed")
+    parser.add_argument("--past", type=int, metavar="N", help="events of the long history")
     options = parser.parse_args()
     logging.basicConfig(level=logging.CRITICAL)  # a bus whose Redis is away says so; that is meant
     console = Console()
@@ -142,6 +143,8 @@ def main() -> int:
         "Redis over its unix socket; every ratio is of one run on one server"
     )
     size = QUICK if options.quick else FULL
+    if options.past:
+        size = msgspec.structs.replace(size, past=options.past)
     outcome = run(options.only or list(PARTS), size, console)
     console.print(table(outcome.figures))
     for name, error in outcome.errors.items():

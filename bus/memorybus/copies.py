@@ -4,7 +4,7 @@ from typing import Self
 
 from memorybus.history import History
 from memorybus.homes import Homes
-from memorybus.instances import Instance, Instances
+from memorybus.instances import Fence, Instance, Instances
 from memorybus.keys import Keys
 from memorybus.lanes import LaneKeys
 from memorybus.links import connect_redis
@@ -15,6 +15,10 @@ from memorybus.settings import Settings
 class Copies:
     """Belongs to one thread; a ``with`` block closes it.
 
+    Args:
+        settings: where the bus is.
+        fence: without which `instances` changes nothing, for commands that take a lock.
+
     Attributes:
         settings: where the bus is.
         instances: the copies, which one is live, and what is held.
@@ -24,12 +28,12 @@ class Copies:
         history: what they are filled from.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, fence: Fence | None = None) -> None:
         """Connect at the first command."""
         self._redis = connect_redis(settings)
         keys = Keys(settings.namespace)
         self.settings = settings
-        self.instances = Instances(self._redis, keys)
+        self.instances = Instances(self._redis, keys, fence)
         self.lanes = LaneKeys(self._redis, settings)
         self.homes = Homes(self._redis, keys)
         self.roster = Roster(self._redis, keys)

@@ -187,7 +187,8 @@ class Homes:
 
     def _swapped(self, provider: str, seen: bytes, home: Home) -> bytes | None:
         """Write `home` if the entry is as `seen`; return what was there before."""
-        call = scripts.home(self._key, provider, seen, msgspec.json.encode(home))
+        body = msgspec.json.encode(home)
+        call = scripts.Call(scripts.CHANGE, (self._key,), (provider, body, b"", seen))
         found: bytes | None = self._asked(lambda _: scripts.run(self._redis, call))
         return found
 

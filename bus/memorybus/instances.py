@@ -8,14 +8,14 @@ answers recalls and tools is one field of one hash, so that a swap is one step (
 import contextlib
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import msgspec
 from redis import Redis
 from redis.exceptions import RedisError
 
 from memorybus import scripts
-from memorybus.errors import ConfigError, ForeignKey
+from memorybus.errors import ConfigError, ForeignKey, MemoryBusError
 from memorybus.keys import Keys
 from memorybus.links import translated
 from memorybus.plan import WHOLE, Plan
@@ -109,16 +109,37 @@ class Sight(msgspec.Struct, frozen=True):
     held: Mapping[str, Hold] = {}
 
 
+class Fence(Protocol):
+    """A lock without which nothing is changed: who was frozen and lost it does no harm."""
+
+    @property
+    def token(self) -> bytes:
+        """Return what its entries hold while it is ours."""
+
+    def beside(self, key: str) -> str:
+        """Return the key of its entry in the slot of a hash."""
+
+    def lost(self) -> MemoryBusError:
+        """Return what is raised when it is ours no more."""
+
+
 class Instances:
     """The three hashes. Belongs to one thread.
 
-    Every method raises `LogUnavailable` without Redis, and `ForeignKey` if an entry is not ours.
+    Every method raises `LogUnavailable` without Redis, and `ForeignKey` if an entry is not ours;
+    those that change something raise the fence's error if that is lost, and change nothing.
+
+    Args:
+        redis: the log's.
+        keys: the namespace's.
+        fence: of the command that changes them, if it takes a lock.
     """
 
-    def __init__(self, redis: Redis, keys: Keys) -> None:
+    def __init__(self, redis: Redis, keys: Keys, fence: Fence | None = None) -> None:
         """Use the log's Redis."""
         self._redis = redis
         self._keys = keys
+        self._fence = fence
 
     def look(self) -> Sight:
         """Return everything in one round trip, for every heartbeat of a worker.
@@ -155,18 +176,20 @@ class Instances:
         Raises:
             ConfigError: there is one of that name.
         """
-        found = self._swapped(self._keys.instances, instance.name, b"", instance)
+        body = msgspec.json.encode(instance)
+        found = self._changed(self._keys.instances, instance.name, body, b"")
         if found is not None:
             raise ConfigError(f"there is an instance {instance.name!r} already")
 
     def change(self, known: Instance, to: Instance) -> bool:
         """Replace a copy's record; False if it is not as it was known any more."""
         seen = msgspec.json.encode(known)
-        return self._swapped(self._keys.instances, known.name, seen, to) == seen
+        body = msgspec.json.encode(to)
+        return self._changed(self._keys.instances, known.name, body, seen) == seen
 
     def remove(self, name: str) -> None:
         """Forget a copy; its state and its lanes are somebody else's business."""
-        self._asked(lambda: self._redis.hdel(self._keys.instances, name), self._keys.instances)
+        self._changed(self._keys.instances, name, b"")
 
     def live(self) -> dict[str, Live]:
         """Return which instance serves a provider, for those that were swapped once."""
@@ -175,7 +198,8 @@ class Instances:
     def swap(self, provider: str, known: Live | None, to: Live) -> bool:
         """Let another instance serve a provider, in one step; False if somebody else was first."""
         seen = b"" if known is None else msgspec.json.encode(known)
-        return self._swapped(self._keys.live, provider, seen, to) == (seen or None)
+        body = msgspec.json.encode(to)
+        return self._changed(self._keys.live, provider, body, seen) == (seen or None)
 
     def held(self) -> dict[str, Hold]:
         """Return the instances whose lanes stand still."""
@@ -183,16 +207,13 @@ class Instances:
 
     def hold(self, name: str, why: Hold) -> None:
         """Let an instance's lanes stand still; workers obey within a heartbeat."""
-        body = msgspec.json.encode(why)
-        self._asked(lambda: self._redis.hset(self._keys.held, name, body), self._keys.held)
+        self._changed(self._keys.held, name, msgspec.json.encode(why))
 
     def let_go(self, name: str, known: Hold | None = None) -> bool:
         """Let an instance's lanes go on; False if they were not held, or not as it is `known`."""
-        key = self._keys.held
-        if known is None:
-            return bool(self._asked(lambda: self._redis.hdel(key, name), key))
-        seen = msgspec.json.encode(known)
-        return self._written(key, name, seen, b"") == seen
+        seen = None if known is None else msgspec.json.encode(known)
+        found = self._changed(self._keys.held, name, b"", seen)
+        return found is not None and seen in (None, found)
 
     def _read(self, key: str, kind: Any) -> dict[str, Any]:
         bodies: dict[bytes, bytes] = self._asked(lambda: self._redis.hgetall(key), key)
@@ -204,13 +225,16 @@ class Instances:
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise ForeignKey(f"{key}: an entry cannot be read ({error}); delete it") from error
 
-    def _swapped(self, key: str, field: str, seen: bytes, to: Any) -> bytes | None:
-        return self._written(key, field, seen, msgspec.json.encode(to))
-
-    def _written(self, key: str, field: str, seen: bytes, body: bytes) -> bytes | None:
-        call = scripts.home(key, field, seen, body)
-        found: bytes | None = self._asked(lambda: scripts.run(self._redis, call), key)
-        return found
+    def _changed(self, key: str, field: str, to: bytes, seen: bytes | None = None) -> bytes | None:
+        """Change a field if it is as `seen` (None: whatever it is); return what it was."""
+        fence = self._fence
+        where = (key, fence.beside(key)) if fence else (key,)
+        args = (field, to, fence.token if fence else b"", *(() if seen is None else (seen,)))
+        call = scripts.Call(scripts.CHANGE, where, args)
+        found: Any = self._asked(lambda: scripts.run(self._redis, call), key)
+        if fence and isinstance(found, int):
+            raise fence.lost()
+        return None if found is None else bytes(found)
 
     def _asked(self, ask: Callable[[], Any], where: str) -> Any:
         try:

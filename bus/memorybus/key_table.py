@@ -183,6 +183,13 @@ TABLE: tuple[KeyDoc, ...] = (
         "Who rebuilds or verifies the provider now; expires when the command was killed.",
     ),
     KeyDoc(
+        "{ns}:{{ns}:<hash>}:fence:<provider>",
+        "string",
+        False,
+        "The same, in the slot of each hash that such a command changes (`instances`, `live`, "
+        "`held`): a write is refused without it. Expires a little earlier.",
+    ),
+    KeyDoc(
         "{ns}:paused:{<provider>}",
         "string",
         False,

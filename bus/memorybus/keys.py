@@ -114,6 +114,10 @@ class Keys:
         """Return what stands while a command rebuilds or verifies a provider."""
         return f"{self.namespace}:rebuilding:{provider}"
 
+    def fence(self, guarded: str, provider: str) -> str:
+        """Return what a command holds that may change a hash of instances: in the hash's slot."""
+        return f"{self.namespace}:{{{guarded}}}:fence:{provider}"
+
     def paused(self, provider: str) -> str:
         """Return what stands while no recall is asked of a provider."""
         return f"{self.namespace}:paused:{{{provider}}}"

@@ -2,19 +2,25 @@
 
 Who works keeps an entry that expires. A hold of an instance without it was left by a command that
 was killed: workers let the one that serves go on, and the same command goes on with the rest.
+
+A command may be frozen just before a write, for longer than that. So whatever it changes of
+instances, it changes in one step with a look at a fence: the same entry again, in the slot of each
+of their hashes, so that one script sees both in a Redis Cluster, too.
 """
 
 import os
 import re
 import socket
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any, Self
 
 import msgspec
 from redis import Redis
 from redis.exceptions import RedisError
 
-from memorybus.errors import MemoryBusError
+from memorybus import scripts
+from memorybus.errors import LogError, MemoryBusError
 from memorybus.ids import NewId, new_id
 from memorybus.instances import Hold
 from memorybus.keys import Keys
@@ -22,6 +28,9 @@ from memorybus.links import translated
 
 LIFE = 60
 """Seconds for which an entry stays without `keep`: longer than any single step of a rebuild."""
+
+FENCED = LIFE - 10
+"""Seconds for which fences stay: when others see nobody at work, nobody changes anything."""
 
 _PREPARED = re.compile(r"(?:rebuild|rollback|verification) of .+: (.+) is prepared")
 
@@ -63,57 +72,89 @@ class RebuildLock:
     ) -> None:
         """Take nothing yet."""
         self._redis = redis
-        self._key = keys.rebuilding(provider)
+        self._keys = keys
         self._provider = provider
+        self._sign = keys.rebuilding(provider)
+        self._fences = [self.beside(key) for key in (keys.instances, keys.live, keys.held)]
         self._mine = Working(make_id(), what, by, socket.gethostname(), os.getpid())
 
+    @property
+    def token(self) -> bytes:
+        """Return what all its entries hold."""
+        return msgspec.json.encode(self._mine)
+
+    def beside(self, key: str) -> str:
+        """Return the fence in the slot of a hash."""
+        return self._keys.fence(key, self._provider)
+
     def __enter__(self) -> Self:
-        """Take it.
+        """Take it: every entry, of which nobody else may have one.
 
         Raises:
             RebuildRuns: another command has it.
             LogUnavailable: Redis is away.
         """
-        body = msgspec.json.encode(self._mine)
-        while not self._asked(lambda: self._redis.set(self._key, body, nx=True, ex=LIFE)):
-            known = _read(self._asked(lambda: self._redis.get(self._key)))
-            if known is not None and not _is_dead(known):
-                raise RebuildRuns(
-                    f"a {known.what} of {self._provider} runs already: process {known.pid} on "
-                    f"{known.host}, of {known.by}; wait for it, or end it"
-                )
-            self._asked(lambda: self._redis.delete(self._key))
+        try:
+            for entry in (self._sign, *self._fences):
+                self._take(entry)
+            self.keep()
+        except BaseException:
+            self._release()
+            raise
         return self
 
     def keep(self) -> None:
-        """Show that we live; due within `LIFE` seconds of the last time.
+        """Show that we live; due within `FENCED` seconds of the last time.
 
         Raises:
             RebuildRuns: it was not done in time: what we held may go on, or be another's.
             LogUnavailable: Redis is away.
         """
-        if _read(self._asked(lambda: self._redis.get(self._key))) != self._mine:
-            raise RebuildRuns(
-                f"this {self._mine.what} of {self._provider} stood still for over {LIFE} s, so it "
-                f"counts as dead, and what it held goes on; begin again: the same command"
-            )
-        body = msgspec.json.encode(self._mine)
-        self._asked(lambda: self._redis.set(self._key, body, ex=LIFE))
+        # The sign last, and for longer: while a fence stands, others see us at work.
+        lives = [(fence, FENCED) for fence in self._fences] + [(self._sign, LIFE)]
+        if not all(self._stand(entry, self.token, life) for entry, life in lives):
+            raise self.lost()
+
+    def lost(self) -> RebuildRuns:
+        """Return what is raised when it is ours no more."""
+        return RebuildRuns(
+            f"this {self._mine.what} of {self._provider} stood still for over {FENCED} s, or Redis "
+            f"lost its entry: it counts as dead, what it held goes on, another command may work "
+            f"now, and it changes nothing any more; look with memorybus rebuild ls, and begin "
+            f"again: the same command"
+        )
 
     def __exit__(self, *_: object) -> None:
         """Release it; without Redis it expires."""
-        try:
-            known = _read(self._redis.get(self._key))
-            if known == self._mine:
-                self._redis.delete(self._key)
-        except (RedisError, OSError):
-            return
+        self._release()
+
+    def _take(self, entry: str) -> None:
+        body = self.token
+        while not self._asked(lambda: self._redis.set(entry, body, nx=True, ex=FENCED)):
+            found = self._asked(lambda: self._redis.get(entry))
+            known = _read(found)
+            if known is not None and not _is_dead(known):
+                raise RebuildRuns(
+                    f"a {known.what} of {self._provider} runs already: process {known.pid} on "
+                    f"{known.host}, of {known.by}; wait for it, or end it"
+                )
+            if found is not None:
+                self._stand(entry, found, 0)
+
+    def _stand(self, entry: str, body: bytes, life: int) -> bool:
+        call = scripts.Call(scripts.STAND, (entry,), (body, life * 1000))
+        return bool(self._asked(lambda: scripts.run(self._redis, call)))
+
+    def _release(self) -> None:
+        with suppress(LogError):
+            for entry in (*self._fences, self._sign):
+                self._stand(entry, self.token, 0)
 
     def _asked(self, ask: Callable[[], Any]) -> Any:
         try:
             return ask()
         except (RedisError, OSError) as error:
-            raise translated(error, self._key) from error
+            raise translated(error, self._sign) from error
 
 
 def held_reason(what: str, provider: str, candidate: str) -> str:

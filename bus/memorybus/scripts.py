@@ -42,7 +42,8 @@ TRY = _load("try")
 PARK = _load("park")
 SETTLE = _load("settle")
 NOTE = _load("note")
-HOME = _load("home")
+CHANGE = _load("change")
+STAND = _load("stand")
 WANT = _load("want")
 WARM = _load("warm")
 LOOK = _load("look")
@@ -282,11 +283,6 @@ def settle(
 def note(key: str, fields: Mapping[str, bytes]) -> Call:
     """Write fields of a hash, also when the server is out of memory."""
     return Call(NOTE, (key,), [part for field in fields.items() for part in field])
-
-
-def home(key: str, provider: str, seen: bytes, body: bytes) -> Call:
-    """Write a provider's home if it is as `seen`; the reply is what was there (empty: none)."""
-    return Call(HOME, (key,), (provider, seen, body))
 
 
 def want(keys: Keys, slot: str, request: bytes, ttl_ms: int) -> Call:

@@ -13,6 +13,7 @@ from memorybus.keys import (
     session_key,
     store_key,
 )
+from redis.crc import key_slot
 
 ids = st.text(min_size=1, max_size=60)
 
@@ -67,6 +68,17 @@ def test_keys_of_a_partition_share_their_hash_tag() -> None:
     assert "{abc}" in keys.want("abc")
     assert "{abc}" in keys.warm("abc")
     assert lane_name(7) == "p07"
+
+
+@pytest.mark.parametrize("provider", ["p", "{p}", "p@1"])
+def test_a_fence_stands_beside_what_it_guards(provider: str) -> None:
+    """G8: a hash of instances and the fence of a command are seen by one script in a cluster."""
+    keys = Keys("mb")
+    for guarded in (keys.instances, keys.live, keys.held):
+        fence = keys.fence(guarded, provider)
+        assert key_slot(fence.encode()) == key_slot(guarded.encode())
+        assert fence.startswith("mb:")
+        assert not is_permanent(fence, "mb")
 
 
 def test_only_listed_keys_live_for_ever() -> None:

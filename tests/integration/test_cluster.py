@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 
 import msgspec
 import pytest
@@ -28,13 +29,16 @@ from helpers.waiting import wait_until
 from memorybus.client import MemoryBus
 from memorybus.copies import Copies
 from memorybus.errors import UnsafeRedis
+from memorybus.instances import live_name
 from memorybus.keys import Keys
 from memorybus.links import connect_redis
 from memorybus.log import START, EventLog
 from memorybus.monitor import read_status
+from memorybus.rebuild_lock import RebuildRuns
 from memorybus.settings import Settings
 from memorybus.surfaces.doctor import examine
-from test_rebuild import ran
+from test_rebuild import NEXT, ran
+from test_rebuild_fence import drop, frozen, swap
 
 Run = Callable[..., RedisCluster]
 
@@ -201,6 +205,15 @@ def test_copies_are_filled_and_swapped_across_shards(on_cluster: Settings, spawn
     client.close()
     assert_once_in_order(on_cluster, names, 15, f"{NAME}@1")
     assert child.terminate() == 0
+
+
+def test_a_command_that_lost_its_lock_changes_nothing_across_shards(on_cluster: Settings) -> None:
+    """G8: on a cluster, too, a rebuild frozen before its swap does not undo another's drop."""
+    with pytest.raises(RebuildRuns, match="begin again"):
+        swap(on_cluster, NEXT, "rebuild", frozen(on_cluster, partial(drop, on_cluster)))
+    with Copies(on_cluster) as desk:
+        assert live_name(NAME, desk.instances.live()) == NAME
+        assert desk.instances.all()[NEXT].dropped
 
 
 # -- when it moves --------------------------------------------------------------------------------

@@ -131,22 +131,6 @@ def test_a_hold_that_changed_is_not_let_go(
     assert instances.held() == {}
 
 
-def test_who_was_silent_too_long_does_not_swap(
-    redis_client: redis.Redis, make_settings: MakeSettings
-) -> None:
-    """G8: a command whose entry expired, or is another's now, is told so and ends."""
-    keys = Keys(make_settings().namespace)
-    with RebuildLock(redis_client, keys, NAME, "rebuild", "ann") as lock:
-        lock.keep()
-        redis_client.delete(keys.rebuilding(NAME))
-        with pytest.raises(RebuildRuns, match="begin again"):
-            lock.keep()
-        with RebuildLock(redis_client, keys, NAME, "rebuild", "ben") as other:
-            with pytest.raises(RebuildRuns, match="begin again"):
-                lock.keep()
-            other.keep()
-
-
 def test_what_a_killed_rebuild_left_is_named(
     redis_client: redis.Redis, make_settings: MakeSettings
 ) -> None:

@@ -6,7 +6,7 @@ import msgspec
 
 from memorybus.clock import Clock
 from memorybus.copies import Copies
-from memorybus.errors import ConfigError
+from memorybus.errors import ConfigError, MemoryBusError
 from memorybus.homes import found_here, is_same
 from memorybus.instances import Hold
 from memorybus.surfaces.copying import mark_dropped, remaining
@@ -62,13 +62,12 @@ def drop(desk: Copies, what: Drop, clock: Clock) -> Drop:
     Raises:
         LogUnavailable: Redis is away; do it again.
         ConfigError: the first generation's state lies elsewhere.
+        MemoryBusError: somebody else swapped; what serves now is not dropped.
     """
     first = what.provider
     if first in what.dropped:
         _check_here(desk, first)
-    known = desk.instances.live().get(first)
-    if known is not None:
-        desk.instances.swap(first, known, msgspec.structs.replace(known, previous="", joining=""))
+    _let_alone(desk, what)
     copies = [name for name in what.dropped if name != first]
     for name in copies:
         mark_dropped(desk, name)
@@ -77,6 +76,17 @@ def drop(desk: Copies, what: Drop, clock: Clock) -> Drop:
     left = remaining(desk, copies, clock)
     gone = tuple(name for name in what.dropped if name not in left)
     return Drop(first, what.live, gone, tuple(left), tuple(left.values()))
+
+
+def _let_alone(desk: Copies, what: Drop) -> None:
+    """Let nobody roll back, or swap, to what goes: from here on the live one is the only one."""
+    known = desk.instances.live().get(what.provider)
+    if known is None:
+        return
+    alone = msgspec.structs.replace(known, previous="", joining="")
+    same = known.instance == what.live
+    if not same or not desk.instances.swap(what.provider, known, alone):
+        raise MemoryBusError(f"somebody else swapped {what.provider} meanwhile; begin again")
 
 
 def _check_here(desk: Copies, first: str) -> None:

@@ -81,8 +81,8 @@ def rebuilder(
     redis = connect_redis(settings)
     try:
         with (
-            Copies(settings) as desk,
             RebuildLock(redis, Keys(settings.namespace), provider, what, by) as lock,
+            Copies(settings, lock) as desk,
         ):
             desk.check()
             crash = crash_points(settings.crash_at)

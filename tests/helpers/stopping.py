@@ -1,0 +1,28 @@
+"""``python -m helpers.stopping POINT WORDS…``: a command that stops itself (SIGSTOP) at a point.
+
+Named as crash points are. SIGCONT lets it go on, and it knows nothing of the time between.
+"""
+
+import os
+import signal
+import sys
+
+from memorybus.surfaces import rebuilding
+from memorybus.surfaces.cli import main
+from memorybus.testing import CrashPoint
+
+
+def stopping_at(point: str) -> CrashPoint:
+    """Return a crash point that stops this process where it would be killed."""
+
+    def pass_by(name: str) -> None:
+        if name == point:
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+    return pass_by
+
+
+if __name__ == "__main__":
+    at = stopping_at(sys.argv.pop(1))
+    rebuilding.crash_points = lambda spec: at  # type: ignore[attr-defined]
+    sys.exit(main())

@@ -1,0 +1,311 @@
+"""A command that was frozen, and whose lock went on to another, changes nothing when it wakes (G8).
+
+Most freeze by a hook: at a crash point the lock's entries go, as if its time were over, and others
+work; then the first one goes on. The log is empty, so nobody has to serve anything.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+
+import psutil
+import pytest
+import redis
+from conftest import MakeSettings
+from helpers.processes import Spawn
+from helpers.scenario import NAME, environ, home, recorded, worker
+from helpers.waiting import wait_until
+from memorybus.copies import Copies
+from memorybus.errors import MemoryBusError
+from memorybus.instances import Hold, Instance, Instances, Live
+from memorybus.keys import Keys
+from memorybus.links import connect_redis
+from memorybus.rebuild_lock import RebuildLock, RebuildRuns
+from memorybus.settings import Settings
+from memorybus.surfaces import generation_drop, rebuilding
+from memorybus.surfaces.copying import mark_dropped
+from memorybus.surfaces.generation_drop import droppable
+from memorybus.surfaces.rebuilding import Rebuilder
+from memorybus.testing import CrashPoint, FakeClock, no_crash
+from memorybus_workers.describing import describe
+from test_rebuild import NEXT, fill, held, live, ran, settled
+
+AFTER = f"{NAME}@2"
+
+Act = Callable[[], object]
+
+
+def entries(keys: Keys) -> list[str]:
+    """Return the keys of the lock: the one others see, then the fences."""
+    hashes = (keys.instances, keys.live, keys.held)
+    return [keys.rebuilding(NAME), *(keys.fence(one, NAME) for one in hashes)]
+
+
+def times_out(settings: Settings) -> None:
+    """Let the lock of whoever works expire."""
+    client = connect_redis(settings)
+    for key in entries(Keys(settings.namespace)):
+        client.delete(key)
+    client.close()
+
+
+@contextmanager
+def working(settings: Settings, what: str, crash: CrashPoint = no_crash) -> Iterator[Rebuilder]:
+    """Give one that has the lock, as a command does, and waits for nothing."""
+    client = connect_redis(settings)
+    with (
+        RebuildLock(client, Keys(settings.namespace), NAME, what, "ann") as lock,
+        Copies(settings, lock) as desk,
+    ):
+        yield Rebuilder(desk, lambda _: 0, lock, what, lambda *_: None, FakeClock(), crash)
+    client.close()
+
+
+def frozen(settings: Settings, meanwhile: Act) -> CrashPoint:
+    """Return a point just before the swap at which a command stands still, while others work."""
+
+    def pass_by(name: str) -> None:
+        if name == "rebuild.met":
+            times_out(settings)
+            meanwhile()
+
+    return pass_by
+
+
+def swap(settings: Settings, to: str, what: str, crash: CrashPoint) -> None:
+    """Let an instance serve, as `memorybus rebuild` and `--rollback` do."""
+    with working(settings, what, crash) as work:
+        _make(work.desk, to)
+        work.swap(to, NAME, "ann", "", check=False, alike=False)
+
+
+def serves(settings: Settings, to: str) -> None:
+    """Let an instance serve from now on, as after a command that had the lock."""
+    with working(settings, "rebuild") as work:
+        _make(work.desk, to)
+        known = work.desk.instances.live().get(NAME)
+        now = Live(to, known.instance if known else NAME)
+        assert work.desk.instances.swap(NAME, known, now)
+
+
+def _make(desk: Copies, name: str) -> None:
+    if name != NAME and desk.instances.get(name) is None:
+        desk.make(Instance(name=name, provider=NAME, purpose="rebuild"))
+
+
+def drop(settings: Settings) -> None:
+    """Drop what does not serve, as `memorybus rebuild --drop` does."""
+    with working(settings, "drop") as work:
+        generation_drop.drop(work.desk, droppable(work.desk, NAME), FakeClock())
+
+
+@pytest.fixture(
+    name="settings", params=["helpers.recording:Transactional", "helpers.tooling:Mailing"]
+)
+def _settings(
+    request: pytest.FixtureRequest,
+    redis_client: redis.Redis,
+    make_settings: MakeSettings,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Settings:
+    """Return those of a provider of which two join, and of one where one relieves the other."""
+    monkeypatch.setattr(rebuilding, "described", lambda known, one: describe(known, one, "", {}))
+    return make_settings(providers=(NAME,), provider={NAME: {"kind": request.param}})
+
+
+def test_who_lost_its_lock_does_not_swap_to_what_was_dropped(
+    redis_client: redis.Redis, settings: Settings
+) -> None:
+    """G8: a rebuild frozen before its swap does not let serve what another command dropped."""
+    with pytest.raises(RebuildRuns, match="begin again: the same command"):
+        swap(settings, NEXT, "rebuild", frozen(settings, partial(drop, settings)))
+    assert live(redis_client, settings) == NAME
+    with Copies(settings) as desk:
+        assert desk.instances.all()[NEXT].dropped
+
+
+def test_who_lost_its_lock_does_not_roll_back(settings: Settings) -> None:
+    """G8: a frozen rollback changes nothing, also when the same one serves again as it saw."""
+
+    def meanwhile() -> None:
+        serves(settings, AFTER)
+        serves(settings, NEXT)
+
+    serves(settings, NEXT)
+    with pytest.raises(RebuildRuns):
+        swap(settings, NAME, "rollback", frozen(settings, meanwhile))
+    with Copies(settings) as desk:
+        known = desk.instances.live()[NAME]
+    assert (known.instance, known.previous) == (NEXT, AFTER)
+
+
+def test_who_lost_its_lock_lets_nothing_go(redis_client: redis.Redis, settings: Settings) -> None:
+    """G8: a woken command does not let go what the same command, begun again, holds."""
+    later: list[Hold] = []
+
+    def meanwhile() -> None:
+        with working(settings, "rebuild") as other:
+            why = Hold(f"rebuild of {NAME}: {NEXT} is prepared", "ben", 2)
+            other.desk.instances.hold(NAME, why)
+            later.append(why)
+
+    with pytest.raises(RebuildRuns):
+        swap(settings, NEXT, "rebuild", frozen(settings, meanwhile))
+    with Copies(settings) as desk:
+        assert desk.instances.held()[NAME] == later[0]
+
+
+def test_who_lost_its_lock_does_not_drop_what_serves(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """G8: a drop that was frozen before it marks a generation does not mark one that serves now."""
+
+    def late(desk: Copies, name: str) -> None:
+        times_out(settings)
+        serves(settings, NEXT)
+        mark_dropped(desk, name)
+
+    monkeypatch.setattr(generation_drop, "mark_dropped", late)
+    with Copies(settings) as desk:
+        desk.make(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
+        with pytest.raises(RebuildRuns):
+            drop(settings)
+        assert desk.instances.live()[NAME].instance == NEXT
+        assert not desk.instances.all()[NEXT].dropped
+
+
+def test_a_drop_leaves_what_was_rolled_back_to(settings: Settings) -> None:
+    """G8: a drop that saw another one serve deletes no state of the one that serves now."""
+    serves(settings, NEXT)
+    home(settings).mkdir(parents=True)
+    with Copies(settings) as desk:
+        desk.lanes.bear(NAME)
+        what = droppable(desk, NAME)
+    assert what.dropped == (NAME,)
+    with working(settings, "drop") as late:
+        times_out(settings)
+        serves(settings, NAME)
+        with pytest.raises(MemoryBusError, match="begin again"):
+            generation_drop.drop(late.desk, what, FakeClock())
+        assert home(settings).exists()
+        assert late.desk.lanes.left(NAME) > 0
+        assert late.desk.instances.live()[NAME].previous == NEXT
+
+
+WRITES: dict[str, Callable[[Instances], object]] = {
+    "add": lambda one: one.add(Instance(name=AFTER, provider=NAME)),
+    "change": lambda one: one.change(
+        Instance(name=NEXT, provider=NAME), Instance(name=NEXT, provider=NAME, dropped=True)
+    ),
+    "remove": lambda one: one.remove(NEXT),
+    "swap": lambda one: one.swap(NAME, Live(NAME), Live(NEXT)),
+    "hold": lambda one: one.hold(NAME, Hold("late")),
+    "let_go": lambda one: one.let_go(NEXT),
+    "let_go_known": lambda one: one.let_go(NEXT, Hold("early")),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+@pytest.mark.parametrize("replaced", [True, False])
+def test_no_write_without_the_lock(
+    name: str, replaced: bool, redis_client: redis.Redis, make_settings: MakeSettings
+) -> None:
+    """G8: whatever a command changes of instances needs its lock in that very step."""
+    keys = Keys(make_settings().namespace)
+    plain = Instances(redis_client, keys)
+    plain.add(Instance(name=NEXT, provider=NAME))
+    plain.swap(NAME, None, Live(NAME))
+    plain.hold(NEXT, Hold("early"))
+    before = plain.look()
+    with RebuildLock(redis_client, keys, NAME, "rebuild", "ann") as lock:
+        for key in entries(keys):
+            redis_client.delete(key)
+        fenced = Instances(redis_client, keys, lock)
+        if replaced:
+            with RebuildLock(redis_client, keys, NAME, "rebuild", "ben"):
+                refused(fenced, name)
+        else:
+            refused(fenced, name)
+    assert plain.look() == before
+    with RebuildLock(redis_client, keys, NAME, "rebuild", "cy") as lock:
+        WRITES[name](Instances(redis_client, keys, lock))
+    assert plain.look() != before
+
+
+def refused(fenced: Instances, name: str) -> None:
+    """Fail unless a write is refused, with what to do."""
+    with pytest.raises(
+        RebuildRuns, match="changes nothing any more; look with memorybus rebuild ls"
+    ):
+        WRITES[name](fenced)
+
+
+@pytest.mark.parametrize("gone", range(4))
+def test_who_was_silent_too_long_ends(
+    gone: int, redis_client: redis.Redis, make_settings: MakeSettings
+) -> None:
+    """G8: a command of whose lock an entry expired, or is another's now, is told so and ends."""
+    keys = Keys(make_settings().namespace)
+    entry = entries(keys)[gone]
+    with RebuildLock(redis_client, keys, NAME, "rebuild", "ann") as lock:
+        lock.keep()
+        redis_client.delete(entry)
+        with pytest.raises(RebuildRuns, match="begin again"):
+            lock.keep()
+        redis_client.set(entry, b"another's", ex=9)
+        with pytest.raises(RebuildRuns, match="begin again"):
+            lock.keep()
+    assert redis_client.exists(*entries(keys)) == 1, "it gives up its own, and nothing else"
+
+
+def test_nobody_has_half_of_a_lock(redis_client: redis.Redis, make_settings: MakeSettings) -> None:
+    """G8: who finds one entry taken takes none; a later one finds all of them free."""
+    keys = Keys(make_settings().namespace)
+    with RebuildLock(redis_client, keys, NAME, "rebuild", "ann") as lock:
+        redis_client.delete(keys.rebuilding(NAME))
+        other = RebuildLock(redis_client, keys, NAME, "drop", "ben")
+        with pytest.raises(RebuildRuns, match="a rebuild of rec runs already"):
+            other.__enter__()
+        assert not redis_client.exists(keys.rebuilding(NAME))
+        assert redis_client.get(entries(keys)[-1]) == lock.token
+    with other:
+        other.keep()
+    assert not redis_client.exists(*entries(keys))
+
+
+def test_fences_fall_before_others_see_nobody_at_work(
+    redis_client: redis.Redis, make_settings: MakeSettings
+) -> None:
+    """G8: workers let go what a silent command held only after it can change nothing any more."""
+    keys = Keys(make_settings().namespace)
+    with RebuildLock(redis_client, keys, NAME, "rebuild", "ann") as lock:
+        for _ in range(2):
+            sign, *fences = [redis_client.pttl(key) for key in entries(keys)]
+            assert all(0 < fence < sign - 5_000 for fence in fences)
+            lock.keep()
+
+
+@pytest.mark.timeout(120)
+def test_a_process_that_was_stopped_before_its_swap(
+    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
+) -> None:
+    """G8: a rebuild stopped (SIGSTOP) just before its swap, woken after another's drop, says so."""
+    settings = make_settings(**recorded("Transactional"))
+    fill(settings, "ab", 5)
+    child = worker(spawn, settings, jobs=1)
+    settled(redis_client, settings, NAME)
+    words = ("rebuild", NAME, "--no-verify", "--execute")
+    late = spawn("-m", "helpers.stopping", "rebuild.met", *words, env=environ(settings))
+    stopped = psutil.Process(late.pid)
+    wait_until(lambda: stopped.status() == psutil.STATUS_STOPPED, "it stands before its swap", 30)
+    assert "runs already" in ran(spawn, settings, "rebuild", "--drop", NAME, "--execute", code=1)
+    times_out(settings)
+    dropped = ran(spawn, settings, "rebuild", "--drop", NAME, "--execute")
+    assert dropped["dropped"] == [NEXT]
+    late.thaw()
+    assert late.wait(30) == 1, late.output()
+    assert "begin again: the same command" in " ".join(late.output().split())
+    assert live(redis_client, settings) == NAME
+    assert held(redis_client, settings) == set()
+    assert ran(spawn, settings, *words)["live"] == NEXT
+    assert child.terminate() == 0
