@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 from redis import Redis
 from redis.crc import key_slot
+from redis.exceptions import AuthenticationError, RedisError
 from redis.exceptions import ConnectionError as Unreachable
-from redis.exceptions import RedisError
 
 
 class SlotMap(msgspec.Struct, frozen=True):
@@ -141,21 +141,22 @@ class Nodes:
             first: a node that knows more than the others.
 
         Raises:
-            redis.ConnectionError: none does.
+            redis.ConnectionError: none does; an `AuthenticationError` if one refuses us.
         """
         with self._lock:
-            errors = []
+            errors, kind = [], Unreachable
             for address in self._by_trust(first):
                 try:
                     node: Any = self.at(address)
                     reply = node.execute_command("CLUSTER", "SLOTS")
                 except (RedisError, OSError) as error:
                     errors.append(f"{address}: {error}")
+                    kind = AuthenticationError if isinstance(error, AuthenticationError) else kind
                     continue
                 self._map = read_slots(reply, address.rpartition(":")[0])
                 self._drop_strangers(self._map)
                 return self._map
-            raise Unreachable("no node of the cluster answers: " + "; ".join(errors))
+            raise kind("no node of the cluster answers: " + "; ".join(errors))
 
     def _by_trust(self, first: str) -> Iterator[str]:
         known = dict.fromkeys([*([first] if first else []), *self._clients, *self._seeds])

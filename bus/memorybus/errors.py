@@ -6,8 +6,10 @@
     ├── ConfigError ── UnknownSetting
     ├── EventError ── InvalidEvent, EventTooLarge, CorruptEnvelope
     ├── SpoolError ── SpoolFull, SpoolCorrupt
-    ├── LogError ── LogUnavailable, WrongPartitionCount, UnsafeRedis, ForeignKey
-    ├── ArchiveError ── ArchiveUnavailable, ArchiveDamaged, ArchiveTaken
+    ├── LogError ── LogUnavailable ── AccessDenied
+    │            ├─ WrongPartitionCount, UnsafeRedis, ForeignKey
+    ├── ArchiveError ── ArchiveUnavailable, ArchiveDamaged ── SegmentDamaged
+    │                └─ ArchiveDiffers, ArchiveTaken
     ├── EmbeddedError ── NoServerBinary, ServerFailed
     ├── RecallError ── NoWorker
     └── ProviderError ── Transient ── Unavailable ── ProviderHung
@@ -67,6 +69,13 @@ class LogUnavailable(LogError):
     """Redis does not answer, or answers that it cannot serve now."""
 
 
+class AccessDenied(LogUnavailable):
+    """Redis refuses the user, the password, or what that user may do.
+
+    Who begins ends with it; who runs already goes on trying: credentials may be changed back.
+    """
+
+
 class WrongPartitionCount(LogError):
     """The log was born with another number of partitions."""
 
@@ -89,6 +98,23 @@ class ArchiveUnavailable(ArchiveError):
 
 class ArchiveDamaged(ArchiveError):
     """A part of the archive is not what was written; the message names it. The rest is readable."""
+
+
+class SegmentDamaged(ArchiveDamaged):
+    """One segment cannot be read, while rows are written anew.
+
+    Attributes:
+        sha256: of the segment, as the manifest says.
+    """
+
+    def __init__(self, why: str, sha256: str) -> None:
+        """Say what is the matter, and with which one."""
+        super().__init__(why)
+        self.sha256 = sha256
+
+
+class ArchiveDiffers(ArchiveError):
+    """The archive lacks what the log has before the archive's end: nothing may be trimmed (G7)."""
 
 
 class ArchiveTaken(ArchiveError):
@@ -147,7 +173,14 @@ class LeaseLost(BaseException):
     """The lane's lease has another owner. Control flow, so that no ``except Exception`` eats it."""
 
 
-HOPELESS = (ConfigError, ForeignKey, MissingProvider, UnsafeRedis, WrongPartitionCount)
+HOPELESS = (
+    AccessDenied,
+    ConfigError,
+    ForeignKey,
+    MissingProvider,
+    UnsafeRedis,
+    WrongPartitionCount,
+)
 """What a worker fails of that another worker would fail of too: a person has to act."""
 
 

@@ -10,13 +10,13 @@ from typing import Any
 from redis import Redis, SSLConnection
 from redis.backoff import NoBackoff
 from redis.connection import parse_url
-from redis.exceptions import RedisError
+from redis.exceptions import AuthenticationError, NoPermissionError, RedisError
 from redis.retry import Retry
 from redis.sentinel import Sentinel, SentinelConnectionPool
 
 from memorybus.cluster import Cluster
 from memorybus.cluster_nodes import Nodes
-from memorybus.errors import ForeignKey, LogError, LogUnavailable
+from memorybus.errors import AccessDenied, ForeignKey, LogError, LogUnavailable
 from memorybus.redis_urls import (
     hosts_of,
     is_cluster,
@@ -29,6 +29,9 @@ from memorybus.settings import Settings
 
 TIMEOUT = 5.0
 """Seconds a plain command may take."""
+
+_SENTINEL_DENIED = "AuthenticationError"
+"""How redis-py tells, within a text, that a sentinel refused our credentials."""
 
 _SENTINEL_TIMEOUT = 1.0
 """Seconds a sentinel may take: another one knows as well."""
@@ -124,5 +127,20 @@ def translated(error: Exception, where: str) -> LogError:
             f"{where}: holds something that memorybus did not write; rename or delete it, or set "
             f"another `namespace`"
         )
+    if isinstance(error, AuthenticationError) or _SENTINEL_DENIED in text:
+        return _denied(text, where)
     text = text.partition(" : <redis")[0]  # a sentinel's error names its objects
-    return LogUnavailable(f"{where}: {text or type(error).__name__}")
+    kind = AccessDenied if isinstance(error, NoPermissionError) else LogUnavailable
+    return kind(f"{where}: {text or type(error).__name__}")
+
+
+def _denied(text: str, where: str) -> AccessDenied:
+    """Return the error of a server that does not take our credentials; no key is to blame."""
+    place = f"{where}: " if "://" in where else ""
+    who, said = "Redis", text.rstrip(".")
+    if _SENTINEL_DENIED in text:
+        who, said = "a sentinel", "sentinel_username, sentinel_password"
+    return AccessDenied(
+        f"{place}{who} wants another user or password than the url has ({said}); correct it: "
+        f"--url, MEMORYBUS_URL or memorybus.toml"
+    )

@@ -176,9 +176,13 @@ class MemoryProvider(ABC):
         return None
 
     @classmethod
-    def get_config_schema(cls) -> Sequence[Mapping[str, Any]]:
-        """Describe the options: dicts with ``key``, ``description``, ``default``, ``required``."""
-        return ()
+    def get_config_schema(cls) -> Sequence[Mapping[str, Any]] | None:
+        """Describe the options: dicts with ``key``, ``description``, ``default``, ``required``.
+
+        Returns:
+            Empty if there are none: each that is given is an error. None if any may be given.
+        """
+        return None
 
     def save_config(self, values: Mapping[str, Any]) -> None:
         """Keep options given by a set-up dialogue in the instance's home, if it keeps any."""

@@ -6,7 +6,7 @@ adapter (``ethos:module:Class``). A module of a scheme's name cannot be named as
 """
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
 from typing import Any, Final
@@ -76,26 +76,32 @@ def create(kind: str, config: ProviderConfig) -> MemoryProvider:
 
 
 def check_options(schema: Any, config: ProviderConfig) -> None:
-    """Check an instance's options against a provider's schema; an empty schema allows all.
+    """Check an instance's options against a provider's schema; None allows all.
 
     Raises:
         UnknownSetting: an option that is not in the schema.
         ConfigError: a required option that is not given.
     """
-    fields: dict[str, Mapping[str, Any]] = {str(field["key"]): field for field in schema}
-    if not fields:
+    if schema is None:
         return
+    fields: dict[str, Mapping[str, Any]] = {str(field["key"]): field for field in schema}
     for option in config.options:
         if option not in fields:
-            near = difflib.get_close_matches(option, fields, n=1, cutoff=0.0)[0]
-            raise UnknownSetting(
-                f"provider {config.name}: unknown option {option!r}; did you mean {near!r}?"
-            )
+            advice = _option_advice(option, list(fields))
+            raise UnknownSetting(f"provider {config.name}: unknown option {option!r}; {advice}")
     for key, field in fields.items():
         if field.get("required") and key not in config.options:
             raise ConfigError(
                 f"provider {config.name}: option {key!r} is required: {field['description']}"
             )
+
+
+def _option_advice(option: str, known: Sequence[str]) -> str:
+    """Return the nearest options, or all if none is near."""
+    near = difflib.get_close_matches(option, known, n=3)
+    if near:
+        return f"did you mean {' or '.join(map(repr, near))}?"
+    return f"its options are: {', '.join(known)}" if known else "it takes none"
 
 
 def _imported(point: EntryPoint) -> Any:

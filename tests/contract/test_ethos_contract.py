@@ -6,7 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from memorybus.errors import MissingProvider, Permanent, ProviderError, Transient, Unavailable
+from memorybus.errors import (
+    ConfigError,
+    MissingProvider,
+    Permanent,
+    ProviderError,
+    Transient,
+    Unavailable,
+    UnknownSetting,
+)
 from memorybus.events import AnyEvent, MemoryWritten, Scope
 from memorybus_providers import registry
 from memorybus_providers.adapters.ethos import MemoryUpdate, content_of, updates_of
@@ -53,6 +61,28 @@ class TestCoroutines(ProviderContract):
     def make_provider(self, tmp_path: Path) -> MemoryProvider:
         config = ProviderConfig(name="notes", home=tmp_path, options={"dir": "{home}/notes"})
         return registry.create("ethos:ethos_example:MarkdownNotes", config)
+
+
+def takes_two(path: str, *, size: int = 3) -> None:
+    """Stand for a class with two keywords."""
+
+
+def takes_any(**more: Any) -> None:
+    """Stand for a class that takes any keyword."""
+
+
+def test_options_are_the_keywords_of_the_hosted_class(tmp_path: Path) -> None:
+    """A keyword that the class has not, or lacks, is told before anything is made."""
+
+    def create(name: str, **options: Any) -> MemoryProvider:
+        config = ProviderConfig(name="notes", home=tmp_path, options=options)
+        return registry.create(f"ethos:{__name__}:{name}", config)
+
+    with pytest.raises(UnknownSetting, match="'sise'; did you mean 'size'"):
+        create("takes_two", path="x", sise=4)
+    with pytest.raises(ConfigError, match="'path' is required"):
+        create("takes_two")
+    assert create("takes_any", anything=1).get_config_schema() is None
 
 
 def test_the_user_store_never_splits_by_personality(opened: Opened) -> None:

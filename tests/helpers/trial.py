@@ -160,12 +160,18 @@ class Trial:
         return sum(int(self.client.hget(key, "epoch") or 0) for key in keys)
 
     def wait_shared_out(self) -> None:
-        """Wait until every lane has an owner and every worker a lane."""
-        lanes = self.settings.partitions * len(self.settings.providers)
+        """Wait until every lane has an owner and no worker has more of a provider's than another.
+
+        Before that lanes move by themselves, which a row may not take for its fault's doing.
+        """
+        providers = len(self.settings.providers)
+        lanes = self.settings.partitions * providers
 
         def shared() -> bool:
             owners = self.owners()
-            return owners.total() == lanes and all(owners[m.pid] for m in self.crew.checked())
+            owned = [owners[member.pid] for member in self.crew.checked()]
+            even = max(owned) - min(owned) <= providers
+            return owners.total() == lanes and all(owned) and even
 
         wait_until(shared, "the lanes are shared out among all workers", 30)
 

@@ -142,6 +142,40 @@ def test_up_stops_whole(how, spawn, env, short_dir):
     wait_until(lambda: spawn.descendants() == [], "no process is left")
 
 
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="signals that wait: Linux")
+@pytest.mark.parametrize(("how", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_up_told_twice_says_so(how, code, spawn, env, short_dir):
+    """The second signal means at once: nothing is left either, and the exit code names it."""
+    child = spawn(*CLI, "up", "--json", env=env)
+    child.wait_output('"ready"', timeout=30)
+
+    worker = psutil.Process(json.loads(child.output().splitlines()[-1])["worker_pid"])
+    worker.suspend()  # so that the first word takes its time
+    wait_until(lambda: _stands(worker), "all threads of the worker stand")
+
+    child.send(how)
+    wait_until(lambda: _is_told(worker), "the worker is told to end")
+    child.send(how)
+    worker.resume()
+
+    assert child.wait() == code, child.output()
+    assert not listens(short_dir / "redis" / "redis.sock")
+    wait_until(lambda: spawn.descendants() == [], "no process is left")
+
+
+def _stands(process: psutil.Process) -> bool:
+    """Say whether all threads of a process are stopped: until then one may still take a signal."""
+    states = Path(f"/proc/{process.pid}/task").glob("*/stat")
+    return all(one.read_text().rpartition(")")[2].split()[0] == "T" for one in states)
+
+
+def _is_told(process: psutil.Process) -> bool:
+    """Say whether SIGTERM waits for a process that is suspended."""
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    (pending,) = (line.split()[1] for line in status.splitlines() if line.startswith("ShdPnd"))
+    return bool(int(pending, 16) >> (signal.SIGTERM - 1) & 1)
+
+
 def test_a_second_up_is_refused(up, run):
     """One data directory has one `up`; the refusal says what to do."""
     refused = run("up")

@@ -78,3 +78,30 @@ def test_an_interrupted_plan_says_that_nothing_was_changed(
     monkeypatch.setattr("memorybus.surfaces.counting._left_out", interrupted)
     assert main(words) == 130
     assert "nothing was changed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("rebuild", "builtin", "--set", "memory_limits=9"), "did you mean 'memory_limit'"),
+        (("rebuild", "holographic", "--set", "colour=red"), "'colour'; it takes none"),
+        (
+            ("replay", "--provider", "builtin", "--into", "two", "--set", "x=1"),
+            "memory_limit, user",
+        ),
+        (("rebuild", "--drop", "builtin", "--set", "memory_limit=9"), "leave out --set"),
+        (("rebuild", "--rollback", "builtin", "--except-user", "ann"), "leave out --set"),
+        (("replay", "--cancel", "two", "--until", "2026-01-01"), "--cancel fills nothing"),
+    ],
+)
+def test_an_option_that_nobody_takes_changes_nothing(
+    words: tuple[str, ...], said: str, ready: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An option that the provider, or the command, would ignore is wrong usage; nothing is made."""
+    publish(ready, 1)
+    assert main([*words, "--execute"]) == 2
+    assert said in capsys.readouterr().err
+    assert not ready.provider_home("two").exists()
+    for what in ("rebuild", "replay"):
+        assert main([what, "ls", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out) == []

@@ -32,7 +32,8 @@ from memorybus.links import connect_redis
 from memorybus.log import EventLog
 from memorybus.monitor import read_status
 from memorybus.settings import Settings, to_environ
-from memorybus.surfaces.cli.app import FAILED, OK, USAGE, main
+from memorybus.surfaces.cli.app import OK, main
+from memorybus.surfaces.cli.failing import FAILED, USAGE
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -149,7 +150,8 @@ def test_what_is_refused_again_is_said(
         (row,) = dlq("ls", "--json").json
         again = dlq("retry", row["event"][:24], "--execute")
         assert again.code == FAILED
-        assert f"refused again: {row['event']}" in again.err
+        assert f"refused: {row['event']}" in again.err
+        assert "0 events applied; 2 events of the same keys still wait" in again.out
         (now,) = dlq("ls", "--json").json
         assert now["tries"] > row["tries"]
         assert now["first_at"] == row["first_at"]
@@ -317,7 +319,11 @@ def test_people_see_what_waits(
         say(settings, "s\x1b[31m", poison(flag) + " \x1b[2J", "after")
         wait_applied(redis_client, settings)
     event = letters(settings)[0]
-    shown = [dlq("ls"), dlq("ls", "--group", "error"), dlq("show", event), dlq("retry", event)]
+    waiting = letters(settings)[1]
+    shown = [
+        *(dlq("ls"), dlq("ls", "--group", "error"), dlq("show", event), dlq("retry", event)),
+        *(dlq("show", waiting), dlq("discard", "--all", "--reason", "x"), dlq("retry", "--all")),
+    ]
     assert all(one.code == OK for one in shown)
     assert not any("\x1b" in one.out + one.err for one in shown)
     assert event in shown[0].out
@@ -325,6 +331,10 @@ def test_people_see_what_waits(
     assert "Traceback (most recent call last)" in shown[2].out
     assert "would retry 2 events of 1 key" in shown[3].out
     assert "--execute" in shown[3].err
+    assert f"never tried: it waits behind {event}" in shown[4].out
+    assert "2 events of its key, itself included" in shown[4].out
+    assert "1 of them was never tried" in shown[5].err
+    assert "never tried" not in shown[6].err
 
 
 @pytest.mark.parametrize(

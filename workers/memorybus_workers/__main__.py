@@ -3,7 +3,8 @@
 Settings come from the environment and ``memorybus.toml``. Exit codes: 0 ended as told, 1 failed,
 2 configured wrongly. The reason goes to stderr; a command that reads our standard output
 (``--with-parent``, ``describe``) gets it there instead, as the JSON line
-``{"error": <kind>, "message": <text>}``, and tells it in its own way.
+``{"error": <kind>, "message": <text>}``, and tells it in its own way. With ``--json`` a worker
+writes both.
 """
 
 import argparse
@@ -50,11 +51,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _explain(options: argparse.Namespace, error: MemoryBusError) -> None:
     """Say why this process ends: to the command that reads our output, or to people."""
     text = str(error)
-    if options.reports:
+    if options.reports or options.json:
         line = msgspec.json.encode({"error": type(error).__name__, "message": text})
         sys.stdout.buffer.write(line + b"\n")
         sys.stdout.flush()
-    elif options.log == "json":
+    if options.reports:
+        return
+    if options.log == "json":
         _log.error("%s", text)
     else:
         sys.stderr.write(f"error: {_printable(text)}\n")
@@ -136,7 +139,7 @@ def _at_least(least: int) -> Callable[[str], int]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="memorybus_workers", description=__doc__)
-    parser.set_defaults(reports=False)
+    parser.set_defaults(reports=False, json=False)
     commands = parser.add_subparsers(dest="command", required=True)
     worker = commands.add_parser("worker", help="apply events and answer recalls")
     worker.add_argument("--providers", default="", help="names, separated by commas")
@@ -148,6 +151,7 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="end when standard input closes; tell a failure as JSON",
     )
+    worker.add_argument("--json", action="store_true", help="tell a failure as JSON, too")
     worker.add_argument(
         "--mark", default="", help="how its id ends, for who started it and buries it"
     )

@@ -14,7 +14,7 @@ from functools import partial
 
 from memorybus import logs
 from memorybus.clock import SYSTEM, Clock
-from memorybus.errors import LogUnavailable, MemoryBusError, ProviderHung
+from memorybus.errors import AccessDenied, LogUnavailable, MemoryBusError, ProviderHung
 from memorybus.ids import new_id, new_mark, new_rng
 from memorybus.links import connect_redis
 from memorybus.log import EventLog
@@ -109,7 +109,7 @@ class Worker:
             on_ready: called once the lanes have been tried for, with the worker's id.
 
         Raises:
-            WrongPartitionCount, UnsafeRedis: the log cannot be used as it is.
+            WrongPartitionCount, UnsafeRedis, AccessDenied: the log cannot be used as it is.
             MissingProvider, ConfigError: a provider cannot be made.
         """
         told = {name: make(self._settings, name, self._clock) for name in self._providers}
@@ -139,12 +139,18 @@ class Worker:
             self._end(tail)
 
     def _opened_log(self) -> Server | None:
-        """Wait for Redis, however long; None if the worker is told to end before."""
+        """Wait for Redis, however long; None if the worker is told to end before.
+
+        Raises:
+            AccessDenied: Redis is there and does not let us in: waiting would not help.
+        """
         failures = 0
         told_at = -_REMIND
         while not self._stop.is_set():
             try:
                 return EventLog(self._redis, self._settings).open()
+            except AccessDenied:
+                raise
             except LogUnavailable as error:
                 if self._clock.monotonic() - told_at >= _REMIND:
                     told_at = self._clock.monotonic()

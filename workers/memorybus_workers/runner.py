@@ -8,7 +8,7 @@ import logging
 import threading
 from collections.abc import Callable
 
-from memorybus.errors import MemoryBusError
+from memorybus.errors import LogError, MemoryBusError
 from memorybus_providers.base import MemoryProvider
 from redis.exceptions import RedisError
 
@@ -64,6 +64,7 @@ class Runner:
         self._news = threading.Condition()
         self._stop = threading.Event()
         self._abandoned = False
+        self._log_failed = False
         self._thread = threading.Thread(target=self._run, name=f"memorybus-{name}", daemon=True)
 
     def start(self) -> None:
@@ -167,10 +168,17 @@ class Runner:
                 if told:
                     self.ready.set()
                 lanes.step(self._taken_dirty())
+                self._log_answers()
                 self._await_news(lanes)
         finally:
             self.serving = False
             lanes.leave()  # an abandoned thread too, should its call ever return
+
+    def _log_answers(self) -> None:
+        """Let the status no longer say that Redis is away; no call may come for long to say so."""
+        if self._log_failed:
+            self._log_failed = False
+            self._breaker.why = ""
 
     def _balance(self, lanes: LaneSet) -> None:
         before = {lease.lane for lease in lanes.leases()}
@@ -204,6 +212,7 @@ class Runner:
         if self._abandoned:
             return
         delay = self._breaker.failed(self._around.clock.monotonic(), reason(error))
+        self._log_failed = isinstance(error, LogError | RedisError)
         known = isinstance(error, MemoryBusError | RedisError | OSError)
         _log.warning(
             "provider %s: %s; its lanes wait %.1f s, nothing is parked",

@@ -30,6 +30,7 @@ def worker_command(
     processes: int = 1,
     log: LogForm = "text",
     with_parent: bool = False,
+    json: bool = False,
 ) -> list[str]:
     """Return the command line of a worker process.
 
@@ -39,10 +40,13 @@ def worker_command(
         processes: how many share the lanes; more than one are watched over by another.
         log: the form of its log on stderr.
         with_parent: it ends with its starter, and tells it as a report why it fails.
+        json: it tells programs, too, why it fails.
     """
     command = [sys.executable, "-m", "memorybus_workers", "worker"]
     if with_parent:
         command.append("--with-parent")
+    if json:
+        command.append("--json")
     if providers:
         command += ["--providers", ",".join(providers)]
     if processes != 1:

@@ -89,8 +89,18 @@ def selected(letters: Sequence[Dead], wanted: Selection) -> list[Dead]:
     if wanted.event is not None:
         _one_event(wanted.event, found)
     if not found and not wanted.everything:
-        raise NoSuchLetter("no dead letter is like that; see: memorybus dlq ls")
+        raise NoSuchLetter(
+            f"no dead letter has {_asked(wanted)}; it may be applied or discarded already: see "
+            f"memorybus dlq ls"
+        )
     return found
+
+
+def _asked(wanted: Selection) -> str:
+    """Return what a selection that meant nothing asked for."""
+    ways = (("id", wanted.event), ("key", wanted.key), ("group", wanted.error))
+    (said,) = (f"the {name} {value!r}" for name, value in ways if value is not None)
+    return f"{said} at {wanted.provider}" if wanted.provider else said
 
 
 def _means(wanted: Selection, dead: Dead) -> bool:
@@ -110,7 +120,11 @@ def _one_event(event: str, found: Sequence[Dead]) -> None:
     """
     ids = sorted({dead.stored.letter.event_id for dead in found})
     if len(ids) > 1:
-        raise NoSuchLetter(f"{event} begins {len(ids)} events: {', '.join(ids[:5])}")
+        more = ", …" if len(ids) > 5 else ""
+        raise NoSuchLetter(
+            f"{event} begins the ids of {len(ids)} events: {', '.join(ids[:5])}{more}; give more "
+            f"of the one you mean"
+        )
     providers = sorted({dead.provider for dead in found})
     if len(providers) > 1:
         raise NoSuchLetter(

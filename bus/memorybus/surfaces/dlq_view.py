@@ -10,7 +10,7 @@ from memorybus.dead_letters import normalised
 from memorybus.dlq import Dead
 from memorybus.logged import LoggedEvent
 from memorybus.plain import iso
-from memorybus.surfaces.dlq import Step, behind
+from memorybus.surfaces.dlq import Action, Result, Step, behind
 from memorybus.surfaces.render import grid
 from memorybus.surfaces.safe import json_text, one_line, visible
 
@@ -22,7 +22,14 @@ _COLUMNS = {
     "error": ("error", "provider", "keys", "events", "first_at", "last_at", "reason"),
     "provider": ("provider", "keys", "events", "errors"),
 }
-_HEADS = {"last_at": "last refused", "first_at": "first refused", "error": "group"}
+_HEADS = {
+    "last_at": "last refused",
+    "first_at": "first refused",
+    "error": "group",
+    "event": "first event",
+    "events": "waiting",
+}
+_DONE: dict[Action, str] = {"retry": "retried", "edit": "edited", "discard": "discarded"}
 
 
 def rows(group: Group, letters: Sequence[Dead]) -> list[dict[str, Any]]:
@@ -132,20 +139,33 @@ def letter_json(dead: Dead, event: LoggedEvent | None, shown: Any) -> dict[str, 
     }
 
 
-def letter_text(shown: Mapping[str, Any], waiting: int) -> Text:
-    """Return one dead letter for people; `waiting` events of its key wait in all."""
+def letter_text(shown: Mapping[str, Any], waiting: int, first: str) -> Text:
+    """Return one dead letter for people.
+
+    Args:
+        shown: the letter as `letter_json` has it.
+        waiting: how many events of its key wait, itself included.
+        first: the event that waits before all others of its key.
+    """
     text = Text()
     for name in ("event", "type", "provider", "key", "session", "at", "reason", "error", "tries"):
-        text.append(f"{name:<10}", style="bold").append(f"{_cell_whole(shown[name])}\n")
-    text.append("refused   ", style="bold")
-    text.append(f"first {shown['first_at'] or '-'}, last {shown['last_at'] or '-'}\n")
-    text.append("waiting   ", style="bold").append(f"{waiting} events of its key, in order\n")
+        head = _HEADS[name] if name == "error" else name
+        text.append(f"{head:<10}", style="bold").append(f"{_cell_whole(shown[name])}\n")
+    text.append("refused   ", style="bold").append(f"{_refused(shown, first)}\n")
+    text.append("waiting   ", style="bold")
+    text.append(f"{counted(waiting, 'event')} of its key, itself included, in order\n")
     for title, value in (("edited", shown["edited"]), ("published", _event(shown))):
         if value is not None:
             text.append(f"{title}\n", style="bold").append(f"{json_text(value)}\n")
     if shown["published"] is None:
         text.append("the log has the event no more: it can only be discarded\n", style="yellow")
     return text.append(visible(shown["traceback"]), style="dim")
+
+
+def _refused(shown: Mapping[str, Any], first: str) -> str:
+    if not shown["tries"]:
+        return f"never tried: it waits behind {one_line(first)}"
+    return f"first {shown['first_at'] or '-'}, last {shown['last_at'] or '-'}"
 
 
 def _event(shown: Mapping[str, Any]) -> Any:
@@ -156,10 +176,41 @@ def _cell_whole(value: Any) -> str:
     return one_line("-" if value is None else str(value))
 
 
-def plan(steps: Iterable[Step]) -> Table:
+def plan(action: Action, steps: Iterable[Step]) -> Table:
     """Return what an action would do, a line for each key."""
-    made = grid("provider", "key", "events", "then applied", "go on waiting")
+    more = () if action == "retry" else ("then tried", "go on waiting")
+    made = grid("provider", "key", _DONE[action], *more)
     for step in steps:
-        numbers = (step.events, step.then, step.wait)
+        numbers = (step.events, step.then, step.wait)[: 1 + len(more)]
         made.add_row(Text(one_line(step.provider)), Text(one_line(step.key)), *map(str, numbers))
     return made
+
+
+def outcome(action: Action, result: Result, discarded: int) -> str:
+    """Return what an action has done, and what is left under its keys.
+
+    Args:
+        action: what was done.
+        result: what became of its keys.
+        discarded: how many dead letters are gone without being applied.
+    """
+    applied = f"{counted(result.settled - discarded, 'event')} applied"
+    done = f"{counted(discarded, 'event')} discarded, {applied}" if action == "discard" else applied
+    return f"{done}; {counted(result.left, 'event')} of the same keys still wait"
+
+
+def untried(action: Action, chosen: Iterable[Dead]) -> str:
+    """Return a warning where a discard also means events that nobody ever refused; "" if none."""
+    innocent = sum(not dead.stored.letter.refused for dead in chosen)
+    if action != "discard" or not innocent:
+        return ""
+    were = "was" if innocent == 1 else "were"
+    return (
+        f"{innocent} of them {were} never tried and only wait behind a refused one; to discard "
+        f"nothing but what was refused, name it: an event's id, or --error GROUP"
+    )
+
+
+def counted(number: int, what: str) -> str:
+    """Return a number of things in words."""
+    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from memorybus.clock import SYSTEM, Clock
-from memorybus.errors import MemoryBusError
+from memorybus.errors import AccessDenied, MemoryBusError
 from memorybus.ids import NewId, new_id
 from memorybus.links import connect_redis
 from memorybus.log import EventLog
@@ -156,7 +156,8 @@ def _redis(settings: Settings, start: str) -> Iterator[Check]:
     try:
         server = log.server()
     except MemoryBusError as error:
-        yield Check(name="redis", ok=False, found=str(error), fix=start)
+        fix = "do as the message says" if isinstance(error, AccessDenied) else start
+        yield Check(name="redis", ok=False, found=str(error), fix=fix)
         return
     yield Check(name="redis", ok=True, found=f"answers at {redacted(settings.redis_url)}")
     yield version(server)

@@ -24,6 +24,21 @@ def _leave(number: int, frame: FrameType | None) -> NoReturn:
     raise SystemExit(TERMINATED)
 
 
+def hurried(end: BaseException) -> int:
+    """Return the exit code of an end that was asked for twice; 0 if once was enough.
+
+    Args:
+        end: the `KeyboardInterrupt` or `SystemExit` that arrived last. Python remembers the first,
+            which was unwinding the stack, as its context.
+    """
+    before = end.__context__
+    while before is not None and not isinstance(before, KeyboardInterrupt | SystemExit):
+        before = before.__context__
+    if before is None:
+        return 0
+    return INTERRUPTED if isinstance(end, KeyboardInterrupt) else TERMINATED
+
+
 @contextmanager
 def deferred(hurry: Callable[[], None] = lambda: None) -> Iterator[None]:
     """Hold SIGINT and SIGTERM back until the block is done, then deliver the first of them.

@@ -15,6 +15,7 @@ called with the instance's options as keywords, once: the context says each time
 meant. An agent of the bus is a personality here. Ids in a context are safe as directory names.
 """
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol
@@ -98,6 +99,25 @@ class EthosProvider(MemoryProvider):
     capabilities = Capabilities(recall=True, handles=frozenset({MemoryWritten}))
     factory: ClassVar[Callable[..., TwoMethods]]
     _hosted: TwoMethods | None = None
+
+    @classmethod
+    def get_config_schema(cls) -> Sequence[Mapping[str, Any]] | None:
+        """Return the keywords of the hosted class; None if it takes any, or does not say."""
+        try:
+            found = inspect.signature(cls.factory).parameters.values()
+        except (TypeError, ValueError):
+            return None
+        if any(one.kind is one.VAR_KEYWORD for one in found):
+            return None
+        return [
+            {
+                "key": one.name,
+                "description": f"a keyword of {cls.kind}",
+                "required": one.default is one.empty,
+            }
+            for one in found
+            if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)
+        ]
 
     def open(self) -> None:
         """Make the hosted provider."""

@@ -93,7 +93,7 @@ class DeclaredRules(Rules):
 
     def test_config_schema_is_well_formed(self, tmp_path: Path) -> None:
         """Every option has a distinct key and a description, and is plain data."""
-        schema = self.make_provider(tmp_path).get_config_schema()
+        schema = self.make_provider(tmp_path).get_config_schema() or ()
         for field in schema:
             for part in ("key", "description"):
                 value = field.get(part)

@@ -66,6 +66,11 @@ class HolographicProvider(TransactionalProvider):
 
     # -- life ---------------------------------------------------------------------------------
 
+    @classmethod
+    def get_config_schema(cls) -> Sequence[Mapping[str, Any]]:
+        """Say that there are no options."""
+        return ()
+
     def open(self) -> None:
         """Open the database, creating it if it is missing.
 

@@ -25,6 +25,16 @@ class Named(MemoryProvider):
         )
 
 
+class Bare(MemoryProvider):
+    """A provider that takes no option."""
+
+    kind = "bare"
+
+    @classmethod
+    def get_config_schema(cls) -> Sequence[Mapping[str, Any]]:
+        return ()
+
+
 class Schemaless(MemoryProvider):
     """A provider that takes any option."""
 
@@ -140,6 +150,21 @@ def test_an_unknown_option_names_the_nearest(tmp_path: Path) -> None:
         registry.create(f"{__name__}:Named", config(tmp_path, api_key="k", timeouts=3))
 
 
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (f"{__name__}:Named", "'colour'; its options are: api_key, timeout$"),
+        (f"{__name__}:Bare", "'colour'; it takes none$"),
+        ("holographic", "'colour'; it takes none$"),
+        ("builtin", "'colour'; its options are: memory_limit, user_limit$"),
+    ],
+)
+def test_an_unknown_option_like_no_other_names_all(tmp_path: Path, kind: str, said: str) -> None:
+    """Where nothing is near, no guess is made: what there is, or that there is none, is told."""
+    with pytest.raises(UnknownSetting, match=said):
+        registry.create(kind, config(tmp_path, colour="red"))
+
+
 def test_a_missing_required_option_is_described(tmp_path: Path) -> None:
     """A required option that is not given is an error with its description."""
     with pytest.raises(ConfigError, match="'api_key' is required: The service's key"):
@@ -154,7 +179,7 @@ def test_options_of_the_schema_are_taken(tmp_path: Path) -> None:
 
 
 def test_without_a_schema_every_option_is_taken(tmp_path: Path) -> None:
-    """An empty schema checks nothing."""
+    """A provider that does not say what it takes is told everything."""
     provider = registry.create(f"{__name__}:Schemaless", config(tmp_path, anything=1))
 
     assert provider.config.options == {"anything": 1}

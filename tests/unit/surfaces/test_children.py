@@ -127,9 +127,9 @@ def test_a_deaf_child_is_killed(tmp_path):
 def test_a_second_signal_is_passed_on(tmp_path):
     """Who is told to stop again while a child takes its time tells the child again."""
     words = script(
-        "import signal, sys, threading; told = threading.Event(); "
-        "signal.signal(signal.SIGTERM, lambda *_: told.set()); print('{}', flush=True); "
-        "told.wait(); told.clear(); print('{}', flush=True); told.wait(); sys.exit(3)"
+        "import signal, sys; told = {signal.SIGTERM}; "
+        "signal.pthread_sigmask(signal.SIG_BLOCK, told); print('{}', flush=True); "
+        "signal.sigwait(told); print('{}', flush=True); signal.sigwait(told); sys.exit(3)"
     )
     started: list[children.Child] = []
 
@@ -147,6 +147,48 @@ def test_a_second_signal_is_passed_on(tmp_path):
         runs()
 
     assert started[0].exit_code == 3
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["SIGINT", "SIGTERM"]
+)
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_second_signal_is_told_from_the_first(number, code, times):
+    """An end that was asked for once is an orderly one; the second word gives its exit code."""
+    previous = {one: signal.getsignal(one) for one in signals.STOPPING}
+    signals.unwind_on_stop()
+
+    def ends() -> None:
+        try:
+            signal.raise_signal(signal.SIGINT)
+        finally:
+            with signals.deferred():
+                for _ in range(times - 1):
+                    signal.raise_signal(number)
+
+    try:
+        with pytest.raises((KeyboardInterrupt, SystemExit)) as end:
+            ends()
+    finally:
+        for one, handler in previous.items():
+            signal.signal(one, handler)
+
+    assert signals.hurried(end.value) == (code if times == 2 else 0)
+
+
+def test_a_failure_on_the_way_is_no_second_signal():
+    """Only another signal counts as one: not an error that was being dealt with when it came."""
+
+    def fails() -> None:
+        try:
+            os.stat("/nowhere")
+        except OSError:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt) as end:
+        fails()
+
+    assert signals.hurried(end.value) == 0
 
 
 def test_a_child_gets_its_grace(tmp_path):

@@ -7,8 +7,9 @@ import sys
 
 import pytest
 from memorybus.errors import ConfigError, LogUnavailable, MemoryBusError, MissingProvider
-from memorybus.surfaces.cli import app
-from memorybus.surfaces.cli.app import FAILED, OK, PIPE_CLOSED, USAGE, main
+from memorybus.surfaces.cli import app, failing
+from memorybus.surfaces.cli.app import OK, main
+from memorybus.surfaces.cli.failing import FAILED, PIPE_CLOSED, USAGE
 
 COMMANDS = (
     "demo",
@@ -142,14 +143,78 @@ def test_wrong_usage_is_2(words, capsys):
     ],
 )
 def test_without_redis_the_next_command_is_named(words, capsys):
-    """A command that needs Redis names what starts it: no traceback, nothing on stdout."""
+    """A command that needs Redis names what starts it, on stderr, without a traceback."""
     assert main(words) == FAILED
 
     shown = capsys.readouterr()
     assert "error: " in shown.err
     assert "memorybus up" in shown.err
     assert "Traceback" not in shown.err
-    assert shown.out == ""
+    assert bool(shown.out) == ("--json" in words)
+
+
+WITHOUT_REDIS = (
+    ["status"],
+    ["status", "--watch"],
+    ["recall", "anything"],
+    ["events", "ls"],
+    ["events", "tail"],
+    ["sessions", "tree"],
+    ["provider", "ls"],
+    ["provider", "pause", "builtin", "--reason", "x"],
+    ["dlq", "ls"],
+    ["dlq", "show", "0198"],
+    ["dlq", "retry", "--all"],
+    ["tools", "ls"],
+    ["archive", "ls"],
+    ["archive", "run"],
+    ["replay", "ls"],
+    ["replay", "--provider", "builtin", "--into", "again"],
+    ["rebuild", "ls"],
+    ["rebuild", "builtin"],
+    ["verify", "builtin"],
+)
+
+
+@pytest.mark.parametrize("words", WITHOUT_REDIS, ids=" ".join)
+def test_a_program_is_told_what_failed(words, capfd):
+    """With --json a failure is one object on one line of stdout: kind, what and why, what next."""
+    assert main([*words, "--json"]) == FAILED
+
+    shown = capfd.readouterr()
+    told = json.loads(shown.out)
+    assert shown.out.count("\n") == 1
+    assert told["error"] == "LogUnavailable"
+    assert "redis.sock" in told["message"] or "mb:" in told["message"]
+    assert "memorybus up" in told["next"]
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "said"),
+    [
+        (["status", "--colour"], "UnknownOptionError", "--colour"),
+        (["dlq", "discard", "--all"], "MissingArgumentError", "--reason"),
+        (["status", "--namespace", "{a}"], "ConfigError", "namespace"),
+        (["dlq", "edit", "0198", "--file", "none.json", "--reason", "x"], "File", "none.json"),
+    ],
+)
+def test_a_program_is_told_what_it_wrote_wrongly(words, kind, said, capsys):
+    """With --json wrong usage is an object, too, and people still read the reason on stderr."""
+    code = main([*words, "--json"])
+
+    shown = capsys.readouterr()
+    told = json.loads(shown.out)
+    assert told["error"].startswith(kind)
+    assert said in told["message"]
+    assert said in shown.err
+    assert code == (FAILED if kind == "File" else USAGE)
+
+
+def test_a_word_after_the_options_is_no_option(capsys):
+    """What stands behind ``--`` is meant literally: nobody asked for JSON."""
+    assert main(["recall", "--", "--json"]) == FAILED
+
+    assert capsys.readouterr().out == ""
 
 
 def test_an_unknown_setting_is_named(monkeypatch, capsys):
@@ -220,14 +285,14 @@ def test_wrong_settings_are_wrong_usage(kind, monkeypatch, capsys):
 
 def test_hostile_errors_are_made_harmless(capsys):
     """An error message may quote a user's text; it never steers the terminal."""
-    app.complain(MemoryBusError("no [bold]session[/bold] \x1b[2J"))
+    failing.complain(MemoryBusError("no [bold]session[/bold] \x1b[2J"))
 
     assert capsys.readouterr().err == "error: no [bold]session[/bold] \\x1b[2J\n"
 
 
 def test_advice_follows_the_kind_of_error(capsys):
     """An unreachable log names the command that starts one."""
-    app.complain(LogUnavailable("gone"))
+    failing.complain(LogUnavailable("gone"))
 
     assert "memorybus up" in capsys.readouterr().err
 

@@ -55,11 +55,12 @@ def test_each_way_to_select():
     [
         ({}, ConfigError, "say which"),
         ({"key": "k", "everything": True}, ConfigError, "say which"),
-        ({"event": "0" * 20}, NoSuchLetter, "begins 5 events"),
+        ({"event": "0" * 20}, NoSuchLetter, "begins the ids of 5 events"),
         ({"event": "f"}, NoSuchLetter, "no dead letter"),
         ({"event": ""}, NoSuchLetter, "no dead letter"),
         ({"error": ""}, NoSuchLetter, "no dead letter"),
-        ({"key": "x"}, NoSuchLetter, "no dead letter"),
+        ({"key": "x"}, NoSuchLetter, "no dead letter has the key 'x'"),
+        ({"key": "x", "provider": "p"}, NoSuchLetter, "the key 'x' at p"),
     ],
 )
 def test_an_unclear_selection_is_refused(wanted, error, said):
@@ -110,6 +111,37 @@ def test_what_changed_between_two_looks():
     assert [one.stored.letter.n for one in result.refused] == [0xA2]
 
 
+def test_what_was_done_is_told_by_what_was_asked():
+    """G6: what a discard gave up is never counted as applied, nor the other way round."""
+    result = dlq.Result(settled=3, left=2, refused=[])
+    assert dlq_view.outcome("retry", result, 0) == (
+        "3 events applied; 2 events of the same keys still wait"
+    )
+    assert dlq_view.outcome("discard", result, 1) == (
+        "1 event discarded, 2 events applied; 2 events of the same keys still wait"
+    )
+
+
+def test_a_discard_of_what_was_never_tried_is_warned_of():
+    """G6: by key or all, a discard also gives up events that only wait: that is said before."""
+    assert "2 of them were never tried" in dlq_view.untried("discard", LETTERS[:3])
+    assert dlq_view.untried("discard", [LETTERS[0], LETTERS[3]]) == ""
+    assert dlq_view.untried("retry", LETTERS) == ""
+
+
+def test_a_plan_counts_what_its_action_does():
+    """A retry takes all that waits; only after a discard or an edit others are tried, or wait."""
+    heads = {
+        action: [str(column.header) for column in dlq_view.plan(action, []).columns][2:]
+        for action in ("retry", "discard", "edit")
+    }
+    assert heads == {
+        "retry": ["retried"],
+        "discard": ["discarded", "then tried", "go on waiting"],
+        "edit": ["edited", "then tried", "go on waiting"],
+    }
+
+
 def test_groups_count_what_waits():
     """G6: an error group says how many keys it holds up, and how much waits behind."""
     errors = dlq_view.rows("error", LETTERS)
@@ -129,11 +161,13 @@ def test_hostile_records_are_shown_harmlessly():
     evil = "\x1b[2J[red]\u202e"
     letter = DeadLetter("e" * 32, "1-0", 1, evil, evil, evil, attempts=1, trace=evil, session=evil)
     one = Dead(evil, 0, Stored("1-1", letter, Amendment(edited={"user": evil})))
+    behind = dead(2, evil)
     shown = [
         dlq_view.table("key", dlq_view.rows("key", [one])),
         dlq_view.table("error", dlq_view.rows("error", [one])),
-        dlq_view.letter_text(dlq_view.letter_json(one, None, None), 1),
-        dlq_view.plan(dlq.steps("retry", [one], [one])),
+        dlq_view.letter_text(dlq_view.letter_json(one, None, None), 1, evil),
+        dlq_view.letter_text(dlq_view.letter_json(behind, None, None), 1, evil),
+        dlq_view.plan("discard", dlq.steps("discard", [one], [one])),
     ]
     console = Console(width=200, markup=False, highlight=False, record=True)
     with console.capture() as capture:

@@ -5,22 +5,13 @@ of a pipe went away, 143 ended by SIGTERM.
 """
 
 import io
-import os
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 
 from cyclopts import App, CycloptsError
-from rich.text import Text
 
-from memorybus.errors import (
-    ConfigError,
-    LogUnavailable,
-    MemoryBusError,
-    MissingProvider,
-    NoServerBinary,
-    SpoolFull,
-)
+from memorybus.errors import MemoryBusError
 from memorybus.surfaces import signals
 from memorybus.surfaces.cli import (
     archive,
@@ -38,16 +29,10 @@ from memorybus.surfaces.cli import (
     tools,
     verify,
 )
+from memorybus.surfaces.cli.failing import FAILED, failed, wants_json
 from memorybus.surfaces.output import QuietPipeConsole
-from memorybus.surfaces.safe import visible
 
-OK, FAILED, USAGE, PIPE_CLOSED = 0, 1, 2, 141
-
-_NEXT = (
-    (LogUnavailable, "start it with `memorybus up`, or find out more with `memorybus doctor`"),
-    (SpoolFull, "see what waits with `memorybus status`, and let it drain with `memorybus up`"),
-    (NoServerBinary, "or set MEMORYBUS_URL to a Redis that runs elsewhere"),
-)
+OK = 0
 
 _HELP = """The event-sourced memory bus for AI agents.
 
@@ -99,26 +84,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     signals.unwind_on_stop()
     if not _streams_are_open():
         return FAILED
+    words = sys.argv[1:] if argv is None else list(argv)
     try:
-        code = build()(sys.argv[1:] if argv is None else list(argv))
+        code = build()(words)
         sys.stdout.flush()
     except KeyboardInterrupt:
         return signals.INTERRUPTED
     except (CycloptsError, MemoryBusError, OSError) as error:
-        return _failed(error)
+        return failed(error, as_json=wants_json(words))
     return code if isinstance(code, int) else OK
-
-
-def _failed(error: Exception) -> int:
-    """Tell people of an error, unless that is done or nobody listens; return the exit code."""
-    if isinstance(error, CycloptsError):
-        return USAGE
-    if isinstance(error, OSError):
-        _forget_stdout()
-    if isinstance(error, BrokenPipeError):
-        return PIPE_CLOSED
-    complain(error)
-    return USAGE if isinstance(error, ConfigError | MissingProvider) else FAILED
 
 
 def _streams_are_open() -> bool:
@@ -129,23 +103,3 @@ def _streams_are_open() -> bool:
     if out is None:
         sys.stderr.write("error: standard output is closed\n")
     return out is not None
-
-
-def complain(error: Exception) -> None:
-    """Print an error as one message that ends with what to do next, where we know it."""
-    text = Text.assemble(("error: ", "bold red"), visible(_said(error)))
-    for kind, advice in _NEXT:
-        if isinstance(error, kind):
-            text.append(f"\n{advice}", style="dim")
-    QuietPipeConsole(stderr=True, highlight=False).print(text, soft_wrap=True)
-
-
-def _said(error: Exception) -> str:
-    if isinstance(error, OSError):
-        return f"{error.filename or 'standard output'}: {error.strerror or error}"
-    return str(error)
-
-
-def _forget_stdout() -> None:
-    """Let the interpreter's last flush go nowhere instead of failing."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

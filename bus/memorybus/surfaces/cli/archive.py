@@ -8,6 +8,7 @@ from cyclopts import App, Parameter
 from memorybus.forecast import duration, size
 from memorybus.surfaces import children
 from memorybus.surfaces.cli.options import CARE, DEFAULT, Common
+from memorybus.surfaces.cli.working import NOTHING_DONE
 from memorybus.surfaces.output import Output
 from memorybus.surfaces.render import grid
 from memorybus.surfaces.safe import one_line, visible
@@ -204,7 +205,7 @@ def run_archive_import(
     if output.json:
         output.result(done)
     else:
-        did = f"{done.published} published" if execute else "nothing is done yet: add --execute"
+        did = f"{done.published} published" if execute else NOTHING_DONE
         output.show(f"{done.events} events, {done.new} new to this log; {did}")
         for known, why in list(done.refused.items())[:_SHOWN]:
             output.note(f"refused: {known} ({one_line(why)})", "red")
@@ -243,7 +244,7 @@ def run_archive_repair(*, execute: Execute = False, common: Common = DEFAULT) ->
     if not done.twice:
         output.show("no number was given twice")
     elif not execute:
-        output.note("nothing is done yet: add --execute")
+        output.note(NOTHING_DONE)
     return 0
 
 

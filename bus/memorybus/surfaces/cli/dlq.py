@@ -11,9 +11,15 @@ from cyclopts import App, Parameter
 from memorybus.errors import InvalidEvent
 from memorybus.surfaces.cli.events import as_json
 from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, positive
+from memorybus.surfaces.safe import visible
 
 WAIT = 60.0
 SHOWN = 50
+
+
+_NEXT = (
+    "memorybus dlq show EVENT says why; retry, edit and discard change nothing without --execute"
+)
 
 
 def some_text(_: Any, text: str | None) -> None:
@@ -74,10 +80,11 @@ def run_dlq_ls(
         output.result(found[:limit])
     elif found:
         output.show(dlq_view.table(group, found[:limit]))
+        output.note(_NEXT)
     else:
-        output.show("no dead letters")
+        output.show(visible(f"no dead letters of {provider}" if provider else "no dead letters"))
     if len(found) > limit:
-        output.note(f"{len(found) - limit} more: --limit {len(found)}")
+        output.note(f"{len(found) - limit} more lines are not shown: --limit {len(found)}")
     return 0
 
 
@@ -107,7 +114,9 @@ def run_dlq_show(
     if output.json:
         output.result(shown)
     else:
-        output.show(dlq_view.letter_text(shown, dlq.behind(letters)[dead.under]))
+        of_key = [one for one in letters if one.under == dead.under]
+        first = of_key[0].stored.letter.event_id
+        output.show(dlq_view.letter_text(shown, len(of_key), first))
     return 0
 
 

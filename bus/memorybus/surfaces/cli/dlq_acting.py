@@ -15,7 +15,9 @@ from memorybus.redo import Request
 from memorybus.settings import Settings
 from memorybus.surfaces import dlq, dlq_view, dlq_wait
 from memorybus.surfaces.cli.options import Common
+from memorybus.surfaces.cli.working import NOTHING_DONE
 from memorybus.surfaces.dlq import Action, Decision, Result, Selection, Step
+from memorybus.surfaces.dlq_view import counted
 from memorybus.surfaces.dlq_wait import Waited
 from memorybus.surfaces.safe import one_line
 from memorybus.surfaces.whoami import operator
@@ -61,11 +63,13 @@ class Acting:
                 self._validate(desk, chosen[0], event)
             steps = dlq.steps(action, letters, chosen)
             if not self._execute or not chosen:
-                return self._would(action, steps)
+                return self._would(action, steps, dlq_view.untried(action, chosen))
             decision = Decision(action, reason, operator(), SYSTEM.now_ms(), event or {})
             waited = self._ask(desk, decision, chosen, steps)
             now = letters_of(desk, wanted.provider)
-            return self._did(action, steps, dlq.compared(steps, letters, now), waited)
+            result = dlq.compared(steps, letters, now)
+            gone = dlq.compared(steps, chosen, now).settled if action == "discard" else 0
+            return self._did(action, steps, result, gone, waited)
 
     def _validate(self, desk: DeadLetters, dead: Dead, fields: dict[str, Any]) -> None:
         """Make sure that an edit is an event.
@@ -81,19 +85,21 @@ class Acting:
         if size > most:
             raise EventTooLarge(f"the edited event has {size} bytes, more than {most}")
 
-    def _would(self, action: Action, steps: Sequence[Step]) -> int:
+    def _would(self, action: Action, steps: Sequence[Step], warning: str) -> int:
         if self._output.json:
             self._output.result(_told(action, steps, executed=False))
             return 0
         if not steps:
             self._output.show("no dead letters")
             return 0
-        events = _count(sum(step.events for step in steps), "event")
-        self._output.show(f"would {action} {events} of {_count(len(steps), 'key')}")
-        self._output.show(dlq_view.plan(steps[:SHOWN]))
+        events = counted(sum(step.events for step in steps), "event")
+        self._output.show(f"would {action} {events} of {counted(len(steps), 'key')}")
+        self._output.show(dlq_view.plan(action, steps[:SHOWN]))
         if len(steps) > SHOWN:
-            self._output.note(f"{len(steps) - SHOWN} more keys")
-        self._output.note("nothing is done yet: add --execute")
+            self._output.note(f"{counted(len(steps) - SHOWN, 'more key')}, not shown")
+        if warning:
+            self._output.note(warning, "yellow")
+        self._output.note(NOTHING_DONE)
         return 0
 
     def _ask(
@@ -117,7 +123,9 @@ class Acting:
                 progress=lambda now: bar.update(task, completed=min(total, max(0, before - now))),
             )
 
-    def _did(self, action: Action, steps: Sequence[Step], result: Result, waited: Waited) -> int:
+    def _did(
+        self, action: Action, steps: Sequence[Step], result: Result, discarded: int, waited: Waited
+    ) -> int:
         if self._output.json:
             self._output.result(
                 _told(action, steps, executed=True)
@@ -129,15 +137,14 @@ class Acting:
                 }
             )
         else:
-            settled, left = _count(result.settled, "event"), _count(result.left, "event")
-            self._output.show(f"{settled} settled, {left} of the same keys left")
+            self._output.show(dlq_view.outcome(action, result, discarded))
         self._complain(result, waited)
         return 1 if result.refused or waited.left else 0
 
     def _complain(self, result: Result, waited: Waited) -> None:
         for dead in result.refused[:SHOWN]:
             letter = dead.stored.letter
-            why = f"refused again: {letter.event_id} ({one_line(letter.reason)})"
+            why = f"refused: {letter.event_id} ({one_line(letter.reason)})"
             self._output.note(why, "red")
         if waited.left:
             self._output.note(unfinished(waited), "red")
@@ -145,7 +152,7 @@ class Acting:
 
 def unfinished(waited: Waited) -> str:
     """Say what remains, and what to run."""
-    what = f"{_count(waited.left, 'request')} not carried out, and kept for the lanes' owners"
+    what = f"{counted(waited.left, 'request')} not carried out, and kept for the lanes' owners"
     if waited.unowned:
         return f"{what}: no worker owns these lanes; start one: memorybus up"
     return f"{what}; see how far they are: memorybus dlq ls"
@@ -159,10 +166,6 @@ def _told(action: Action, steps: Sequence[Step], *, executed: bool) -> dict[str,
         "then": sum(step.then for step in steps),
         "keys": [msgspec.to_builtins(step) for step in steps],
     }
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def open_desk(settings: Settings) -> DeadLetters:

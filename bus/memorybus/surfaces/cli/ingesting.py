@@ -6,7 +6,7 @@ from pathlib import Path
 from rich.progress import Progress
 
 from memorybus.client import MemoryBus
-from memorybus.errors import LogUnavailable
+from memorybus.errors import AccessDenied, LogUnavailable
 from memorybus.links import connect_redis
 from memorybus.log import EventLog
 from memorybus.settings import Settings
@@ -58,6 +58,8 @@ def events_in_log(settings: Settings) -> int | None:
     try:
         log.open()
         return sum(head.n for head in log.heads())
+    except AccessDenied:
+        raise
     except LogUnavailable:
         return None
 

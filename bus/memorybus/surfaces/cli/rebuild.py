@@ -80,7 +80,7 @@ def run_rebuild(
     - `memorybus rebuild builtin --except-user mallory --execute`
     - `memorybus rebuild --rollback holographic --execute`
     """
-    from memorybus.query import Query
+    from memorybus.query import EVERYTHING, Query
     from memorybus.surfaces.rebuild_plan import Wanted
 
     if sum(map(bool, (provider, rollback, drop))) != 1:
@@ -101,6 +101,11 @@ def run_rebuild(
         reason=reason,
         by=operator(),
     )
+    if not provider and (query != EVERYTHING or until or change or no_verify):
+        raise ConfigError(
+            "--rollback and --drop build nothing: leave out --set, --until, --except-… and "
+            "--no-verify"
+        )
     settings = common.settings()
     if rollback:
         return _rolled_back(output, settings, wanted, execute=execute)

@@ -93,6 +93,8 @@ def run_replay(
     if bool(cancel) == bool(provider or into) or bool(provider) != bool(into):
         raise ConfigError("give --provider NAME and --into NEW, or --cancel NAME")
     if cancel:
+        if any((since, until, session, lineage, user, agent, kind, rate, change, force)):
+            raise ConfigError("--cancel fills nothing: leave out --set, --force, and what to take")
         with checked_desk(settings) as desk:
             return _cancelled(output, desk, cancel, execute=execute)
     wanted = Wanted(

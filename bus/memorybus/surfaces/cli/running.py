@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from memorybus.surfaces import children
+from memorybus.surfaces import children, signals
 from memorybus.surfaces.children import LogForm
 from memorybus.surfaces.cli.options import (
     RUN,
@@ -16,7 +16,6 @@ from memorybus.surfaces.cli.options import (
     some_names,
 )
 from memorybus.surfaces.output import Output
-from memorybus.surfaces.signals import TERMINATED
 
 if TYPE_CHECKING:
     from memorybus.surfaces import up
@@ -92,7 +91,8 @@ def run_up(
     """Run the embedded Redis and a worker in one process tree; Ctrl-C stops it whole.
 
     With a configured url no Redis is started. A worker that dies is started again; one that
-    cannot run with these settings ends everything. Told to stop a second time, it stops at once.
+    cannot run with these settings ends everything. Told to stop, its exit code is 0; told a second
+    time, it stops at once, with 130 (Ctrl-C) or 143 (SIGTERM).
 
     For example:
 
@@ -108,12 +108,19 @@ def run_up(
     command = children.worker_command(served, jobs, processes=processes, log=log, with_parent=True)
     try:
         up.run(settings, command, lambda news: _tell(output, news))
-    except KeyboardInterrupt:
-        output.note("stopped")
+    except KeyboardInterrupt as end:
+        return _stopped(output, end)
     except SystemExit as end:
-        if end.code != TERMINATED:
+        if end.code != signals.TERMINATED:
             raise
+        return _stopped(output, end)
     return 0
+
+
+def _stopped(output: Output, end: BaseException) -> int:
+    code = signals.hurried(end)
+    output.note("stopped at once" if code else "stopped")
+    return code
 
 
 def run_worker(
@@ -139,7 +146,9 @@ def run_worker(
     - `memorybus worker --providers holographic --jobs 2`
     - `memorybus worker --url redis://10.0.0.5:6379 --processes 4 --concurrency 32 --log json`
     """
-    command = children.worker_command(names(providers), jobs, processes=processes, log=log)
+    command = children.worker_command(
+        names(providers), jobs, processes=processes, log=log, json=common.json
+    )
     children.become(command, common.settings())
 
 

@@ -10,6 +10,7 @@ from rich.console import Group
 from memorybus.clock import SYSTEM
 from memorybus.errors import LogUnavailable
 from memorybus.settings import Settings
+from memorybus.surfaces.cli.fitted import Fitted
 from memorybus.surfaces.cli.options import DEFAULT, LOOK, Common
 from memorybus.surfaces.output import Output
 from memorybus.surfaces.render import status_tables
@@ -86,7 +87,7 @@ def _show(output: Output, status: dict[str, Any]) -> None:
 
 def _watch(output: Output, looks: Iterator[dict[str, Any]]) -> None:
     """Show each look in the place of the last on a terminal, else below it."""
-    if output.is_live:
+    if output.is_live and not output.out.is_dumb_terminal:
         _watch_live(output, looks)
     for status in looks:
         if output.json:
@@ -97,8 +98,9 @@ def _watch(output: Output, looks: Iterator[dict[str, Any]]) -> None:
 
 
 def _watch_live(output: Output, looks: Iterator[dict[str, Any]]) -> None:
+    """Fill a screen of its own, so that no look leaves rests, however the terminal is resized."""
     from rich.live import Live
 
-    with Live(console=output.out, auto_refresh=False) as live:
+    with Live(console=output.out, auto_refresh=False, screen=True) as live:
         for status in looks:
-            live.update(Group(*status_tables(status)), refresh=True)
+            live.update(Fitted(Group(*status_tables(status))), refresh=True)
