@@ -45,6 +45,7 @@ HOMES = {
     ),
     # Redis commands have named homes: a new store module is added here on purpose.
     "redis": (
+        "memorybus.agreement",
         "memorybus.archive_place",
         "memorybus.burial",
         "memorybus.cluster*",

@@ -6,7 +6,7 @@ newest manifest says what is sealed, and that only one writer can publish the ne
 of its own (G5, G7). Reading changes nothing.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from memorybus import tombstones
@@ -14,14 +14,16 @@ from memorybus.archive_back import BackRows
 from memorybus.archive_checking import Report, check
 from memorybus.archive_ids import ids_of
 from memorybus.archive_partition import SealedPartition, Shared
+from memorybus.archive_places import Row, places_of
 from memorybus.archive_rows import Rows
+from memorybus.archive_scan import ScanRows
 from memorybus.archive_writing import Omit, Writer
 from memorybus.clock import SYSTEM, Clock
 from memorybus.codec import Decoder
 from memorybus.keys import lane_name
 from memorybus.log import START
 from memorybus.logged import LoggedEvent, moment
-from memorybus.manifest import Damage, Place, Segment, Whose
+from memorybus.manifest import NOT_JUDGED, Damage, Judged, Place, Segment, Whose
 from memorybus.object_store import Objects, open_objects
 from memorybus.object_store_local import LocalObjects
 from memorybus.plan import WHOLE, Plan
@@ -83,8 +85,8 @@ class Archive:
             ConfigError: the setting ``archive`` is no place.
             ArchiveUnavailable: it is an object store, and the extra ``archive`` is missing.
         """
-        folder = f"{settings.namespace}/{log_id}"
-        objects = open_objects(place_of(settings), folder)
+        place = settings.archive or str(settings.data_dir / "archive")
+        objects = open_objects(place, f"{settings.namespace}/{log_id}")
         return cls(objects, settings.namespace, log_id, clock=clock, crash=crash)
 
     def twin(self) -> "Archive":
@@ -123,9 +125,6 @@ class Archive:
             after: entry id, exclusive.
             count: at most so many.
             plan: what is wanted; rows of other spans or another query are not decoded.
-
-        Raises:
-            ArchiveDamaged: what follows cannot be read.
         """
         return self._rows(partition).read(after, count, plan)
 
@@ -155,7 +154,8 @@ class Archive:
         Raises:
             ArchiveDamaged: a part cannot be read, and `damage` is None.
         """
-        return self._rows(partition).scan(plan, after, since, until, damage)
+        rows = ScanRows(self._of(partition), self._decoder)
+        return rows.read(plan, after, (since, until), damage)
 
     def back(
         self, partition: int, before: str, plan: Plan = WHOLE, damage: list[str] | None = None
@@ -167,12 +167,12 @@ class Archive:
         return BackRows(self._of(partition), self._decoder).read(before, plan, damage)
 
     def ids(self, partition: int) -> Iterator[Sequence[str]]:
-        """Yield the ids of all rows, a group at a time, also of those whose content was taken out.
-
-        Raises:
-            ArchiveDamaged: a part of it cannot be read.
-        """
+        """Yield the ids of all rows, a group at a time, also of those without content by now."""
         return ids_of(self._of(partition))
+
+    def places(self, partition: int, first: str, last: str) -> Iterator[Row]:
+        """Yield where the rows from one entry to another lie, both included, and their events."""
+        return places_of(self._of(partition), first, last)
 
     def has(self, partition: int, entry: str) -> bool:
         """Say whether an entry is sealed."""
@@ -199,7 +199,11 @@ class Archive:
     # -- writing --------------------------------------------------------------------------------
 
     def publish(
-        self, partition: int, entries: Iterable[RawEntry], omit: Omit | None = None
+        self,
+        partition: int,
+        entries: Iterable[RawEntry],
+        omit: Omit | None = None,
+        judged: Judged = NOT_JUDGED,
     ) -> Segment:
         """Seal entries: write a segment, read it back, then name it in a new manifest (G7).
 
@@ -210,6 +214,7 @@ class Archive:
             partition: whose.
             entries: in order, those that follow the last sealed one.
             omit: as for `replace`: what is not kept any more is never written.
+            judged: as of when `omit` decides.
 
         Returns:
             The new segment, or the last one if all were sealed; its `last` tells how far.
@@ -219,10 +224,14 @@ class Archive:
             ArchiveDamaged: what was written cannot be read back, or the manifest is not whole.
             ValueError: no entries, or not in order.
         """
-        return self._writer(partition).publish(entries, omit)
+        return self._writer(partition).publish(entries, omit, judged)
 
     def replace(
-        self, partition: int, segments: Sequence[Segment], omit: Omit | None = None
+        self,
+        partition: int,
+        segments: Sequence[Segment],
+        omit: Omit | None = None,
+        judged: Judged = NOT_JUDGED,
     ) -> Segment:
         """Write neighbouring segments anew as one, with a new manifest; for compaction.
 
@@ -231,12 +240,13 @@ class Archive:
             segments: as `segments` returned them, neighbours in order; one alone may be rewritten.
             omit: returns why an event is not kept any more, or None: its row stays, without its
                 envelope and without what tells whose it was.
+            judged: as of when `omit` decides.
 
         Raises:
             ArchiveTaken: another writer published first, or the segments are no longer there.
             ArchiveDamaged: as for `publish`, or a segment cannot be read.
         """
-        return self._writer(partition).replace(segments, omit)
+        return self._writer(partition).replace(segments, omit, judged)
 
     def copy(self, source: "Archive", segment: Segment, query: Query) -> Segment:
         """Seal here what a segment of another archive of this log holds; for an export.
@@ -246,23 +256,22 @@ class Archive:
         partition = segment.of.partition
         hidden = tuple(one.query for one in source.tombstones())
         lines = source._writer(partition).lines(segment)  # noqa: SLF001  the same class
-        return self._writer(partition).copy(lines, query, hidden)
+        return self._writer(partition).copy(segment, lines, query, hidden)
 
     def beside(self, directory: Path) -> "Archive":
         """Return the archive of this log in another directory, where there may be none yet."""
         objects = LocalObjects(directory.absolute() / self._namespace / self._log_id)
         return Archive(objects, self._namespace, self._log_id, clock=self._clock)
 
-    def clean(self, partition: int) -> int:
-        """Delete the files that nobody has needed for an hour; return how many."""
-        return self._writer(partition).clean()
+    def clean(self, partition: int, damaged: Collection[str] = ()) -> int:
+        """Delete the files that nobody has needed for an hour; return how many.
+
+        What has rows of `damaged` segments (their SHA-256) stays: it may mend them.
+        """
+        return self._writer(partition).clean(damaged)
 
     def forget(self, tombstone: Tombstone) -> bool:
-        """Write a tombstone; readers elsewhere obey within `TOMBSTONE_AGE` seconds.
-
-        Returns:
-            False if there is another of its id.
-        """
+        """Write a tombstone, False if there is another of its id; readers elsewhere obey soon."""
         done = tombstones.put(self.objects, tombstone)
         self._shared.forget_tombstones()
         return done
@@ -289,8 +298,3 @@ class Archive:
 
     def _writer(self, partition: int) -> Writer:
         return Writer(self._of(partition), self._decoder, self._clock, self._crash)
-
-
-def place_of(settings: Settings) -> str:
-    """Return the place of the archive that the settings mean."""
-    return settings.archive or str(settings.data_dir / "archive")

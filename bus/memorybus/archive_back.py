@@ -8,7 +8,7 @@ from memorybus.archive_rows import events_at, may_pass
 from memorybus.archive_segment import CONTENT
 from memorybus.codec import Decoder
 from memorybus.damage import tell
-from memorybus.errors import ArchiveDamaged
+from memorybus.errors import ArchiveDamaged, ArchiveError
 from memorybus.logged import LoggedEvent, moment
 from memorybus.manifest import Segment
 from memorybus.plan import Plan
@@ -34,17 +34,22 @@ class BackRows:
         place = moment(before)
         segments = self._part.refreshed().segments
         while (segment := last_before(segments, place)) is not None:
-            self._check(moment(segment.last.entry), damage)
+            wanted = wanted.hiding(self._part.shared.forgotten())
+            last = moment(segment.last.entry)
+            if last < place:
+                self._check(last, damage)
             try:
                 for event in self._rows(segment, place, wanted):
                     yield event
                     place = moment(event.position.entry)
-            except ArchiveDamaged as error:
+            except ArchiveError as error:  # an object store does not give what was deleted
                 self._part.forget()
                 segments = self._part.refreshed().segments
                 again = last_before(segments, place)
                 if again is not None and again.sha256 != segment.sha256:
                     continue  # it was compacted away meanwhile
+                if not isinstance(error, ArchiveDamaged):
+                    raise
                 tell(error, damage)
             place = moment(segment.first.entry)
         self._check(_BEGINNING, damage)
@@ -64,11 +69,13 @@ class BackRows:
             return
         names = wanted.reads if wanted.filters else CONTENT
         for index in range(self._part.opened(segment).group_before(place), -1, -1):
-            group = self._part.group(segment, index, names)
-            rows = range(row_before(group, place) + 1)
-            reasons = wanted.reasons(self._partition, group, rows)
+            with self._part.telling(segment):
+                group = self._part.group(segment, index, names)
+                rows = range(row_before(group, place) + 1)
+                reasons = wanted.reasons(self._partition, group, rows)
             for end in range(len(rows), 0, -_PAGE):
                 some = rows[max(0, end - _PAGE) : end]
                 why = reasons[some.start : some.stop]
-                found = events_at(self._part, segment, index, some, why, group, self._decoder)
+                with self._part.telling(segment):
+                    found = events_at(self._part, segment, index, some, why, group, self._decoder)
                 yield from reversed(found)

@@ -4,8 +4,13 @@ from collections.abc import Iterator, Sequence
 
 from memorybus.archive_columns import hex_ids
 from memorybus.archive_partition import SealedPartition
+from memorybus.archive_reading import rows_after
+from memorybus.errors import ArchiveError
 from memorybus.log import START
 from memorybus.logged import moment
+from memorybus.manifest import Segment
+
+_Moment = tuple[int, int]
 
 
 def ids_of(part: SealedPartition) -> Iterator[Sequence[str]]:
@@ -16,7 +21,25 @@ def ids_of(part: SealedPartition) -> Iterator[Sequence[str]]:
     """
     place = moment(START)
     while (segment := part.after(place)) is not None:
-        reader = part.opened(segment)
-        for index in range(reader.groups):
-            yield hex_ids(reader.group(index, ("id",)).table.column("id"))
+        try:
+            for reached, ids in _groups(part, segment, place):
+                yield ids
+                place = reached
+        except ArchiveError:
+            if part.is_replaced(segment, place):
+                continue
+            raise
         place = moment(segment.last.entry)
+
+
+def _groups(
+    part: SealedPartition, segment: Segment, place: _Moment
+) -> Iterator[tuple[_Moment, Sequence[str]]]:
+    """Yield the ids of a segment's rows after a place, each time with how far they go."""
+    reader = part.opened(segment)
+    for index in range(reader.group_after(place), reader.groups):
+        with part.telling(segment):
+            group = part.group(segment, index, ("id",))
+            ids = hex_ids(group.table.column("id"))[rows_after(group, place) :]
+            reached = moment(group.entries[len(group.entries) - 1])
+        yield reached, ids

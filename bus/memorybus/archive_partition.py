@@ -2,11 +2,12 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import BinaryIO
 
 from memorybus import tombstones
 from memorybus.archive_ahead import Ahead, Key
-from memorybus.archive_segment import Group, SegmentReader
+from memorybus.archive_segment import Group, SegmentReader, telling
 from memorybus.clock import Clock
 from memorybus.errors import ArchiveDamaged
 from memorybus.ids import sha256_of
@@ -85,15 +86,22 @@ class SealedPartition:
         """Return the numbers of the manifests that are there, newest last."""
         names = [one.name.rpartition("/")[2] for one in self.objects.list(self.folder)]
         numbers = [name.removeprefix(_PREFIX).removesuffix(_SUFFIX) for name in names]
-        return sorted(int(number) for number in numbers if number.isdigit())
+        return sorted(int(one) for one in numbers if one.isascii() and one.isdigit())
 
     def refreshed(self) -> Manifest:
         """Return the newest manifest."""
         newest = max(self.versions(), default=0)
         if newest != self._manifest.version:
-            self._manifest = self.load(newest)
+            self._manifest = self._newest(newest)
             self._lasts = [moment(one.last.entry) for one in self._manifest.segments]
         return self._manifest
+
+    def _newest(self, version: int) -> Manifest:
+        """Load the manifest that was the newest when we looked: an archiver may have deleted it."""
+        found = self.load(version)
+        while found.damage and (again := max(self.versions(), default=0)) != version:
+            version, found = again, self.load(again)
+        return found
 
     def load(self, version: int) -> Manifest:
         """Return a manifest by its number; earlier ones heal a damaged one, if they can."""
@@ -113,11 +121,20 @@ class SealedPartition:
     # -- segments -------------------------------------------------------------------------------
 
     def opened(self, segment: Segment) -> SegmentReader:
-        """Return a segment open for reading; its bytes are checked the first time.
+        """Return a segment for the caller to read; its bytes are checked the first time.
 
         Raises:
             ArchiveDamaged: it is missing, or not what was sealed.
         """
+        self._settle()
+        return self._reader(segment)
+
+    def group_after(self, segment: Segment, place: tuple[int, int]) -> int:
+        """Return the number of the group that holds a segment's first row after a moment."""
+        return self._reader(segment).group_after(place)
+
+    def _reader(self, segment: Segment) -> SegmentReader:
+        """Return a segment open for reading, by whoever has settled what is read ahead."""
         if self._open is None or self._open.segment.sha256 != segment.sha256:
             self.close()
             file = self._checked(segment)
@@ -130,7 +147,8 @@ class SealedPartition:
         if file is None:
             raise ArchiveDamaged(f"{where}: is missing; restore it from a backup")
         if segment.sha256 not in self.shared.sound:
-            known = sha256_of(file)
+            with telling(where):
+                known = sha256_of(file)
             if known != segment.sha256:
                 SegmentReader(file, segment, where).close()  # names another's segment
                 raise ArchiveDamaged(
@@ -159,7 +177,7 @@ class SealedPartition:
             if ahead is not None and ahead.key == key:
                 group = ahead.result()
             else:
-                group = self.opened(segment).group(index, names)
+                group = self._reader(segment).group(index, names)
             kept = {k: v for k, v in self._groups.items() if k[:2] == key[:2]}
             self._groups = {**kept, key: group}
         return self._groups[key]
@@ -167,7 +185,7 @@ class SealedPartition:
     def ahead(self, segment: Segment, index: int, names: tuple[str, ...]) -> None:
         """Begin to read a group, or to check the segment behind it: it will be asked for next."""
         key = (segment.sha256, index, names)
-        reader = self.opened(segment)
+        reader = self._reader(segment)
         if self._ahead is not None and self._ahead.key in (key, None):
             return
         self._settle()
@@ -187,6 +205,21 @@ class SealedPartition:
         """Look at the newest manifest again, and open files anew."""
         self.close()
         self.refreshed()
+
+    def is_replaced(self, segment: Segment, place: tuple[int, int]) -> bool:
+        """Look again: say whether a segment that cannot be read was compacted away meanwhile.
+
+        Args:
+            segment: what followed the place.
+            place: how far it was read: another segment has what follows, if so.
+        """
+        self.forget()
+        again = self.beyond(place)
+        return again is not None and again.sha256 != segment.sha256
+
+    def telling(self, segment: Segment) -> AbstractContextManager[None]:
+        """Return what names a segment in whatever goes wrong with its rows."""
+        return telling(self._where(segment))
 
     # -- where a place is -----------------------------------------------------------------------
 
@@ -214,8 +247,16 @@ class SealedPartition:
         return self._manifest.segments[index] if index < len(self._lasts) else None
 
     def before(self, place: tuple[int, int]) -> Segment | None:
-        """Return the segment with the last row before a moment, None if there is none."""
-        return last_before(self.refreshed().segments, place)
+        """Return the segment with the last row before a moment, None if there is none.
+
+        Raises:
+            ArchiveDamaged: what comes right before is missing in the manifest.
+        """
+        segment = last_before(self.refreshed().segments, place)
+        ms, sequence = moment(segment.last.entry) if segment else (0, 0)
+        if place > (ms, sequence + 1):  # something may stand between
+            self.after((ms, sequence))
+        return segment
 
     def _lost(self) -> ArchiveDamaged:
         told = "; ".join(one.told() for one in self._manifest.damage)

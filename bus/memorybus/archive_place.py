@@ -1,6 +1,6 @@
 """Where the archive of a log lies, and whether that is reached from here."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from redis import Redis
 from redis.exceptions import RedisError
@@ -12,6 +12,7 @@ from memorybus.homes import Homes, found_here, is_same
 from memorybus.inspection import Inspector
 from memorybus.keys import Keys, lane_name
 from memorybus.links import connect_redis, translated
+from memorybus.manifest import Place
 from memorybus.redis_urls import redacted
 from memorybus.settings import Settings
 
@@ -55,11 +56,24 @@ def views_of(settings: Settings) -> dict[int, View]:
         redis.close()
 
 
-def check_reaches(archive: "Archive", partition: int, sealed: int) -> None:
+class Ending(Protocol):
+    """An archive, as far as its end matters."""
+
+    @property
+    def where(self) -> str:
+        """Where it is."""
+        ...
+
+    def end(self, partition: int) -> Place | None:
+        """Return the last place that is sealed."""
+        ...
+
+
+def check_reaches(archive: Ending | None, partition: int, sealed: int) -> None:
     """Make sure that an archive has what was sealed.
 
     Args:
-        archive: the log's.
+        archive: the log's; None if the log is not born, and so has none.
         partition: which.
         sealed: the number up to which it has to have it; read from Redis before the archive is.
 
@@ -67,13 +81,14 @@ def check_reaches(archive: "Archive", partition: int, sealed: int) -> None:
         ArchiveUnavailable: it ends before.
         ArchiveDamaged: its manifest is not whole.
     """
-    end = archive.end(partition)
+    end = archive.end(partition) if archive else None
     held = end.n if end else 0
     if held < sealed:
+        where = f"in {archive.where} ends at {held}" if archive else "is not known"
         raise ArchiveUnavailable(
             f"partition {lane_name(partition)}: events up to {sealed} were sealed, and the archive "
-            f"in {archive.where} ends at {held}: mount it, set `archive` to the place that has "
-            f"them, or restore its newest manifest (see: memorybus archive verify)"
+            f"{where}: mount it, set `archive` to the place that has them, or restore its newest "
+            f"manifest (see: memorybus archive verify)"
         )
 
 

@@ -72,6 +72,10 @@ class Wanted(msgspec.Struct, frozen=True):
         """The columns to read for that."""
         return (*self.needs, *(("v",) if "type" in self.needs else ()))
 
+    def hiding(self, forgotten: tuple[Query, ...]) -> "Wanted":
+        """Return the same for what is forgotten by now."""
+        return self if forgotten == self.forgotten else Wanted(self.plan, forgotten)
+
     def reasons(self, partition: int, group: Group, rows: range) -> list[Omission | None]:
         """Return for each row why it is left out, None if it is wanted."""
         spans = self.plan.spans.get(partition)

@@ -1,9 +1,8 @@
-"""Reading a partition's archive by place: pages, scans, single rows."""
+"""Reading a partition's archive by place: pages, and single rows."""
 
 from collections.abc import Iterator, Sequence
 
 from memorybus import bloom
-from memorybus.archive_columns import numbers
 from memorybus.archive_partition import SealedPartition
 from memorybus.archive_reading import (
     Wanted,
@@ -11,12 +10,11 @@ from memorybus.archive_reading import (
     placeholders,
     row_before,
     rows_after,
-    wanted_events,
 )
 from memorybus.archive_segment import CONTENT, Group
 from memorybus.codec import Decoder
-from memorybus.errors import ArchiveDamaged
-from memorybus.events import Omission, Omitted
+from memorybus.errors import ArchiveDamaged, ArchiveError
+from memorybus.events import Omission
 from memorybus.logged import LoggedEvent, moment
 from memorybus.manifest import Segment
 from memorybus.plan import Plan
@@ -54,17 +52,14 @@ class Rows:
 
     def _page(self, place: tuple[int, int], count: int, wanted: Wanted) -> list[LoggedEvent]:
         """Return rows of one group; those of a segment that was compacted away meanwhile, too."""
-        segment = self._part.after(place)
-        if segment is None:
-            return []
-        try:
-            return self._some(segment, place, count, wanted)
-        except ArchiveDamaged:
-            self._part.forget()
-            again = self._part.after(place)
-            if again is None or again.sha256 == segment.sha256:
-                raise
-            return self._some(again, place, count, wanted)
+        while (segment := self._part.after(place)) is not None:
+            try:
+                with self._part.telling(segment):
+                    return self._some(segment, place, count, wanted)
+            except ArchiveError:  # an object store does not give what was deleted
+                if not self._part.is_replaced(segment, place):
+                    raise
+        return []
 
     def _some(
         self, segment: Segment, place: tuple[int, int], count: int, wanted: Wanted
@@ -80,7 +75,7 @@ class Rows:
         else:
             reasons = wanted.reasons(self._partition, group, rows)
         found: list[LoggedEvent] = []
-        for some, why in _pages(rows, reasons):
+        for some, why in pages(rows, reasons):
             found += events_at(self._part, segment, index, some, why, group, self._decoder)
         return found
 
@@ -88,95 +83,27 @@ class Rows:
         self, segment: Segment, place: tuple[int, int], names: tuple[str, ...]
     ) -> tuple[int, int, Group]:
         """Return the first row after a place: the group's number, the row's, and the group."""
-        index = self._part.opened(segment).group_after(place)
+        index = self._part.group_after(segment, place)
         group = self._part.group(segment, index, names)
         row = rows_after(group, place)
         if row < len(group.entries):
             return index, row, group
         return index + 1, 0, self._part.group(segment, index + 1, names)
 
-    def scan(
-        self,
-        plan: Plan,
-        after: str,
-        since: int | None,
-        until: int | None,
-        damage: list[str] | None,
-    ) -> Iterator[LoggedEvent]:
-        """See `Archive.scan`."""
-        wanted = Wanted(plan, self._part.shared.forgotten())
-        times = (since, until)
-        for segment in self._following(moment(after), damage):
-            if may_pass(segment, wanted) or _untimely(segment, since, until):
-                continue
-            try:
-                yield from self._all(segment, moment(after), wanted, times)
-            except ArchiveDamaged as error:
-                if damage is None:
-                    raise
-                damage.append(str(error))
-
-    def _following(self, place: tuple[int, int], damage: list[str] | None) -> Iterator[Segment]:
-        while True:
-            try:
-                segment = self._part.after(place)
-            except ArchiveDamaged as error:
-                if damage is None:
-                    raise
-                damage.append(str(error))
-                segment = self._part.beyond(place)
-            if segment is None:
-                return
-            yield segment
-            place = moment(segment.last.entry)
-
-    def _all(
-        self,
-        segment: Segment,
-        place: tuple[int, int],
-        wanted: Wanted,
-        times: tuple[int | None, int | None],
-    ) -> Iterator[LoggedEvent]:
-        timed = times != (None, None)
-        names = (*(wanted.reads if wanted.filters else ()), *(("at",) if timed else ()))
-        reader = self._part.opened(segment)
-        for index in range(reader.group_after(place), reader.groups):
-            group = self._part.group(segment, index, names or CONTENT)
-            rows = range(rows_after(group, place), len(group.entries))
-            reasons = wanted.reasons(self._partition, group, rows)
-            if timed:
-                _leave_out(reasons, numbers(group.table.column("at"), "q")[rows.start :], times)
-            yield from self._wanted(segment, index, rows, reasons)
-
-    def _wanted(
-        self, segment: Segment, index: int, rows: range, reasons: Sequence[Omission | None]
-    ) -> Iterator[LoggedEvent]:
-        """Yield the wanted rows of a group: page by page, but for pages without any."""
-        for some, why in _pages(rows, reasons):
-            count = why.count(None)
-            if not count:
-                continue
-            content = self._part.group(segment, index, CONTENT)
-            if count == len(some):
-                found = events_of(self._partition, content, some, why, self._decoder)
-                yield from (one for one in found if not isinstance(one.envelope.event, Omitted))
-            else:
-                chosen = [row for row, reason in zip(some, why, strict=True) if reason is None]
-                yield from wanted_events(self._partition, content, chosen, self._decoder)
-
     def before(self, place: tuple[int, int]) -> LoggedEvent | None:
         """Return the last event before a moment, None if there is none."""
         segment = self._part.before(place)
         if segment is None:
             return None
-        index = self._part.opened(segment).group_before(place)
-        group = self._part.group(segment, index, CONTENT)
-        row = row_before(group, place)
-        rows = range(row, row + 1)
         wanted = Wanted(Plan(), self._part.shared.forgotten())
-        named = self._part.group(segment, index, _names(wanted))
-        reasons = wanted.reasons(self._partition, named, rows)
-        return events_at(self._part, segment, index, rows, reasons, group, self._decoder)[0]
+        with self._part.telling(segment):
+            index = self._part.opened(segment).group_before(place)
+            group = self._part.group(segment, index, CONTENT)
+            row = row_before(group, place)
+            rows = range(row, row + 1)
+            named = self._part.group(segment, index, _names(wanted))
+            reasons = wanted.reasons(self._partition, named, rows)
+            return events_at(self._part, segment, index, rows, reasons, group, self._decoder)[0]
 
 
 def events_at(
@@ -208,9 +135,10 @@ def events_at(
     return events_of(part.of.partition, content, rows, reasons, decoder)
 
 
-def _pages(
+def pages(
     rows: range, reasons: Sequence[Omission | None]
 ) -> Iterator[tuple[range, Sequence[Omission | None]]]:
+    """Yield rows with why they are left out, so many as are decoded at once."""
     for start in range(0, len(rows), _PAGE):
         yield rows[start : start + _PAGE], reasons[start : start + _PAGE]
 
@@ -219,20 +147,6 @@ def may_pass(segment: Segment, wanted: Wanted) -> bool:
     """Say whether the manifest alone tells that nothing of a segment is wanted."""
     sessions = wanted.plan.query.sessions
     return bool(sessions) and not bloom.may_hold(segment.sessions, sessions)
-
-
-def _untimely(segment: Segment, since: int | None, until: int | None) -> bool:
-    early = since is not None and segment.until < since
-    return early or (until is not None and segment.since >= until)
-
-
-def _leave_out(
-    reasons: list[Omission | None], at: Sequence[int], times: tuple[int | None, int | None]
-) -> None:
-    since, until = times
-    for place, moment_ in enumerate(at):
-        if (since is not None and moment_ < since) or (until is not None and moment_ >= until):
-            reasons[place] = reasons[place] or "filtered"
 
 
 def _names(wanted: Wanted) -> tuple[str, ...]:

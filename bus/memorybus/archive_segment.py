@@ -1,7 +1,8 @@
 """Reading a segment's file: by group of rows, and only the columns asked for."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, BinaryIO
 
@@ -12,13 +13,40 @@ from memorybus.errors import ArchiveDamaged
 from memorybus.logged import moment
 from memorybus.manifest import Segment
 from memorybus.object_store import missing
-from memorybus.segments import COLUMNS, META, WORDS, Cut, Inside, Line
+from memorybus.segments import COLUMNS, META, WORDS, Cut, Inside, Line, schema_of
 
 CONTENT = ("kind", "omitted", "envelope")
 """The columns that an event is made of."""
 
 _PLAIN: Mapping[str, str] = {"kind": "e", "omitted": ""}
 """What these columns hold in a plain group, where they are not read."""
+
+
+@contextmanager
+def telling(where: str) -> Iterator[None]:
+    """Name the file in whatever goes wrong with its bytes.
+
+    Args:
+        where: its full name.
+
+    Raises:
+        ArchiveDamaged: in place of the errors of a parser, and of the disk.
+    """
+    try:
+        yield
+    except _broken() as error:
+        said = " ".join(str(error).split())[:200]
+        raise ArchiveDamaged(
+            f"{where}: cannot be read ({said}); restore the file from a backup"
+        ) from error
+
+
+def _broken() -> tuple[type[Exception], ...]:
+    """Return what bytes that we did not write bring out of a parser: errors of any kind."""
+    from pyarrow import ArrowException
+
+    parsing = (ValueError, LookupError, TypeError, ArithmeticError, RecursionError)
+    return (*parsing, msgspec.MsgspecError, OSError, ArrowException)
 
 
 class Group:
@@ -32,7 +60,16 @@ class Group:
     """
 
     def __init__(self, cut: Cut, table: Any) -> None:
-        """Take the columns out of a table."""
+        """Take the columns out of a table.
+
+        Raises:
+            ValueError: it has not the rows that were sealed, or no value where there is one.
+        """
+        if not 0 < cut.count == table.num_rows:
+            raise ValueError(f"{table.num_rows} rows where {cut.count} were sealed")
+        for name in table.column_names:
+            if name != "envelope" and table.column(name).null_count:
+                raise ValueError(f"column {name} has no value in some rows")
         self.cut = cut
         self.entries = columns.Cells(table.column("entry"), columns.ascii_text)
         self.numbers: Sequence[int] = range(cut.n, cut.n + cut.count)
@@ -65,6 +102,11 @@ class SegmentReader:
     """One open segment. Belongs to one thread.
 
     Every method raises `ArchiveDamaged` for what cannot be read.
+
+    Attributes:
+        segment: what the manifest says of it.
+        where: its full name, for messages.
+        inside: what the file says of itself.
     """
 
     def __init__(self, file: BinaryIO, segment: Segment, where: str) -> None:
@@ -80,20 +122,20 @@ class SegmentReader:
             ArchiveUnavailable: pyarrow is not installed.
         """
         try:
-            from pyarrow import ArrowException, parquet
+            import pyarrow as pa
+            from pyarrow import parquet
         except ImportError as error:
             raise missing(error) from error
         self.segment = segment
-        self._where = where
-        # A damaged footer brings errors of any kind out of its parser.
-        parsing = (ValueError, LookupError, TypeError, ArithmeticError, msgspec.MsgspecError)
-        self._broken = (ArrowException, OSError, *parsing)
+        self.where = where
         self._file = file
-        self._parquet: Any = self._told(lambda: self._opened(parquet))
-        self.inside = self._told(self._inside)
+        with telling(where):
+            self._parquet: Any = self._opened(parquet)
+            _check_columns(pa, self._parquet.schema_arrow)
+            self.inside = self._inside()
+            self._starts = [moment(cut.entry) for cut in self.inside.groups]
         if (problem := _other(self.inside, segment)) is not None:
             raise ArchiveDamaged(f"{where}: {problem}; restore the file from a backup")
-        self._starts = [moment(cut.entry) for cut in self.inside.groups]
 
     def _opened(self, parquet: Any) -> Any:
         return parquet.ParquetFile(
@@ -122,29 +164,34 @@ class SegmentReader:
 
     def group(self, index: int, names: Sequence[str] = ()) -> Group:
         """Read a group: entries, numbers, and the named columns."""
-        cut = self.inside.groups[index]
-        plain = (
-            "entry",
-            *(name for name in names if name not in ("n", "kind", "omitted", "entry")),
-        )
-        wanted = list(plain if cut.is_plain else ("n", "kind", "omitted", *plain))
-        table = self._told(
-            lambda: self._parquet.read_row_group(index, columns=wanted, use_threads=False)
-        )
-        return Group(cut, table)
+        with telling(self.where):
+            cut = self.inside.groups[index]
+            wanted = _columns(cut, names)
+            table = self._parquet.read_row_group(index, columns=wanted, use_threads=False)
+            return Group(cut, table)
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
 
-    def _told(self, ask: Callable[[], Any]) -> Any:
-        try:
-            return ask()
-        except self._broken as error:
-            said = " ".join(str(error).split())[:200]
-            raise ArchiveDamaged(
-                f"{self._where}: cannot be read ({said}); restore the file from a backup"
-            ) from error
+
+def _check_columns(pa: Any, found: Any) -> None:
+    """Make sure that a file has a segment's columns; others may be there, too.
+
+    Raises:
+        KeyError: one is missing.
+        ValueError: one holds something else.
+    """
+    for field in schema_of(pa):
+        kind = pa.dictionary(pa.int32(), field.type) if field.name in WORDS else field.type
+        if (other := found.field(field.name).type) != kind:
+            raise ValueError(f"column {field.name} is {other}, not {kind}")
+
+
+def _columns(cut: Cut, names: Sequence[str]) -> list[str]:
+    """Return what to read of a group: what a plain one need not be read for is known."""
+    plain = ["entry", *(name for name in names if name not in ("n", "kind", "omitted", "entry"))]
+    return plain if cut.is_plain else ["n", "kind", "omitted", *plain]
 
 
 def _other(inside: Inside, segment: Segment) -> str | None:
@@ -158,10 +205,15 @@ def _other(inside: Inside, segment: Segment) -> str | None:
 
 
 def rows_of(reader: SegmentReader) -> Iterator[Line]:
-    """Yield a segment's rows as they were written; in memory is one group."""
+    """Yield a segment's rows as they were written; in memory is one group.
+
+    Raises:
+        ArchiveDamaged: they cannot be read.
+    """
     for index in range(reader.groups):
         group = reader.group(index, COLUMNS)
-        cells = [_cells(group, name) for name in COLUMNS]
+        with telling(reader.where):
+            cells = [_cells(group, name) for name in COLUMNS]
         yield from map(Line, *cells)
 
 

@@ -1,6 +1,6 @@
 """Writing a partition's archive: seal, compact, clean; each ends with one new manifest (G7)."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -11,11 +11,11 @@ from memorybus.archive_reading import seen_type
 from memorybus.archive_segment import SegmentReader, rows_of
 from memorybus.clock import Clock
 from memorybus.codec import Decoder
-from memorybus.errors import ArchiveDamaged, ArchiveTaken
+from memorybus.errors import ArchiveDamaged, ArchiveTaken, SegmentDamaged
 from memorybus.events import Omission
 from memorybus.ids import sha256_of
 from memorybus.logged import moment
-from memorybus.manifest import Manifest, Segment, render
+from memorybus.manifest import NOT_JUDGED, Judged, Manifest, Segment, render
 from memorybus.query import Query, Row
 from memorybus.segments import Line, RawEntry, lines_of, sealed
 from memorybus.testing import CrashPoint
@@ -44,7 +44,7 @@ class Writer:
         self._crash = crash
         self._began = clock.monotonic()
 
-    def publish(self, entries: Iterable[RawEntry], omit: Omit | None) -> Segment:
+    def publish(self, entries: Iterable[RawEntry], omit: Omit | None, judged: Judged) -> Segment:
         """See `Archive.publish`."""
         known = self._whole()
         fresh = lines_of(self._part.of.partition, _following(known, entries), self._decoder)
@@ -53,9 +53,9 @@ class Writer:
             if not known.segments:
                 raise ValueError("nothing to seal")
             return known.segments[-1]
-        return self._put(known, known.segments, lines)
+        return self._put(known, known.segments, lines, judged=judged)
 
-    def replace(self, segments: Sequence[Segment], omit: Omit | None) -> Segment:
+    def replace(self, segments: Sequence[Segment], omit: Omit | None, judged: Judged) -> Segment:
         """See `Archive.replace`."""
         known = self._whole()
         sums = [one.sha256 for one in known.segments]
@@ -65,15 +65,15 @@ class Writer:
             raise ArchiveTaken(f"{self._where()}: these segments are not neighbours there any more")
         lines = [self._kept(line, omit) for one in segments for line in self.lines(one)]
         rest = (known.segments[:start], known.segments[start + len(gone) :])
-        return self._put(known, rest[0], lines, rest[1])
+        return self._put(known, rest[0], lines, rest[1], judged)
 
-    def clean(self) -> int:
+    def clean(self, damaged: Collection[str]) -> int:
         """See `Archive.clean`."""
         before = round(self._clock.now_ms() - CLEAN_AGE * 1000)
         swept = self._swept(before)
         recent = self._recent()
         found = {one.name: one for one in self._objects.list(f"{self._part.folder}/segments")}
-        chosen = idle(self._part.folder, recent, found, before)
+        chosen = idle(self._part.folder, recent, found, before, damaged)
         if chosen.outlived:  # in a quiet partition no other manifest would ever follow
             for version in range(recent[-1].version + 1, recent[-1].version + KEPT_MANIFESTS):
                 self._name(version, recent[-1].segments)
@@ -110,9 +110,10 @@ class Writer:
         before: Sequence[Segment],
         lines: Sequence[Line],
         after: Sequence[Segment] = (),
+        judged: Judged = NOT_JUDGED,
     ) -> Segment:
         """Write a segment, read it back, name it in the next manifest."""
-        segment, data = sealed(self._part.of, lines, self._clock.now_ms())
+        segment, data = sealed(self._part.of, lines, self._clock.now_ms(), judged)
         name = f"{self._part.folder}/{segment.file}"
         if not self._objects.put_new(name, data):
             raise ArchiveDamaged(f"{self._objects.where}/{name}: is there with other bytes")
@@ -145,7 +146,9 @@ class Writer:
         if version > KEPT_MANIFESTS:
             self._objects.delete(manifest_name(self._part.folder, version - KEPT_MANIFESTS))
 
-    def copy(self, lines: Iterable[Line], query: Query, hidden: Sequence[Query]) -> Segment:
+    def copy(
+        self, segment: Segment, lines: Iterable[Line], query: Query, hidden: Sequence[Query]
+    ) -> Segment:
         """See `Archive.copy`."""
 
         def omit(row: Row, _: int) -> Omission | None:
@@ -154,11 +157,20 @@ class Writer:
             return None if query.wants(row) else "filtered"
 
         known = self._whole()
-        return self._put(known, known.segments, [self._kept(line, omit) for line in lines])
+        judged = Judged(segment.judged.at or segment.made_at)
+        rows = [self._kept(line, omit) for line in lines]
+        return self._put(known, known.segments, rows, judged=judged)
 
-    def lines(self, segment: Segment) -> Iterable[Line]:
-        """Return a segment's rows."""
-        return rows_of(self._part.opened(segment))
+    def lines(self, segment: Segment) -> Iterator[Line]:
+        """Yield a segment's rows.
+
+        Raises:
+            SegmentDamaged: they cannot be read.
+        """
+        try:
+            yield from rows_of(self._part.opened(segment))
+        except ArchiveDamaged as error:
+            raise SegmentDamaged(str(error), segment.sha256) from error
 
     def _kept(self, line: Line, omit: Omit | None) -> Line:
         why = omit(_row(line), line.at) if omit and not line.omitted else None

@@ -44,6 +44,8 @@ class History(Joined):
         """Yield the wanted events of all partitions in the order in which Redis took them.
 
         Memory does not grow with the history. What came while this reads may be there, or not.
+        What a tombstone hides is not shown, also if only the log has it; while nobody knows what
+        that is (`ArchiveError`), nothing is.
 
         Args:
             query: which events; lineages are resolved.
@@ -67,7 +69,7 @@ class History(Joined):
 
         It reads back only as far as it is asked for events. Lineages are looked up, which reads
         their beginnings in the whole history, when the archive is first needed; until then events
-        of every lineage come, and whoever asks for some has to choose.
+        of every lineage come, and whoever asks for some has to choose. Tombstones: as for `scan`.
 
         Args:
             query: which events.

@@ -6,31 +6,24 @@ until partitions are merged, so that none is read back further in time than the 
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import Any
+from itertools import chain, islice
 
-from redis.exceptions import RedisError
-
+from memorybus.archive_place import check_reaches
 from memorybus.codec import Decoder
-from memorybus.damage import tell
+from memorybus.damage import heard, tell
 from memorybus.errors import ArchiveError
 from memorybus.events import Omitted
-from memorybus.history_joined import Joined, Sealed
+from memorybus.history_forgotten import Sieves
+from memorybus.history_joined import END, Joined, Sealed
 from memorybus.history_log import Entry, sifted
 from memorybus.history_scan import newest_first
-from memorybus.links import translated
 from memorybus.log import FOREIGN, START, Head
-from memorybus.logged import LoggedEvent, logged
+from memorybus.logged import LoggedEvent, logged, moment, number_of
 from memorybus.plan import Plan
 from memorybus.query import Query
-from memorybus.sieve import Sieve
 
 _FIRST, _MOST = 32, 512
 """Entries of a partition that are read at once: at first, and at most."""
-
-_XREVRANGE = b"XREVRANGE"
-"""As bytes, redis-py leaves the reply as it comes (see `memorybus.log`)."""
-
-_END = f"{(1 << 64) - 1}-{(1 << 64) - 1}"
 
 
 class Back:
@@ -52,8 +45,8 @@ class Back:
             damage: if given, what of the archive cannot be read is told here, and the rest is read.
         """
         self._history = history
-        self._query = query
-        self._sealed = sealed
+        self._sieves = Sieves(Plan(query=query), history.forgotten)
+        self._sealed_query = sealed
         self._damage = damage
         self._decoder = Decoder()
 
@@ -63,64 +56,96 @@ class Back:
         return (event for event in merged if type(event.envelope.event) is not Omitted)
 
     def _partition(self, head: Head) -> Iterator[LoggedEvent]:
-        entry, n = _END, head.n + 1
-        for event in self._logged(head):
-            yield event
-            entry, n = event.position.entry, event.position.n
-        if n > 1:
-            yield from self._archived(head.partition, entry)
+        """Yield one partition; nothing if it is not known what is forgotten."""
+        try:
+            yield from self._joined(head)
+        except ArchiveError as error:
+            tell(error, self._damage)
+
+    def _joined(self, head: Head) -> Iterator[LoggedEvent]:
+        """Yield what the log has, and what it lacks from the archive.
+
+        Before a stranger's entry may be missing what is behind the next older one of ours.
+        """
+        partition, place, n, below = head.partition, END, self._last(head) + 1, 0
+        strange = False
+        for id_, fields in self._logged(head):
+            entry, own = id_.decode(), number_of(fields)
+            if own or not strange:
+                below = own or self._below(partition, entry)
+            strange = not own
+            yield from self._sealed(partition, place, entry, below, n - 1)
+            event = logged(partition, entry, fields, n, self._decoder)
+            yield sifted(event, self._sieves.of(partition))
+            place, n = entry, own or n
+        least = 1 if strange else 0  # before strangers' entries may have been others'
+        yield from self._sealed(partition, place, START, 0, max(n - 1, least))
 
     # -- the log ----------------------------------------------------------------------------------
 
-    def _logged(self, head: Head) -> Iterator[LoggedEvent]:
-        """Yield what the log has, page by page; a stranger has the number of what follows it."""
+    def _last(self, head: Head) -> int:
+        """Return the last number that was given, also where the log lost its tail since."""
+        sealed = self._history.part.sealed(head.partition)
+        if sealed > head.n and self._history.log.end(head.partition) == head.entry:
+            return sealed
+        return head.n
+
+    def _below(self, partition: int, entry: str) -> int:
+        """Return the number of the last entry of ours before one, 0 for none."""
+        found = self._history.part.last(partition, f"({entry}")
+        return found.n if found else 0
+
+    def _logged(self, head: Head) -> Iterator[Entry]:
+        """Yield the log's entries as they stand, page by page."""
         if head.entry == START:
             return
-        partition, next_n, count = head.partition, head.n + 1, _FIRST
-        sieve = Sieve(Plan(query=self._query), partition, self._forgotten)
+        part, partition, count = self._history.part, head.partition, _FIRST
         last = "+" if head.entry == FOREIGN else head.entry
-        while found := self._read(partition, last, count):
-            for entry, fields in found:
-                event = logged(partition, entry.decode(), fields, next_n, self._decoder)
-                next_n = event.position.n
-                yield sifted(event, sieve)
+        while found := part.back(partition, last, count):
+            yield from found
             last = f"({found[-1][0].decode()}"
             count = min(2 * count, _MOST)
 
-    def _read(self, partition: int, last: str, count: int) -> list[Entry]:
-        log = self._history.log
-        key, untyped = log.keys.log(partition), log.redis
-        ask: Any = untyped.execute_command
-        try:
-            found: list[Entry] = ask(_XREVRANGE, key, last, "-", "COUNT", count)
-        except (RedisError, OSError) as error:
-            raise translated(error, key) from error
-        return found
-
     # -- the archive ------------------------------------------------------------------------------
 
-    def _archived(self, partition: int, before: str) -> Iterator[LoggedEvent]:
+    def _sealed(
+        self, partition: int, before: str, after: str, after_n: int, upto: int
+    ) -> Iterator[LoggedEvent]:
+        """Yield what is sealed between two entries, newest first, if numbers are missing there."""
+        if upto <= after_n:
+            return
+        sealed = self._history.part.sealed(partition)
+        if sealed <= after_n:
+            return
+        listener = heard(self._damage)
         try:
-            archive = self._history.sealed(partition)
-            if archive is not None:
-                yield from archive.back(partition, before, self._plan, self._damage)
+            for event in self._archived(partition, before, min(upto, sealed), listener):
+                if moment(event.position.entry) <= moment(after):
+                    return
+                if event.position.n <= sealed:  # behind that may stand another log's
+                    yield event
         except ArchiveError as error:
-            tell(error, self._damage)
+            tell(error, listener)
+
+    def _archived(
+        self, partition: int, before: str, wanted: int, listener: list[str] | None
+    ) -> Iterator[LoggedEvent]:
+        """Yield what is sealed before an entry, after it is known that the archive has its end."""
+        archive = self._history.opened()
+        found = archive.back(partition, before, self._plan, listener) if archive else iter(())
+        newest = list(islice(found, 1))
+        if not listener:  # else it is known why it ends where it does
+            self._check_reaches(archive, partition, wanted, listener)
+        yield from chain(newest, found)
+
+    def _check_reaches(
+        self, archive: Sealed | None, partition: int, wanted: int, listener: list[str] | None
+    ) -> None:
+        try:
+            check_reaches(archive, partition, wanted)
+        except ArchiveError as error:
+            tell(error, listener)
 
     @cached_property
     def _plan(self) -> Plan:
-        return Plan(query=self._sealed())
-
-    @cached_property
-    def _forgotten(self) -> tuple[Query, ...]:
-        """What nobody shall read any more; the archive knows it."""
-        try:
-            archive = self._any()
-            return tuple(one.query for one in archive.tombstones()) if archive else ()
-        except ArchiveError as error:
-            tell(error, self._damage)
-            return ()
-
-    def _any(self) -> Sealed | None:
-        partitions = range(self._history.log.partitions)
-        return next((one for p in partitions if (one := self._history.sealed(p))), None)
+        return Plan(query=self._sealed_query())

@@ -8,10 +8,10 @@ that does not follow, and whoever reads sees it. Reading changes nothing (G5).
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
+from memorybus.archive_place import check_reaches
 from memorybus.clock import SYSTEM, Clock
-from memorybus.errors import ArchiveUnavailable
-from memorybus.history_log import LogPart
-from memorybus.keys import lane_name
+from memorybus.history_forgotten import Forgotten
+from memorybus.history_log import LogPart, Page, is_stray
 from memorybus.log import START, EventLog
 from memorybus.logged import LoggedEvent, moment
 from memorybus.manifest import Place
@@ -20,8 +20,8 @@ from memorybus.query import Query
 from memorybus.sieve import Sieve
 from memorybus.tombstones import Tombstone
 
-TOMBSTONE_AGE = 5.0
-"""Seconds after which is looked for new tombstones."""
+END = f"{(1 << 64) - 1}-{(1 << 64) - 1}"
+"""The id behind every entry."""
 
 _NO_END = (1 << 63, 0)
 
@@ -31,6 +31,11 @@ Moment = tuple[int, int]
 
 class Sealed(Protocol):
     """What the history needs of the archive (`memorybus.archive.Archive`)."""
+
+    @property
+    def where(self) -> str:
+        """Where it is."""
+        ...
 
     def read(self, partition: int, after: str, count: int, plan: Plan = WHOLE) -> list[LoggedEvent]:
         """Return up to `count` events after a place."""
@@ -86,6 +91,7 @@ class Joined:
 
     Attributes:
         log: the end of it.
+        part: the same, read under a plan.
         sealed_page: whether the last page came from the archive, so that there is more behind it.
     """
 
@@ -106,12 +112,10 @@ class Joined:
         """
         self.log = log
         self.sealed_page = False
-        self._part = LogPart(log.redis, log.keys)
+        self.part = LogPart(log.redis, log.keys)
         self._archive = archive
         self._find = find
-        self._clock = clock
-        self._forgotten: tuple[Query, ...] = ()
-        self._looked_at = float("-inf")
+        self._forgotten = Forgotten(clock)
         self._known_sealed: dict[int, int] = {}
         self._log_from: dict[int, Moment] = {}
 
@@ -143,16 +147,32 @@ class Joined:
         if older:
             return older
         sieve = self._sieve(plan, partition)
-        page = self._part.read(partition, after, count, after_n, sieve)
-        if page.first_n == after_n + 1 or not self._may_be_sealed(partition, after_n, page.events):
+        page = self.part.read(partition, after, count, after_n, sieve)
+        if self._goes_on(partition, after, after_n, page):
+            return page.events
+        sealed = self._sealed_behind(partition, after_n, page.events)
+        if not sealed:
             return page.events
         start = moment(page.events[0].position.entry) if page.events else _NO_END
         self._log_from[partition] = start
         older = self._older(partition, after, count, plan)
         self.sealed_page = bool(older)
         if not older:
-            self._check_end(partition, after_n)
+            first_n = _first(page)
+            missing = first_n - 1 if first_n > after_n else sealed
+            check_reaches(self._archive, partition, min(sealed, missing))
         return older or page.events
+
+    def _goes_on(self, partition: int, after: str, after_n: int, page: Page) -> bool:
+        """Say whether a page is what follows a place, or strangers' entries and then that.
+
+        Where one stands at a seam only the archive tells whether more of them stood there.
+        """
+        if page.numbers and page.numbers[0] == after_n + 1:
+            return True
+        first_n = _first(page)
+        follows = bool(first_n) and after_n <= first_n <= after_n + 1
+        return follows and self.log.has(partition, after)
 
     def _known_older(self, partition: int, after: str, count: int, plan: Plan) -> list[LoggedEvent]:
         """Read the archive at once where the log is known to begin later."""
@@ -165,101 +185,115 @@ class Joined:
         return found
 
     def _older(self, partition: int, after: str, count: int, plan: Plan) -> list[LoggedEvent]:
-        """Return what the archive has after a place and before the log begins."""
-        archive = self._opened()
+        """Return what the archive has after a place and before the log begins.
+
+        Only what this log knows to be sealed: behind that another's events may stand there.
+        """
+        archive = self.opened()
         if archive is None:
             return []
         found = archive.read(partition, after, count, plan)
-        start = self._log_from[partition]
-        while found and moment(found[-1].position.entry) >= start:
+        start, sealed = self._log_from[partition], self._known_sealed[partition]
+        while found and (
+            found[-1].position.n > sealed or moment(found[-1].position.entry) >= start
+        ):
             found.pop()
         return found
 
-    def _may_be_sealed(self, partition: int, after_n: int, found: list[LoggedEvent]) -> bool:
-        """Say whether Redis knows of sealed events behind a number."""
+    def _sealed_behind(self, partition: int, after_n: int, found: list[LoggedEvent]) -> int:
+        """Return up to which number events behind one were sealed, as Redis knows; 0 for none."""
         known = self._known_sealed.get(partition)
         if found or known is None:
-            known = self._known_sealed[partition] = self._part.sealed(partition)
-        return known > after_n
-
-    def _check_end(self, partition: int, after_n: int) -> None:
-        """The log does not go on behind a number, and the archive neither: is it the right one?
-
-        Raises:
-            ArchiveUnavailable: it does not have what was sealed.
-        """
-        archive, sealed = self._opened(), self._known_sealed[partition]
-        end = archive.end(partition) if archive else None
-        if end is None or end.n <= after_n:
-            raise ArchiveUnavailable(
-                f"partition {lane_name(partition)}: events {after_n + 1} to {sealed} were sealed "
-                f"and trimmed, and the archive here ends at {end.n if end else 0}; set `archive` "
-                f"to the place that has them (see: memorybus archive ls)"
-            )
+            known = self._known_sealed[partition] = self.part.sealed(partition)
+        return known if known > after_n else 0
 
     def has(self, partition: int, entry: str) -> bool:
         """Say whether an entry is in the history; ids are made of time and never come again."""
         if self.log.has(partition, entry):
             return True
-        archive = self.sealed(partition)
-        return archive is not None and archive.has(partition, entry)
+        archive = self.opened() if self.part.sealed(partition) else None
+        if archive is not None and archive.has(partition, entry):
+            return True
+        check_reaches(archive, partition, self._sealed_before(partition, entry))
+        return False
 
-    def before(self, partition: int, entry: str) -> LoggedEvent | None:
-        """Return the last event before a place, None if there is none."""
-        found = self.log.before(partition, entry)
-        if found is not None:
+    def before(self, partition: int, entry: str) -> Place | None:
+        """Return the place of the last event of ours before an entry, None if there is none.
+
+        Strangers' entries, which have no number of their own, are passed over.
+        """
+        if entry == START:
+            return None
+        found = self.part.last(partition, f"({entry}")
+        wanted = self._sealed_before(partition, entry)
+        if wanted <= (found.n if found else 0):
             return found
-        archive = self.sealed(partition)
-        return archive.before(partition, entry) if archive else None
+        archive = self.opened()
+        older = _last_own(archive, partition, entry, wanted) if archive else None
+        if older is None or older.n < wanted:
+            check_reaches(archive, partition, wanted)
+        return max((one for one in (found, older) if one), key=_moment, default=None)
+
+    def _sealed_before(self, partition: int, entry: str) -> int:
+        """Return the last number that was sealed and may stand before an entry; 0 for none."""
+        following = self.part.first(partition, entry)
+        sealed = self.part.sealed(partition)
+        return min(sealed, following.n - 1) if following else sealed
 
     def end(self, partition: int) -> str:
         """Return the id of a partition's last entry, "0-0" if it has none."""
-        entry = self.log.end(partition)
-        archive = self.sealed(partition) if entry == START else None
-        place = archive.end(partition) if archive else None
-        return place.entry if place else entry
+        last = self.before(partition, END)
+        return max(self.log.end(partition), last.entry if last else START, key=moment)
 
     # -- the archive ------------------------------------------------------------------------------
 
-    def sealed(self, partition: int) -> Sealed | None:
-        """Return the archive if it has anything of a partition."""
-        return self._opened() if self._part.sealed(partition) else None
+    def opened(self) -> Sealed | None:
+        """Return the archive; None if the log is not born."""
+        if self._archive is None and self._find is not None:
+            self._archive = self._find()
+        return self._archive
 
-    def check_reaches(self, partition: int, upto: int | None) -> None:
-        """Make sure that the archive has what was sealed, up to a number if one is given.
+    def forgotten(self) -> tuple[Query, ...]:
+        """Return what nobody shall read any more, for whoever shows text.
 
         Raises:
-            ArchiveUnavailable: it ends before.
+            ArchiveError: it is not known, so nothing may be shown.
         """
-        sealed = self._part.sealed(partition)
-        wanted = sealed if upto is None else min(sealed, upto)
-        archive = self._opened()
-        end = archive.end(partition) if archive else None
-        held = end.n if end else 0
-        if held < wanted:
-            raise ArchiveUnavailable(
-                f"partition {lane_name(partition)}: events up to {wanted} were sealed, and the "
-                f"archive here ends at {held}; set `archive` to the place that has them, or "
-                f"restore its newest manifest (see: memorybus archive verify)"
-            )
+        archive = self.opened()
+        return self._forgotten.sure(archive) if archive else ()
 
     def close(self) -> None:
         """Close what is open of the archive."""
         if self._archive is not None:
             self._archive.close()
 
-    def _opened(self) -> Sealed | None:
-        if self._archive is None and self._find is not None:
-            self._archive = self._find()
-        return self._archive
-
     def _sieve(self, plan: Plan, partition: int) -> Sieve:
         """Return what passes.
 
-        Tombstones are honoured where the archive is open. A live lane that needs nothing of it does
-        not ask for them: an event that is still in the log is on its way to every provider.
+        Tombstones are honoured where the archive is open, those last known while it is away. A
+        live lane that needs nothing of it does not ask for them: an event that is still in the log
+        is on its way to every provider.
         """
-        if self._archive is not None and self._clock.monotonic() - self._looked_at >= TOMBSTONE_AGE:
-            self._forgotten = tuple(one.query for one in self._archive.tombstones())
-            self._looked_at = self._clock.monotonic()
-        return Sieve(plan, partition, self._forgotten)
+        known = self._forgotten.known(self._archive) if self._archive else ()
+        return Sieve(plan, partition, known)
+
+
+def _first(page: Page) -> int:
+    """Return the first number of ours in a page, 0 for none."""
+    return next(filter(None, page.numbers), 0)
+
+
+def _last_own(archive: Sealed, partition: int, entry: str, upto: int) -> Place | None:
+    """Return the place of the last sealed event before an entry, of those up to a number.
+
+    Behind what this log knows to be sealed another's events may stand.
+    """
+    found = archive.before(partition, entry)
+    if found is not None and (is_stray(found) or found.position.n > upto):
+        older = archive.back(partition, found.position.entry)
+        found = next((e for e in older if not is_stray(e) and e.position.n <= upto), None)
+    return Place(found.position.entry, found.position.n) if found else None
+
+
+def _moment(place: Place) -> Moment:
+    return moment(place.entry)

@@ -1,6 +1,6 @@
 """The end of the history that Redis still holds, read under a plan."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import repeat
 from typing import Any, NamedTuple, TypeAlias, cast
 
@@ -9,12 +9,13 @@ from redis.exceptions import RedisError
 
 from memorybus.codec import PACKED, Decoder, are_plausible
 from memorybus.errors import CorruptEnvelope
-from memorybus.events import Envelope, Position
+from memorybus.events import Envelope, Position, UnknownEvent
 from memorybus.glimpse import Glimpses
 from memorybus.keys import Keys
 from memorybus.links import translated
 from memorybus.log import read_entries
-from memorybus.logged import OMITTED, LoggedEvent, logged
+from memorybus.logged import OMITTED, LoggedEvent, logged, number_of
+from memorybus.manifest import Place
 from memorybus.query import row_of
 from memorybus.sieve import Sieve
 
@@ -26,14 +27,30 @@ _FIELDS = 4
 
 _DIGITS = 15
 
+_MANY = 512
+"""Entries that are looked at together where those before were strangers."""
+
+_XREVRANGE = b"XREVRANGE"
+"""As bytes, redis-py leaves the reply as it comes (see `memorybus.log`)."""
+
 Entry: TypeAlias = tuple[bytes, list[bytes]]
 
 
 class Page(NamedTuple):
-    """What a read found, and the number that its first entry carries itself; 0 for none."""
+    """What a read found.
+
+    Attributes:
+        events: in order.
+        numbers: those that their entries carry themselves; 0 for a stranger's.
+    """
 
     events: list[LoggedEvent]
-    first_n: int
+    numbers: Sequence[int]
+
+    def follows(self, after_n: int) -> bool:
+        """Say whether all of it are entries of ours that follow a number, and each other."""
+        dense = range(after_n + 1, after_n + 1 + len(self.numbers))
+        return self.numbers == dense or list(self.numbers) == list(dense)
 
 
 class LogPart:
@@ -54,12 +71,38 @@ class LogPart:
         key = self._keys.log(partition)
         found = self._asked(lambda: read_entries(self._redis, key, f"({after}", count=count), key)
         read = self._whole if sieve.open else self._sifted
-        first_n = _own_number(found[0][1]) if found else 0
-        return Page(read(partition, found, after_n, sieve), first_n)
+        return read(partition, found, after_n, sieve)
 
-    def _whole(
-        self, partition: int, found: Sequence[Entry], after_n: int, sieve: Sieve
-    ) -> list[LoggedEvent]:
+    def back(self, partition: int, bound: str, count: int) -> list[Entry]:
+        """Return up to `count` entries as they stand, newest first, from a bound down.
+
+        Args:
+            partition: which one.
+            bound: an entry's id, ``(`` before it leaves it out, or ``+``.
+            count: at most so many.
+        """
+        key = self._keys.log(partition)
+        ask: Any = self._redis.execute_command
+        words = (_XREVRANGE, key, bound, "-", "COUNT", count)
+        found: list[Entry] = self._asked(lambda: ask(*words), key)
+        return found
+
+    def last(self, partition: int, bound: str) -> Place | None:
+        """Return the last entry of ours down from a bound (see `back`), whatever others wrote."""
+        return _first_own(bound, lambda at, count: self.back(partition, at, count))
+
+    def first(self, partition: int, bound: str) -> Place | None:
+        """Return the first entry of ours up from a bound, whatever others wrote."""
+        key, redis = self._keys.log(partition), self._redis
+
+        def ask(at: str, count: int) -> list[Entry]:
+            found: list[Entry]
+            found = self._asked(lambda: read_entries(redis, key, at, count=count), key)
+            return found
+
+        return _first_own(bound, ask)
+
+    def _whole(self, partition: int, found: Sequence[Entry], after_n: int, sieve: Sieve) -> Page:
         """Decode all entries at once, which takes half the time of one by one."""
         columns = _columns(found)
         if columns is None:
@@ -69,9 +112,8 @@ class LogPart:
         if envelopes is None:
             return self._sifted(partition, found, after_n, sieve)
         entries = [entry.decode() for entry, _ in found]
-        return list(
-            map(LoggedEvent, map(Position, repeat(partition), entries, numbers), envelopes, resent)
-        )
+        places = map(Position, repeat(partition), entries, numbers)
+        return Page(list(map(LoggedEvent, places, envelopes, resent)), numbers)
 
     def _decoded(self, bodies: Sequence[bytes]) -> list[Envelope] | None:
         """Return the envelopes, None if any of them has to be looked at by itself."""
@@ -83,31 +125,35 @@ class LogPart:
         envelopes = cast("list[Envelope]", self._decoder.decode_all(plain))
         return envelopes if all(envelopes) and are_plausible(envelopes) else None
 
-    def _sifted(
-        self, partition: int, found: Sequence[Entry], after_n: int, sieve: Sieve
-    ) -> list[LoggedEvent]:
-        events: list[LoggedEvent] = []
+    def _sifted(self, partition: int, found: Sequence[Entry], after_n: int, sieve: Sieve) -> Page:
+        events, numbers = list[LoggedEvent](), list[int]()
         for entry, fields in found:
-            event = self._seen(partition, entry.decode(), fields, after_n + 1, sieve)
-            after_n = event.position.n
-            events.append(event)
-        return events
+            n = number_of(fields) or 0
+            place = Position(partition, entry.decode(), n or after_n + 1)
+            event = self._seen(place, fields, sieve) if n else None
+            events.append(event or self._strange(place, fields, sieve))
+            numbers.append(n)
+            after_n = events[-1].position.n
+        return Page(events, numbers)
 
-    def _seen(
-        self, partition: int, entry: str, fields: Sequence[bytes], next_n: int, sieve: Sieve
-    ) -> LoggedEvent:
-        """Decode an entry no further than it takes to leave it out."""
-        n = _own_number(fields)
-        if n and not sieve.passes(n):
-            return LoggedEvent(Position(partition, entry, n), OMITTED["filtered"])
-        row = self._glimpses.row(fields[3]) if n and sieve.looks else None
+    def _seen(self, place: Position, fields: Sequence[bytes], sieve: Sieve) -> LoggedEvent | None:
+        """Decode an entry of ours no further than it takes to leave it out.
+
+        None if it has to be decoded whole to be judged.
+        """
+        if not sieve.passes(place.n):
+            return LoggedEvent(place, OMITTED["filtered"])
+        row = self._glimpses.row(fields[3]) if sieve.looks else None
         if row is None:
-            event = logged(partition, entry, fields, next_n, self._decoder)
-            return sifted(event, sieve)
+            return None
         why = sieve.holds(row)
         if why is not None:
-            return LoggedEvent(Position(partition, entry, n), OMITTED[why])
-        return logged(partition, entry, fields, next_n, self._decoder)
+            return LoggedEvent(place, OMITTED[why])
+        return logged(place.partition, place.entry, fields, place.n, self._decoder)
+
+    def _strange(self, place: Position, fields: Sequence[bytes], sieve: Sieve) -> LoggedEvent:
+        event = logged(place.partition, place.entry, fields, place.n, self._decoder)
+        return sifted(event, sieve)
 
     def sealed(self, partition: int) -> int:
         """Return the number up to which the log may be trimmed, as Redis says; 0 for none."""
@@ -136,7 +182,7 @@ def _columns(found: Sequence[Entry]) -> tuple[range, list[bool], Sequence[bytes]
     try:
         names, raw, kinds, bodies = zip(*[fields for _, fields in found], strict=True)
         resent = [_RESENT[kind] for kind in kinds]
-        first, known = _own_number(found[0][1]), list(map(int, raw))
+        first, known = number_of(found[0][1]) or 0, list(map(int, raw))
     except (KeyError, ValueError):  # other fields, or no entry at all
         return None
     numbers = range(first, first + len(found))
@@ -144,9 +190,23 @@ def _columns(found: Sequence[Entry]) -> tuple[range, list[bool], Sequence[bytes]
     return (numbers, resent, bodies) if ours else None
 
 
-def _own_number(fields: Sequence[bytes]) -> int:
-    """Return the number that an entry of our shape carries, else 0."""
-    if len(fields) != _FIELDS or fields[0] != b"n" or fields[2] not in _RESENT:
-        return 0
-    n = fields[1]
-    return int(n) if n.isdigit() and len(n) <= _DIGITS else 0
+def _first_own(bound: str, ask: Callable[[str, int], list[Entry]]) -> Place | None:
+    """Return the first entry of ours of what is asked for: one, and where that is not, many."""
+    count = 1
+    while found := ask(bound, count):
+        for entry, fields in found:
+            if n := number_of(fields):
+                return Place(entry.decode(), n)
+        bound, count = f"({found[-1][0].decode()}", _MANY
+    return None
+
+
+def is_stray(event: LoggedEvent) -> bool:
+    """Say whether an entry carries no number of its own: it is not ours.
+
+    One that is damaged still carries it (see `logged`).
+    """
+    what = event.envelope.event
+    if not isinstance(what, UnknownEvent) or what.wire_version:
+        return False
+    return not what.name.startswith(CorruptEnvelope.__name__)

@@ -3,12 +3,11 @@
 import re
 from itertools import islice
 
-from memorybus.errors import ConfigError, CorruptEnvelope
-from memorybus.events import UnknownEvent
-from memorybus.history_joined import Joined
+from memorybus.errors import ConfigError
+from memorybus.history_joined import END, Joined
 from memorybus.history_scan import Scan
 from memorybus.log import START
-from memorybus.logged import LoggedEvent, moment
+from memorybus.logged import moment
 from memorybus.manifest import Place
 from memorybus.plan import Plan, Span
 from memorybus.query import Query
@@ -19,7 +18,6 @@ _ID = re.compile(r"[0-9a-f]{32}")
 _NEAR = 1_000
 """Numbers between two known places that are read one by one."""
 
-_STRAYS = 100
 _LAST = (1 << 64) - 1
 
 
@@ -60,6 +58,8 @@ class Finder:
         place = self.place(partition, n)
         if place is None:
             return START, partition, 0
+        if place.n < n:  # behind the end: behind all that came with the last one
+            return place.entry, self._history.log.partitions, 0
         return place.entry, partition, place.n
 
     def _event(self, event_id: str) -> tuple[str, int, int]:
@@ -77,17 +77,8 @@ class Finder:
             before = f"{ms + 1}-0" if inclusive else f"{ms}-0"
         else:
             before = f"{ms}-{sequence + 1}" if inclusive else entry
-        found = self._before(partition, before)
-        return found.position.n if found else 0
-
-    def _before(self, partition: int, entry: str) -> LoggedEvent | None:
-        """Return the last event of ours before a place: strangers carry no number."""
-        for _ in range(_STRAYS):
-            found = self._history.before(partition, entry)
-            if found is None or not is_stray(found):
-                return found
-            entry = found.position.entry
-        return None
+        found = self._history.before(partition, before)
+        return found.n if found else 0
 
     # -- a number, in one partition ---------------------------------------------------------------
 
@@ -95,7 +86,7 @@ class Finder:
         """See `History.place`."""
         if n < 1:
             return None
-        low, high = Place(START, 0), self._last(partition)
+        low, high = Place(START, 0), self._history.before(partition, END)
         if high is None or high.n <= n:
             return high
         while high.n - low.n > _NEAR and (middle := self._between(partition, low, high)):
@@ -105,10 +96,6 @@ class Finder:
                 high = middle
         return self._forward(partition, low, n)
 
-    def _last(self, partition: int) -> Place | None:
-        found = self._before(partition, f"{_LAST}-{_LAST}")
-        return Place(found.position.entry, found.position.n) if found else None
-
     def _between(self, partition: int, low: Place, high: Place) -> Place | None:
         """Return a place between two, by time; None if there is none to be found so."""
         first, last = moment(low.entry)[0], moment(high.entry)[0]
@@ -116,11 +103,10 @@ class Finder:
             first = self._first_ms(partition, last)
         while last - first > 1:
             middle = (first + last) // 2
-            found = self._before(partition, f"{middle}-0")
-            if found is None or found.position.n <= low.n:
-                first = middle
-            else:
-                return Place(found.position.entry, found.position.n)
+            found = self._history.before(partition, f"{middle}-0")
+            if found is not None and found.n > low.n:
+                return found
+            first = middle
         return None
 
     def _first_ms(self, partition: int, last: int) -> int:
@@ -138,14 +124,3 @@ class Finder:
                 break
             place = Place(within[-1].entry, within[-1].n)
         return place if place.n else None
-
-
-def is_stray(event: LoggedEvent) -> bool:
-    """Say whether an entry carries no number of its own: it is not ours.
-
-    One that is damaged still carries it (see `logged`).
-    """
-    what = event.envelope.event
-    if not isinstance(what, UnknownEvent) or what.wire_version:
-        return False
-    return not what.name.startswith(CorruptEnvelope.__name__)

@@ -17,6 +17,9 @@ from memorybus.events import (
 )
 from memorybus.ids import derived_id
 
+_FIELDS = 4
+"""``n``, a number, ``e`` or ``r``, a body."""
+
 _DIGITS = 15
 """No dense number is longer: Lua counts to 2**53."""
 
@@ -69,7 +72,7 @@ def logged(
         position = Position(partition, entry, _dense(n))
         return LoggedEvent(position, decoder.decode(body), name == b"r")
     except (TypeError, ValueError, CorruptEnvelope) as error:
-        position = Position(partition, entry, _number(fields, next_n))
+        position = Position(partition, entry, number_of(fields) or next_n)
         return LoggedEvent(position, _stray(position, fields, error))
 
 
@@ -79,12 +82,14 @@ def moment(entry: str) -> tuple[int, int]:
     return int(ms), int(sequence or 0)
 
 
-def _number(fields: Sequence[bytes], otherwise: int) -> int:
-    """Return an entry's dense number, or another if it has none."""
-    try:
-        return _dense(_named(fields, b"n"))
-    except ValueError:
-        return otherwise
+def number_of(fields: Sequence[bytes]) -> int | None:
+    """Return the number that an entry of ours carries; None for a stray, whatever it is made of.
+
+    Ours are of one form: ``n``, a number, ``e`` or ``r``, a body; so it is in `look.lua`.
+    """
+    if len(fields) != _FIELDS or fields[0] != b"n" or fields[2] not in (b"e", b"r"):
+        return None
+    return int(fields[1]) if fields[1].isdigit() and len(fields[1]) <= _DIGITS else None
 
 
 def _named(fields: Sequence[bytes], name: bytes) -> bytes:

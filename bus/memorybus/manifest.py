@@ -51,6 +51,22 @@ class Whose(msgspec.Struct, frozen=True):
         return sha256(text.encode())
 
 
+class Judged(msgspec.Struct, frozen=True):
+    """As of when it was decided which rows keep their envelope.
+
+    Attributes:
+        at: the moment for which ages were counted (wall time of Redis, milliseconds).
+        tombstones: the mark of those that were known; "" for none.
+    """
+
+    at: int = 0
+    tombstones: str = ""
+
+
+NOT_JUDGED = Judged()
+"""Of rows of which nothing was to be taken out."""
+
+
 class Segment(msgspec.Struct, frozen=True, kw_only=True):
     """A sealed segment: one line of the manifest.
 
@@ -68,6 +84,7 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
         raw: the size of the envelopes in it, unpacked.
         sha256: of the file.
         made_at: when it was sealed (wall time, milliseconds).
+        judged: as of when what is kept was decided: before it was made; earlier releases say none.
         sessions: a Bloom filter of the sessions in it (`memorybus.bloom`), base64.
         previous: the sum of the line before.
         sum: this line's own; "" until it stands in a manifest.
@@ -86,6 +103,7 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     raw: int
     sha256: str
     made_at: int
+    judged: Judged = NOT_JUDGED
     sessions: str = ""
     previous: str = ""
     sum: str = ""

@@ -4,6 +4,7 @@ Three steps: lines whose own sum holds; the chain of them, from the last line's 
 from the beginning forwards, never two for the same place; words for all that is left over.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
@@ -13,6 +14,9 @@ from memorybus.manifest import Damage, End, Manifest, Segment, Whose, by_sum, in
 
 _EDITED = "is not as it was written (edited, or damaged on the disk)"
 _CUT = "the last line is missing: the manifest was cut off"
+
+_FILE = re.compile(r"segments/[0-9A-Za-z-]+\.parquet")
+_ENTRY = re.compile(r"[0-9]{1,20}-[0-9]{1,20}")
 
 
 class _Found(msgspec.Struct):
@@ -80,9 +84,16 @@ def _sorted_out(data: bytes, of: Whose, name: str) -> _Found:
 def _value(line: bytes) -> Segment | End | None:
     kind: type[Segment | End] = End if b'"head":' in line else Segment
     try:
-        return msgspec.json.decode(line, type=kind)
-    except msgspec.DecodeError:
+        found = msgspec.json.decode(line, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
+    return found if isinstance(found, End) or _is_ours(found) else None
+
+
+def _is_ours(segment: Segment) -> bool:
+    """Say whether file and places are as we write them: a stranger's sums may hold, too."""
+    entries = (segment.first.entry, segment.last.entry)
+    return bool(_FILE.fullmatch(segment.file)) and all(map(_ENTRY.fullmatch, entries))
 
 
 def _place(of: Whose) -> str:

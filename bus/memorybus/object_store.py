@@ -45,11 +45,19 @@ class Objects(Protocol):
         ...
 
     def get(self, name: str) -> bytes | None:
-        """Return a file's bytes, None if there is no such file."""
+        """Return a file's bytes, None if there is no such file.
+
+        Raises:
+            ArchiveDamaged: what has the name is no file.
+        """
         ...
 
     def open(self, name: str) -> BinaryIO | None:
-        """Return a file to read at random places, None if there is no such file."""
+        """Return a file to read at random places, None if there is no such file.
+
+        Raises:
+            ArchiveDamaged: what has the name is no file; a read of it: it has gone meanwhile.
+        """
         ...
 
     def list(self, folder: str) -> list[Stored]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from memorybus.errors import ArchiveUnavailable
+from memorybus.errors import ArchiveDamaged, ArchiveUnavailable
 from memorybus.ids import NewId, new_id
 from memorybus.object_store import Stored, missing
 
@@ -32,7 +32,7 @@ class LocalObjects:
         """Write a file that is not there yet; False if another is. See `Objects`."""
         path = self._root / name
         with self._told(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
+            _make(path.parent)
             fresh = path.with_name(f"{_FRESH}{self._make_id()}")
             try:
                 _write(fresh, data)
@@ -44,7 +44,7 @@ class LocalObjects:
         """Return a file's bytes, None if there is no such file."""
         path = self._root / name
         with self._told(path):
-            return path.read_bytes() if path.exists() else None
+            return path.read_bytes() if _is_there(path) else None
 
     def open(self, name: str) -> BinaryIO | None:
         """Return a file to read at random places, None if there is no such file."""
@@ -54,7 +54,7 @@ class LocalObjects:
             raise missing(error) from error
         path = self._root / name
         with self._told(path):
-            return cast("BinaryIO", OSFile(str(path))) if path.exists() else None
+            return cast("BinaryIO", OSFile(str(path))) if _is_there(path) else None
 
     def list(self, folder: str) -> list[Stored]:
         """Return the files right in a folder, by name."""
@@ -96,6 +96,19 @@ def _is_fresh(one: Stored) -> bool:
     return one.name.rpartition("/")[2].startswith(_FRESH)
 
 
+def _is_there(path: Path) -> bool:
+    """Say whether there is a file; reading a pipe would never end.
+
+    Raises:
+        ArchiveDamaged: something else has its name.
+    """
+    if path.is_file():
+        return True
+    if path.exists():
+        raise ArchiveDamaged(f"{path}: is no file; restore it from a backup")
+    return False
+
+
 def _state(path: Path) -> os.stat_result | None:
     """Return what is known of a file; None if it is gone: others write and delete meanwhile."""
     try:
@@ -117,9 +130,23 @@ def _linked(fresh: Path, path: Path) -> bool:
         os.link(fresh, path)
     except FileExistsError:
         return False
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    _sync(path.parent)
     return True
+
+
+def _make(folder: Path) -> None:
+    """Make a folder and those above it; each is on the disk, as its name in the one above."""
+    if folder.is_dir():
+        return
+    _make(folder.parent)
+    folder.mkdir(exist_ok=True)
+    _sync(folder.parent)
+
+
+def _sync(folder: Path) -> None:
+    """Have the names in a folder on the disk."""
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)

@@ -16,7 +16,7 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import from_url
 
-from memorybus.errors import ArchiveUnavailable
+from memorybus.errors import ArchiveDamaged, ArchiveUnavailable
 from memorybus.object_store import Stored
 
 TIMEOUT = timedelta(seconds=30)
@@ -126,10 +126,16 @@ class RemoteObjects:
         """Return the bytes of a file from a place to another.
 
         Raises:
-            ArchiveUnavailable: as `Objects`; also if the file has gone meanwhile.
+            ArchiveUnavailable: as `Objects`.
+            ArchiveDamaged: the file has gone meanwhile.
         """
         with self._told(name):
-            return obstore.get_range(self._store, name, start=start, end=end).to_bytes()
+            try:
+                return obstore.get_range(self._store, name, start=start, end=end).to_bytes()
+            except FileNotFoundError as error:
+                raise ArchiveDamaged(
+                    f"{self.where}/{name}: is missing; restore it from a backup"
+                ) from error
 
     def list(self, folder: str) -> list[Stored]:
         """Return the files right in a folder, by name."""

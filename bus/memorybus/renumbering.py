@@ -1,9 +1,11 @@
 """Numbers that were given twice: found in what is not sealed yet, and given anew.
 
 Redis came back with less than the archive has, or lost a partition's counter, and events were
-published before anybody could tell. They are all there; only their numbers say nothing any more.
+published before anybody could tell; or another Redis has archived in between. The events are all
+there; only their numbers say nothing any more.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -11,6 +13,8 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from memorybus import scripts
+from memorybus.agreement import Comparing
+from memorybus.archive import Archive
 from memorybus.errors import ArchiveTaken
 from memorybus.keys import ARCHIVE_LANE, Keys, lane_name
 from memorybus.links import translated
@@ -32,16 +36,20 @@ class Twice(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         partition: which.
         before: a number.
-        after: the one that follows it in the stream, which is not above it.
-        end: where the archive ends; all behind it gets new numbers.
+        after: the one that follows it in the stream, or in the history, which is not above it.
+        end: where the archive ends.
+        known: the log's last entry that the archive has; all behind it gets new numbers.
         entries: how many these are.
+        sealed: the number up to which Redis knew the partition to be sealed.
     """
 
     partition: int
     before: int
     after: int
     end: Place
+    known: str
     entries: int
+    sealed: int
 
 
 class Renumbering:
@@ -50,23 +58,53 @@ class Renumbering:
     Every method raises `LogUnavailable` without Redis.
     """
 
-    def __init__(self, redis: Redis, keys: Keys) -> None:
-        """Use the log's Redis."""
+    def __init__(self, redis: Redis, keys: Keys, archive: Archive) -> None:
+        """Use the log's Redis, and its archive."""
         self._redis = redis
         self._keys = keys
+        self._archive = archive
+        self._comparing = Comparing(redis, keys, archive)
 
-    def find(self, partition: int, end: Place | None) -> Twice | None:
-        """Return what was given twice behind the archive's end; None if nothing was."""
-        began = end or Place(START, 0)
-        place, entries, read, twice = began, 0, _PAGE, None
+    def find(self, partition: int) -> Twice | None:
+        """Return what was given twice behind what the archive has; None if nothing was.
+
+        Raises:
+            ArchiveUnavailable, ArchiveDamaged: the archive cannot be asked.
+        """
+        noted, end = self._noted(partition), self._archive.end(partition) or Place(START, 0)
+        found = self._comparing.compared(partition, noted, end)
+        known = end.entry if found.lacking is None else found.upto
+        entries, twice = self._read(partition, Place(known, end.n))
+        if found.lacking is not None:
+            twice = end.n, found.lacking.n
+        if twice is None:
+            return None
+        return Twice(
+            partition=partition,
+            before=twice[0],
+            after=twice[1],
+            end=end,
+            known=known,
+            entries=entries,
+            sealed=end.n if found.lacking is None else noted.n,
+        )
+
+    def _read(self, partition: int, place: Place) -> tuple[int, tuple[int, int] | None]:
+        """Return how many entries are behind a place, and the first number that is not above."""
+        entries, read, twice = 0, _PAGE, None
         while read == _PAGE:
             place, read, pairs = self._page(partition, place)
             entries += read
             twice = twice or next((pair for pair in pairs if pair[1] <= pair[0]), None)
-        if twice is None:
-            return None
-        before, after = twice
-        return Twice(partition=partition, before=before, after=after, end=began, entries=entries)
+        return entries, twice
+
+    def _noted(self, partition: int) -> Place:
+        """Return what Redis knows to be sealed."""
+        n, entry = self._asked(
+            lambda: self._redis.hmget(self._keys.state(partition), ["sealed", "sealed_entry"]),
+            self._keys.state(partition),
+        )
+        return Place(entry.decode() if entry else START, int(n or 0))
 
     def _page(self, partition: int, after: Place) -> tuple[Place, int, list[tuple[int, int]]]:
         key = self._keys.log(partition)
@@ -96,17 +134,21 @@ class Renumbering:
 
     def _moved(self, twice: Twice) -> int:
         key, state = self._keys.log(twice.partition), self._keys.state(twice.partition)
-        moved = int(self._run(Call(RENUMBER, (key, state), (twice.end.entry, twice.end.n))))
+        where = (twice.known, twice.end.entry, twice.end.n, twice.sealed)
+        moved = int(self._run(Call(RENUMBER, (key, state), where)))
         if moved < 0:
             why = "Redis and the archive do not agree on what is sealed; run: memorybus archive run"
             raise _taken(twice.partition, f"{why}, and this again")
         return moved
 
     def _run(self, call: Call) -> Any:
+        return self._asked(lambda: scripts.run(self._redis, call), call.keys[0])
+
+    def _asked(self, ask: Callable[[], Any], where: str) -> Any:
         try:
-            return scripts.run(self._redis, call)
+            return ask()
         except (RedisError, OSError) as error:
-            raise translated(error, call.keys[0]) from error
+            raise translated(error, where) from error
 
 
 def _taken(partition: int, why: str) -> ArchiveTaken:

@@ -12,6 +12,7 @@ from redis import Redis
 
 from memorybus import scripts
 from memorybus.keys import ARCHIVE_LANE, Keys, lane_name
+from memorybus.manifest import Place
 from memorybus.scripts import SEAL, Call
 
 _log = logging.getLogger("memorybus")
@@ -89,14 +90,31 @@ class Reports(msgspec.Struct, frozen=True):
 
 
 def seal(
-    keys: Keys, partition: int, epoch: int, entry: str, n: int, hot_ms: int, *, entries_read: bool
+    keys: Keys,
+    partition: int,
+    epoch: int,
+    end: Place,
+    hot_ms: int,
+    *,
+    entries_read: bool,
+    known: str,
 ) -> Call:
-    """Note that the archive has all up to `entry` and `n`; trim what of it is older than `hot_ms`.
+    """Note where the archive ends; trim what of that is older than `hot_ms`.
 
-    The reply is how many entries were trimmed, or -1 if `epoch` is stale (G5, G7).
+    The reply is how many entries were trimmed; -1 if `epoch` is stale, -2 if the log has an entry
+    before the archive's end that is not `known` to be in the archive (G5, G7).
+
+    Args:
+        keys: of the log.
+        partition: which.
+        epoch: of the lane `@archive`.
+        end: the archive's last place.
+        hot_ms: how long what is sealed stays, milliseconds.
+        entries_read: whether the server's consumer groups count entries read.
+        known: the log's last entry of which it is certain that the archive has it, and all before.
     """
     where = (keys.lane(partition, ARCHIVE_LANE), keys.log(partition), keys.state(partition))
-    return Call(SEAL, where, (epoch, entry, n, hot_ms, int(entries_read)))
+    return Call(SEAL, where, (epoch, end.entry, end.n, hot_ms, int(entries_read), known))
 
 
 class _Kept(msgspec.Struct, frozen=True):

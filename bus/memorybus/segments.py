@@ -16,7 +16,7 @@ from memorybus.codec import Decoder
 from memorybus.events import Envelope, UnknownEvent
 from memorybus.ids import sha256
 from memorybus.logged import LoggedEvent, logged
-from memorybus.manifest import FORMAT, Place, Segment, Whose
+from memorybus.manifest import FORMAT, NOT_JUDGED, Judged, Place, Segment, Whose
 from memorybus.object_store import missing
 from memorybus.query import row_of
 
@@ -191,13 +191,16 @@ def lines_of(partition: int, entries: Iterable[RawEntry], decoder: Decoder) -> l
     return lines
 
 
-def sealed(of: Whose, lines: Sequence[Line], made_at: int) -> tuple[Segment, bytes]:
+def sealed(
+    of: Whose, lines: Sequence[Line], made_at: int, judged: Judged = NOT_JUDGED
+) -> tuple[Segment, bytes]:
     """Return a segment of some rows, not yet in a manifest, and its file's bytes.
 
     Args:
         of: whose rows.
         lines: in order; at least one.
         made_at: wall time, milliseconds.
+        judged: as of when it was decided what is kept.
 
     Raises:
         ArchiveUnavailable: pyarrow is not installed.
@@ -226,6 +229,7 @@ def sealed(of: Whose, lines: Sequence[Line], made_at: int) -> tuple[Segment, byt
         raw=sum(len(line.envelope or b"") for line in kept),
         sha256=known,
         made_at=made_at,
+        judged=judged,
         sessions=bloom.made({line.session for line in lines}),
     )
     return segment, data
@@ -255,7 +259,7 @@ def _written(groups: Sequence[Sequence[Line]], inside: Inside) -> bytes:
         from pyarrow import parquet
     except ImportError as error:
         raise missing(error) from error
-    schema = _schema(pa).with_metadata({META: msgspec.json.encode(inside)})
+    schema = schema_of(pa).with_metadata({META: msgspec.json.encode(inside)})
     target = io.BytesIO()
     writer: Any = parquet.ParquetWriter(
         target,
@@ -276,7 +280,12 @@ def _written(groups: Sequence[Sequence[Line]], inside: Inside) -> bytes:
     return target.getvalue()
 
 
-def _schema(pa: Any) -> Any:
+def schema_of(pa: Any) -> Any:
+    """Return a segment's columns (`pyarrow.Schema`).
+
+    Args:
+        pa: the module `pyarrow`, which only those import who read or write segments.
+    """
     kinds = {
         "n": pa.int64(),
         "id": pa.uuid(),

@@ -113,9 +113,31 @@ def lengthened(files: list[Path]) -> None:
     files[VICTIM].write_bytes(files[VICTIM].read_bytes() + b"\0")
 
 
-@pytest.mark.parametrize("damage", [removed, truncated, emptied, replaced, lengthened])
+def made_a_folder(files: list[Path]) -> None:
+    """Let a folder have its name."""
+    files[VICTIM].unlink()
+    files[VICTIM].mkdir()
+
+
+def made_a_pipe(files: list[Path]) -> None:
+    """Let a pipe have its name, which nobody ever writes to."""
+    files[VICTIM].unlink()
+    os.mkfifo(files[VICTIM])
+
+
+def on_a_bad_sector(files: list[Path]) -> None:
+    """Let every read of the file fail with EIO."""
+    files[VICTIM].unlink()
+    files[VICTIM].symlink_to("/proc/self/mem")
+
+
+DAMAGE = (removed, truncated, emptied, replaced, lengthened)
+NO_FILE = (made_a_folder, made_a_pipe, on_a_bad_sector)
+
+
+@pytest.mark.parametrize("damage", [*DAMAGE, *NO_FILE])
 def test_a_damaged_segment_is_named(tmp_path: Path, damage: Callable[[list[Path]], None]) -> None:
-    """G7: a segment that is removed, cut, replaced or grown is named; the others are read."""
+    """G7: a segment that is removed, changed or not readable is named; the others are read."""
     known = sealed(tmp_path, SEGMENTS, SIZE)
     files = segment_files(tmp_path)
     damage(files)

@@ -1,9 +1,10 @@
 """A partition's past for tests: entries as they stand, some sealed, some of these trimmed."""
 
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from itertools import pairwise
+from typing import Any
 
 import msgspec
 import pytest
@@ -11,6 +12,7 @@ from memorybus.archive import Archive
 from memorybus.codec import Encoder
 from memorybus.events import Envelope, Event, Scope, SessionRef, TurnCompleted, TurnStarted
 from memorybus.history import History
+from memorybus.history_log import is_stray
 from memorybus.ids import derived_id
 from memorybus.keys import Keys, session_key
 from memorybus.links import connect_redis
@@ -78,30 +80,42 @@ class Past:
             body = body.replace(b"\xadTurnCompleted", b"\xadDreamsDreamed")
         return ("r" if kind == "resent" else "e"), self._encoder.pack(body)
 
-    def seal(self, upto: int, cuts: Sequence[int] = ()) -> None:
-        """Seal the first so many entries, in segments that end where `cuts` say."""
-        raw = self._raw()
+    def seal(self, upto: int, cuts: Sequence[int] = ()) -> int:
+        """Seal the first so many entries, in segments that end where `cuts` say.
+
+        Returns:
+            How many are sealed: strays alone never are.
+        """
+        raw = self._raw(upto) if upto else []
+        if not raw or not raw[-1].n:
+            return 0
         ends = sorted({c for c in cuts if 0 < c < upto} | {upto})
         for start, end in pairwise([0, *ends]):
             if end > start:
                 self.archive.publish(PARTITION, raw[start:end])
-        if upto:
-            place = raw[upto - 1]
-            self.redis.hset(
-                self.keys.state(PARTITION),
-                mapping={"sealed": place.n, "sealed_at": place.entry},
-            )
+        self.redis.hset(
+            self.keys.state(PARTITION),
+            mapping={"sealed": raw[-1].n, "sealed_entry": raw[-1].entry},
+        )
+        return upto
 
-    def _raw(self) -> list[RawEntry]:
-        numbers = [event.position.n for event in self.events]
-        found = self.redis.xrange(self.keys.log(PARTITION))
-        entries = [(e.decode(), [p for f in fields.items() for p in f]) for e, fields in found]  # type: ignore[union-attr]
+    def _raw(self, upto: int) -> list[RawEntry]:
+        """Return the first so many entries: a stray goes with what follows, else with the last."""
+        found: Any = self.redis.xrange(self.keys.log(PARTITION), count=upto)
+        entries = [(e.decode(), [p for f in fields.items() for p in f]) for e, fields in found]
+        ours = [0 if is_stray(event) else event.position.n for event in self.events[:upto]]
+        behind = max(ours)
+        numbers = [next(filter(None, ours[place:]), behind) for place in range(upto)]
         return [RawEntry(e, n, fields) for (e, fields), n in zip(entries, numbers, strict=True)]
 
     def trim(self, first: int) -> None:
         """Remove what stands before an index from the log."""
-        for event in self.events[:first]:
-            self.redis.xdel(self.keys.log(PARTITION), event.position.entry)
+        self.lose(range(first))
+
+    def lose(self, indices: Collection[int]) -> None:
+        """Remove some entries from the log, as a copy of before lacks them."""
+        for index in indices:
+            self.redis.xdel(self.keys.log(PARTITION), self.events[index].position.entry)
 
     def history(self) -> History:
         """Return the history."""
@@ -136,8 +150,13 @@ def read_all(history: History, count: int, **words: object) -> list[LoggedEvent]
 
 
 def as_told(events: Sequence[LoggedEvent]) -> list[bytes]:
-    """Return events as bytes, to be compared."""
-    return [msgspec.msgpack.encode(event) for event in events]
+    """Return events as bytes, to be compared; the number of a stray is only lent."""
+    return [msgspec.msgpack.encode(_unnumbered(e) if is_stray(e) else e) for e in events]
+
+
+def _unnumbered(event: LoggedEvent) -> LoggedEvent:
+    position = msgspec.structs.replace(event.position, n=0)
+    return msgspec.structs.replace(event, position=position)
 
 
 NewPast = Callable[[], AbstractContextManager[Past]]

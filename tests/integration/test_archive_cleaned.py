@@ -108,6 +108,20 @@ def test_nothing_goes_while_a_segment_is_missing(tmp_path: Path, clock: FakeCloc
     assert list(pages(archive_in(tmp_path))) == known
 
 
+def test_what_may_mend_a_damaged_segment_stays(tmp_path: Path, clock: FakeClock) -> None:
+    """G7, G10: replaced files go, but those with rows of a segment that cannot be read."""
+    sealed(tmp_path, 4)
+    archive = by(clock, tmp_path)
+    segments = archive.segments(0)
+    joined = archive.replace(0, segments[:2])
+    archive.replace(0, segments[2:], forgotten)
+    clock.advance(HOUR + 60)
+    assert archive.clean(0, {joined.sha256}) == 2
+    assert {one.file.rpartition("/")[2] for one in segments[:2]} < set(names(tmp_path))
+    assert len(names(tmp_path)) == 4
+    assert archive.clean(0) == 2
+
+
 def killed_while_writing(objects: Objects, name: str) -> None:
     """Leave what a writer leaves that dies before its file has its name."""
     assert isinstance(objects, LocalObjects)

@@ -140,9 +140,8 @@ def test_what_was_missing_stays_missing(log: SealedLog) -> None:
     log.redis.xdel(log.key, entries[4][0], entries[5][0], entries[10][0])  # type: ignore[index]
     log.redis.xadd(log.key, {"hello": "world"})
     log.redis.hset(log.state, "sealed", 20)
-    renumbering = Renumbering(log.redis, log.keys)
-    end = log.archive().end(P)
-    twice = renumbering.find(P, end)
+    renumbering = Renumbering(log.redis, log.keys, log.archive())
+    twice = renumbering.find(P)
     assert twice is not None
     assert renumbering.mend(twice) == 8
     numbers = [int(f[b"n"]) for _, f in log.redis.xrange(log.key) if b"n" in f]  # type: ignore[union-attr]
@@ -157,8 +156,8 @@ def test_what_was_missing_stays_missing(log: SealedLog) -> None:
 def test_an_archiver_at_work_is_not_disturbed(server: RedisServer, log: SealedLog) -> None:
     """G5: numbers change only under the partition's lease, and where archive and Redis agree."""
     fall_back(server, log)
-    renumbering = Renumbering(log.redis, log.keys)
-    twice = renumbering.find(P, log.archive().end(P))
+    renumbering = Renumbering(log.redis, log.keys, log.archive())
+    twice = renumbering.find(P)
     assert twice is not None
     with pytest.raises(ArchiveTaken, match="run: memorybus archive run"):
         renumbering.mend(twice)

@@ -6,9 +6,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from helpers.archives import LOG, as_logged, entries, pages
 from helpers.object_servers import environment, s3_url
+from memorybus import object_store_remote
 from memorybus.archive import Archive
-from memorybus.errors import ArchiveTaken, ArchiveUnavailable
+from memorybus.errors import ArchiveDamaged, ArchiveError, ArchiveTaken, ArchiveUnavailable
 from memorybus.object_store import open_objects
+from memorybus.object_store_remote import RemoteObjects
 from memorybus.plan import Plan
 from memorybus.query import Query
 from memorybus.settings import Settings
@@ -69,6 +71,37 @@ def test_a_large_file_is_read_by_ranges(s3_url: str) -> None:
     assert file.read(2_000_000) == data[5_000_000:7_000_000]
     file.seek(0)
     assert file.read() == data
+
+
+@pytest.mark.parametrize("answer", [ArchiveDamaged, ArchiveUnavailable], ids=["404", "403"])
+def test_a_large_segment_may_be_compacted_away_while_it_is_open(
+    s3_url: str, monkeypatch: pytest.MonkeyPatch, answer: type[ArchiveError]
+) -> None:
+    """G7: a reader by ranges goes on in the new file, however a store says that the old is gone."""
+    monkeypatch.setattr(object_store_remote, "WHOLE_BYTES", 0)
+    monkeypatch.setattr(object_store_remote, "RANGE_BYTES", 4_096)
+    part = RemoteObjects.part
+
+    def refused(self: RemoteObjects, name: str, start: int, end: int) -> bytes:
+        try:
+            return part(self, name, start, end)
+        except ArchiveDamaged as error:
+            raise answer(str(error)) from error
+
+    monkeypatch.setattr(RemoteObjects, "part", refused)
+    rows, writer, reader = entries(4_000), archive(s3_url), archive(s3_url)
+    writer.publish(0, rows[:2_000])
+    writer.publish(0, rows[2_000:])
+    old, found = writer.segments(0), reader.read(0, count=500)
+    scanned = archive(s3_url).scan(0)
+    first = next(scanned)
+    writer.replace(0, old)
+    for one in old:
+        writer.objects.delete(f"p00/{one.file}")
+    while page := reader.read(0, found[-1].position.entry, 500):
+        found += page
+    assert found == as_logged(rows)
+    assert [first, *scanned] == found
 
 
 def test_errors_say_where_and_never_with_what(s3_url: str, monkeypatch: pytest.MonkeyPatch) -> None:

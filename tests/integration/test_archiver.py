@@ -18,6 +18,7 @@ from memorybus.health import read_health
 from memorybus.ids import new_rng
 from memorybus.logged import moment
 from memorybus.losses import Losses
+from memorybus.manifest import Place
 from memorybus.monitor import read_status
 from memorybus.plain import iso
 from memorybus.sealed import seal
@@ -345,9 +346,10 @@ def test_a_stale_archiver_writes_nothing(log: SealedLog) -> None:
     log.redis.hset(lane, "epoch", 7)
     entry = log.redis.xrange(log.key)[8][0].decode()  # type: ignore[index]
     wait_until(lambda: now_ms(log) > moment(entry)[0], "its millisecond is over, so it is cold")
-    stale = seal(log.keys, P, 6, entry, 9, 0, entries_read=True)
+    end = Place(entry, 9)
+    stale = seal(log.keys, P, 6, end, 0, entries_read=True, known=entry)
     assert scripts.run(log.redis, stale) == -1
     assert (log.sealed(), len(log.logged())) == (0, 10)
-    current = seal(log.keys, P, 7, entry, 9, 0, entries_read=True)
+    current = seal(log.keys, P, 7, end, 0, entries_read=True, known=entry)
     assert scripts.run(log.redis, current) == 9
     assert (log.sealed(), log.logged()) == (9, [10])

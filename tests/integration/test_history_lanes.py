@@ -14,6 +14,7 @@ from helpers.scenario import (
     NAME,
     home,
     log_length,
+    partition,
     recorded,
     say,
     thread_worker,
@@ -157,3 +158,33 @@ def test_a_lane_that_lags_costs_no_redis_memory(
             wait_applied(redis_client, settings, timeout=40)
     client.close()
     assert texts(home(settings))[1:] == said
+
+
+@pytest.mark.parametrize("kind", ["Lookup", "Recording"])
+def test_a_lane_waits_for_the_archive_that_has_its_checkpoint(
+    redis_client: redis.Redis, make_settings: MakeSettings, kind: str
+) -> None:
+    """G4, G7: a lane halts while the newest manifest is away, and then nothing comes twice."""
+    settings = make_settings(**QUICK, **recorded(kind))
+    never = msgspec.structs.replace(settings, seal_after=1e9)
+    with MemoryBus.connect(settings) as bus:
+        said = spoken(bus, "s", 0, 20)
+        run_once(settings)
+        said += spoken(bus, "s", 20, 20)
+        with thread_worker(never):
+            wait_applied(redis_client, settings)
+        said += spoken(bus, "s", 40, 20)
+        run_once(settings)
+        assert log_length(redis_client, settings) <= settings.partitions
+        newest = newest_manifest(settings, partition(settings, "s"))
+        away = newest.rename(newest.with_name("away"))
+        with thread_worker(never):
+            wait_until(lambda: halts(settings), "status tells that a lane stands still")
+            away.rename(newest)
+            wait_applied(redis_client, settings, timeout=40)
+    assert texts(home(settings)) == said
+
+
+def newest_manifest(settings: Settings, of: int) -> Path:
+    """Return a partition's newest manifest."""
+    return max(Path(settings.data_dir).glob(f"archive/*/*/p{of:02d}/manifest-*"))

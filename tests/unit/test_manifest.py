@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 import pytest
@@ -121,6 +122,31 @@ def test_damage_is_named_and_not_applied(name: str) -> None:
     kept |= {"no end": 6, "cut": 4, "cut between lines": 4, "empty": 0}
     assert len(found.segments) == kept.get(name, COUNT)
     assert found.whole == (name in ("twice", "reordered", "foreign too"))
+
+
+@pytest.mark.parametrize(
+    "foreign",
+    [
+        {"file": "../../../etc/passwd"},
+        {"file": "/etc/passwd"},
+        {"file": "segments/../2.parquet"},
+        {"file": "segments/a/2.parquet"},
+        {"file": "segments/2"},
+        {"first": Place("abc", 21)},
+        {"first": Place("21", 21)},
+        {"last": Place("³-0", 30)},
+        {"last": Place("9" * 5_000 + "-0", 30)},
+    ],
+    ids=lambda one: str(one)[:40],
+)
+def test_a_line_that_we_never_write_is_not_believed(foreign: dict[str, Any]) -> None:
+    """G7: a stranger's line whose sum holds names no file outside, and no place that is none."""
+    line = msgspec.structs.replace(segment(2), **foreign)
+    others = [segment(n) for n in range(COUNT)]
+    found = read(render(OF, 3, [*others[:2], line, *others[3:]], 1))
+    assert numbers(found) == [0, 1, 3, 4, 5]
+    assert [damage.line for damage in found.damage] == [3]
+    assert not found.whole
 
 
 def test_another_version_under_this_number_is_named() -> None:

@@ -106,7 +106,7 @@ class Archiver:
                 self._archiving = self._archiving or self._begun()
                 self._archiving.look()
                 self._say(self._archiving)
-                failures = 0
+                failures = failures + 1 if self._archiving.unreached else 0
             except Exception as error:  # the thread must outlive any mistake
                 self._complain(self._archiving, error)
                 failures += 1
@@ -126,7 +126,7 @@ class Archiver:
 
     def _say(self, archiving: Archiving) -> None:
         """Show how we fare, and log what is news."""
-        error = "; ".join(archiving.errors.values())
+        error = "; ".join(archiving.troubles.values())
         self._log(error)
         self._report(archiving, error)
         self._reports.sweep(archiving.now_ms, self._settings.partitions)
@@ -142,7 +142,7 @@ class Archiver:
     def _progress(self) -> None:
         """Show that we are at work: a backlog takes longer than a silence may last."""
         if self._archiving is not None and self._clock.monotonic() - self._said_at >= EVERY:
-            self._report(self._archiving, "; ".join(self._archiving.errors.values()))
+            self._report(self._archiving, "; ".join(self._archiving.troubles.values()))
 
     def _report(self, archiving: Archiving, error: str) -> None:
         shown = masked(one_line(error))[:_SHOWN]
@@ -230,6 +230,6 @@ def run_once(settings: Settings, clock: Clock = SYSTEM) -> Done:
     finally:
         leases.stop()
         redis.close()
-    errors = {lane_name(partition): text for partition, text in archiving.errors.items()}
+    errors = {lane_name(partition): text for partition, text in archiving.troubles.items()}
     busy = tuple(lane_name(partition) for partition in sorted(archiving.busy))
     return Done(archiving.place, events, archiving.elsewhere, errors, busy)

@@ -1,12 +1,19 @@
 """One look of an archiver over all partitions: which are due, whose turn it is, and the work."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib.util import find_spec
 
 from memorybus.archive import Archive
 from memorybus.archive_place import ARCHIVER
-from memorybus.errors import ArchiveDamaged, ArchiveTaken, LeaseLost
+from memorybus.errors import (
+    ArchiveDamaged,
+    ArchiveDiffers,
+    ArchiveTaken,
+    ArchiveUnavailable,
+    LeaseLost,
+)
 from memorybus.homes import Homes, here
 from memorybus.inspection import Inspector, Sight
 from memorybus.keys import Keys, lane_name
@@ -32,7 +39,8 @@ class Archiving:
         place: where the archive is, without credentials; "" before the first look.
         elsewhere: whether it lies on another host.
         now_ms: the server's wall time at the last look.
-        errors: what keeps partitions from being sealed.
+        errors: what keeps partitions from being sealed: the archive or the log is not as it was.
+        unreached: what keeps those whose files cannot be reached, at the last look.
         busy: partitions that another archiver was at work on when we last tried.
     """
 
@@ -47,6 +55,7 @@ class Archiving:
         self.elsewhere = False
         self.now_ms = 0
         self.errors: dict[int, str] = {}
+        self.unreached: dict[int, str] = {}
         self.busy: set[int] = set()
         self._around = around
         self._patience = patience
@@ -64,8 +73,15 @@ class Archiving:
         self._rotate_at = around.clock.monotonic() + ROTATE_EVERY
         self._turn = 0
 
+    @property
+    def troubles(self) -> Mapping[int, str]:
+        """What keeps partitions from being sealed, whatever it is."""
+        return self.errors | self.unreached
+
     def look(self, *, force: bool = False) -> int:
         """Look once, and do what is due; return how many events were sealed.
+
+        One partition whose files cannot be reached holds up no other.
 
         Args:
             force: seal what may be sealed, however small the segments, and compact.
@@ -74,21 +90,52 @@ class Archiving:
             ArchiveUnavailable: the archive cannot be reached, or its libraries are missing.
             LogUnavailable, redis.RedisError: Redis is away.
         """
+        self.unreached = {}
         opened = self._opened()
         sights = self._inspector.look()
         self.now_ms = max((sight.now_ms for sight in sights.values()), default=self.now_ms)
         if opened is None:
             return 0
         _check_libraries()
-        due = {p: s for p, s in sights.items() if force or self._is_due(opened[1], p, s)}
+        due = sights if force else self._due(opened[1], sights)
         todo = due if force or self._is_our_turn(due) else {}
         todo = self._rotation(sights) | todo
         if not todo or not self._is_at_home():
             return 0
         try:
-            return sum(self._done(*opened, p, sight, force=force) for p, sight in todo.items())
+            return self._all_done(*opened, todo, force=force)
         finally:
             opened[1].close()
+
+    def _due(self, archive: Archive, sights: Mapping[int, Sight]) -> dict[int, Sight]:
+        due = {}
+        for partition, sight in sights.items():
+            with self._apart(archive, partition):
+                if self._is_due(archive, partition, sight):
+                    due[partition] = sight
+        return due
+
+    def _all_done(
+        self, log_id: str, archive: Archive, todo: Mapping[int, Sight], *, force: bool
+    ) -> int:
+        sealed = 0
+        for partition, sight in todo.items():
+            with self._apart(archive, partition):
+                sealed += self._done(log_id, archive, partition, sight, force=force)
+        return sealed
+
+    @contextmanager
+    def _apart(self, archive: Archive, partition: int) -> Iterator[None]:
+        """Note that a partition's files cannot be reached, and let others go on.
+
+        Raises:
+            ArchiveUnavailable: nor does the store answer at all.
+        """
+        try:
+            yield
+        except ArchiveUnavailable as error:
+            archive.objects.list("")
+            self.unreached[partition] = str(error)
 
     def _opened(self) -> tuple[str, Archive] | None:
         """Return the id of the log that is there now, and its archive; None if none was born."""
@@ -155,7 +202,7 @@ class Archiving:
             return self._owned(owned, sight, force=force)
         except (LeaseLost, ArchiveTaken) as error:
             _log.info("partition %s has another archiver: %s", lane_name(partition), error)
-        except (ArchiveDamaged, GivenTwice) as error:
+        except (ArchiveDamaged, ArchiveDiffers, GivenTwice) as error:
             self.errors[partition] = str(error)
         finally:
             self._sealer.leave(owned)

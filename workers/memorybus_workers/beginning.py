@@ -72,15 +72,15 @@ class Beginning:
 
     def _is_given_again(self, begin: Begin) -> bool:
         """Say whether the log goes on with numbers up to the checkpoint's behind its entry."""
-        after = self._history.log.read(self._partition, begin.entry, 1)
-        return bool(after) and after[0].position.n <= begin.n
+        following = self._history.part.first(self._partition, f"({begin.entry}")
+        return following is not None and following.n <= begin.n
 
     def _surviving(self, begin: Begin) -> Begin:
         """Return the last place before a checkpoint that the history still has."""
         known = self._known
         before = self._history.before(self._partition, begin.entry)
-        if before is not None and before.position.n < begin.n:
-            return Begin(before.position.entry, before.position.n)
+        if before is not None and before.n < begin.n:
+            return Begin(before.entry, before.n)
         if not self._is_given_again(begin):
             return begin  # trimmed: what it stood for is done
         return Begin(START, 0) if begin.n <= known.n else Begin(known.entry, known.n)

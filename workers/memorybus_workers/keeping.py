@@ -1,15 +1,21 @@
 """What the archiver keeps of the archive: the policy, from the settings and the tombstones."""
 
+from collections.abc import Iterable
+
 from memorybus.archive import Archive
 from memorybus.archive_writing import Omit
 from memorybus.events import Omission
-from memorybus.manifest import Segment
+from memorybus.ids import sha256
+from memorybus.manifest import Judged, Segment
 from memorybus.query import Row
 from memorybus.sealed import SealReports
 from memorybus.settings import Settings
 
 from memorybus_workers.retention import Policy, Sealed
 from memorybus_workers.sealing import moment_of
+
+_MARK = 16
+"""Digits of a mark."""
 
 
 def policy_of(archive: Archive, reports: SealReports, settings: Settings, now_ms: int) -> Policy:
@@ -19,12 +25,32 @@ def policy_of(archive: Archive, reports: SealReports, settings: Settings, now_ms
         ArchiveUnavailable, ArchiveDamaged: the tombstones cannot be read.
         redis.RedisError: Redis is away.
     """
-    ages = settings.retention
+    ages, tombstones = settings.retention, archive.tombstones()
     return Policy(
         ages=ages,
         since=reports.kept_since(ages, now_ms) if ages else 0,
-        forgotten=[(one.at, one.query) for one in archive.tombstones()],
+        forgotten=[one.query for one in tombstones],
+        tombstones=mark_of(one.id for one in tombstones),
     )
+
+
+def mark_of(tombstones: Iterable[str]) -> str:
+    """Return what tells one set of tombstones from another, whatever clocks say; "" for none."""
+    names = sorted(tombstones)
+    return sha256("\n".join(names).encode())[:_MARK] if names else ""
+
+
+def judged(policy: Policy, now_ms: int) -> Judged:
+    """Return as of when a policy decides what is kept.
+
+    Not when the rows are written: that is later, and what grew too old or was forgotten in between
+    would never be looked for again.
+
+    Args:
+        policy: what is kept.
+        now_ms: the server's wall time when it was read.
+    """
+    return Judged(now_ms, policy.tombstones)
 
 
 def omit_of(policy: Policy, first: int, last: int, now_ms: int) -> Omit | None:
@@ -54,6 +80,7 @@ def seen(segment: Segment) -> Sealed:
     return Sealed(
         first_at=moment_of(segment.first.entry),
         last_at=moment_of(segment.last.entry),
-        made_at=segment.made_at,
+        judged_at=segment.judged.at or segment.made_at,
         kept=segment.kept,
+        tombstones=segment.judged.tombstones,
     )

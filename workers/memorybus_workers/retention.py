@@ -22,14 +22,16 @@ class Sealed(msgspec.Struct, frozen=True):
     Attributes:
         first_at: when its first event came into the log.
         last_at: when its last one did.
-        made_at: when it was written.
+        judged_at: as of when what it keeps was decided.
         kept: rows that still have their envelope.
+        tombstones: the mark of those that were known then.
     """
 
     first_at: int
     last_at: int
-    made_at: int
+    judged_at: int
     kept: int
+    tombstones: str = ""
 
 
 class Policy(msgspec.Struct, frozen=True):
@@ -38,12 +40,14 @@ class Policy(msgspec.Struct, frozen=True):
     Attributes:
         ages: seconds by scope, as the setting `retention` has them; 0 for ever.
         since: when the setting was first seen like this (wall time, milliseconds).
-        forgotten: what is to be forgotten, by when that was asked (milliseconds).
+        forgotten: what is to be forgotten.
+        tombstones: the mark of what asks for that; "" for nothing.
     """
 
     ages: Mapping[str, float] = {}
     since: int = 0
-    forgotten: Sequence[tuple[int, Query]] = ()
+    forgotten: Sequence[Query] = ()
+    tombstones: str = ""
 
     @property
     def keeps_all(self) -> bool:
@@ -58,7 +62,7 @@ class Policy(msgspec.Struct, frozen=True):
             at: when it came into the log (milliseconds).
             now: wall time (milliseconds).
         """
-        if any(query.wants(row) for _, query in self.forgotten):
+        if any(query.wants(row) for query in self.forgotten):
             return "forgotten"
         kept_for = self.age(row)
         return "retention" if kept_for is not None and at + kept_for * 1000 <= now else ""
@@ -78,16 +82,19 @@ class Policy(msgspec.Struct, frozen=True):
         """Say whether a segment has to be looked through again."""
         if not segment.kept:
             return False
-        asked = any(at > segment.made_at for at, _ in self.forgotten)
-        return asked or any(self._passed(segment, age, now) for age in set(self.ages.values()))
+        asked = self.forgotten and segment.tombstones != self.tombstones
+        return bool(asked) or any(
+            self._passed(segment, age, now) for age in set(self.ages.values())
+        )
 
     def _passed(self, segment: Sealed, age: float, now: int) -> bool:
-        """Say whether enough rows have grown older than an age since the segment was written."""
+        """Say whether enough rows have grown older than an age since the segment was looked at."""
         age_ms = round(age * 1000)
         if not age_ms or segment.first_at + age_ms > now:
             return False
         upto = min(now - age_ms, segment.last_at)
-        seen = segment.made_at - age_ms if segment.made_at >= self.since else segment.first_at - 1
+        at = segment.judged_at
+        seen = at - age_ms if at >= self.since else segment.first_at - 1
         if upto <= max(seen, segment.first_at - 1):
             return False
         return upto == segment.last_at or upto - seen >= min(DAY_MS, age_ms // 10)

@@ -8,17 +8,17 @@ import logging
 from collections.abc import Callable, Sequence
 
 import msgspec
-from memorybus import scripts
+from memorybus import continuity, scripts
+from memorybus.agreement import Comparing
 from memorybus.archive import Archive
-from memorybus.archive_writing import Omit
 from memorybus.clock import Clock
-from memorybus.continuity import Gap, Place, lacking
-from memorybus.errors import ArchiveDamaged, LeaseLost
+from memorybus.errors import ArchiveDamaged, ArchiveTaken, LeaseLost
 from memorybus.inspection import Sight
 from memorybus.keys import ARCHIVE_LANE, Keys, lane_name
 from memorybus.log import START, read_entries
+from memorybus.logged import number_of
 from memorybus.losses import Loss, Losses
-from memorybus.manifest import Segment
+from memorybus.manifest import Place, Segment
 from memorybus.plain import iso
 from memorybus.sealed import Part, SealReports, seal
 from memorybus.segments import RawEntry
@@ -27,7 +27,7 @@ from memorybus.testing import CrashPoint
 from redis import Redis
 
 from memorybus_workers import sealing
-from memorybus_workers.keeping import omit_of
+from memorybus_workers.keeping import judged, omit_of
 from memorybus_workers.leases import Lease, Leases
 from memorybus_workers.retention import Policy
 from memorybus_workers.sealing import Numbered, moment_of
@@ -36,6 +36,9 @@ _log = logging.getLogger("memorybus")
 
 _NEVER = 2**52
 """Milliseconds of a hot window that trims nothing."""
+
+_UNKNOWN = -2
+"""What the script replies if the log has an entry of which nobody knows whether it is sealed."""
 
 
 class Around(msgspec.Struct, frozen=True):
@@ -102,23 +105,30 @@ class Sealer:
 
         Raises:
             ArchiveDamaged: the archive lacks what was sealed: nothing is done.
+            ArchiveDiffers: it goes on with other events than the log: likewise.
             ArchiveUnavailable: it cannot be reached.
             GivenTwice: the log's numbers cannot be put in one order.
             LeaseLost: the partition has another owner by now.
             redis.RedisError: Redis is away.
         """
-        found = owned.archive.end(owned.partition)
-        end = Place(found.entry, found.n) if found else None
+        end = owned.archive.end(owned.partition)
+        known = self._compared(owned, sight, end) if end else START
         self._check_behind(owned, sight, end)
         if end is not None:
-            self._note(owned, end)
+            self._note(owned, end, known)
         sealed = 0
         while taken := self._ready(owned, sight, end, force=force):
-            bounds = moment_of(taken[0].entry), moment_of(taken[-1].entry)
-            segment = self._sealed(owned, taken, end, omit_of(policy, *bounds, sight.now_ms))
+            self._record(owned, sealing.holes(owned.partition, end.n if end else 0, taken))
+            segment = self._sealed(owned, taken, policy, sight.now_ms)
             self._around.progress()
-            sealed, end = sealed + segment.count, Place(segment.last.entry, segment.last.n)
+            sealed, end = sealed + segment.count, segment.last
         return sealed
+
+    def _compared(self, owned: Owned, sight: Sight, end: Place) -> str:
+        """Return the log's last entry before the archive's end; all up to it is in the archive."""
+        comparing = Comparing(self._around.redis, self._keys, owned.archive)
+        noted = Place(sight.view.sealed_at or START, sight.view.sealed)
+        return comparing.check(owned.partition, noted, end)
 
     def count(self, owned: Owned) -> None:
         """Write down what the archive has of a partition."""
@@ -133,7 +143,9 @@ class Sealer:
 
     def _check_behind(self, owned: Owned, sight: Sight, end: Place | None) -> None:
         view = sight.view
-        gap = lacking(owned.partition, view.sealed, end, view.first)
+        first = view.first or (self._first(owned.partition) if view.length else None)
+        behind = continuity.Place(end.entry, end.n) if end else None
+        gap = continuity.lacking(owned.partition, view.sealed, behind, first)
         if gap is not None:
             state = self._keys.state(owned.partition)
             raise ArchiveDamaged(
@@ -142,6 +154,16 @@ class Sealer:
                 f"if they are lost for good, let the rest go on with: redis-cli hset {state} "
                 f"sealed {gap.first - 1}"
             )
+
+    def _first(self, partition: int) -> continuity.Place | None:
+        """Return our first entry, however many of others are before it."""
+        key, after = self._keys.log(partition), START
+        while page := read_entries(self._around.redis, key, f"({after}", count=sealing.PAGE):
+            for entry, fields in page:
+                if (n := number_of(fields)) is not None:
+                    return continuity.Place(entry.decode(), n)
+            after = page[-1][0].decode()
+        return None
 
     def _ready(
         self, owned: Owned, sight: Sight, end: Place | None, *, force: bool
@@ -172,23 +194,29 @@ class Sealer:
             size += sum(len(part) for _, fields in page for part in fields)
             if len(page) < count:
                 return sealing.whole(taken), False
-            entry, n = taken[-1].entry, taken[-1].n if not taken[-1].stray else n
-        return sealing.whole(taken) or taken, True
+            entry, n = taken[-1].entry, sealing.last_of(taken, after.n)
+        return sealing.whole(taken) or sealing.alone(taken, after.n), True
 
     def _sealed(
-        self, owned: Owned, taken: Sequence[Numbered], end: Place | None, omit: Omit | None
+        self, owned: Owned, taken: Sequence[Numbered], policy: Policy, now_ms: int
     ) -> Segment:
-        """Publish one segment behind the archive's end, note it, trim."""
-        self._record(owned, sealing.holes(owned.partition, end.n if end else 0, taken))
+        """Publish one segment behind the archive's end, note it, trim.
+
+        Raises:
+            ArchiveTaken: another log sealed there meanwhile: ours were passed over.
+        """
         self._check(owned)
         rows = [RawEntry(one.entry, one.n, one.fields) for one in taken]
-        segment = owned.archive.publish(owned.partition, rows, omit)
+        omit = omit_of(policy, moment_of(taken[0].entry), moment_of(taken[-1].entry), now_ms)
+        segment = owned.archive.publish(owned.partition, rows, omit, judged(policy, now_ms))
+        if segment.first.entry != taken[0].entry:
+            raise ArchiveTaken(f"{owned.archive.where} goes on behind {taken[0].entry}")
         self._around.crash("archiver.after_publish")
-        self._note(owned, Place(segment.last.entry, segment.last.n))
+        self._note(owned, segment.last, segment.last.entry)
         self._around.crash("archiver.after_seal")
         return segment
 
-    def _record(self, owned: Owned, gaps: list[Gap]) -> None:
+    def _record(self, owned: Owned, gaps: list[continuity.Gap]) -> None:
         """Write down what was lost before it could be sealed: behind the seal nobody would tell."""
         for gap in gaps:
             _log.error("DATA LOSS: %s, and were never sealed", gap.told)
@@ -202,19 +230,32 @@ class Sealer:
         if epoch != b"%d" % owned.lease.epoch:
             self._lost(owned)
 
-    def _note(self, owned: Owned, end: Place) -> None:
-        """Write down the archive's end, and trim below it."""
+    def _note(self, owned: Owned, end: Place, known: str) -> None:
+        """Write down the archive's end, and trim below it.
+
+        Args:
+            owned: the partition.
+            end: the archive's.
+            known: the log's last entry up to there, which the archive has with all before it.
+
+        Raises:
+            LeaseLost: the partition has another owner.
+            ArchiveTaken: the log has a later one by now; the next look compares it.
+        """
         hot = round(self._around.settings.hot_window * 1000)
         call = seal(
             self._keys,
             owned.partition,
             owned.lease.epoch,
-            end.entry,
-            end.n,
+            end,
             min(hot, _NEVER),
             entries_read=self._around.entries_read,
+            known=known,
         )
-        if scripts.run(self._around.redis, call) < 0:
+        trimmed = scripts.run(self._around.redis, call)
+        if trimmed == _UNKNOWN:
+            raise ArchiveTaken(f"an event came in behind {known}, before the archive's end")
+        if trimmed < 0:
             self._lost(owned)
 
     def _lost(self, owned: Owned) -> None:

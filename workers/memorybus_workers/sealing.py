@@ -10,6 +10,7 @@ import msgspec
 from memorybus.continuity import Gap
 from memorybus.errors import MemoryBusError
 from memorybus.inspection import Sight
+from memorybus.logged import number_of
 from memorybus.settings import Settings
 
 PAGE = 500
@@ -20,9 +21,6 @@ SEGMENT_BYTES = 32 << 20
 
 _SLACK = 60.0
 """Seconds by which trimming may be late, so that it need not be done at every look."""
-
-_DIGITS = 15
-"""No dense number is longer: Lua counts to 2**53."""
 
 Entry = tuple[str, Sequence[bytes]]
 """An entry of a stream as it stands: its id, and names and values by turns."""
@@ -68,12 +66,21 @@ def due(sight: Sight, settings: Settings, *, force: bool = False) -> Due:
     """
     first = sight.view.unsealed
     if first is None:
-        return Due(trim=_cold(sight, settings))
+        return Due(seal=_is_hidden(sight), trim=_cold(sight, settings))
     age = (sight.now_ms - moment_of(first.entry)) / 1000
     ripe = age >= settings.seal_after
     full = ripe_events(sight) >= settings.segment_events
     old = age >= settings.segment_age
     return Due(seal=ripe and (force or full or old), trim=_cold(sight, settings))
+
+
+def _is_hidden(sight: Sight) -> bool:
+    """Say whether something is not sealed, though a look does not see where that begins.
+
+    Many strays are before it, or it lies before what is sealed since a clock went back.
+    """
+    view = sight.view
+    return bool(view.length) and (view.last.n if view.last else view.n) > view.sealed
 
 
 def ripe_events(sight: Sight) -> int:
@@ -117,13 +124,6 @@ def room(taken: Sequence[Numbered], size: int, settings: Settings) -> int:
     return max(1, min(PAGE, events, (SEGMENT_BYTES - size) // average))
 
 
-def number_of(fields: Sequence[bytes]) -> int | None:
-    """Return the number that an entry of ours carries, None for a stray."""
-    if len(fields) != 4 or fields[0] != b"n" or fields[2] not in (b"e", b"r"):
-        return None
-    return int(fields[1]) if fields[1].isdigit() and len(fields[1]) <= _DIGITS else None
-
-
 def numbered(entries: Iterable[Entry], after: int) -> list[Numbered]:
     """Return entries with their numbers.
 
@@ -135,18 +135,22 @@ def numbered(entries: Iterable[Entry], after: int) -> list[Numbered]:
         GivenTwice: a number is not above those before it.
     """
     found = []
-    floor = after - 1  # a segment may end with a stray, which counts as the next number
     for entry, fields in entries:
         n = number_of(fields)
-        if n is not None and n <= floor:
+        if n is not None and n <= after:
             raise GivenTwice(
-                f"entry {entry} has the number {n}, but {floor} came before it: numbers were given "
+                f"entry {entry} has the number {n}, but {after} came before it: numbers were given "
                 f"twice, after Redis lost its tail or its counter. Nothing is lost; this partition "
                 f"is not sealed until: memorybus archive repair --execute"
             )
         found.append(Numbered(entry, n or after + 1, fields, n is None))
-        after, floor = n or after, n or floor
+        after = n or after
     return found
+
+
+def last_of(taken: Sequence[Numbered], after: int) -> int:
+    """Return the number of the last entry of ours, or the one before if there is none."""
+    return next((one.n for one in reversed(taken) if not one.stray), after)
 
 
 def whole(taken: Sequence[Numbered]) -> Sequence[Numbered]:
@@ -155,6 +159,11 @@ def whole(taken: Sequence[Numbered]) -> Sequence[Numbered]:
     while end and taken[end - 1].stray:
         end -= 1
     return taken[:end]
+
+
+def alone(taken: Iterable[Numbered], after: int) -> list[Numbered]:
+    """Return strays that make a segment: they count as the number before, which was given."""
+    return [msgspec.structs.replace(one, n=after) for one in taken]
 
 
 def holes(partition: int, after: int, taken: Iterable[Numbered]) -> list[Gap]:

@@ -5,16 +5,16 @@
 -- ARGV: the id after which to begin, the number there, how many entries to read.
 --
 -- Returns {id, n, read, strays, breaks}: where the page ends, the number there, how many entries
--- it had, how many of them carry no number, and two numbers for each place where the next one is
+-- it had, how many of them are not ours, and two numbers for each place where the next one is
 -- not the one after.
 local entries = redis.call('XRANGE', KEYS[1], '(' .. ARGV[1], '+', 'COUNT', ARGV[3])
 local n, strays, breaks = tonumber(ARGV[2]), 0, {}
 
+-- Of our form: `n`, a number, `e` or `r`, a body (`memorybus.logged.number_of`).
 local function number(fields)
-  for i = 1, #fields - 1, 2 do
-    if fields[i] == 'n' and #fields[i + 1] <= 15 and string.find(fields[i + 1], '^%d+$') then
-      return tonumber(fields[i + 1])
-    end
+  local ours = #fields == 4 and fields[1] == 'n' and (fields[3] == 'e' or fields[3] == 'r')
+  if ours and #fields[2] <= 15 and string.find(fields[2], '^%d+$') then
+    return tonumber(fields[2])
   end
 end
 

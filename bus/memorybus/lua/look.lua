@@ -8,7 +8,7 @@
 -- ARGV: an entry's id that was there before ("" for none), how many nodes to sample for the size,
 --       then ages (ms) at which to ask for the number.
 --
--- Entries that carry no number are somebody else's and are stepped over, sixteen at the most.
+-- Entries of another form than ours are somebody else's and are stepped over, a thousand at the most.
 -- Returns {length, n, sealed, deleted, bytes, ids, bytes of ids, first, last, before, after,
 -- now (ms), {number at each age}, sealed entry, unsealed}: deleted: the highest id that XDEL removed, where the server
 -- knows it (7.0); first, last: {id, n} of our entries at the ends; before: the last one up to the
@@ -16,25 +16,28 @@
 -- older; unsealed: the first entry behind the sealed one. A missing one is an empty table.
 local log, state, seen = KEYS[1], KEYS[2], KEYS[3]
 
+-- Of our form: `n`, a number, `e` or `r`, a body (`memorybus.logged.number_of`).
 local function number(fields)
-  for i = 1, #fields - 1, 2 do
-    if fields[i] == 'n' and #fields[i + 1] <= 15 and string.find(fields[i + 1], '^%d+$') then
-      return fields[i + 1]
-    end
+  local ours = #fields == 4 and fields[1] == 'n' and (fields[3] == 'e' or fields[3] == 'r')
+  if ours and #fields[2] <= 15 and string.find(fields[2], '^%d+$') then
+    return fields[2]
   end
 end
 
 local function nearest(command, from, to)
-  for _ = 1, 16 do
-    local entry = redis.call(command, log, from, to, 'COUNT', 1)[1]
-    if not entry then
+  local count = 1 -- as a rule it is the first one
+  for _ = 0, 10 do
+    local entries = redis.call(command, log, from, to, 'COUNT', count)
+    for _, entry in ipairs(entries) do
+      local n = number(entry[2])
+      if n then
+        return {entry[1], n}
+      end
+    end
+    if #entries < count then
       return {}
     end
-    local n = number(entry[2])
-    if n then
-      return {entry[1], n}
-    end
-    from = '(' .. entry[1]
+    from, count = '(' .. entries[#entries][1], 100
   end
   return {}
 end

@@ -2,15 +2,17 @@
 -- (G7). The entries go to the end of the stream in their order, marked as come again; nothing else may
 -- come between, hence one script. What was missing among them stays missing.
 --
--- KEYS[1] log    stream: every entry behind ARGV[1] is added again with its next number and deleted;
---                its event's field is `r` from then on. Entries of others are added as they are.
--- KEYS[2] state  hash: `n` becomes the last number given; `sealed` has to be ARGV[2].
+-- KEYS[1] log    stream: every entry behind ARGV[1] is added again, at a place behind the archive's
+--                end and with its next number, and deleted; its event's field is `r` from then on.
+--                Entries of others are added as they are.
+-- KEYS[2] state  hash: `n` becomes the last number given; `sealed` has to be ARGV[4].
 --
--- ARGV: entry and n of the archive's end ('0-0' and 0 if it has nothing).
+-- ARGV: the log's last entry that the archive has, entry and n of the archive's end ('0-0' and 0 if
+--       it has nothing), what `sealed` is.
 -- Returns how many entries were moved, or -1 if `sealed` is another number: nothing was written.
 local log, state = KEYS[1], KEYS[2]
 local counters = redis.call('HMGET', state, 'sealed', 'n')
-if tonumber(counters[1] or '0') ~= tonumber(ARGV[2]) then
+if tonumber(counters[1] or '0') ~= tonumber(ARGV[4]) then
   return -1
 end
 local last = redis.call('XREVRANGE', log, '+', '-', 'COUNT', 1)[1]
@@ -19,7 +21,15 @@ if not last then
 end
 redis.call('HDEL', state, '') -- so that a full server does not refuse what needs no more room
 
-local sealed, n, before, moved, from = tonumber(ARGV[2]), tonumber(ARGV[2]), nil, 0, ARGV[1]
+local ms, sequence = string.match(last[1], '^(%d+)-(%d+)$')
+local end_ms, end_sequence = string.match(ARGV[2], '^(%d+)-(%d+)$')
+ms, sequence, end_ms, end_sequence =
+  tonumber(ms), tonumber(sequence), tonumber(end_ms), tonumber(end_sequence)
+if ms < end_ms or (ms == end_ms and sequence < end_sequence) then
+  redis.call('XSETID', log, ARGV[2]) -- this server's clock may be behind
+end
+
+local sealed, n, before, moved, from = tonumber(ARGV[3]), tonumber(ARGV[3]), nil, 0, ARGV[1]
 
 -- How many numbers there are up to `number` since `before`: those that the archive has are not missing.
 local function step(number)
@@ -34,8 +44,9 @@ while true do
   local entries = redis.call('XRANGE', log, '(' .. from, last[1], 'COUNT', 500)
   for _, entry in ipairs(entries) do
     local fields, known = entry[2], moved
-    local number = #fields == 4 and fields[1] == 'n' and #fields[2] <= 15 and tonumber(fields[2])
-    if number and (fields[3] == 'e' or fields[3] == 'r') then
+    local ours = #fields == 4 and fields[1] == 'n' and (fields[3] == 'e' or fields[3] == 'r')
+    if ours and #fields[2] <= 15 and string.find(fields[2], '^%d+$') then
+      local number = tonumber(fields[2])
       n = n + math.max(1, step(number))
       before = number
       redis.call('XADD', log, '*', 'n', string.format('%d', n), 'r', fields[4])

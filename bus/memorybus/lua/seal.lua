@@ -4,22 +4,40 @@
 -- KEYS[1] lane   hash of the lane `@archive`: `epoch` is checked; `entry` and `n` are set to what is
 --                sealed, `at` to now (ms); `deaths` goes.
 -- KEYS[2] log    stream: entries that are sealed and older than the hot window go, never the last
---                one; the consumer group `@archive` is set to what is sealed.
+--                one; the consumer group `@archive` is set to what is sealed. New entries come behind
+--                what is sealed, also if the server's clock is behind that.
 -- KEYS[3] state  hash: `sealed`, the number up to which the archive has the partition, never
---                lowered; `sealed_entry`, the entry of that number.
+--                lowered; `sealed_entry`, the entry of that number, or of strays sealed behind it.
 --
 -- ARGV: epoch, entry and n of the archive's end, how long a sealed entry stays (ms), '1' if the
---       server knows XGROUP SETID … ENTRIESREAD (7.0).
--- Returns how many entries were trimmed, or -1 if the epoch is not the lane's: nothing was written.
+--       server knows XGROUP SETID … ENTRIESREAD (7.0), and the log's last entry up to the archive's
+--       end that the caller knows to be in the archive, with all before it.
+-- Returns how many entries were trimmed; -1 if the epoch is not the lane's, -2 if the log has an
+-- entry up to the archive's end that the caller does not know: nothing was written.
 local lane, log, state = KEYS[1], KEYS[2], KEYS[3]
 local entry, n = ARGV[2], tonumber(ARGV[3])
 if redis.call('HGET', lane, 'epoch') ~= ARGV[1] then
   return -1
 end
+
+local function is_behind(one, other)
+  local ms, sequence = string.match(one, '^(%d+)-(%d+)$')
+  local other_ms, other_sequence = string.match(other, '^(%d+)-(%d+)$')
+  if ms ~= other_ms then
+    return tonumber(ms) > tonumber(other_ms)
+  end
+  return tonumber(sequence) > tonumber(other_sequence)
+end
+
+local known = redis.call('XREVRANGE', log, entry, '-', 'COUNT', 1)[1]
+if known and is_behind(known[1], ARGV[6]) then
+  return -2
+end
 redis.call('HDEL', lane, '') -- so that a full server does not refuse what follows: it frees memory
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-if n > tonumber(redis.call('HGET', state, 'sealed') or '0') then
+local sealed = tonumber(redis.call('HGET', state, 'sealed') or '0')
+if n > sealed or (n == sealed and redis.call('HGET', state, 'sealed_entry') ~= entry) then
   redis.call('HSET', state, 'sealed', ARGV[3], 'sealed_entry', entry)
 end
 if redis.call('HGET', lane, 'n') ~= ARGV[3] then
@@ -32,6 +50,16 @@ if redis.call('HGET', lane, 'n') ~= ARGV[3] then
   end
 end
 
+local last = redis.call('XREVRANGE', log, '+', '-', 'COUNT', 1)[1]
+if not last or is_behind(entry, last[1]) then
+  local said = redis.call('EXISTS', log) == 1 and redis.call('XINFO', 'STREAM', log) or {}
+  for i = 1, #said, 2 do
+    if said[i] == 'last-generated-id' and is_behind(entry, said[i + 1]) then
+      redis.call('XSETID', log, entry)
+    end
+  end
+end
+
 -- The first id that stays: behind what is sealed, or still hot, whichever comes first.
 local ms, sequence = string.match(entry, '^(%d+)-(%d+)$')
 local hot = now - tonumber(ARGV[4])
@@ -39,14 +67,10 @@ local from = string.format('%d-0', hot)
 if tonumber(ms) < hot then
   from = ms .. '-' .. string.format('%d', tonumber(sequence) + 1)
 end
-if hot < 0 then
+if hot < 0 or not last then
   return 0
 end
 if #redis.call('XRANGE', log, from, '+', 'COUNT', 1) == 0 then
-  local last = redis.call('XREVRANGE', log, '+', '-', 'COUNT', 1)[1]
-  if not last then
-    return 0
-  end
   from = last[1]
 end
 return redis.call('XTRIM', log, 'MINID', '=', from)

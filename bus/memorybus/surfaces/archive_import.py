@@ -78,7 +78,7 @@ def _at(home: Path) -> Archive:
 
 def _partitions(home: Path) -> list[int]:
     names = sorted({path.parent.name for path in home.glob("p*/manifest-*.jsonl")})
-    return [int(name[1:]) for name in names if name[1:].isdigit()]
+    return [int(name[1:]) for name in names if name[1:].isascii() and name[1:].isdigit()]
 
 
 def imported(
@@ -141,7 +141,8 @@ def _take(done: Imported, envelope: Envelope, publish: Callable[[], None]) -> No
     """Publish an event that is new here, or note why it is refused."""
     why = ""
     if isinstance(envelope.event, UnknownEvent):
-        why = "this release does not know its type or version"
+        known = envelope.event.wire_version
+        why = f"this release does not know its {'type or version' if known else 'form'}"
     elif done.executed:
         try:
             publish()

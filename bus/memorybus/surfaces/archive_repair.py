@@ -34,9 +34,10 @@ def repaired(settings: Settings, *, execute: bool) -> Repaired:
     redis = connect_redis(settings, timeout=TIMEOUT)
     try:
         archive = archive_of(redis, settings)
-        log = Renumbering(redis, Keys(settings.namespace))
-        ends = {p: archive.end(p) if archive else None for p in range(settings.partitions)}
-        found = [twice for p, end in ends.items() if (twice := log.find(p, end)) is not None]
+        if archive is None:  # then the log was never born
+            return Repaired([], 0, execute)
+        log = Renumbering(redis, Keys(settings.namespace), archive)
+        found = [twice for p in range(settings.partitions) if (twice := log.find(p)) is not None]
         entries = sum(log.mend(twice) for twice in found) if execute else 0
     finally:
         redis.close()

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from memorybus.continuity import Gap, Place, View, lacking
 from memorybus.inspection import Sight
+from memorybus.logged import number_of
 from memorybus.settings import Settings
 from memorybus_workers import sealing
 from memorybus_workers.archiver import EVERY, every
@@ -60,6 +61,7 @@ def sight(
         (sight(n=9, sealed=9, first=place(1, 3660), unsealed=None), False, (False, True)),
         (sight(n=9, sealed=9, first=place(9, 9999), unsealed=None), False, (False, False)),
         (sight(n=9, sealed=3, first=place(4, 9999), unsealed=place(4, 10)), False, (False, False)),
+        (sight(n=9, sealed=3, first=place(9, 9999), unsealed=None), False, (True, False)),
     ],
     ids=[
         "nothing there",
@@ -74,6 +76,7 @@ def sight(
         "cold",
         "the last entry stays",
         "only what is not sealed",
+        "what is not sealed cannot be seen from its beginning",
     ],
 )
 def test_what_is_due(seen: Sight, *, force: bool, expected: tuple[bool, bool]) -> None:
@@ -108,6 +111,21 @@ def test_numbers_only_grow(numbers: list[int | None]) -> None:
     assert gone == set(range(1, max(ours, default=0) + 1)) - set(ours)
 
 
+def test_a_number_that_was_sealed_is_given_twice() -> None:
+    """G2, G7: the number that the archive ends with is not sealed again."""
+    with pytest.raises(GivenTwice, match="has the number 7, but 7 came before it"):
+        sealing.numbered(entries([None, 7]), 7)
+
+
+@given(numbers=st.lists(st.none() | st.integers(5, 99), max_size=12))
+def test_strays_alone_count_as_the_number_before(numbers: list[int | None]) -> None:
+    """G3: a segment of strays ends with a number that was given, whatever page it was read in."""
+    taken = [Numbered(f"{i}-0", n or 4, (), n is None) for i, n in enumerate(numbers)]
+    ours = [n for n in numbers if n]
+    assert sealing.last_of(taken, 4) == (ours[-1] if ours else 4)
+    assert {one.n for one in sealing.alone(taken, 4)} <= {4}
+
+
 @given(numbers=st.lists(st.booleans(), max_size=20))
 def test_a_segment_ends_with_one_of_ours(numbers: list[bool]) -> None:
     """G6: strays at the end wait for what follows them, so that the seal has a number."""
@@ -132,7 +150,7 @@ def test_a_segment_ends_with_one_of_ours(numbers: list[bool]) -> None:
 )
 def test_what_carries_a_number(raw: list[bytes], expected: int | None) -> None:
     """G6: an entry of ours is told by its form."""
-    assert sealing.number_of(raw) == expected
+    assert number_of(raw) == expected
 
 
 @given(

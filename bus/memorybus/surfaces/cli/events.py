@@ -58,7 +58,7 @@ def run_events_ls(
     show_all: All = False,
     common: Common = DEFAULT,
 ) -> int:
-    """List the newest events, newest last.
+    """List the newest events, newest last; exit code 1 if a part of the past cannot be read.
 
     For example:
 
@@ -78,9 +78,9 @@ def run_events_ls(
     else:
         for event in found:
             output.show(event_line(event.envelope))
-        if not found:
+        if not found and not unread:
             output.note("no such events" if session or type else "no events yet")
-    return 0
+    return 1 if unread else 0
 
 
 def run_events_tail(

@@ -24,7 +24,7 @@ def run_sessions_tree(
     ] = False,
     common: Common = DEFAULT,
 ) -> int:
-    """Show sessions as a tree: which came from which, and why.
+    """Show sessions as a tree: which came from which, and why; exit code 1 if not all was read.
 
     For example:
 
@@ -47,7 +47,9 @@ def run_sessions_tree(
     else:
         for row in found:
             output.show(tree.drawn(row))
-    return 0 if found or session is None else _no_such_session(output, session)
+    if not found and session is not None:
+        return _no_such_session(output, session)
+    return 1 if unread else 0
 
 
 def _no_such_session(output: Output, session: str) -> int:

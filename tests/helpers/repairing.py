@@ -1,0 +1,32 @@
+"""A partition that cannot be sealed, and the command that mends it."""
+
+import json
+from typing import Any
+
+import pytest
+from memorybus.keys import lane_name
+from memorybus.surfaces.cli import main
+from memorybus_workers.archiver import run_once
+
+from helpers.sealed_log import SealedLog
+
+
+def found_by_commands(log: SealedLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the command line find a log."""
+    for name in ("url", "namespace", "data_dir", "partitions"):
+        monkeypatch.setenv(f"MEMORYBUS_{name.upper()}", str(getattr(log.settings, name)))
+
+
+def refused(log: SealedLog) -> str:
+    """Return what keeps the partition from being sealed; nothing is."""
+    done = run_once(log.settings)
+    assert done.events == 0
+    return done.errors.get(lane_name(log.PARTITION), "")
+
+
+def repaired(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    """Run the repair."""
+    capsys.readouterr()
+    assert main(["archive", "repair", "--execute", "--json"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found

@@ -1,0 +1,123 @@
+"""Redis came back from an older copy, on a clock behind the one that sealed last (G7)."""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+import redis
+from conftest import MakeSettings
+from helpers.repairing import found_by_commands, refused, repaired
+from helpers.sealed_log import QUICK, SealedLog
+from helpers.waiting import wait_until
+from memorybus import scripts
+from memorybus.agreement import Comparing
+from memorybus.clock import SYSTEM
+from memorybus.health import read_health
+from memorybus.ids import new_rng
+from memorybus.manifest import Place
+from memorybus.sealed import seal
+from memorybus.segments import RawEntry
+from memorybus.testing import no_crash
+from memorybus_workers.archiver import Archiver, run_once
+
+P = SealedLog.PARTITION
+AHEAD_MS = 600_000
+"""By how much the clock of the server that sealed last was ahead."""
+
+
+@pytest.fixture(name="log")
+def _log(
+    redis_client: redis.Redis, make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[SealedLog]:
+    """Return a log of which 50 events are sealed, and that the command line finds."""
+    log = SealedLog(make_settings(**QUICK))
+    found_by_commands(log, monkeypatch)
+    log.append(50)
+    run_once(log.settings)
+    yield log
+    log.redis.close()
+
+
+def later(log: SealedLog, count: int) -> list[RawEntry]:
+    """Seal events that a server whose clock is ahead took, and this Redis does not have."""
+    (_, fields), *_ = log.redis.xrange(log.key)  # type: ignore[misc]
+    base = int(time.time() * 1_000) + AHEAD_MS
+    first = log.archived()[-1] + 1
+    rows = [
+        RawEntry(f"{base + n}-0", first + n, [b"n", b"%d" % (first + n), b"e", fields[b"e"]])
+        for n in range(count)
+    ]
+    log.archive().publish(P, rows)
+    return rows
+
+
+def test_what_came_after_a_clock_went_back_is_not_trimmed(
+    log: SealedLog, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """G7: a Redis that came back older, on a slow clock, loses nothing that it took since."""
+    later(log, 50)
+    log.append(20, user="ours")  # 51 to 70 again, at places before those that are sealed
+    said = refused(log)
+    assert "goes on to event 100, but does not have event 51" in said
+    assert log.logged() == list(range(50, 71))
+    assert repaired(capsys)["entries"] == 20
+    log.append(3, user="ours")
+    assert log.logged() == [50, *range(101, 124)]
+    assert run_once(log.settings).errors == {}
+    assert log.sealed() == 100  # for this clock what follows is too young
+    assert log.logged() == list(range(101, 124))
+    end = log.archive().end(P)
+    assert end is not None
+    assert log.redis.xlen(log.key) == len(log.redis.xrange(log.key, f"({end.entry}"))  # type: ignore[arg-type]
+    assert repaired(capsys)["twice"] == []
+
+
+def test_what_comes_in_once_the_end_is_noted_lies_behind_it(log: SealedLog) -> None:
+    """G7: a slow clock gives no place before what is sealed, once Redis knows how far that is."""
+    last = later(log, 50)[-1]
+    assert run_once(log.settings).errors == {}
+    assert log.sealed() == 100
+    log.append(5)
+    assert log.logged()[-5:] == list(range(101, 106))
+    (entry, _) = log.redis.xrange(log.key)[-5]  # type: ignore[index]
+    assert entry.decode() == f"{last.entry.split('-')[0]}-1"
+    assert run_once(log.settings).errors == {}
+    assert log.logged()[-5:] == list(range(101, 106))
+
+
+def test_what_comes_in_while_it_is_compared_is_not_trimmed(log: SealedLog) -> None:
+    """G7: the script trims nothing up to an end before which the log has what nobody compared."""
+    rows = later(log, 50)
+    end = Place(rows[-1].entry, 100)
+    noted = Place(log.redis.hget(log.state, "sealed_entry").decode(), 50)  # type: ignore[union-attr]
+    comparing = Comparing(log.redis, log.keys, log.archive())
+    known = comparing.check(P, noted, end)
+    log.append(1)
+    log.redis.hset(log.keys.lane(P, "@archive"), "epoch", 7)
+    call = seal(log.keys, P, 7, end, 0, entries_read=True, known=known)
+    assert scripts.run(log.redis, call) == -2
+    assert (log.sealed(), log.logged()) == (50, [50, 51])
+
+
+def test_a_stream_that_begins_anew_on_a_slow_clock_is_not_trimmed(
+    log: SealedLog, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """G7: events at places before what is noted are told by their numbers, and can be repaired."""
+    later(log, 10)
+    run_once(log.settings)
+    log.redis.delete(log.key)
+    log.append(5, user="ours")
+    assert log.logged() == list(range(61, 66))
+    assert "does not have event 61" in refused(log)
+    archiver = Archiver(log.settings, SYSTEM, "w", new_rng(), no_crash)
+    archiver.start()
+    try:
+        wait_until(
+            lambda: "does not have event 61" in read_health(log.settings).archive.error,
+            "a worker finds it by itself",
+        )
+    finally:
+        archiver.stop()
+    assert repaired(capsys)["entries"] == 5
+    assert run_once(log.settings).errors == {}
+    assert log.logged() == list(range(61, 66))

@@ -1,0 +1,119 @@
+"""What is kept no longer goes, however long the look takes in which that is decided (G10)."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import redis
+from conftest import MakeSettings
+from helpers.archives import LOG, entries
+from helpers.sealed_log import QUICK, SealedLog
+from memorybus.archive import Archive
+from memorybus.clock import SYSTEM
+from memorybus.logged import moment
+from memorybus.manifest import NOT_JUDGED, Judged, render
+from memorybus.object_store_local import LocalObjects
+from memorybus.query import EVERYTHING, Query
+from memorybus.roster import worker_id
+from memorybus.testing import FakeClock
+from memorybus.tombstones import Tombstone
+from memorybus_workers.archiver import begun, run_once
+from memorybus_workers.compactor import Compactor
+from memorybus_workers.keeping import seen
+from memorybus_workers.leases import Leases
+from memorybus_workers.retention import DAY_MS, Policy
+
+P = SealedLog.PARTITION
+EVE = Query(users=("eve",))
+
+
+@pytest.fixture(name="log")
+def _log(redis_client: redis.Redis, make_settings: MakeSettings) -> Iterator[SealedLog]:
+    log = SealedLog(make_settings(**QUICK))
+    yield log
+    log.redis.close()
+
+
+def kept(log: SealedLog) -> int:
+    """Return how many rows have their envelope."""
+    return sum(one.kept for one in log.archive().segments(P))
+
+
+def test_what_is_forgotten_while_segments_are_written_goes_too(log: SealedLog) -> None:
+    """G10: a tombstone that comes after the policy was read is obeyed at the next look."""
+    log.append(60)
+    log.append(10, user="eve")
+    log.append(40)
+    told: list[str] = []
+
+    def forget(name: str) -> None:
+        if name == "archive.written" and not told:
+            told.append(name)
+            log.archive().forget(Tombstone(id="t", query=EVE, at=SYSTEM.now_ms()))
+
+    leases = Leases(log.settings, SYSTEM, worker_id(1, "m"))
+    leases.start()
+    try:
+        begun(log.settings, SYSTEM, leases, log.redis, patience=0.0, crash=forget).look(force=True)
+    finally:
+        leases.stop()
+    assert (told, kept(log)) == (["archive.written"], 110)
+    run_once(log.settings)
+    assert kept(log) == 100
+
+
+@pytest.mark.parametrize("at", [0, 1, 4_000_000_000_000])
+def test_a_tombstone_counts_whatever_clock_dated_it(log: SealedLog, at: int) -> None:
+    """G10: without a time, or from a clock that is wrong, it takes the bytes out, once."""
+    log.append(20, user="eve")
+    log.append(20)
+    run_once(log.settings)
+    log.archive().forget(Tombstone(id="t", query=EVE, at=at))
+    run_once(log.settings)
+    assert kept(log) == 20
+    sums = [one.sha256 for one in log.archive().segments(P)]
+    run_once(log.settings)
+    assert [one.sha256 for one in log.archive().segments(P)] == sums
+    log.archive().forget(Tombstone(id="u", query=Query(users=("ann",)), at=at))
+    run_once(log.settings)
+    assert kept(log) == 0
+
+
+def test_what_grows_too_old_while_segments_are_written_goes_too(
+    tmp_path: Path, make_settings: MakeSettings
+) -> None:
+    """G10: ages count as of the look that decided, not as of when the segment was written."""
+    rows = entries(20)
+    last, _ = moment(rows[-1].entry)
+    clock = FakeClock(last + DAY_MS + 9 * 60_000)  # ten minutes into the look
+    archive = Archive(LocalObjects(tmp_path), "t", LOG, clock=clock)
+    archive.publish(0, rows[:10])
+    archive.publish(0, rows[10:])
+    policy = Policy({"default": 86_400.0})
+    compactor = Compactor(make_settings(segment_events=10_000))
+    assert compactor.work(archive, 0, policy, last + DAY_MS - 60_000) == 2
+    assert sum(one.kept for one in archive.segments(0)) > 0
+    assert compactor.work(archive, 0, policy, last + 2 * DAY_MS) == 1
+    assert sum(one.kept for one in archive.segments(0)) == 0
+
+
+def test_a_copy_of_a_segment_is_as_old_as_what_was_decided(tmp_path: Path) -> None:
+    """G10: an export does not begin the retention of its rows anew."""
+    archive = Archive(LocalObjects(tmp_path / "a"), "t", LOG, clock=FakeClock(77_000))
+    first = archive.publish(0, entries(5), None, Judged(66_000, "mark"))
+    second = archive.publish(0, entries(5, first=6))
+    copy = Archive(LocalObjects(tmp_path / "b"), "t", LOG, clock=FakeClock(99_000))
+    found = [copy.copy(archive, one, EVERYTHING) for one in (first, second)]
+    assert [seen(one).judged_at for one in found] == [66_000, 77_000]
+    assert [seen(one).tombstones for one in found] == ["", ""]
+
+
+def test_a_segment_of_an_earlier_release_counts_from_when_it_was_made(tmp_path: Path) -> None:
+    """G10: what does not say as of when it was decided is looked through as before."""
+    archive = Archive(LocalObjects(tmp_path), "t", LOG, clock=FakeClock(77_000))
+    segment = archive.publish(0, entries(5))
+    text = render(segment.of, 1, [segment], 1).splitlines()[0]
+    assert json.loads(text)["judged"] == {"at": 0, "tombstones": ""}
+    assert segment.judged == NOT_JUDGED
+    assert (seen(segment).judged_at, seen(segment).tombstones) == (77_000, "")

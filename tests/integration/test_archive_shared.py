@@ -1,0 +1,228 @@
+"""An archive that goes on with what this log does not have: a clone's, or its own later past."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import redis
+from conftest import MakeServer, MakeSettings
+from helpers.repairing import found_by_commands, refused, repaired
+from helpers.sealed_log import QUICK, SealedLog
+from helpers.waiting import wait_until
+from memorybus.clock import SYSTEM
+from memorybus.health import read_health
+from memorybus.history import History
+from memorybus.ids import new_rng
+from memorybus.segments import RawEntry
+from memorybus.testing import no_crash
+from memorybus_workers.archiver import Archiver, run_once
+from memorybus_workers.sealer import Owned, Sealer
+
+P = SealedLog.PARTITION
+
+
+@pytest.fixture(name="log")
+def _log(
+    redis_client: redis.Redis, make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[SealedLog]:
+    """Return a log of which 50 events are sealed, and that the command line finds."""
+    log = SealedLog(make_settings(**QUICK))
+    found_by_commands(log, monkeypatch)
+    log.append(50)
+    run_once(log.settings)
+    yield log
+    log.redis.close()
+
+
+def clone_of(log: SealedLog, make_redis: MakeServer) -> SealedLog:
+    """Copy the log's Redis to another server, with the same settings but its URL."""
+    server = make_redis()
+    other, ours = server.client(), log.redis
+    for key in ours.keys(f"{log.settings.namespace}*"):  # type: ignore[union-attr]
+        other.restore(key, 0, ours.dump(key))  # type: ignore[arg-type]
+    other.close()
+    clone = SealedLog(msgspec.structs.replace(log.settings, url=server.url))
+    clone._sequence = log._sequence
+    return clone
+
+
+def whose(log: SealedLog) -> dict[str, list[int]]:
+    """Return the turns of the archive by user."""
+    found: dict[str, list[int]] = {}
+    for one in log.archive().scan(P):
+        turn = int(one.envelope.event.user.split()[1])  # type: ignore[union-attr]
+        found.setdefault(one.envelope.scope.user, []).append(turn)
+    return found
+
+
+def test_what_a_clone_sealed_is_no_leave_to_trim(
+    log: SealedLog, make_redis: MakeServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """G7: where a copy of this Redis sealed other events, nothing is trimmed, noted or sealed."""
+    clone = clone_of(log, make_redis)
+    log.append(20, user="ours")
+    clone.append(30, user="clone")
+    assert run_once(clone.settings).events == 30
+    before = log.logged()
+    said = refused(log)
+    assert "goes on to event 80, but does not have event 51" in said
+    assert "memorybus archive repair --execute" in said
+    assert (log.logged(), log.sealed()) == (before, 50)
+    assert repaired(capsys)["entries"] == 20  # who decides that the clone's may stay
+    assert log.logged() == [50, *range(81, 101)]
+    assert run_once(log.settings).errors == {}
+    assert whose(log)["ours"] == list(range(51, 71))
+    assert log.archived() == list(range(1, 101))
+    log.assert_whole()
+    assert repaired(capsys)["twice"] == []
+    clone.redis.close()
+
+
+def test_what_a_clone_sealed_can_be_taken_out(log: SealedLog, make_redis: MakeServer) -> None:
+    """G7: without the manifest that the copy wrote, this log's own events are sealed."""
+    clone = clone_of(log, make_redis)
+    log.append(20, user="ours")
+    clone.append(30, user="clone")
+    run_once(clone.settings)
+    assert refused(log)
+    max(log.settings.data_dir.glob("archive/*/*/p01/manifest-*")).unlink()
+    assert run_once(log.settings).errors == {}
+    assert list(whose(log)) == ["ann", "ours"]
+    log.assert_whole()
+    assert refused(clone)
+    clone.redis.close()
+
+
+def test_a_clone_that_seals_in_between_is_noticed(
+    log: SealedLog, make_redis: MakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """G7: what was read for a segment is not taken for sealed because another's ends behind it."""
+    clone = clone_of(log, make_redis)
+    log.append(20, user="ours")
+    clone.append(30, user="clone")
+    check = Sealer._check
+
+    def late(self: Sealer, owned: Owned) -> None:
+        monkeypatch.setattr(Sealer, "_check", check)
+        check(self, owned)
+        run_once(clone.settings)
+
+    monkeypatch.setattr(Sealer, "_check", late)
+    assert run_once(log.settings).events == 0
+    assert (log.logged()[-20:], log.sealed()) == (list(range(51, 71)), 50)
+    assert "does not have event 51" in refused(log)
+    assert log.logged()[-20:] == list(range(51, 71))
+    clone.redis.close()
+
+
+def test_a_worker_tells_of_it(log: SealedLog, make_redis: MakeServer) -> None:
+    """G7: an archive with another log's events is an alarm, for as long as it lasts."""
+    clone = clone_of(log, make_redis)
+    log.append(5, user="ours")
+    clone.append(30, user="clone")
+    run_once(clone.settings)
+    archiver = Archiver(log.settings, SYSTEM, "w", new_rng(), no_crash)
+    archiver.start()
+    try:
+        wait_until(
+            lambda: [
+                one
+                for one in read_health(log.settings).alarms
+                if (one.code, one.severity) == ("archive", "critical")
+                and "does not have event 51" in one.text
+            ],
+            "it is told",
+        )
+    finally:
+        archiver.stop()
+    assert log.logged() == list(range(50, 56))
+    clone.redis.close()
+
+
+def test_a_lane_reads_nothing_that_only_a_clone_sealed(
+    log: SealedLog, make_redis: MakeServer
+) -> None:
+    """G3: what lies in the archive behind what this log knows to be sealed is not its history."""
+    clone = clone_of(log, make_redis)
+    clone.append(30, user="clone")  # before ours: their places lie between our 50 and 51
+    log.append(20, user="ours")
+    log.redis.xtrim(log.key, maxlen=20, approximate=False)
+    run_once(clone.settings)
+    history, after, n = History.of(log.redis, log.settings), "0-0", 0
+    found: list[tuple[int, str]] = []
+    while page := history.read(P, after, 7, after_n=n):
+        found += [(one.position.n, one.envelope.scope.user) for one in page]
+        after, n = page[-1].position.entry, page[-1].position.n
+    history.close()
+    assert found == [(n, "ann" if n <= 50 else "ours") for n in range(1, 71)]
+    clone.redis.close()
+
+
+@pytest.mark.parametrize("missing", [51, 60, 69])
+def test_every_entry_is_compared(log: SealedLog, make_settings: MakeSettings, missing: int) -> None:
+    """G7: one event that the archive lacks among those it has is enough."""
+    log.append(20)
+    entries: Any = log.redis.xrange(log.key)
+    rows = [
+        RawEntry(entry.decode(), int(f[b"n"]), [p for pair in f.items() for p in pair])
+        for entry, f in entries
+        if int(f[b"n"]) > 50 and int(f[b"n"]) != missing
+    ]
+    log.archive().publish(P, rows)
+    assert f"does not have event {missing}" in refused(log)
+    assert log.logged() == list(range(50, 71))
+
+
+def test_another_event_under_the_same_number_and_place_is_another(log: SealedLog) -> None:
+    """G7: two logs may take an event in the same millisecond: it is told by its id."""
+    log.append(2)
+    entries: Any = log.redis.xrange(log.key)
+    body = entries[0][1][b"e"]
+    rows = [
+        RawEntry(entry.decode(), n, [b"n", b"%d" % n, b"e", body])
+        for n, (entry, _) in enumerate(entries[1:], 51)
+    ]
+    log.archive().publish(P, rows)
+    assert "does not have event 51" in refused(log)
+
+
+def test_a_redis_that_forgot_what_is_sealed_is_compared_from_its_beginning(
+    log: SealedLog, make_settings: MakeSettings
+) -> None:
+    """G7: what is noted counts only where the archive has it; strays are compared as well."""
+    settings = make_settings(**QUICK | {"hot_window": 3600.0})
+    log.append(5)
+    log.redis.xadd(log.key, {"hello": "world"})
+    log.append(5)
+    run_once(settings)
+    log.redis.hset(log.state, mapping={"sealed": 40, "sealed_entry": "1-1"})
+    assert run_once(settings).errors == {}
+    assert log.sealed() == 60
+    log.redis.hdel(log.state, "sealed", "sealed_entry")
+    assert run_once(settings).errors == {}
+    assert log.sealed() == 60
+
+
+def test_what_was_sealed_elsewhere_is_not_trimmed(
+    redis_client: redis.Redis, make_redis: MakeServer, make_settings: MakeSettings, tmp_path: Path
+) -> None:
+    """G7: what this log knows to be sealed counts for the archive that has it, and for no other."""
+    ours, theirs = str(tmp_path / "ours"), str(tmp_path / "theirs")
+    log = SealedLog(make_settings(**QUICK | {"hot_window": 3600.0, "archive": ours}))
+    log.append(30)
+    run_once(log.settings)
+    shutil.copytree(ours, theirs)
+    clone = clone_of(log, make_redis)
+    clone.settings = msgspec.structs.replace(clone.settings, archive=theirs)
+    log.append(20, user="ours")
+    run_once(log.settings)
+    clone.append(50, user="clone")
+    run_once(clone.settings)
+    log.settings = msgspec.structs.replace(log.settings, archive=theirs, hot_window=0.0)
+    assert "does not have event 31" in refused(log)
+    assert log.logged() == list(range(1, 51))
+    clone.redis.close()
+    log.redis.close()

@@ -1,0 +1,170 @@
+"""G7: an archive that ends before what was sealed, or lost a line, is never taken for the whole."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import redis
+from conftest import MakeSettings
+from helpers.archives import archive_in
+from helpers.archives import sealed as sealed_in
+from helpers.sealed_log import QUICK, SealedLog
+from helpers.waiting import wait_until
+from memorybus.clock import SYSTEM
+from memorybus.errors import ArchiveDamaged, ArchiveUnavailable
+from memorybus.history import History
+from memorybus.scripts import Acquired
+from memorybus_workers.archiver import run_once
+from memorybus_workers.beginning import Beginning
+from memorybus_workers.window import Begin
+
+P = SealedLog.PARTITION
+
+
+@pytest.fixture
+def log(redis_client: redis.Redis, make_settings: MakeSettings) -> SealedLog:
+    """Return a log of which 1 to 50, then 51 to 100 were sealed, and all but 100 trimmed."""
+    log = SealedLog(make_settings(**QUICK))
+    for _ in range(2):
+        log.append(50)
+        run_once(log.settings)
+    return log
+
+
+def newest_manifest(log: SealedLog, partition: int = P) -> Path:
+    """Return the newest manifest's file: without it the archive ends at 50."""
+    return max(log.settings.data_dir.glob(f"archive/*/*/p{partition:02d}/manifest-*"))
+
+
+def of(log: SealedLog) -> History:
+    """Return the history as whoever opens it now."""
+    return History.of(log.redis, log.settings)
+
+
+def entry_of(log: SealedLog, n: int) -> str:
+    """Return the entry of a sealed number."""
+    return next(e.position.entry for e in log.archive().scan(P) if e.position.n == n)
+
+
+Asked = Callable[[History, str, int], object]
+ASKED: dict[str, Asked] = {
+    "newest": lambda history, _, __: list(history.newest()),
+    "the newest few": lambda history, _, __: [next(e) for e in [history.newest()] for _ in "ab"],
+    "scan": lambda history, _, __: list(history.scan()),
+    "has": lambda history, entry, _: history.has(P, entry),
+    "before": lambda history, entry, _: history.before(P, entry),
+    "places": lambda history, _, ms: history.places(ms, inclusive=False),
+    "place": lambda history, _, __: history.place(P, 70),
+}
+
+
+@pytest.mark.parametrize("ask", ASKED)
+def test_nothing_is_answered_of_what_the_archive_lacks(log: SealedLog, ask: str) -> None:
+    """G7: whoever needs what was sealed, and is not there, hears so and gets no other answer."""
+    entry, last = entry_of(log, 70), entry_of(log, 100)
+    newest_manifest(log).unlink()
+    with pytest.raises(ArchiveUnavailable, match=r"events up to .* ends at 50"):
+        ASKED[ask](of(log), entry, int(last.split("-")[0]))
+
+
+def test_the_end_is_not_told_wrongly(log: SealedLog) -> None:
+    """G7: where the log is gone too, nobody knows where the history ends."""
+    newest_manifest(log).unlink()
+    log.redis.delete(log.key)
+    with pytest.raises(ArchiveUnavailable, match="up to 100 were sealed"):
+        of(log).end(P)
+
+
+def test_a_listing_tells_it_and_shows_the_rest(log: SealedLog) -> None:
+    """G7: who listens to damage hears that a part is missing, both ways, and gets the rest."""
+    newest_manifest(log).unlink()
+    forward, backward = list[str](), list[str]()
+    found = [e.position.n for e in of(log).scan(damage=forward)]
+    assert found == [*range(1, 51), 100]
+    assert [e.position.n for e in of(log).newest(damage=backward)] == found[::-1]
+    for told in (forward, backward):
+        assert ["up to 99 were sealed" in why for why in told] == [True]
+
+
+def test_a_checkpoint_that_is_not_there_halts_its_lane(log: SealedLog) -> None:
+    """G4, G7: a lane does not step back because the archive was read without its end."""
+    entry = entry_of(log, 70)
+    newest_manifest(log).unlink()
+    known = Acquired(epoch=1, entry=entry, n=70, head=100)
+    with pytest.raises(ArchiveUnavailable):
+        Beginning(of(log), known, P, "rec").found(Begin(entry, 70))
+
+
+def test_damage_of_one_partition_hides_no_other(
+    redis_client: redis.Redis, make_settings: MakeSettings
+) -> None:
+    """G7: what one partition's archive lacks is told, whatever is damaged in another's."""
+
+    class Zero(SealedLog):
+        PARTITION = 0
+
+    log = SealedLog(make_settings(**QUICK))
+    zero = Zero(log.settings)
+    for _ in range(3):
+        zero.append(50)
+        log.append(50)
+        run_once(log.settings)
+    newest_manifest(log).unlink()
+    segment = sorted(log.settings.data_dir.glob("archive/*/*/p00/segments/*"))[1]
+    segment.write_bytes(b"x" * segment.stat().st_size)
+    told: list[str] = []
+    list(of(log).scan(damage=told))
+    assert sum("partition p01" in why for why in told) == 1
+    assert sum(segment.name in why for why in told) == 1
+
+
+def test_a_listing_goes_on_where_the_log_begins_with_a_stranger(log: SealedLog) -> None:
+    """G7: damage is told and the rest is read, also where the log begins with another's entry."""
+    last = log.redis.xrange(log.key)[0][0]  # type: ignore[index]
+    log.redis.xadd(log.key, {"x": "y"})
+    log.append(1)
+    log.redis.xdel(log.key, last)
+    segment = min(log.settings.data_dir.glob("archive/*/*/p01/segments/*"))
+    segment.write_bytes(b"x" * segment.stat().st_size)
+    told: list[str] = []
+    found = [event.position.n for event in of(log).scan(damage=told)]
+    assert found == [*range(51, 101), 101, 101]
+    assert [segment.name in why for why in told] == [True]
+
+
+def test_a_lost_line_of_the_manifest_is_no_end(tmp_path: Path) -> None:
+    """G7: what stands before a place is not told across a line that the manifest lost."""
+    events = sealed_in(tmp_path, 4, 20)
+    *older, newest = sorted(tmp_path.glob("p00/manifest-*"))
+    for path in older:
+        path.unlink()
+    lines = newest.read_bytes().splitlines(keepends=True)
+    newest.write_bytes(b"".join([lines[0], b"x\n", *lines[2:]]))
+    entries = [event.position.entry for event in events]
+    for n in (22, 30, 41):
+        with pytest.raises(ArchiveDamaged, match="not known any more"):
+            archive_in(tmp_path).before(0, entries[n - 1])
+    with pytest.raises(ArchiveDamaged, match="not known any more"):
+        archive_in(tmp_path).has(0, entries[29])
+    for n in (2, 20, 42, 80):
+        found = archive_in(tmp_path).before(0, entries[n - 1])
+        assert found is not None
+        assert found.position.n == n - 1
+    assert archive_in(tmp_path).has(0, entries[19])
+
+
+def test_moments_are_told_across_the_seam(
+    redis_client: redis.Redis, make_settings: MakeSettings
+) -> None:
+    """G8: a time in the sealed past is its number, and with its manifest lost it is none."""
+    log = SealedLog(make_settings(**QUICK))
+    log.append(80)
+    run_once(log.settings)
+    then = int(entry_of(log, 80).split("-")[0])
+    wait_until(lambda: SYSTEM.now_ms() > then, "the next event has a later time")
+    log.append(20)
+    run_once(log.settings)
+    assert of(log).places(then)[P] == 80
+    newest_manifest(log).unlink()
+    with pytest.raises(ArchiveUnavailable):
+        of(log).places(then)

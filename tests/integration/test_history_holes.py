@@ -1,0 +1,209 @@
+"""G7: what the log lacks and the archive has is read, wherever it stands."""
+
+from typing import Any
+
+import msgspec
+import pytest
+import redis
+from conftest import MakeSettings
+from helpers.sealed_log import QUICK, SealedLog
+from memorybus import scripts
+from memorybus.events import Envelope, Scope, SessionRef, SessionStarted
+from memorybus.history import History
+from memorybus.ids import derived_id
+from memorybus.log import EventLog
+from memorybus.query import Query
+from memorybus.scripts import Outgoing
+from memorybus.surfaces.archive_repair import repaired
+from memorybus_workers.archiver import run_once
+
+P = SealedLog.PARTITION
+HOT = QUICK | {"hot_window": 3600.0}
+
+
+@pytest.fixture
+def log(redis_client: redis.Redis, make_settings: MakeSettings) -> SealedLog:
+    """Return an empty log with a hot window."""
+    return SealedLog(make_settings(**HOT))
+
+
+def of(log: SealedLog) -> History:
+    """Return the history as whoever opens it now."""
+    return History.of(log.redis, log.settings)
+
+
+def lose(log: SealedLog, after: int) -> None:
+    """Let Redis come back from a copy that ends at a number."""
+    for entry, fields in log.redis.xrange(log.key):  # type: ignore[union-attr]
+        if int(fields[b"n"]) > after:
+            log.redis.xdel(log.key, entry)
+    log.redis.hset(log.state, "n", after)
+
+
+def seen(log: SealedLog) -> list[int]:
+    """Return the numbers that are read, both ways the same."""
+    forward = [event.position.n for event in of(log).scan()]
+    assert [event.position.n for event in of(log).newest()] == forward[::-1]
+    return forward
+
+
+def test_a_hole_is_read_from_the_archive(log: SealedLog) -> None:
+    """G7: Redis came back without what was sealed, and took more since: nothing is passed over."""
+    log.append(80)
+    run_once(log.settings)
+    lose(log, 40)
+    log.append(5)
+    assert (log.logged(), seen(log)) == ([*range(1, 41), *range(81, 86)], [*range(1, 86)])
+
+
+def test_a_lost_tail_is_read_from_the_archive(log: SealedLog) -> None:
+    """G7: where Redis lost its tail the history ends where the archive does."""
+    log.append(80)
+    run_once(log.settings)
+    lose(log, 40)
+    assert seen(log) == [*range(1, 81)]
+    assert [of(log).place(P, n).n for n in (40, 60, 90)] == [40, 60, 80]  # type: ignore[union-attr]
+
+
+def test_a_log_that_lost_all_is_read_from_the_archive(log: SealedLog) -> None:
+    """G7: where Redis lost a partition and its numbers, the archive has them."""
+    log.append(80)
+    run_once(log.settings)
+    log.redis.delete(log.key, log.state)
+    run_once(log.settings)
+    assert seen(log) == [*range(1, 81)]
+
+
+def test_after_a_repair_the_history_is_whole(log: SealedLog) -> None:
+    """G7: numbers that were given twice, and given anew, leave nothing out."""
+    log.append(80)
+    run_once(log.settings)
+    lose(log, 40)
+    log.redis.hset(log.state, "sealed", 40)
+    log.append(10)
+    run_once(log.settings)
+    repaired(log.settings, execute=True)
+    run_once(log.settings)
+    assert seen(log) == [*range(1, 91)]
+
+
+def test_numbers_and_moments_are_found_in_a_hole(log: SealedLog) -> None:
+    """G8: a number, and a time, mean the same place whether Redis still has it or not."""
+    log.append(80)
+    run_once(log.settings)
+    then = of(log).place(P, 80)
+    inside = of(log).place(P, 60)
+    assert then is not None
+    assert inside is not None
+    lose(log, 40)
+    log.append(5)
+    after = of(log).place(P, 81)
+    assert after is not None
+    assert of(log).place(P, 60) == inside
+    assert of(log).before(P, after.entry) == then
+    assert of(log).places("p01:80") == {0: 0, 1: 80}
+    assert of(log).end(P) == of(log).log.end(P)
+
+
+def test_a_lineage_is_found_in_a_hole(log: SealedLog) -> None:
+    """G7: a session that began in a hole belongs to its lineage."""
+    log.append(40)
+    envelope = Envelope(
+        id=derived_id("branch", "1"),
+        key="session:root",
+        scope=Scope(agent="a", user="ann"),
+        session=SessionRef(id="child", root="root", parent="root"),
+        at=1,
+        event=SessionStarted(parent="root", reason="branch"),
+    )
+    one = Outgoing(41, envelope.id.encode(), b"digest..", msgspec.msgpack.encode(envelope))
+    call = scripts.append(log.keys, P, "p", 0, [one], window_ms=10**9, max_ids=10**6)
+    scripts.run(log.redis, call)
+    run_once(log.settings)
+    lose(log, 40)
+    assert set(of(log).resolve(Query(lineages=("root",))).sessions) == {"root", "child"}
+
+
+def test_a_stranger_hides_nothing(log: SealedLog) -> None:
+    """G7: another's entry that looks like the first number hides no archive behind it."""
+    log.append(50)
+    run_once(log.settings)
+    log.redis.xadd(log.key, {"n": "1", "hello": "world"})
+    lose_ours = [e for e, fields in log.redis.xrange(log.key) if b"hello" not in fields]  # type: ignore[union-attr]
+    log.redis.xdel(log.key, *lose_ours)
+    assert seen(log) == [*range(1, 51), 51]
+
+
+def test_strangers_beside_a_hole_keep_their_place(log: SealedLog) -> None:
+    """G7: another's entry inside a hole comes between what was sealed before and after it."""
+    log.append(20)
+    log.redis.xadd(log.key, {"hello": "world"})
+    log.append(20)
+    run_once(log.settings)
+    kept = [e.position.entry for e in of(log).scan()]
+    for entry, fields in log.redis.xrange(log.key):  # type: ignore[union-attr]
+        if 10 < int(fields.get(b"n", 0)) < 30:
+            log.redis.xdel(log.key, entry)
+    assert [e.position.entry for e in of(log).scan()] == kept
+    assert [e.position.entry for e in of(log).newest()] == kept[::-1]
+
+
+def test_however_many_strangers_there_are_ours_are_found(log: SealedLog) -> None:
+    """G8: a moment is found behind any number of entries that are not ours."""
+    log.append(20)
+    last = of(log).place(P, 20)
+    for _ in range(700):
+        log.redis.xadd(log.key, {"x": "y"})
+    assert of(log).before(P, of(log).log.end(P)) == last
+    assert of(log).place(P, 20) == last
+    assert of(log).places(2**45)[P] == 20
+
+
+class Counting:
+    """Redis that counts what it is asked."""
+
+    def __init__(self, redis: Any) -> None:
+        self._redis = redis
+        self.asked = 0
+
+    def __getattr__(self, name: str) -> Any:
+        """Count, and pass on."""
+        self.asked += 1
+        return getattr(self._redis, name)
+
+
+def test_what_follows_in_the_log_costs_one_command(log: SealedLog) -> None:
+    """G7: a lane that needs nothing of the archive asks Redis once a page, and nobody else."""
+    log.append(60)
+    run_once(log.settings)
+
+    def refuse() -> None:
+        raise AssertionError("the archive was asked")
+
+    redis_ = Counting(log.redis)
+    history = History(EventLog(redis_, log.settings), find=refuse)  # type: ignore[arg-type]
+    redis_.asked, after, n = 0, "0-0", 0
+    for pages in range(1, 7):
+        last = history.read(P, after, 10, after_n=n)[-1].position
+        after, n = last.entry, last.n
+        assert (n, redis_.asked) == (10 * pages, pages)
+
+
+def test_a_stranger_in_the_log_needs_no_archive(log: SealedLog) -> None:
+    """G7: where ours go on behind another's entry nothing is missing, whatever the archive has."""
+    log.append(50)
+    log.redis.xadd(log.key, {"x": "y"})
+    log.append(50)
+    run_once(log.settings)
+    history = History(EventLog(log.redis, log.settings))
+    after = history.read(P, count=50)[-1].position
+    page = history.read(P, after.entry, after_n=50)
+    assert len(page) == 51
+    assert len(history.read(P, page[0].position.entry, after_n=page[0].position.n)) == 50
+
+
+def test_before_the_first_there_is_nothing(log: SealedLog) -> None:
+    """G8: the beginning of time is a moment, too."""
+    log.append(3)
+    assert of(log).places(0, inclusive=False) == {0: 0, 1: 0}
+    assert of(log).before(P, "0-0") is None
