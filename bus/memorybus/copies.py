@@ -1,5 +1,6 @@
 """What commands need that make, follow and drop copies of instances: the stores, over one link."""
 
+from collections.abc import Iterable
 from typing import Self
 
 from memorybus.history import History
@@ -8,6 +9,7 @@ from memorybus.instances import Fence, Instance, Instances
 from memorybus.keys import Keys
 from memorybus.lanes import LaneKeys
 from memorybus.links import connect_redis
+from memorybus.rebuild_lock import Working, at_work
 from memorybus.roster import Roster
 from memorybus.settings import Settings
 
@@ -31,7 +33,7 @@ class Copies:
     def __init__(self, settings: Settings, fence: Fence | None = None) -> None:
         """Connect at the first command."""
         self._redis = connect_redis(settings)
-        keys = Keys(settings.namespace)
+        keys = self._keys = Keys(settings.namespace)
         self.settings = settings
         self.instances = Instances(self._redis, keys, fence)
         self.lanes = LaneKeys(self._redis, settings)
@@ -47,6 +49,10 @@ class Copies:
             LogUnavailable: Redis is away.
         """
         self.history.log.check_partitions()
+
+    def working(self, providers: Iterable[str]) -> dict[str, Working]:
+        """Return who works on the instances of these providers now: a command that still lives."""
+        return at_work(self._redis, self._keys, providers)
 
     def make(self, instance: Instance) -> None:
         """Make a new instance known; workers serve it within a heartbeat.

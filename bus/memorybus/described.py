@@ -10,8 +10,9 @@ class Described(msgspec.Struct, frozen=True):
         kind: the provider behind it.
         delivery: its class (G4).
         placement: "local" or "shared".
-        fresh: whether a copy made so has a state of its own, apart from the original's.
-        fresh_options: the options that would give it one.
+        by_home: whether its state lies in its home, so that another name is another state.
+        place: the options that say where a shared state is, and what they are, as text, for the
+            instance of the settings.
         handles: the types of events that it does something with.
         outside_tools: its tools that a replay leaves alone.
     """
@@ -19,7 +20,7 @@ class Described(msgspec.Struct, frozen=True):
     kind: str
     delivery: str
     placement: str
-    fresh: bool
-    fresh_options: tuple[str, ...]
+    by_home: bool
+    place: dict[str, str]
     handles: tuple[str, ...]
     outside_tools: tuple[str, ...]

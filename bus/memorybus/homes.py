@@ -7,6 +7,7 @@ A place is one data directory: a random id in the file ``place``, made once. A c
 import contextlib
 import os
 import re
+import shutil
 import socket
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -20,6 +21,7 @@ from redis.exceptions import RedisError
 from memorybus import scripts
 from memorybus.errors import ConfigError, ForeignKey
 from memorybus.ids import NewId, new_id
+from memorybus.instances import check_name
 from memorybus.keys import Keys
 from memorybus.links import translated
 from memorybus.settings import Settings
@@ -124,6 +126,20 @@ def is_same(known: Home, ours: Home) -> bool:
     """
     seen_here = (known.host, known.path) == (ours.host, ours.path)
     return known.place == ours.place and (seen_here or known.mark == ours.mark)
+
+
+def delete_state(settings: Settings, name: str) -> None:
+    """Delete an instance's directory: below ``data_dir/providers`` only, and through no link.
+
+    Raises:
+        ConfigError: the name is none.
+        OSError: it cannot be deleted.
+    """
+    home: Path = settings.provider_home(check_name(name))
+    if home.is_symlink():
+        home.unlink()  # what it points to is not ours
+    elif home.exists():
+        shutil.rmtree(home)  # which follows no link either
 
 
 class Homes:

@@ -5,22 +5,26 @@ says. Every worker that serves the provider serves its copies too. Which instanc
 answers recalls and tools is one field of one hash, so that a swap is one step (G8).
 """
 
-import contextlib
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 import msgspec
 from redis import Redis
 from redis.exceptions import RedisError
 
 from memorybus import scripts
-from memorybus.errors import ConfigError, ForeignKey, MemoryBusError
+from memorybus.asked import Asked
+from memorybus.entries import decoded, legible
+from memorybus.errors import ConfigError, MemoryBusError
+from memorybus.holds import Hold, held_beside, paused
 from memorybus.keys import Keys
 from memorybus.links import translated
 from memorybus.plan import WHOLE, Plan
 
 Purpose = Literal["replay", "rebuild", "verify", "added"]
+
+_T = TypeVar("_T")
 
 _NAME = re.compile(r"\w[\w.@-]{0,99}", re.ASCII)
 
@@ -52,6 +56,8 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         made_at: when (wall time, milliseconds).
         made_by: who, as ``user@host``.
         reason: why, in the operator's words.
+        asked: the command's words, by which it is known that the same one goes on; None where
+            nobody goes on with it, or an earlier release did not note them.
     """
 
     name: str
@@ -63,6 +69,7 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     made_at: int = 0
     made_by: str = ""
     reason: str = ""
+    asked: Asked | None = None
 
     @property
     def is_copy(self) -> bool:
@@ -82,6 +89,8 @@ class Live(msgspec.Struct, frozen=True, omit_defaults=True):
         joining: one that answers those who wait for their events, too, since it is about to serve;
             "" for none.
         leaving: one that does so still, since it served a moment ago; "" for none.
+        back: whether a rollback let it serve.
+        numbered: the highest number that a dropped generation had: no later one gets it.
     """
 
     instance: str
@@ -91,14 +100,8 @@ class Live(msgspec.Struct, frozen=True, omit_defaults=True):
     reason: str = ""
     joining: str = ""
     leaving: str = ""
-
-
-class Hold(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Why an instance's lanes stand still."""
-
-    reason: str = ""
-    by: str = ""
-    at: int = 0
+    back: bool = False
+    numbered: int = 0
 
 
 class Sight(msgspec.Struct, frozen=True):
@@ -160,15 +163,16 @@ class Instances:
         holds = {
             name.decode("utf-8", "replace"): Hold("a hold that cannot be read") for name in held
         }
-        return Sight(_legible(copies, Instance), _legible(live, Live), holds | _legible(held, Hold))
+        return Sight(legible(copies, Instance), legible(live, Live), holds | legible(held, Hold))
 
     def all(self) -> dict[str, Instance]:
-        """Return the copies, and the plans of those that were added late, by name."""
-        return self._read(self._keys.instances, Instance)
+        """Return the copies, and the plans of those that were added late, by name; see `look`."""
+        key = self._keys.instances
+        return legible(self._asked(lambda: self._redis.hgetall(key), key), Instance)
 
     def get(self, name: str) -> Instance | None:
-        """Return one copy, None if there is none of that name."""
-        return self.all().get(name)
+        """Return one copy, None if there is none of that name; the others are no matter."""
+        return self._one(self._keys.instances, name, Instance)[1]
 
     def add(self, instance: Instance) -> None:
         """Make a copy known.
@@ -183,13 +187,18 @@ class Instances:
 
     def change(self, known: Instance, to: Instance) -> bool:
         """Replace a copy's record; False if it is not as it was known any more."""
-        seen = msgspec.json.encode(known)
+        key = self._keys.instances
+        seen, now = self._one(key, known.name, Instance)  # whatever release wrote it in what bytes
         body = msgspec.json.encode(to)
-        return self._changed(self._keys.instances, known.name, body, seen) == seen
+        return now == known and self._changed(key, known.name, body, seen) == seen
 
-    def remove(self, name: str) -> None:
-        """Forget a copy; its state and its lanes are somebody else's business."""
-        self._changed(self._keys.instances, name, b"")
+    def remove(self, name: str, known: Instance | None = None) -> bool:
+        """Forget a copy, if it is as `known`; its state and lanes are somebody else's business."""
+        key = self._keys.instances
+        if known is None:
+            return self._changed(key, name, b"") is not None
+        seen, now = self._one(key, name, Instance)
+        return now == known and self._changed(key, name, b"", seen) == seen
 
     def live(self) -> dict[str, Live]:
         """Return which instance serves a provider, for those that were swapped once."""
@@ -201,6 +210,10 @@ class Instances:
         body = msgspec.json.encode(to)
         return self._changed(self._keys.live, provider, body, seen) == (seen or None)
 
+    def unserve(self, provider: str) -> None:
+        """Forget which copy serves a provider: one that is removed has none any more."""
+        self._changed(self._keys.live, provider, b"")
+
     def held(self) -> dict[str, Hold]:
         """Return the instances whose lanes stand still."""
         return self._read(self._keys.held, Hold)
@@ -209,21 +222,36 @@ class Instances:
         """Let an instance's lanes stand still; workers obey within a heartbeat."""
         self._changed(self._keys.held, name, msgspec.json.encode(why))
 
-    def let_go(self, name: str, known: Hold | None = None) -> bool:
-        """Let an instance's lanes go on; False if they were not held, or not as it is `known`."""
-        seen = None if known is None else msgspec.json.encode(known)
-        found = self._changed(self._keys.held, name, b"", seen)
-        return found is not None and seen in (None, found)
+    def let_go(self, name: str) -> bool:
+        """Let an instance's lanes go on; False if they were not held."""
+        return self._changed(self._keys.held, name, b"") is not None
+
+    def pause(self, name: str, why: Hold) -> Hold | None:
+        """Hold an instance, whatever commands do with it; return who does so already, if any."""
+        return paused(self.rehold(name, lambda known: held_beside(known, why)))
+
+    def rehold(self, name: str, change: Callable[[Hold | None], Hold | None]) -> Hold | None:
+        """Change how an instance is held, in one step with the look at it; return how it was.
+
+        Args:
+            name: the instance.
+            change: is told how it is held, and says how it shall be; perhaps more than once.
+        """
+        key = self._keys.held
+        while True:
+            seen, known = self._one(key, name, Hold)
+            to = change(known)
+            body = msgspec.json.encode(to) if to else b""
+            if to == known or self._changed(key, name, body, seen) == (seen or None):
+                return known
 
     def _read(self, key: str, kind: Any) -> dict[str, Any]:
-        bodies: dict[bytes, bytes] = self._asked(lambda: self._redis.hgetall(key), key)
-        try:
-            return {
-                name.decode(): msgspec.json.decode(body, type=kind)
-                for name, body in sorted(bodies.items())
-            }
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise ForeignKey(f"{key}: an entry cannot be read ({error}); delete it") from error
+        return decoded(key, self._asked(lambda: self._redis.hgetall(key), key), kind)
+
+    def _one(self, key: str, name: str, kind: type[_T]) -> tuple[bytes, _T | None]:
+        """Return an entry as it is written, and read; nothing and None if there is none."""
+        body: bytes = self._asked(lambda: self._redis.hget(key, name), key) or b""
+        return body, decoded(key, {name.encode(): body} if body else {}, kind).get(name)
 
     def _changed(self, key: str, field: str, to: bytes, seen: bytes | None = None) -> bytes | None:
         """Change a field if it is as `seen` (None: whatever it is); return what it was."""
@@ -241,14 +269,6 @@ class Instances:
             return ask()
         except (RedisError, OSError) as error:
             raise translated(error, where) from error
-
-
-def _legible(bodies: Mapping[bytes, bytes], kind: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, body in sorted(bodies.items()):
-        with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
-            found[name.decode()] = msgspec.json.decode(body, type=kind)
-    return found
 
 
 def live_name(provider: str, live: Mapping[str, Live]) -> str:

@@ -74,7 +74,8 @@ TABLE: tuple[KeyDoc, ...] = (
         "{ns}:held",
         "hash",
         True,
-        "Instances whose lanes stand still, by name: why, since when and who wanted it.",
+        "Instances whose lanes stand still, by name: why, since when and who wanted it; what a "
+        "command holds for a moment, over that.",
     ),
     KeyDoc(
         "{ns}:archive",

@@ -19,7 +19,6 @@ class LaneState(msgspec.Struct, frozen=True):
     """A lane.
 
     Attributes:
-        known: whether it ever had an owner.
         n: its checkpoint's dense number.
         parked: events put aside.
         discarded: dead letters that an operator gave up.
@@ -27,7 +26,6 @@ class LaneState(msgspec.Struct, frozen=True):
         settled: whether nothing is done above its checkpoint: no event waits for another try.
     """
 
-    known: bool
     n: int
     parked: int
     discarded: int
@@ -50,9 +48,7 @@ class LaneKeys:
         def ask() -> list[Any]:
             with self._redis.pipeline(transaction=False) as pipe:
                 for p in self._partitions:
-                    pipe.hmget(
-                        self._keys.lane(p, name), "epoch", "n", "parked", "discarded", "done"
-                    )
+                    pipe.hmget(self._keys.lane(p, name), "n", "parked", "discarded", "done")
                     pipe.exists(self._keys.lease(p, name))
                 return pipe.execute()
 
@@ -126,9 +122,8 @@ class LaneKeys:
             raise translated(error, where) from error
 
 
-def _state(epoch: Any, n: Any, parked: Any, discarded: Any, done: Any, *, owned: Any) -> LaneState:
+def _state(n: Any, parked: Any, discarded: Any, done: Any, *, owned: Any) -> LaneState:
     return LaneState(
-        known=epoch is not None,
         n=int(n or 0),
         parked=int(parked or 0),
         discarded=int(discarded or 0),

@@ -9,7 +9,6 @@ of their hashes, so that one script sees both in a Redis Cluster, too.
 """
 
 import os
-import re
 import socket
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -22,7 +21,6 @@ from redis.exceptions import RedisError
 from memorybus import scripts
 from memorybus.errors import LogError, MemoryBusError
 from memorybus.ids import NewId, new_id
-from memorybus.instances import Hold
 from memorybus.keys import Keys
 from memorybus.links import translated
 
@@ -31,8 +29,6 @@ LIFE = 60
 
 FENCED = LIFE - 10
 """Seconds for which fences stay: when others see nobody at work, nobody changes anything."""
-
-_PREPARED = re.compile(r"(?:rebuild|rollback|verification) of .+: (.+) is prepared")
 
 
 class RebuildRuns(MemoryBusError):
@@ -155,17 +151,6 @@ class RebuildLock:
             return ask()
         except (RedisError, OSError) as error:
             raise translated(error, self._sign) from error
-
-
-def held_reason(what: str, provider: str, candidate: str) -> str:
-    """Return the reason for which a command holds instances: who reads it knows what was begun."""
-    return f"{what} of {provider}: {candidate} is prepared"
-
-
-def prepared(hold: Hold | None) -> str:
-    """Return the copy for which a command holds an instance; "" if no such command does."""
-    found = _PREPARED.fullmatch(hold.reason) if hold else None
-    return found[1] if found else ""
 
 
 def at_work(redis: Redis, keys: Keys, providers: Iterable[str]) -> dict[str, Working]:

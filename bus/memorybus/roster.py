@@ -81,6 +81,8 @@ class WorkerInfo(msgspec.Struct, frozen=True, omit_defaults=True):
         capacity: its weight when lanes are shared out.
         ready: the instances that it has open and can work for now.
         failing: how calls to an instance fail, while none succeeds.
+        swaps: whether it follows a provider from one generation to the next; workers of an earlier
+            release do not, and do not say so.
     """
 
     id: str
@@ -93,6 +95,7 @@ class WorkerInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     capacity: float = 1.0
     ready: tuple[str, ...] = ()
     failing: dict[str, str] = {}
+    swaps: bool = False
 
 
 class Roster:

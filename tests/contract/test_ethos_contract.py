@@ -78,8 +78,8 @@ def test_options_are_the_keywords_of_the_hosted_class(tmp_path: Path) -> None:
         config = ProviderConfig(name="notes", home=tmp_path, options=options)
         return registry.create(f"ethos:{__name__}:{name}", config)
 
-    with pytest.raises(UnknownSetting, match="'sise'; did you mean 'size'"):
-        create("takes_two", path="x", sise=4)
+    with pytest.raises(UnknownSetting, match="'sizze'; did you mean 'size'"):
+        create("takes_two", path="x", sizze=4)
     with pytest.raises(ConfigError, match="'path' is required"):
         create("takes_two")
     assert create("takes_any", anything=1).get_config_schema() is None

@@ -24,6 +24,7 @@ from memorybus_providers.base import (
     HookContext,
     MemoryProvider,
     Progress,
+    ProviderConfig,
     RecallContext,
     Recollection,
     TransactionalProvider,
@@ -225,6 +226,11 @@ class KeyedShared(Keyed):
 
     fresh_by_home = False
     fresh_options = ("collection",)
+
+    def __init__(self, config: ProviderConfig) -> None:
+        """Look for it there."""
+        where = config.home.with_name(f"collection-{config.options.get('collection', 'main')}")
+        super().__init__(msgspec.structs.replace(config, home=where))
 
 
 _SIDE_BY_SIDE = Capabilities(concurrent=True, handles=Recording.capabilities.handles)

@@ -65,7 +65,7 @@ def finished(settings: Settings, plan: replaying.Planned) -> Filled:
     """Wait until a copy has all, whoever fills it."""
     with Copies(settings) as desk:
         *_, last = filling.followed(desk, plan.instance, None)
-    return Filled(plan.counted.events - last.parked, last.parked)
+    return Filled(plan.counted.applied(last.parked), last.parked)
 
 
 def command(spawn: Spawn, settings: Settings, *words: str, into: str = COPY) -> Child:

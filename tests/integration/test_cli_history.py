@@ -44,7 +44,8 @@ def test_a_rebuild_says_what_it_leaves_out(
     assert counted["left_out"] == {"except_session": 0, "except_user": 3}
     assert main([*words, "--until", "2020-01-01"]) == 0
     told = capsys.readouterr()
-    assert "--until: between that moment and now  6" in told.out
+    assert "outside its time (--until, or added late)  6" in told.out
+    assert "2020-01-01T00:00:00.000Z" in told.out, "the moment that a time without a zone means"
     assert "--except-session leaves nothing out" in told.err
 
 

@@ -14,9 +14,13 @@ from helpers.recording import texts
 from helpers.scenario import NAME, environ, home, wait_applied, worker
 from helpers.waiting import wait_until
 from memorybus.client import MemoryBus
+from memorybus.copies import Copies
 from memorybus.homes import Homes
+from memorybus.homes import here as place
+from memorybus.instances import Instance, Live
 from memorybus.keys import Keys
 from memorybus.settings import Settings
+from memorybus.surfaces import moving
 from memorybus.surfaces.instances import check_homes, instances
 
 CLI = ("-m", "memorybus.surfaces.cli", "provider")
@@ -178,6 +182,32 @@ def test_a_served_provider_does_not_move(
     wait_until(lambda: texts(home(there)) == ["turn 0", "turn 1"], "the new home caught up", 20)
     assert texts(home(here)) == ["turn 0"]
     assert second.alive
+
+
+def test_all_generations_move(redis_client: redis.Redis, places: tuple[Settings, Settings]) -> None:
+    """G4: what serves, what is kept and copies move with their provider, asked by any name.
+
+    One that is dropped stays: its state is removed where it lies. Who has no state here is named.
+    """
+    here, there = places
+    first = place(here)
+    with Copies(here) as desk:
+        for name in ("rec@1", "rec@2", "gone"):
+            desk.make(Instance(name=name, provider=NAME, dropped=name == "gone"))
+        for name in (NAME, "rec@1", "rec@2", "gone"):
+            desk.homes.move(name, first)
+        desk.instances.swap(NAME, None, Live("rec@2", "rec@1"))
+        (home(there, "rec@2") / "kept").mkdir(parents=True)
+        move = moving.plan(there, "rec@2")
+        assert (move.provider, move.along, move.bare) == (NAME, ("rec@1", "rec@2"), ("rec@1",))
+        assert (move.origin, move.state_found) == (first, True)
+        assert "Nothing lies here of rec@1" in moving.warning(move)
+        assert moving.carry_out(there, move, force=False).executed
+        homes = desk.homes.all()
+    assert homes.pop("gone") == first
+    assert set(homes.values()) == {place(there)}
+    assert not moving.plan(there, NAME).needed
+    assert moving.plan(here, NAME).needed
 
 
 def test_a_moved_provider_is_at_home(

@@ -15,6 +15,8 @@ from helpers.sealed_log import QUICK
 from helpers.waiting import wait_until
 from memorybus.client import MemoryBus
 from memorybus.copies import Copies
+from memorybus.homes import Home
+from memorybus.instances import Instance, Live, live_name
 from memorybus.keys import Keys
 from memorybus.settings import Settings, load, to_environ
 from memorybus_workers.archiver import run_once
@@ -228,3 +230,87 @@ def test_copies_go_first(place: Place, redis_client: redis.Redis) -> None:
     assert child.exit_code == 2
     assert "replay --cancel" in child.output()
     assert place.path.read_text() == FILE
+
+
+def test_a_rebuilt_one_is_removed_with_what_serves_it(
+    place: Place, redis_client: redis.Redis
+) -> None:
+    """G10: the generation that serves goes along; one that is kept for a rollback goes first.
+
+    While workers run that know it, nobody falls back to what an older one remembers.
+    """
+    publish(place.settings, "one")
+    running = place.worker()
+    wait_applied(redis_client, place.settings)
+    remove = ("provider", "remove", "rec", "--reason", "moved", "--execute")
+    with Copies(place.settings) as desk:
+        desk.make(Instance(name="rec@1", provider="rec", purpose="rebuild"))
+        kept = Live("rec@1", "rec")
+        desk.instances.swap("rec", None, kept)
+        refused = place.run(*remove)
+        assert (refused.exit_code, "rebuild --drop rec" in refused.output()) == (2, True)
+        desk.instances.swap("rec", kept, Live("rec@1"))
+        wait_applied(redis_client, place.settings, "rec@1")
+        assert "with rec@1, which serves it" in place.done(*remove)
+        assert place.settings.providers == ()
+        assert desk.instances.all() == {}
+        assert live_name("rec", desk.instances.live()) == "rec@1"
+        assert list(desk.instances.held()) == ["rec"]
+        assert place.run("rebuild", "--drop", "rec", "--execute").exit_code == 2
+        running.terminate()
+        place.done(*remove[:-1], "--delete-state", "--execute")
+        assert (desk.instances.held(), desk.instances.live()) == ({}, {})
+    assert not home(place.settings, "rec@1").exists()
+    assert not home(place.settings, "rec").exists()
+    assert [key for key in redis_client.scan_iter() if key.endswith((b":rec", b":rec@1"))] == []
+
+
+def test_who_was_removed_may_come_again(place: Place, redis_client: redis.Redis) -> None:
+    """G8: an instance that is added again takes events again, when no worker knows the old one."""
+    publish(place.settings, "one")
+    place.done("provider", "add", *NEW, "--execute")
+    running = place.worker()
+    wait_applied(redis_client, place.settings, "late")
+    place.done("provider", "remove", "late", "--reason", "another backend", "--execute")
+    refused = place.run("provider", "add", *NEW, "--execute")
+    assert (refused.exit_code, "restart them first" in refused.output()) == (2, True)
+    running.terminate()
+    place.done("provider", "add", *NEW, "--execute")
+    publish(place.settings, "two")
+    place.worker()
+    wait_applied(redis_client, place.settings, "late")
+    assert texts(home(place.settings, "late")) == ["one", "two"]
+
+
+def test_an_addition_that_failed_leaves_no_plan(place: Place, redis_client: redis.Redis) -> None:
+    """G8: if the file cannot be written, the next addition begins where it says, not there."""
+    publish(place.settings, "one")
+    blocks = place.path.with_name(f".{place.path.name}.new")
+    blocks.mkdir()
+    late = ("provider", "add", *NEW, "--execute", "--from", "now")
+    assert place.run(*late).exit_code == place.run(*late).exit_code == 1
+    blocks.rmdir()
+    place.done("provider", "add", *NEW, "--execute")
+    place.worker()
+    wait_applied(redis_client, place.settings, "late")
+    assert texts(home(place.settings, "late")) == ["one"]
+
+
+def test_a_state_is_deleted_where_it_lies(place: Place, tmp_path: Path) -> None:
+    """G10: a state elsewhere is named and kept; of a linked directory only the link is deleted."""
+    remove = ("provider", "remove", "rec", "--delete-state", "--reason", "x", "--execute")
+    away = Home("f" * 32, "another-host", "/srv/memorybus", "7")
+    with Copies(place.settings) as desk:
+        desk.homes.move("rec", away)
+        refused = place.run(*remove)
+        assert refused.exit_code == 2
+        assert "/srv/memorybus/providers/rec on another-host" in refused.output()
+        assert desk.homes.all() == {"rec": away}
+        desk.homes.forget("rec")
+    elsewhere = tmp_path / "disk"
+    elsewhere.mkdir()
+    home(place.settings).parent.mkdir(parents=True)
+    home(place.settings).symlink_to(elsewhere)
+    assert "is deleted" in place.done(*remove)
+    assert not home(place.settings).is_symlink()
+    assert elsewhere.is_dir()

@@ -154,6 +154,7 @@ def test_a_state_that_differs_is_not_swapped_unless_told(
     assert recalled(spawn, settings, "b remembers") == []
     refused = ran(spawn, settings, "rebuild", NAME, "--execute", code=1)
     assert "b (differs)" in refused
+    assert f"goes on beside it until memorybus rebuild --drop {NAME}" in refused
     assert (live(redis_client, settings), held(redis_client, settings)) == (NAME, set())
     beside = generation(redis_client, settings)
     shown = ran(spawn, settings, "diff", NAME, beside, "--query", "b", "--query", "c")
@@ -210,7 +211,10 @@ def test_a_poisoned_person_goes_and_the_rest_stays(
 def test_a_state_of_an_earlier_time_lives_on(
     redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
 ) -> None:
-    """G8: a rebuild until a moment has what came before it and what came after the rebuild."""
+    """G8: a rebuild until a moment has what came before it and what came after the rebuild.
+
+    A verification up to a later moment leaves out the same.
+    """
     settings = make_settings(partitions=1, **recorded("Transactional"))
     with MemoryBus.connect(settings) as bus:
         say(bus, "s", "one", "two", "three")
@@ -225,4 +229,6 @@ def test_a_state_of_an_earlier_time_lives_on(
         assert bus.flush("logged", 15)
     settled(redis_client, settings, done["live"])
     assert texts(home(settings, done["live"])) == ["one", "two", "four"]
+    last = effects(home(settings, done["live"]))[-1].n
+    assert ran(spawn, settings, "verify", NAME, "--until", f"p00:{last}")["ok"]
     assert child.terminate() == 0

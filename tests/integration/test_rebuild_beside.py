@@ -15,11 +15,12 @@ from helpers.scenario import NAME, TESTS, home, recorded, say, worker
 from helpers.waiting import wait_until
 from memorybus.client import MemoryBus
 from memorybus.copies import Copies
+from memorybus.holds import Hold, held_for
 from memorybus.homes import Home
-from memorybus.instances import Hold, Instance, Instances, Live
+from memorybus.instances import Instance, Instances, Live
 from memorybus.keys import Keys
 from memorybus.monitor import read_status
-from memorybus.rebuild_lock import RebuildLock, RebuildRuns, at_work, held_reason
+from memorybus.rebuild_lock import RebuildLock, RebuildRuns, at_work
 from memorybus.roster import WorkerInfo
 from memorybus.settings import Settings
 from memorybus.surfaces.check_backends import paused
@@ -123,12 +124,17 @@ def test_a_hold_that_changed_is_not_let_go(
 ) -> None:
     """G8: only the very hold that was seen is let go: a later command's is another."""
     instances = Instances(redis_client, Keys(make_settings().namespace))
-    mine, later = (Hold(held_reason("rebuild", NAME, NEXT), "ann", at) for at in (1, 2))
-    instances.hold(NAME, later)
-    assert not instances.let_go(NAME, mine)
+    mine, later = (held_for("rebuild", NAME, NEXT, "ann", at) for at in (1, 2))
+    instances.hold(NAME, mine)
+
+    def change(known: Hold | None) -> None:
+        instances.hold(NAME, later)
+        seen.append(known)
+
+    seen: list[Hold | None] = []
+    assert instances.rehold(NAME, lambda known: known if known == later else change(known)) == later
+    assert seen == [mine]
     assert instances.held() == {NAME: later}
-    assert instances.let_go(NAME, later)
-    assert instances.held() == {}
 
 
 def test_what_a_killed_rebuild_left_is_named(
@@ -138,7 +144,7 @@ def test_what_a_killed_rebuild_left_is_named(
     settings = make_settings(**recorded("Transactional"))
     keys = Keys(settings.namespace)
     assert rebuilds(settings).ok
-    why = Hold(held_reason("rebuild", NAME, f"{NAME}@1"), "ann", 1)
+    why = held_for("rebuild", NAME, f"{NAME}@1", "ann", 1)
     Instances(redis_client, keys).hold(NAME, why)
     with RebuildLock(redis_client, keys, NAME, "rebuild", "ann"):
         assert rebuilds(settings).ok
@@ -306,7 +312,8 @@ def test_what_lies_elsewhere_is_not_called_dropped(
         assert f"dropped {NEXT}" not in child.output()
         assert desk.instances.all()[NEXT].dropped
         desk.make(Instance(name=f"{NAME}@2", provider=NAME, purpose="rebuild"))
-        desk.instances.swap(NAME, None, Live(f"{NAME}@2", NAME))
+        known = desk.instances.live()[NAME]
+        assert desk.instances.swap(NAME, known, Live(f"{NAME}@2", NAME))
         desk.lanes.bear(NAME)
         child = cli(spawn, settings, "rebuild", "--drop", NAME, "--execute")
         assert child.wait(10) == 2, child.output()

@@ -17,7 +17,8 @@ from helpers.scenario import NAME, environ, home, recorded, worker
 from helpers.waiting import wait_until
 from memorybus.copies import Copies
 from memorybus.errors import MemoryBusError
-from memorybus.instances import Hold, Instance, Instances, Live
+from memorybus.holds import Hold, held_for
+from memorybus.instances import Instance, Instances, Live
 from memorybus.keys import Keys
 from memorybus.links import connect_redis
 from memorybus.rebuild_lock import RebuildLock, RebuildRuns
@@ -96,7 +97,7 @@ def _make(desk: Copies, name: str) -> None:
 def drop(settings: Settings) -> None:
     """Drop what does not serve, as `memorybus rebuild --drop` does."""
     with working(settings, "drop") as work:
-        generation_drop.drop(work.desk, droppable(work.desk, NAME), FakeClock())
+        generation_drop.drop(work, droppable(work.desk, NAME), "ann", FakeClock())
 
 
 @pytest.fixture(
@@ -145,7 +146,7 @@ def test_who_lost_its_lock_lets_nothing_go(redis_client: redis.Redis, settings: 
 
     def meanwhile() -> None:
         with working(settings, "rebuild") as other:
-            why = Hold(f"rebuild of {NAME}: {NEXT} is prepared", "ben", 2)
+            why = held_for("rebuild", NAME, NEXT, "ben", 2)
             other.desk.instances.hold(NAME, why)
             later.append(why)
 
@@ -186,7 +187,7 @@ def test_a_drop_leaves_what_was_rolled_back_to(settings: Settings) -> None:
         times_out(settings)
         serves(settings, NAME)
         with pytest.raises(MemoryBusError, match="begin again"):
-            generation_drop.drop(late.desk, what, FakeClock())
+            generation_drop.drop(late, what, "ann", FakeClock())
         assert home(settings).exists()
         assert late.desk.lanes.left(NAME) > 0
         assert late.desk.instances.live()[NAME].previous == NEXT
@@ -201,7 +202,8 @@ WRITES: dict[str, Callable[[Instances], object]] = {
     "swap": lambda one: one.swap(NAME, Live(NAME), Live(NEXT)),
     "hold": lambda one: one.hold(NAME, Hold("late")),
     "let_go": lambda one: one.let_go(NEXT),
-    "let_go_known": lambda one: one.let_go(NEXT, Hold("early")),
+    "rehold": lambda one: one.rehold(NEXT, lambda known: None),
+    "pause": lambda one: one.pause(NAME, Hold("late")),
 }
 
 
@@ -307,5 +309,5 @@ def test_a_process_that_was_stopped_before_its_swap(
     assert "begin again: the same command" in " ".join(late.output().split())
     assert live(redis_client, settings) == NAME
     assert held(redis_client, settings) == set()
-    assert ran(spawn, settings, *words)["live"] == NEXT
+    assert ran(spawn, settings, *words)["live"] == AFTER
     assert child.terminate() == 0

@@ -191,6 +191,27 @@ def test_who_is_late_by_a_moment_joins(
             begin(desk, plans[2], other)
 
 
+def test_a_lineage_that_grew_goes_on(
+    redis_client: redis.Redis, make_settings: MakeSettings
+) -> None:
+    """G8: the same command goes on with the lineage as it was when the copy was begun."""
+    settings = make_settings(**recorded("Transactional"))
+    asked = Query(lineages=("root",))
+    with MemoryBus.connect(settings) as bus:
+        session = bus.session("root", warm=False)
+        session.branch("one").turn_completed("one", "ok", ordinal=0)
+        assert bus.flush("logged", 15)
+        first = begun(settings, query=asked)
+        session.branch("two").turn_completed("two", "ok", ordinal=0)
+        assert bus.flush("logged", 15)
+    again = begun(settings, query=asked)
+    assert (again.known, again.instance) == (True, first.instance)
+    replay(settings, query=asked)
+    assert texts(home(settings, "copy")) == ["one"]
+    with pytest.raises(ConfigError, match="another plan"):
+        begun(settings, query=Query(sessions=("root", "one")))
+
+
 def test_poison_is_parked_in_the_copy_too(
     redis_client: redis.Redis, make_settings: MakeSettings
 ) -> None:
@@ -217,6 +238,24 @@ def test_a_plan_takes_what_is_asked(redis_client: redis.Redis, make_settings: Ma
     assert plan.counted.bytes > 10 * 50
     replay(settings, "one", query=Query(sessions=("a",), types=("TurnCompleted",)))
     assert texts(home(settings, "one")) == [f"a {number}" for number in range(10)]
+
+
+def test_strangers_are_no_events(redis_client: redis.Redis, make_settings: MakeSettings) -> None:
+    """G8, G9: a plan counts events; what others wrote into the log is told apart, and put aside."""
+    settings = make_settings(partitions=1, **recorded("Transactional"))
+    fill(settings, 1)
+    for number in range(3):
+        redis_client.xadd(Keys(settings.namespace).log(0), {"x": number})
+    fill(settings, 2)
+    told: list[tuple[int, int]] = []
+    with Copies(settings) as desk:
+        wanted = Wanted(provider="rec", into="plan")
+        plan = planned(desk, wanted, lambda *at: told.append(at), describe=described_here)
+        heads = sum(head.n for head in desk.history.log.heads())
+    assert (plan.counted.events, plan.counted.left_out) == (heads, {"strange": 3})
+    assert told[-1] == (heads, heads)
+    filled = replay(settings)
+    assert (filled.applied, filled.parked) == (heads, 3)
 
 
 def test_a_replay_ends_where_it_is_told(

@@ -6,11 +6,12 @@ from conftest import MakeSettings
 from helpers.processes import Spawn
 from helpers.recording import calls, texts
 from helpers.replaying import begun
-from helpers.scenario import apart, home, recorded, worker
+from helpers.scenario import apart, home, recorded, thread_worker, worker
 from helpers.waiting import wait_until
 from memorybus.client import MemoryBus
 from memorybus.clock import SYSTEM
 from memorybus.settings import Settings
+from memorybus.surfaces.cli.app import main
 
 RATE = 80.0
 LONG, SHORT = 140, 30
@@ -54,3 +55,28 @@ def test_a_rate_holds_over_all_workers(
     for child in (first, second):
         assert calls(home(settings, "copy"), child.pid), "one of them did nothing"
         assert child.terminate() == 0
+
+
+def test_another_rate_holds_from_then_on(
+    redis_client: redis.Redis, make_settings: MakeSettings
+) -> None:
+    """G8: who goes on with another rate has it, also the plan's time; without one it stays."""
+    settings = make_settings(**recorded("Keyed"))
+    count = fill(settings)
+    slow = begun(settings, rate=6.0)
+    with thread_worker(settings, only="copy"):
+        wait_until(lambda: texts(home(settings, "copy")), "it fills")
+        same = begun(settings)
+        assert (same.known, same.instance) == (True, slow.instance)
+        assert same.least_seconds == slow.least_seconds > count / 6
+        free = begun(settings, rate=0.0)
+        assert free.instance.plan.rate == 0
+        assert free.least_seconds < count / 6
+        wait_until(lambda: len(texts(home(settings, "copy"))) == count, "it is filled", 20)
+
+
+@pytest.mark.parametrize("rate", ["inf", "nan", "-1"])
+def test_a_rate_is_a_number(rate: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """G8: what no record can hold is refused before anything is asked."""
+    assert main(["replay", "--provider", "builtin", "--into", "copy", "--rate", rate]) == 2
+    assert "It must be a number, and not negative." in " ".join(capsys.readouterr().err.split())

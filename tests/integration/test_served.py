@@ -19,9 +19,10 @@ from helpers.scenario import (
 from helpers.waiting import still, wait_until
 from memorybus.client import MemoryBus
 from memorybus.copies import Copies
-from memorybus.errors import ConfigError
-from memorybus.homes import Home, Homes
-from memorybus.instances import Hold, Instance, Live
+from memorybus.errors import ConfigError, ForeignKey
+from memorybus.holds import Hold
+from memorybus.homes import Home, Homes, delete_state
+from memorybus.instances import Instance, Live
 from memorybus.keys import Keys
 from memorybus.monitor import read_status
 from memorybus.plan import Plan, Span
@@ -238,10 +239,23 @@ def test_a_late_one_begins_where_it_is_told(
 @pytest.mark.parametrize("wrong", ["", "..", "../x", "a/b", ".x", "@1", "x" * 101, "ä", "a b"])
 def test_names_that_are_none(wrong: str, make_settings: MakeSettings) -> None:
     """A copy's name is a directory's: nothing that leads elsewhere is one."""
-    from memorybus_workers.dropping import delete_state
-
     settings = make_settings()
     (settings.data_dir / "kept").touch()
     with pytest.raises(ConfigError):
         delete_state(settings, wrong)
     assert (settings.data_dir / "kept").exists()
+
+
+def test_a_record_that_cannot_be_read_blinds_nobody(
+    redis_client: redis.Redis, settings: Settings
+) -> None:
+    """G8: beside a copy whose record is no record the others are served, listed and answer."""
+    keys, one = Keys(settings.namespace), generation(settings)
+    redis_client.hset(keys.instances, "broken", b'{"name":"broken","plan":{"rate":null}}')
+    with Copies(settings) as desk:
+        assert desk.instances.all() == desk.instances.look().all == {GENERATION: one}
+        assert desk.instances.get(GENERATION) == one
+        with pytest.raises(ForeignKey, match="instances"):
+            desk.instances.get("broken")
+        with pytest.raises(ConfigError, match="already"):
+            desk.instances.add(Instance(name="broken", provider=NAME))

@@ -28,6 +28,13 @@ class Held(msgspec.Struct, frozen=True):
     left: float
 
 
+class _Last(msgspec.Struct, frozen=True):
+    """Who had a lane when it was last seen with a lease, and until when by our own clock."""
+
+    worker: str
+    until: float
+
+
 class Balance:
     """Computes what a worker shall have. Belongs to one thread.
 
@@ -46,7 +53,7 @@ class Balance:
         self._served = served
         self._keys = Keys(settings.namespace)
         self._free_since: dict[tuple[str, int], float] = {}
-        self._runs_until: dict[tuple[str, int], float] = {}
+        self._last: dict[tuple[str, int], _Last] = {}
 
     @property
     def silence(self) -> float:
@@ -72,12 +79,12 @@ class Balance:
     def _wanted(
         self, redis: Redis, name: str, held: Mapping[int, Held], alive: Sequence[WorkerInfo]
     ) -> frozenset[int]:
-        owners = {partition: one.worker for partition, one in held.items()}
+        owners = self._owners(redis, name, held)
         weights = {one.id: one.capacity for one in alive if name in one.ready}
         local = self._served.infos[name].placement == "local"
         assigned = (sole if local else assign)(owners, weights, name)
         deserted = self._deserted(name, owners)
-        reserved = self._reserved(redis, name, held)
+        reserved = {p for p, owner in owners.items() if owner not in (None, self._worker)}
         return wanted(self._worker, assigned, owners, deserted, reserved)
 
     def _leases(self, redis: Redis, names: list[str]) -> dict[str, dict[int, Held]]:
@@ -101,34 +108,34 @@ class Balance:
                 self._free_since.pop((name, partition), None)
         return {p for p in owners if now - self._free_since.get((name, p), now) >= DESERTED}
 
-    def _reserved(self, redis: Redis, name: str, held: Mapping[int, Held]) -> set[int]:
-        """Return the lanes of others whose leases run, or should still run by our own clock.
+    def _owners(self, redis: Redis, name: str, held: Mapping[int, Held]) -> dict[int, str | None]:
+        """Return whose lease of each lane runs, or should still run by our own clock.
 
         A lease that has gone before its time was given up in good order, which its lane says, or
-        the server's clock was set forward, and its owner works on.
+        the server's clock was set forward, and its owner works on: we, too, at the same lanes.
         """
         now = self._clock.monotonic()
-        running = set()
-        gone = []
+        gone = {}
         for partition, one in held.items():
-            place = (name, partition)
-            if one.worker == self._worker:
-                self._runs_until.pop(place, None)
-            elif one.worker is not None:
-                self._runs_until[place] = now + min(one.left, self._settings.lease)
-                running.add(partition)
-            elif self._runs_until.get(place, now) > now:
-                gone.append(partition)
-        return running | self._unreleased(redis, name, gone)
+            last = self._last.get((name, partition))
+            if one.worker is not None:
+                left = min(one.left, self._settings.lease)
+                self._last[(name, partition)] = _Last(one.worker, now + left)
+            elif last is not None and last.until > now:
+                gone[partition] = last.worker
+        working = self._unreleased(redis, name, gone)
+        return {p: one.worker or working.get(p) for p, one in held.items()}
 
-    def _unreleased(self, redis: Redis, name: str, gone: list[int]) -> set[int]:
+    def _unreleased(self, redis: Redis, name: str, gone: Mapping[int, str]) -> dict[int, str]:
+        """Return those of some lanes that their owners have not given up."""
         if not gone:
-            return set()
+            return {}
         with redis.pipeline(transaction=False) as pipe:
             for partition in gone:
-                pipe.hexists(self._keys.lane(partition, name), "owner")
-            owned = pipe.execute()
-        return {partition for partition, one in zip(gone, owned, strict=True) if one}
+                pipe.hget(self._keys.lane(partition, name), "owner")
+            owners = pipe.execute()
+        known = zip(gone.items(), owners, strict=True)
+        return {p: worker for (p, worker), owner in known if owner == worker.encode()}
 
 
 def _held(lease: object, left: object) -> Held:

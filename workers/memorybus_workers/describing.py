@@ -6,6 +6,7 @@ from typing import Any
 from memorybus.clock import SYSTEM
 from memorybus.described import Described
 from memorybus.settings import Settings
+from memorybus_providers.base import MemoryProvider
 
 from memorybus_workers.instances import make
 
@@ -24,8 +25,15 @@ def describe(settings: Settings, provider: str, name: str, options: Mapping[str,
         kind=settings.provider_kind(provider),
         delivery=made.delivery,
         placement=made.placement,
-        fresh=made.fresh_by_home or any(option in options for option in made.fresh_options),
-        fresh_options=tuple(made.fresh_options),
+        by_home=made.fresh_by_home,
+        place=_place(settings.provider_options(provider), made),
         handles=tuple(sorted(handles)),
         outside_tools=tuple(sorted(can.outside_tools)),
     )
+
+
+def _place(own: Mapping[str, Any], made: MemoryProvider) -> dict[str, str]:
+    """Return where the instance of the settings has its state, by the options that say so."""
+    schema = made.get_config_schema() or ()
+    defaults = {str(field["key"]): field.get("default", "") for field in schema}
+    return {name: str(own.get(name, defaults.get(name, ""))) for name in made.fresh_options}

@@ -5,12 +5,10 @@ so that whoever dies on the way leaves the record, and the next one does the res
 """
 
 import logging
-import shutil
-from collections.abc import Collection, Sequence
-from pathlib import Path
+from collections.abc import Callable, Collection, Sequence
 
-from memorybus.homes import Home, Homes, found_here, is_same
-from memorybus.instances import Instance, Instances, check_name
+from memorybus.homes import Home, Homes, delete_state, found_here, is_same
+from memorybus.instances import Instance, Instances
 from memorybus.keys import Keys
 from memorybus.lanes import LaneKeys
 from memorybus.roster import Roster, WorkerInfo
@@ -54,26 +52,19 @@ def _is_here(settings: Settings, home: Home | None) -> bool:
 
 
 def _remove(settings: Settings, redis: Redis, lanes: LaneKeys, one: Instance) -> None:
-    keys = Keys(settings.namespace)
-    delete_state(settings, one.name)
-    lanes.remove(one.name)
-    Roster(redis, keys).forget(one.name)
-    Homes(redis, keys).forget(one.name)
+    """Take the steps as long as the record is there: who was frozen harms no later copy."""
+    keys, name = Keys(settings.namespace), one.name
     instances = Instances(redis, keys)
-    instances.let_go(one.name)
-    instances.remove(one.name)
-    _log.info("copy %s of %s is removed, with its state", one.name, one.provider)
-
-
-def delete_state(settings: Settings, name: str) -> None:
-    """Delete an instance's directory: below ``data_dir/providers`` only, and through no link.
-
-    Raises:
-        ConfigError: the name is none.
-        OSError: it cannot be deleted.
-    """
-    home: Path = settings.provider_home(check_name(name))
-    if home.is_symlink():
-        home.unlink()  # what it points to is not ours
-    elif home.exists():
-        shutil.rmtree(home)  # which follows no link either
+    steps: tuple[Callable[[], object], ...] = (
+        lambda: delete_state(settings, name),
+        lambda: lanes.remove(name),
+        lambda: Roster(redis, keys).forget(name),
+        lambda: Homes(redis, keys).forget(name),
+        lambda: instances.let_go(name),
+    )
+    for step in steps:
+        if instances.get(name) != one:
+            return  # another worker was first, and the name may be another copy's by now
+        step()
+    if instances.remove(name, one):
+        _log.info("copy %s of %s is removed, with its state", name, one.provider)

@@ -162,6 +162,7 @@ class Presence:
             capacity=self._settings.capacity,
             ready=tuple(ready),
             failing=failing | dict(self._served.failing),
+            swaps=True,
         )
         self.alive = self._roster.beat(info, self._balance.silence)
         self._beats += 1

@@ -7,12 +7,13 @@ from typing import Any
 import msgspec
 from memorybus.clock import Clock
 from memorybus.errors import MemoryBusError
+from memorybus.holds import Hold, paused, prepared
 from memorybus.instances import Instance, Instances, Sight, answers, live_name
 from memorybus.keys import Keys
 from memorybus.lanes import LaneKeys
 from memorybus.masking import described
 from memorybus.plan import WHOLE, Plan
-from memorybus.rebuild_lock import at_work, prepared
+from memorybus.rebuild_lock import at_work
 from memorybus.roster import ProviderInfo
 from memorybus.settings import Settings
 from memorybus.testing import CrashPoint, no_crash
@@ -127,7 +128,8 @@ class Served:
         self._made = {name: kept for name, kept in self._made.items() if name in copies}
         self.infos = self._told | known
         self.roles = {name: self._told_role(name, sight) for name in self._told} | filled
-        busy = at_work(self._redis, self._keys, self._told)
+        busy = at_work(self._redis, self._keys, self._told)  # after the look: who made one, is seen
+        self._abandon(sight, busy)
         self.held = frozenset(sight.held) - self._let_go(sight, busy)
         self.dropped = tuple(one for one in ours if one.dropped)
         self.hurried = bool(busy)
@@ -136,16 +138,32 @@ class Served:
         """Say whether an instance is a copy: no recalls are asked of it by its name."""
         return name not in self._told
 
+    def _abandon(self, sight: Sight, busy: Collection[str]) -> None:
+        """Have the copies of verifications removed whose command is gone: nobody else would."""
+        for one in sight.all.values():
+            gone = one.provider in self._told and one.provider not in busy and not one.dropped
+            dropped = msgspec.structs.replace(one, dropped=True)
+            if one.purpose == "verify" and gone and self._instances.change(one, dropped):
+                _log.warning("%s is removed: the verification that made it is gone", one.name)
+
     def _let_go(self, sight: Sight, busy: Collection[str]) -> set[str]:
-        """Let those that serve go on if the command that held them is gone; return them."""
+        """Let those that serve go on if the command that held them is gone; return them.
+
+        Who was paused beside that stays so.
+        """
         serving = {
             live_name(provider, sight.live) for provider in self._told if provider not in busy
         }
         left = {name: hold for name, hold in sight.held.items() if prepared(hold)}
-        freed = {name for name in serving & left.keys() if self._instances.let_go(name, left[name])}
+        freed = {name for name in serving & left.keys() if self._freed(name, left[name])}
         for name in freed:
             _log.warning("%s goes on: a command held it and is gone (%s)", name, left[name].reason)
         return freed
+
+    def _freed(self, name: str, left: Hold) -> bool:
+        """Take away the very hold of a command that was seen; say whether nothing else holds."""
+        was = self._instances.rehold(name, lambda known: paused(known) if known == left else known)
+        return was == left and left.under is None
 
     def _is_ours(self, one: Instance) -> bool:
         return one.is_copy and (

@@ -1,10 +1,13 @@
 -- Note that a lane is a new one: nobody has handed anything to its provider yet (G4).
 --
--- KEYS[1] lane  hash: `run` the server's run id, unless the lane is there already (see acquire).
+-- KEYS[1] lane  hash, unless the lane is there already: `run` the server's run id (see acquire);
+--                `epoch` begins at the time (ms), above those of a lane that was here before (G5).
 --
 -- Returns nothing.
 if redis.call('EXISTS', KEYS[1]) == 0 then
   local info = redis.pcall('INFO', 'server')
   local run = type(info) == 'string' and string.match(info, 'run_id:(%x+)') or ''
-  redis.call('HSET', KEYS[1], 'run', run)
+  local time = redis.call('TIME')
+  local epoch = string.format('%d', time[1] * 1000 + math.floor(time[2] / 1000))
+  redis.call('HSET', KEYS[1], 'run', run, 'epoch', epoch)
 end

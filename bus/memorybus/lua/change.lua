@@ -3,7 +3,7 @@
 -- has lost it: one that was frozen, and whose lock went on to another, does no harm when it wakes
 -- (G8). Works also when the server is out of memory.
 --
--- KEYS[1] hash   homes, instances, or which of these serve or stand still.
+-- KEYS[1] hash   homes, instances, which of these serve or stand still, or a slot's warm results.
 -- KEYS[2] fence  string: which command may change that hash, in the same slot; left out by those who
 --                need no lock.
 -- ARGV: field, what to write instead ('' for nothing), what the fence must hold, what the caller saw

@@ -1,8 +1,9 @@
 """Comparing a candidate with the live one while both go on, as far as that can be (G8)."""
 
 from memorybus.clock import Clock
-from memorybus.surfaces.barrier import LOOK, Barrier
+from memorybus.surfaces.barrier import Barrier
 from memorybus.surfaces.comparing import NONE, Compared, Comparison, Differing, between, told
+from memorybus.surfaces.waiting import LOOK
 
 
 def agree(one: Comparison, barrier: Barrier, clock: Clock) -> Compared:
@@ -42,13 +43,15 @@ def _at_one_place(one: Comparison, barrier: Barrier, differing: Differing) -> Di
     return found
 
 
-def differing(compared: Compared, live: str, candidate: str) -> str:
-    """Return what a person is told whose rebuild is refused."""
+def differing(compared: Compared, who: tuple[str, str, str]) -> str:
+    """Return what a person is told whose rebuild is refused; of a provider, live and candidate."""
+    provider, live, candidate = who
     words = {"differs": "differs", "missing": "not in it", "strange": "only in it"}
     named = "; ".join(f"{one.key} ({words[one.how]})" for one in compared.named)
     return (
         f"{candidate} differs from {live} in {compared.differing} of {compared.keys} keys: {named}."
         f" Nothing was swapped, {live} goes on. If it is the live state that is damaged, the same "
         f"command with --no-verify swaps; memorybus diff {live} {candidate} --query … shows what "
-        f"both recall"
+        f"both recall. {candidate} goes on beside it until memorybus rebuild --drop {provider} "
+        f"--execute"
     )

@@ -12,34 +12,22 @@ import msgspec
 
 from memorybus.clock import Clock
 from memorybus.copies import Copies
-from memorybus.errors import MemoryBusError
-from memorybus.instances import Hold, Instance
+from memorybus.holds import Hold, held_over, paused
+from memorybus.instances import Instance
 from memorybus.lanes import LaneState
 from memorybus.plan import WHOLE, Plan
 from memorybus.rebuild_lock import RebuildLock
 from memorybus.surfaces.generations import Numbers, behind, ended, opened
-
-LOOK = 0.1
-"""Seconds between looks."""
-
-PATIENCE = 60.0
-"""Seconds for which nothing may move before a step is given up."""
+from memorybus.surfaces.waiting import PATIENCE, Stalled, Waiting
 
 SURE = 2.0
 """Seconds without an owner after which every worker has seen a hold: more than a heartbeat."""
-
-_REST = 5.0
-"""Seconds without an owner after which nobody seems able to serve an instance."""
 
 _TRIES = 5
 """So often the live one is asked to stand still with nothing under way."""
 
 
-class Stalled(MemoryBusError):
-    """Lanes did not come to where they should; the message says which, and what to do."""
-
-
-class Barrier:
+class Barrier(Waiting):
     """Holds instances, lets them go, and waits for them. Belongs to one thread.
 
     Args:
@@ -62,22 +50,9 @@ class Barrier:
         patience: float = PATIENCE,
     ) -> None:
         """Hold nothing yet."""
-        self._desk = desk
-        self._lock = lock
+        super().__init__(desk, lock, clock, patience)
         self._why = why
-        self._clock = clock
-        self._patience = patience
         self.held_ms = 0
-
-    # -- looking ----------------------------------------------------------------------------------
-
-    def numbers(self, name: str) -> Numbers:
-        """Return where an instance's lanes are."""
-        return dict(enumerate(lane.n for lane in self._desk.lanes.states(name)))
-
-    def heads(self) -> Numbers:
-        """Return where the history ends now."""
-        return {head.partition: head.n for head in self._desk.history.log.heads()}
 
     # -- acting -----------------------------------------------------------------------------------
 
@@ -87,7 +62,7 @@ class Barrier:
         Raises:
             Stalled: somebody goes on owning one.
         """
-        self._desk.instances.hold(name, self._why)
+        self._desk.instances.rehold(name, lambda known: held_over(known, self._why))
         self.await_none(
             lambda: sum(lane.owned for lane in self._desk.lanes.states(name)),
             f"the lanes of {name} are not given up",
@@ -104,10 +79,11 @@ class Barrier:
         self.hold(name)
 
     def let_go(self, name: str) -> None:
-        """Let an instance's lanes go on, if it was we who held it."""
-        known = self._desk.instances.held().get(name)
-        if known is not None and known.reason == self._why.reason:
-            self._desk.instances.let_go(name)
+        """Let an instance's lanes go on, if a command held it and nobody paused it.
+
+        With the lock it was ours, or one that is gone.
+        """
+        self._desk.instances.rehold(name, paused)
 
     def plan(self, name: str, provider: str, change: Callable[[Plan], Plan]) -> None:
         """Change what an instance takes; it stands still meanwhile."""
@@ -161,6 +137,7 @@ class Barrier:
         self.await_none(
             lambda: behind(self.numbers(candidate), numbers),
             f"{candidate} does not come as far as {live} was when it was looked at",
+            mover=candidate,
         )
         self.hold(candidate)
 
@@ -187,32 +164,9 @@ class Barrier:
             look()
         finally:
             self.let_go(live)
-        self.await_none(lambda: self._free(live) - free, f"the lanes of {live} have no owner")
+        self.await_owned(live, f"the lanes of {live} have no owner", free)
         self.held_ms += round((self._clock.monotonic() - since) * 1000)
         return numbers
-
-    def _free(self, name: str) -> int:
-        return sum(not lane.owned for lane in self._desk.lanes.states(name))
-
-    def await_level(self, slow: str, fast: str) -> None:
-        """Wait until an instance is where another one is now.
-
-        Raises:
-            Stalled: it does not come there.
-        """
-        at = self.numbers(fast)
-        self.await_none(
-            lambda: behind(self.numbers(slow), at), f"{slow} does not come as far as {fast}"
-        )
-
-    def is_lost(self, live: str) -> bool:
-        """Say whether nobody owns a lane of the live one, for as long as a worker needs to."""
-        until = self._clock.monotonic() + _REST
-        while not any(lane.owned for lane in self._desk.lanes.states(live)):
-            if self._clock.monotonic() > until:
-                return True
-            self._clock.sleep(LOOK)
-        return False
 
     def _at_rest(self, live: str) -> Numbers:
         """Hold the live one at a moment when nothing of it is under way; return where it is."""
@@ -225,43 +179,13 @@ class Barrier:
             self.await_none(
                 lambda: sum(not lane.settled for lane in self._desk.lanes.states(live)),
                 f"{live} tries an event again and again",
+                mover=live,
             )
         raise Stalled(f"{live} never stands still with nothing under way: see memorybus status")
 
     def open_end(self, name: str, provider: str) -> None:
         """Let an instance take what is to come, too."""
         self.plan(name, provider, opened)
-
-    # -- waiting ----------------------------------------------------------------------------------
-
-    def await_none(
-        self,
-        left: Callable[[], int],
-        what: str,
-        enough: int = 0,
-        tell: Callable[[int], Any] = lambda left: None,
-    ) -> None:
-        """Wait until nothing is left, or hardly anything, for as long as it becomes less.
-
-        Raises:
-            Stalled: it has not become less for a while.
-        """
-        least, since, kept = left(), self._clock.monotonic(), self._clock.monotonic()
-        now = least
-        while now > enough:
-            tell(now)
-            moment = self._clock.monotonic()
-            if moment - since > self._patience:
-                raise Stalled(f"{what}: {now} left for {self._patience:g} s; see memorybus status")
-            if moment - kept > 1.0:
-                self._lock.keep()
-                kept = moment
-            self._clock.sleep(LOOK)
-            now = left()
-            if now < least:
-                least, since = now, self._clock.monotonic()
-        tell(now)
-        self._lock.keep()
 
 
 def parked(lanes: list[LaneState]) -> int:

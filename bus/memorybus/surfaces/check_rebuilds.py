@@ -1,14 +1,15 @@
 """What `memorybus doctor` says of rebuilds: which were killed, and what they left still."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
 
+from memorybus.holds import prepared
 from memorybus.instances import Instances, Sight, live_name
 from memorybus.keys import Keys
 from memorybus.links import connect_redis
-from memorybus.rebuild_lock import at_work, prepared
+from memorybus.rebuild_lock import at_work
 from memorybus.settings import Settings
 from memorybus.surfaces.check import Check
-from memorybus.surfaces.generations import unended
+from memorybus.surfaces.generations import ending, unended, unfinished
 
 
 def rebuilds(settings: Settings) -> Check:
@@ -26,31 +27,49 @@ def rebuilds(settings: Settings) -> Check:
 
 
 def left_held(sight: Sight, busy: Collection[str]) -> Check:
-    """Check holds against the providers that a living command works on; pure."""
+    """Check what commands left against the providers that a living one works on; pure."""
     held = sorted(name for name, hold in sight.held.items() if prepared(hold))
     left = [name for name in held if _provider(name, sight) not in busy]
-    cut = [name for name in sorted(sight.live) if unended(name, sight) and name not in busy]
-    if cut and not left:
-        return Check(
-            name="rebuilds",
-            ok=True,
-            found=f"{cut[0]} was swapped by a command that is gone before it had ended",
-            fix=f"memorybus rebuild {cut[0]} --execute",
-        )
-    if not left:
-        return Check(name="rebuilds", ok=True, found="none was cut short")
+    if left:
+        return _standing(left, sight)
+    found, fix = next(_unended(sight, busy), ("none was cut short", ""))
+    return Check(name="rebuilds", ok=True, found=found, fix=fix)
+
+
+def _standing(left: Sequence[str], sight: Sight) -> Check:
     serving = [n for n in left if live_name(_provider(n, sight), sight.live) == n]
     listed = "; ".join(f"{name}: {sight.held[name].reason}" for name in left)
     return Check(
         name="rebuilds",
         ok=not serving,
         found=f"left standing still by a command that is gone: {listed}",
-        fix=f"the same command goes on; or: memorybus provider resume {(serving or left)[0]}",
+        fix="the same command goes on"
+        + (f"; or: memorybus provider resume {serving[0]}" if serving else ""),
     )
 
 
+def _unended(sight: Sight, busy: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield what commands that are gone did not end, and what to do."""
+    for name in sorted(_providers(sight) - set(busy)):
+        begun = unfinished(name, "rebuild", sight)
+        if unended(name, sight):
+            yield (
+                f"{name} was swapped by a command that is gone before it had ended",
+                ending(name, sight),
+            )
+        elif begun is not None:
+            yield (
+                f"{begun.name} follows the log unused: its rebuild was cut short, or differed",
+                f"the same command goes on; or: memorybus rebuild --drop {name} --execute",
+            )
+    for one in sight.all.values():
+        if one.purpose == "verify" and not one.dropped and one.provider not in busy:
+            yield f"{one.name} was left by a verification that is gone", "memorybus up removes it"
+
+
 def _providers(sight: Sight) -> set[str]:
-    return {_provider(name, sight) for name in sight.held}
+    made = {one.provider for one in sight.all.values()}
+    return made | set(sight.live) | {_provider(name, sight) for name in sight.held}
 
 
 def _provider(name: str, sight: Sight) -> str:

@@ -9,6 +9,7 @@ from memorybus.clock import Clock
 from memorybus.copies import Copies
 from memorybus.described import Described
 from memorybus.events import Omitted, ToolCalled, UnknownEvent
+from memorybus.history_log import is_stray
 from memorybus.log import START
 from memorybus.logged import LoggedEvent
 from memorybus.plan import WHOLE, Plan
@@ -47,9 +48,10 @@ class Counted(msgspec.Struct, frozen=True):
         events: those that it takes.
         without_effect: those of them that its provider does nothing with.
         left_out: the others, by the first reason that holds: ``volatile``, ``filtered``,
-            ``retention``, ``forgotten``, ``outside`` for calls of tools that act on the world; in
-            place of ``filtered`` each option of a rebuild: ``until``, ``except_session``,
-            ``except_user``, ``except_agent``, ``except_origin``, also with 0.
+            ``retention``, ``forgotten``, ``outside`` for calls of tools that act on the world,
+            ``strange`` for entries that memorybus did not write: these are put aside; in place of
+            ``filtered`` each option of a rebuild: ``until``, ``except_session``, ``except_user``,
+            ``except_agent``, ``except_origin``, also with 0.
         types: those that it takes, by type.
         keys: the order keys with the most of them.
         distinct_keys: how many order keys there are.
@@ -65,6 +67,10 @@ class Counted(msgspec.Struct, frozen=True):
     distinct_keys: int
     bytes: int
     seconds: float
+
+    def applied(self, parked: int) -> int:
+        """Return how many events a copy has applied that has passed all, and put some aside."""
+        return self.events + self.left_out.get("strange", 0) - parked
 
 
 def counted(desk: Copies, taking: Taking, tell: Tell, clock: Clock) -> Counted:
@@ -95,7 +101,7 @@ def counted(desk: Copies, taking: Taking, tell: Tell, clock: Clock) -> Counted:
             types[_type(event)] += 1
             keys[event.envelope.key] += 1
             size += len(msgspec.msgpack.encode(event.envelope))
-        done += len(page)
+        done += sum(not is_stray(event) for event in page)
         tell(done, total)
     idle = sum(count for name, count in types.items() if name not in taking.what.handles)
     named = dict(keys.most_common(TOP))
@@ -122,6 +128,8 @@ def _left_out(event: LoggedEvent, taking: Taking) -> str:
     said = event.envelope.event
     if isinstance(said, Omitted):
         return said.why
+    if is_stray(event):
+        return "strange"
     if isinstance(said, ToolCalled) and said.provider == taking.provider:
         return "outside" if said.tool in taking.what.outside_tools else ""
     return ""

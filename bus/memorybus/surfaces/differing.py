@@ -8,6 +8,7 @@ from memorybus.errors import ConfigError
 from memorybus.inspect_jobs import Inspector
 from memorybus.instances import Instance, Sight
 from memorybus.recall import RecalledItem, Want
+from memorybus.surfaces.generations import is_dropped
 
 
 class Side(msgspec.Struct, frozen=True):
@@ -42,10 +43,13 @@ def provider_of(names: Sequence[str], sight: Sight, configured: Sequence[str]) -
     """Return the provider that instances are of; pure.
 
     Raises:
-        ConfigError: one is none, or they are of several.
+        ConfigError: one is none, or was dropped, or they are of several.
     """
-    known = {name: Instance(name=name, provider=name) for name in configured} | dict(sight.all)
+    every = {name: Instance(name=name, provider=name) for name in configured} | dict(sight.all)
+    known = {name: one for name, one in every.items() if not is_dropped(name, sight)}
     for name in names:
+        if name in every and name not in known:
+            raise ConfigError(f"{name} was dropped; there are: {', '.join(known)}")
         if name not in known:
             raise ConfigError(f"no instance is called {name!r}; there are: {', '.join(known)}")
     providers = {known[name].provider for name in names}

@@ -45,3 +45,12 @@ class Excepting:
             return ""
         row = row_of(event.envelope)
         return next((o for o, query in self._queries.items() if not query.wants(row)), "")
+
+
+def joined(query: Query, more: Query) -> Query:
+    """Return a query that leaves out what either of two does."""
+    words = {
+        field: tuple(dict.fromkeys(getattr(query, field) + getattr(more, field)))
+        for _, field in _OPTIONS
+    }
+    return msgspec.structs.replace(more, **words)

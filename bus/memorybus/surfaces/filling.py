@@ -10,6 +10,7 @@ from memorybus.burial import bury
 from memorybus.clock import SYSTEM, Clock
 from memorybus.copies import Copies
 from memorybus.errors import LogUnavailable, MemoryBusError
+from memorybus.holds import paused
 from memorybus.ids import new_mark
 from memorybus.instances import Instance
 from memorybus.retrying import restart_delay
@@ -26,6 +27,10 @@ _PATIENCE = 30.0
 
 class CopyGone(MemoryBusError):
     """A copy was dropped while it was filled."""
+
+
+class CopyPaused(MemoryBusError):
+    """A copy that is filled stands still on somebody's word."""
 
 
 class NobodyServes(MemoryBusError):
@@ -124,6 +129,7 @@ def followed(
 
     Raises:
         CopyGone: somebody dropped it.
+        CopyPaused: somebody paused it.
         LogUnavailable: Redis is away, and does not come back soon.
         MemoryBusError: our worker cannot serve it.
     """
@@ -152,7 +158,14 @@ def _looked(desk: Copies, name: str) -> tuple[int, int, int]:
     now = desk.instances.get(name)
     if now is None or now.dropped:
         raise CopyGone(f"{name!r} was dropped while it was filled")
-    return passed(desk, now)
+    done, total, parked = passed(desk, now)
+    pause = paused(desk.instances.held().get(name))
+    if pause is not None and done < total:
+        raise CopyPaused(
+            f"{name} is paused ({pause.reason}), and has {done} of {total}; first: memorybus "
+            f"provider resume {name}; then the same command goes on"
+        )
+    return done, total, parked
 
 
 def passed(desk: Copies, instance: Instance) -> tuple[int, int, int]:

@@ -1,17 +1,27 @@
 """``memorybus rebuild --drop``: generations that do not serve, with their state."""
 
-import shutil
+from contextlib import suppress
 
 import msgspec
 
 from memorybus.clock import Clock
 from memorybus.copies import Copies
 from memorybus.errors import ConfigError, MemoryBusError
-from memorybus.homes import found_here, is_same
-from memorybus.instances import Hold
+from memorybus.holds import Hold
+from memorybus.homes import delete_state, found_here, is_same
+from memorybus.instances import Live, live_name
 from memorybus.surfaces.copying import mark_dropped, remaining
-from memorybus.surfaces.generations import Generation, generations, unended
+from memorybus.surfaces.generations import (
+    Generation,
+    begun,
+    ending,
+    generations,
+    unended,
+    without,
+)
+from memorybus.surfaces.kept import DROPPED
 from memorybus.surfaces.known_providers import check_provider
+from memorybus.surfaces.rebuilding import Rebuilder
 
 
 class Drop(msgspec.Struct, frozen=True):
@@ -19,10 +29,11 @@ class Drop(msgspec.Struct, frozen=True):
 
     Attributes:
         provider: whose generations.
-        live: the one that stays.
-        dropped: the names of the others; afterwards, of those that are gone.
+        live: the one that serves; it stays.
+        dropped: the names of those that go; afterwards, of those that are gone.
         remaining: those that are still there, though marked.
         waits: what the removal of these waits for, in words.
+        kept: the one before, for a rollback, if it stays; else "".
     """
 
     provider: str
@@ -30,44 +41,55 @@ class Drop(msgspec.Struct, frozen=True):
     dropped: tuple[str, ...]
     remaining: tuple[str, ...] = ()
     waits: tuple[str, ...] = ()
+    kept: str = ""
 
 
 def droppable(desk: Copies, provider: str) -> Drop:
-    """Return what would be dropped; change nothing.
+    """Return what would be dropped: what was begun and never served; else all but what serves.
+
+    Changes nothing.
 
     Raises:
         ConfigError: nobody knows the provider, there is nothing to drop, or a swap is not ended.
     """
     sight = desk.instances.look()
     if unended(provider, sight):
-        raise ConfigError(
-            f"a swap of {provider} was cut short; first: memorybus rebuild {provider} --execute"
-        )
+        raise ConfigError(f"a swap of {provider} was cut short; first: {ending(provider, sight)}")
     found = generations(provider, sight)
-    live = next(one.name for one in found if one.state == "live")
-    names = tuple(one.name for one in found if one.name != live and _is_there(desk, one))
+    live = live_name(provider, sight.live)
+    # What is marked already counts, too: who asks twice loses nothing more.
+    names = tuple(one.name for one in begun(provider, "rebuild", sight)) or tuple(
+        one.name for one in found if one.name != live and _is_there(desk, one)
+    )
     if not names:
         check_provider(desk, provider)
         raise ConfigError(f"nothing to drop: {live} is the only generation of {provider}")
-    return Drop(provider, live, names)
+    known = sight.live.get(provider, Live(provider))
+    return Drop(provider, live, names, kept=without(known, names).previous)
 
 
 def _is_there(desk: Copies, one: Generation) -> bool:
     return one.name != one.provider or desk.lanes.left(one.name) > 0
 
 
-def drop(desk: Copies, what: Drop, clock: Clock) -> Drop:
-    """Drop them: no rollback after this.
+def drop(work: Rebuilder, what: Drop, by: str, clock: Clock) -> Drop:
+    """Drop them: no rollback to them after this.
+
+    Args:
+        work: has the provider's lock.
+        what: see `droppable`.
+        by: who does it.
+        clock: time.
 
     Raises:
         LogUnavailable: Redis is away; do it again.
         ConfigError: the first generation's state lies elsewhere.
+        Stalled: somebody goes on working on the first generation; nothing is dropped.
+        OSError: its state cannot be deleted; do it again.
         MemoryBusError: somebody else swapped; what serves now is not dropped.
     """
-    first = what.provider
-    if first in what.dropped:
-        _check_here(desk, first)
-    _let_alone(desk, what)
+    desk, first = work.desk, what.provider
+    _let_alone(work, what, by)
     copies = [name for name in what.dropped if name != first]
     for name in copies:
         mark_dropped(desk, name)
@@ -75,17 +97,33 @@ def drop(desk: Copies, what: Drop, clock: Clock) -> Drop:
         _drop_first(desk, what, clock)
     left = remaining(desk, copies, clock)
     gone = tuple(name for name in what.dropped if name not in left)
-    return Drop(first, what.live, gone, tuple(left), tuple(left.values()))
+    return Drop(first, what.live, gone, tuple(left), tuple(left.values()), what.kept)
 
 
-def _let_alone(desk: Copies, what: Drop) -> None:
-    """Let nobody roll back, or swap, to what goes: from here on the live one is the only one."""
-    known = desk.instances.live().get(what.provider)
-    if known is None:
-        return
-    alone = msgspec.structs.replace(known, previous="", joining="")
+def _let_alone(work: Rebuilder, what: Drop, by: str) -> None:
+    """Let nobody roll back, or swap, to what goes; only when nobody works on the first of all."""
+    first = what.provider
+    barrier = work.barrier(first, first, by)
+    try:
+        if first in what.dropped:
+            _check_here(work.desk, first)
+            if barrier.pause_of(first) is None:
+                barrier.hold_for_sure(first)  # somebody resumed it
+            else:
+                barrier.hold(first)
+        _forget(work.desk, what)
+    except BaseException:
+        with suppress(MemoryBusError):
+            barrier.let_go(first)
+        raise
+
+
+def _forget(desk: Copies, what: Drop) -> None:
+    found = desk.instances.live().get(what.provider)
+    known = found or Live(what.provider)
     same = known.instance == what.live
-    if not same or not desk.instances.swap(what.provider, known, alone):
+    then = without(known, what.dropped)
+    if not same or not desk.instances.swap(what.provider, found, then):
         raise MemoryBusError(f"somebody else swapped {what.provider} meanwhile; begin again")
 
 
@@ -100,13 +138,10 @@ def _check_here(desk: Copies, first: str) -> None:
 def _drop_first(desk: Copies, what: Drop, clock: Clock) -> None:
     """Drop the state of the instance of the settings; it stands still from now on.
 
-    It goes on being configured: its kind and options are those of the generation that serves.
+    Its lanes go last: as long as they are there, the same command does what is left. It goes on
+    being configured: its kind and options are those of the generation that serves.
     """
-    why = f"dropped: {what.live} serves {what.provider}"
+    why = f"{DROPPED} {what.live} serves {what.provider}"
     desk.instances.hold(what.provider, Hold(why, "", clock.now_ms()))
+    delete_state(desk.settings, what.provider)
     desk.lanes.remove(what.provider)
-    state = desk.settings.provider_home(what.provider)
-    if state.is_symlink():
-        state.unlink()  # what it points to is not ours
-    elif state.exists():
-        shutil.rmtree(state)

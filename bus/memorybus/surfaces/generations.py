@@ -6,15 +6,17 @@ dropped.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
 
+from memorybus.asked import Asked
 from memorybus.errors import ConfigError
 from memorybus.instances import Instance, Live, Purpose, Sight, live_name
 from memorybus.plan import Plan, Span
 from memorybus.query import EVERYTHING, Query
+from memorybus.surfaces.kept import DROPPED
 
 Numbers = Mapping[int, int]
 """Dense numbers by partition."""
@@ -77,8 +79,19 @@ def _state(one: Instance, sight: Sight) -> Literal["live", "kept", "filling", "u
         return "live"
     if known is not None and known.previous == one.name:
         return "kept"
+    if is_dropped(one.name, sight):
+        return "dropped"
     candidate = unfinished(one.provider, "rebuild", sight)
     return "filling" if candidate is not None and candidate.name == one.name else "unused"
+
+
+def is_dropped(name: str, sight: Sight) -> bool:
+    """Say whether an instance was dropped: a copy that goes, or the first of all, which is gone."""
+    one, hold, known = sight.all.get(name), sight.held.get(name), sight.live.get(name)
+    if one is not None and one.dropped:
+        return True
+    left = known is not None and name not in (known.instance, known.previous)
+    return left and hold is not None and hold.reason.startswith(DROPPED)
 
 
 def is_generation(one: Instance) -> bool:
@@ -101,26 +114,28 @@ def next_name(provider: str, sight: Sight, purpose: Purpose = "rebuild") -> str:
     names = [one.name for one in sight.all.values() if one.provider == provider]
     known = sight.live.get(provider)
     names += [known.instance, known.previous] if known else []
-    numbers = [_number(name) for name in names]
+    numbers = [*map(_number, names), known.numbered if known else 0]
     middle = "" if purpose == "rebuild" else f".{purpose}"
     return f"{provider}{middle}@{max(numbers, default=0) + 1}"
 
 
 def unfinished(provider: str, purpose: Purpose, sight: Sight) -> Instance | None:
     """Return the newest copy that a command of this purpose was still at work on, if any."""
+    found = [one for one in begun(provider, purpose, sight) if not one.dropped]
+    return max(found, key=number_of, default=None)
+
+
+def begun(provider: str, purpose: Purpose, sight: Sight) -> list[Instance]:
+    """Return the copies that never served: newer than the live one, and the one that is kept."""
     known = sight.live.get(provider)
-    taken = (known.instance, known.previous) if known else ()
-    found = [
+    floor = max(_number(known.instance), _number(known.previous)) if known else 0
+    return [
         one
         for one in sight.all.values()
         if (one.provider, one.purpose) == (provider, purpose)
         and one.is_copy
-        and not one.dropped
-        and one.name not in taken
+        and number_of(one) > floor
     ]
-    floor = max((_number(name) for name in taken), default=0)
-    newest = max(found, key=number_of, default=None)
-    return newest if newest is not None and number_of(newest) > floor else None
 
 
 def check_same(known: Instance, asked: Instance, drop: str) -> None:
@@ -129,25 +144,33 @@ def check_same(known: Instance, asked: Instance, drop: str) -> None:
     Raises:
         ConfigError: it is another; `drop` is the command that removes it.
     """
-    mine, theirs = beginnings(known.plan), beginnings(asked.plan)
-    if (known.options, known.plan.query, mine) != (asked.options, asked.plan.query, theirs):
+    if known.asked is None or known.asked != asked.asked:
         raise ConfigError(
             f"{known.name} was begun with another plan and is not finished; give the same options "
             f"to go on, or drop it: {drop}"
         )
 
 
-def beginnings(plan: Plan) -> dict[int, Span]:
-    """Return what of a plan's spans does not change: the first, where there are two."""
-    return {p: spans[0] for p, spans in plan.spans.items() if len(spans) > 1}
-
-
-def spans_until(then: Numbers, heads: Numbers, partitions: int) -> dict[int, tuple[Span, ...]]:
-    """Return the spans of a state of an earlier time that lives on: up to then, and from now on."""
-    return {
-        p: (Span(1, min(then.get(p, 0), heads.get(p, 0))), Span(heads.get(p, 0) + 1))
+def until(plan: Plan, then: Numbers, heads: Numbers, partitions: int) -> Plan:
+    """Return the plan of a state of an earlier time that lives on: up to then, and from now on."""
+    spans = {
+        p: (*_upto(plan, p, min(then.get(p, 0), heads.get(p, 0))), Span(heads.get(p, 0) + 1))
         for p in range(partitions)
     }
+    return msgspec.structs.replace(plan, spans=spans)
+
+
+def past(plan: Plan, then: Numbers, partitions: int) -> Plan:
+    """Return what a plan takes up to a moment."""
+    spans = {p: _upto(plan, p, then.get(p, 0)) for p in range(partitions)}
+    return msgspec.structs.replace(plan, spans=spans)
+
+
+def _upto(plan: Plan, partition: int, n: int) -> tuple[Span, ...]:
+    """Return what a plan takes of a partition up to a number, as spans; never none."""
+    taken = [span for span in _spans(plan, partition) if span.first <= n]
+    cut = (Span(s.first, n if s.last is None else min(s.last, n)) for s in taken)
+    return tuple(cut) or (Span(1, 0),)
 
 
 def ended(plan: Plan, at: Numbers) -> Plan:
@@ -174,9 +197,9 @@ def _last(plan: Plan, partition: int, n: int) -> Span:
     return msgspec.structs.replace(_spans(plan, partition)[-1], last=n)
 
 
-def comparable(plan: Plan, options: Mapping[str, Any]) -> bool:
-    """Say whether a copy's state must equal the live one's: it takes all, and is made alike."""
-    return plan.query == EVERYTHING and not beginnings(plan) and not options
+def comparable(one: Instance, live: Instance) -> bool:
+    """Say whether a copy's state must equal the live one's: the same, made alike."""
+    return (one.options, opened(one.plan)) == (live.options, opened(live.plan))
 
 
 def behind(slow: Numbers, fast: Numbers) -> int:
@@ -184,12 +207,39 @@ def behind(slow: Numbers, fast: Numbers) -> int:
     return sum(max(0, n - slow.get(p, 0)) for p, n in fast.items())
 
 
-def swapped(known: Live, to: str, at: int, by: str, reason: str) -> Live:
+def swapped(known: Live, to: str, at: int, by: str, reason: str, *, back: bool = False) -> Live:
     """Return the entry that lets another instance serve, and remembers the one before."""
-    return Live(to, known.instance, at, by, reason, leaving=known.instance)
+    last = known.instance
+    return Live(to, last, at, by, reason, leaving=last, back=back, numbered=known.numbered)
+
+
+def without(known: Live, gone: Collection[str]) -> Live:
+    """Return the entry after a drop: nobody goes back to these, or has a number of theirs again."""
+    return msgspec.structs.replace(
+        known,
+        previous="" if known.previous in gone else known.previous,
+        joining="",
+        numbered=max([known.numbered, *map(_number, gone)]),
+    )
 
 
 def unended(provider: str, sight: Sight) -> str:
     """Return the live instance, if a command was killed after the swap and before its end."""
     known = sight.live.get(provider)
     return known.instance if known is not None and known.leaving else ""
+
+
+def ending(provider: str, sight: Sight) -> str:
+    """Return the command that ends a swap which was cut short, and does nothing else."""
+    back = "--rollback " if sight.live[provider].back else ""
+    return f"memorybus rebuild {back}{provider} --execute"
+
+
+def only_ends(asked: Instance, sight: Sight) -> bool:
+    """Say whether nothing but the end of a swap is missing: it is asked again, or nothing else."""
+    entry = sight.live.get(asked.provider)
+    if entry is None or not entry.leaving or entry.back or asked.asked is None:
+        return False
+    serves = sight.all.get(entry.instance)
+    words = msgspec.structs.replace(asked.asked, live=entry.leaving)
+    return serves is not None and words in (serves.asked, Asked(live=entry.leaving))

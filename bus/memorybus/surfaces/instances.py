@@ -9,7 +9,7 @@ from memorybus.keys import Keys
 from memorybus.links import connect_redis
 from memorybus.monitor import read_status
 from memorybus.provider_status import ProviderStatus
-from memorybus.roster import ProviderInfo, Roster, WorkerInfo
+from memorybus.roster import ProviderInfo, Roster
 from memorybus.settings import Settings
 from memorybus.surfaces.check import Check
 
@@ -22,7 +22,8 @@ class Instance(msgspec.Struct, frozen=True):
         kind: the provider behind it.
         delivery: its class (G4); None if no worker ever served it.
         placement: "local" or "shared"; None likewise.
-        home: where its state lies; None for a shared one, and before a worker claimed one.
+        home: where the state lies of the one that serves; None for a shared one, and before a
+            worker claimed one.
         here: whether that is this data directory; None without a home.
         lanes: how many it has.
         lanes_owned: how many a live worker owns.
@@ -61,7 +62,9 @@ def instances(settings: Settings) -> list[Instance]:
         redis.close()
     ours = found_here(settings)
     return [
-        _instance(settings, status, known.get(status.name), homes.get(status.name), ours)
+        _instance(
+            settings, status, known.get(status.name), homes.get(status.live or status.name), ours
+        )
         for status in read_status(settings).providers
     ]
 
@@ -89,15 +92,6 @@ def _instance(
         paused=status.paused,
         live=status.live,
     )
-
-
-def servers_of(settings: Settings, name: str) -> list[WorkerInfo]:
-    """Return the live workers that were told to serve an instance."""
-    redis = connect_redis(settings)
-    try:
-        return [w for w in Roster(redis, Keys(settings.namespace)).alive() if name in w.providers]
-    finally:
-        redis.close()
 
 
 def whereabouts(home: Home) -> str:

@@ -4,6 +4,7 @@ import re
 
 from memorybus.errors import ConfigError
 from memorybus.history import History
+from memorybus.plain import iso
 from memorybus.surfaces.transcripts.times import stamp
 
 _PLACE = re.compile(r"p\d{2,}:\d+|[0-9a-f]{32}")
@@ -28,6 +29,15 @@ def moment_of(text: str) -> int | str:
             f"{text!r} is no moment: give an ISO time (2026-05-31T18:00), a position (p07:1234) or "
             f"an event's id"
         ) from error
+
+
+def told(kept: str) -> str:
+    """Return a moment as people read it: a time in UTC, all else as it was written.
+
+    Args:
+        kept: as a record keeps it: milliseconds, ``p07:1234`` or an event's id.
+    """
+    return kept if _PLACE.fullmatch(kept) else iso(int(kept)) or kept
 
 
 def numbers_upto(history: History, text: str) -> dict[int, int]:

@@ -4,12 +4,11 @@ from difflib import get_close_matches
 
 import msgspec
 
+from memorybus.copies import Copies
 from memorybus.errors import ConfigError, MemoryBusError
-from memorybus.homes import Home, Homes, found_here, here
-from memorybus.keys import Keys
-from memorybus.links import connect_redis
+from memorybus.homes import Home, found_here, here, is_same
 from memorybus.settings import Settings
-from memorybus.surfaces.instances import Instance, instances, servers_of, whereabouts
+from memorybus.surfaces.instances import Instance, instances, whereabouts
 
 
 class LanesOwned(MemoryBusError):
@@ -25,10 +24,12 @@ class Move(msgspec.Struct, frozen=True, rename={"origin": "from", "target": "to"
         origin: its home now; None if it has none.
         target: this data directory.
         needed: false if its home is here already.
-        state: the directory in which its state must lie here.
+        state: the directory in which its state must lie here: that of the one that serves.
         state_found: whether anything does.
-        lanes_owned: how many of its lanes live workers own.
+        lanes_owned: how many of its lanes, and of its copies', live workers own.
         workers: the live workers that were told to serve it.
+        along: its generations and other copies, which move with it.
+        bare: those of all these, but for the one that serves, that have lanes but no state here.
         executed: whether it was done.
     """
 
@@ -41,29 +42,52 @@ class Move(msgspec.Struct, frozen=True, rename={"origin": "from", "target": "to"
     state_found: bool
     lanes_owned: int
     workers: list[str]
+    along: tuple[str, ...] = ()
+    bare: tuple[str, ...] = ()
     executed: bool = False
 
 
 def plan(settings: Settings, name: str) -> Move:
-    """Return what moving an instance here would change; change nothing.
+    """Return what moving a provider here would change, with all its copies; change nothing.
+
+    Args:
+        settings: where here is.
+        name: the provider, or one of its copies.
 
     Raises:
         ConfigError: nobody knows the instance, or it has no home because it is shared.
         LogError: Redis is away, or the log cannot be used as it is.
     """
-    known = _known(settings, name)
+    with Copies(settings) as desk:
+        records, homes, ours = desk.instances.all(), desk.homes.all(), found_here(settings)
+        provider = records[name].provider if name in records else name
+        known = _known(settings, provider)
+        copies = [one for one in records.values() if one.provider == provider and one.is_copy]
+        along = tuple(one.name for one in copies if not one.dropped)
+        every = (provider, *along)
+        live = known.live or provider
+        return Move(
+            provider=provider,
+            delivery=known.delivery,
+            origin=known.home,
+            target=ours,
+            needed=any(one not in homes or not is_same(homes[one], ours) for one in every),
+            state=str(settings.provider_home(live)),
+            state_found=_has_state(settings, live),
+            lanes_owned=sum(lane.owned for one in every for lane in desk.lanes.states(one)),
+            workers=[w.id for w in desk.roster.alive() if {*every} & {*w.providers}],
+            along=along,
+            bare=tuple(
+                one
+                for one in every
+                if one != live and desk.lanes.left(one) and not _has_state(settings, one)
+            ),
+        )
+
+
+def _has_state(settings: Settings, name: str) -> bool:
     state = settings.provider_home(name)
-    return Move(
-        provider=name,
-        delivery=known.delivery,
-        origin=known.home,
-        target=found_here(settings),
-        needed=not known.here,
-        state=str(state),
-        state_found=state.is_dir() and any(state.iterdir()),
-        lanes_owned=known.lanes_owned,
-        workers=[worker.id for worker in servers_of(settings, name)],
-    )
+    return state.is_dir() and any(state.iterdir())
 
 
 def _known(settings: Settings, name: str) -> Instance:
@@ -90,6 +114,9 @@ def blocked(move: Move) -> str:
 
 def warning(move: Move) -> str:
     """Return what becomes of the state (pure)."""
+    if move.bare:
+        rest = msgspec.structs.replace(move, bare=())
+        return f"{warning(rest)}. Nothing lies here of {', '.join(move.bare)}, which move with it"
     if move.state_found:
         return (
             f"Nothing is copied: what lies in {move.state} is taken for the state. It should have "
@@ -102,7 +129,7 @@ def warning(move: Move) -> str:
 
 
 def carry_out(settings: Settings, move: Move, *, force: bool) -> Move:
-    """Make this data directory the home.
+    """Make this data directory the home, of the provider and of all its copies.
 
     Args:
         settings: where it is.
@@ -118,15 +145,14 @@ def carry_out(settings: Settings, move: Move, *, force: bool) -> Move:
     if obstacle and not force:
         raise LanesOwned(obstacle)
     home = here(settings)
-    redis = connect_redis(settings)
-    try:
-        Homes(redis, Keys(settings.namespace)).move(move.provider, home)
-    finally:
-        redis.close()
+    with Copies(settings) as desk:
+        for name in (*move.along, move.provider):
+            desk.homes.move(name, home)
     return msgspec.structs.replace(move, target=home, executed=True)
 
 
 def told(move: Move) -> str:
     """Return the move in words (pure)."""
     origin = whereabouts(move.origin) if move.origin else "no home yet"
-    return f"{move.provider}: from {origin} to {whereabouts(move.target)}"
+    along = f" with {', '.join(move.along)}" if move.along else ""
+    return f"{move.provider}{along}: from {origin} to {whereabouts(move.target)}"

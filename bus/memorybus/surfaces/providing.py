@@ -9,13 +9,16 @@ import msgspec
 from memorybus.clock import SYSTEM, Clock
 from memorybus.copies import Copies
 from memorybus.errors import ConfigError, LogUnavailable
-from memorybus.instances import Hold, Instance, check_name
+from memorybus.holds import Hold, commands_alone, paused
+from memorybus.instances import Instance, Sight, check_name, live_name
 from memorybus.plan import Plan, Span
 from memorybus.settings import Settings
 from memorybus.surfaces import config_file
 from memorybus.surfaces.children import described
 from memorybus.surfaces.config_file import Edit
+from memorybus.surfaces.generations import generations
 from memorybus.surfaces.known_providers import check_instance
+from memorybus.surfaces.removing import REMOVED
 from memorybus.surfaces.replaying import spans
 
 BEGINNING, NOW = "beginning", "now"
@@ -75,7 +78,7 @@ def addition(
     known = 0
     if since != BEGINNING:
         with Copies(settings) as desk:
-            known = desk.lanes.left(name)
+            known = _begun(desk, name)
             _check_new(name, since, known)
             spans(settings, desk.history, "" if since == NOW else since, "")
     return Addition(
@@ -91,27 +94,69 @@ def _check_new(name: str, since: str, known: int) -> None:
         )
 
 
+def _begun(desk: Copies, name: str) -> int:
+    """Count the lanes of a name on which somebody works, or has worked."""
+    lanes = desk.lanes.states(name)
+    return sum(bool(lane.n or lane.parked or lane.discarded or lane.owned) for lane in lanes)
+
+
 def add(settings: Settings, edit: Edit, what: Addition, by: str, clock: Clock = SYSTEM) -> Addition:
     """Write the settings, and note where the instance begins; running workers do not read them.
 
     Raises:
-        ConfigError: the file was changed meanwhile.
+        ConfigError: the file was changed meanwhile, a copy is called so, or workers still serve one
+            of that name that was removed.
         OSError: it cannot be written.
         LogUnavailable: Redis is away, and the instance does not begin at the beginning.
     """
-    if what.since != BEGINNING:
-        with Copies(settings) as desk:
+    with Copies(settings) as desk:
+        if what.since != BEGINNING:
             _begin_late(desk, what, by, clock)
-    else:
-        _begin_new(settings, what.name)
+        else:
+            _begin_new(desk, what.name)
     config_file.write(edit)
     return msgspec.structs.replace(what, executed=True)
 
 
-def _begin_new(settings: Settings, name: str) -> None:
+def _begin_new(desk: Copies, name: str) -> None:
     """Note that its lanes are new; without Redis a ``lookup`` one is asked for the whole past."""
-    with Copies(settings) as desk, contextlib.suppress(LogUnavailable):
+    with contextlib.suppress(LogUnavailable):
+        _check_free(desk, name)
+        if not _begun(desk, name):
+            desk.instances.remove(name)  # the plan of an addition that could not be ended
         desk.lanes.bear(name)
+        _let_go(desk, name)
+
+
+def _check_free(desk: Copies, name: str) -> None:
+    """Make sure that nobody takes the new instance for another.
+
+    Raises:
+        ConfigError: it is called as a copy is, or workers would go on as the removed one.
+    """
+    one = desk.instances.get(name)
+    if one is not None and one.is_copy:
+        raise ConfigError(f"{name!r} is a copy of {one.provider}; choose another name")
+    known = [worker.id for worker in desk.roster.alive() if name in worker.providers]
+    if known and _is_removed(desk, name):
+        raise ConfigError(
+            f"{name} was removed, and these workers still serve it as it was: {', '.join(known)}; "
+            f"restart them first"
+        )
+
+
+def _is_removed(desk: Copies, name: str) -> bool:
+    held = desk.instances.held().get(name)
+    return held is not None and held.reason.startswith(REMOVED)
+
+
+def _let_go(desk: Copies, name: str) -> None:
+    """Let what was removed go on as new, if it was: nothing of it serves or stands still."""
+    live = live_name(name, desk.instances.live())
+    if live != name and desk.instances.get(live) is None:
+        desk.instances.unserve(name)
+    if _is_removed(desk, name):
+        desk.instances.let_go(name)
 
 
 def _begin_late(desk: Copies, what: Addition, by: str, clock: Clock) -> None:
@@ -121,6 +166,7 @@ def _begin_late(desk: Copies, what: Addition, by: str, clock: Clock) -> None:
     heads = {p: one[0].last or 0 for p, one in found.items()}
     first = {p: heads[p] + 1 if what.since == NOW else found[p][0].first for p in found}
     plan = Plan(spans={p: (Span(n),) for p, n in first.items()})
+    _check_free(desk, what.name)
     desk.instances.remove(what.name)
     desk.make(
         Instance(
@@ -133,7 +179,7 @@ def _begin_late(desk: Copies, what: Addition, by: str, clock: Clock) -> None:
             reason=f"added from {what.since}",
         )
     )
-    desk.instances.let_go(what.name)
+    _let_go(desk, what.name)
 
 
 class Pause(msgspec.Struct, frozen=True):
@@ -145,6 +191,7 @@ class Pause(msgspec.Struct, frozen=True):
         changed: whether that is news.
         reason: why they stand, or stood, still.
         backlog: events that wait for it.
+        serves: the provider that was named, if the instance is a generation that serves it.
     """
 
     name: str
@@ -152,35 +199,70 @@ class Pause(msgspec.Struct, frozen=True):
     changed: bool
     reason: str
     backlog: int
+    serves: str = ""
 
 
 def pause(desk: Copies, name: str, reason: str, by: str, clock: Clock = SYSTEM) -> Pause:
     """Let an instance's lanes stand still; its recalls go on.
+
+    A provider's name means the generation that serves it.
 
     Raises:
         ConfigError: nobody knows it.
         LogUnavailable: Redis is away.
     """
     check_instance(desk, name)
-    before = desk.instances.held().get(name)
-    if before is None:
-        desk.instances.hold(name, Hold(reason, by, clock.now_ms()))
+    live = live_name(name, desk.instances.live())
+    before = desk.instances.pause(live, Hold(reason, by, clock.now_ms()))
     why = before.reason if before else reason
-    return Pause(name, True, before is None, why, _backlog(desk, name))
+    return _told(desk, name, live, paused=True, changed=before is None, reason=why)
 
 
 def resume(desk: Copies, name: str) -> Pause:
     """Let an instance's lanes go on.
 
+    A provider's name means the generation that serves it. What a command holds goes on when that
+    has ended, or at once if it was killed.
+
     Raises:
-        ConfigError: nobody knows it.
+        ConfigError: nobody knows it, or it shall stand still: it does not serve any more.
         LogUnavailable: Redis is away.
     """
-    held = desk.instances.held().get(name)
-    if held is None:
+    sight = desk.instances.look()
+    live = live_name(name, sight.live)
+    if live not in sight.held:
         check_instance(desk, name)
-    changed = desk.instances.let_go(name)
-    return Pause(name, False, changed, held.reason if held else "", _backlog(desk, name))
+    _check_wakes(live, sight)
+    provider = sight.all[live].provider if live in sight.all else live
+    at_work = desk.working([provider])
+    was = desk.instances.rehold(
+        live, lambda known: commands_alone(known) if provider in at_work else None
+    )
+    held = paused(was) if provider in at_work else was
+    why = held.reason if held else ""
+    return _told(desk, name, live, paused=False, changed=held is not None, reason=why)
+
+
+def _check_wakes(name: str, sight: Sight) -> None:
+    """Make sure that an instance has something to do.
+
+    Raises:
+        ConfigError: it was dropped, or it is a generation that serves no more.
+    """
+    one = sight.all.get(name, Instance(name=name, provider=name))
+    states = {known.name: known.state for known in generations(one.provider, sight)}
+    state = "dropped" if one.dropped else states.get(name, "")
+    if state in ("kept", "unused", "dropped"):
+        raise ConfigError(
+            f"{name} stands still for good, since it does not serve {one.provider} any more "
+            f"({state}); see memorybus rebuild ls; back to one that is kept: memorybus rebuild "
+            f"--rollback {one.provider}"
+        )
+
+
+def _told(desk: Copies, name: str, live: str, *, paused: bool, changed: bool, reason: str) -> Pause:
+    serves = name if name != live else ""
+    return Pause(live, paused, changed, reason, _backlog(desk, live), serves)
 
 
 def _backlog(desk: Copies, name: str) -> int:

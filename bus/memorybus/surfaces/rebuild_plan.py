@@ -1,38 +1,42 @@
 """What a rebuild would do: which generation, of what part of the history, and whether it can be."""
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
+from memorybus.asked import Asked, as_kept
 from memorybus.clock import Clock
 from memorybus.copies import Copies
 from memorybus.described import Described
 from memorybus.errors import ConfigError
-from memorybus.instances import Instance, Live, live_name
-from memorybus.plan import Plan
+from memorybus.instances import Instance, Live, Sight, live_name
+from memorybus.plan import WHOLE, Plan
 from memorybus.query import EVERYTHING, Query
 from memorybus.surfaces.children import described
 from memorybus.surfaces.counting import Counted, Taking, Tell, counted
+from memorybus.surfaces.excepting import joined
+from memorybus.surfaces.freshness import free_name, owner_of, remedy, shared
 from memorybus.surfaces.generations import (
     Numbers,
     check_same,
     comparable,
-    next_name,
-    spans_until,
-    unended,
+    only_ends,
+    opened,
     unfinished,
+    until,
 )
 from memorybus.surfaces.known_providers import check_provider
-from memorybus.surfaces.moments import numbers_upto
+from memorybus.surfaces.moments import moment_of, numbers_upto
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """What a rebuild is asked to do.
+    """What a rebuild is asked to do, beside what the live one's plan and options say already.
 
     Attributes:
         provider: whose state is built again.
-        query: which events, if not all.
+        query: which events are left out.
         until: the last moment of the past that is taken; "" for all of it.
+        whole: take the whole history, also what the live one leaves out.
         options: what differs from the provider's.
         verify: whether the new state must equal the live one, where it can be compared.
         reason: why.
@@ -42,6 +46,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     provider: str
     query: Query = EVERYTHING
     until: str = ""
+    whole: bool = False
     options: dict[str, Any] = {}
     verify: bool = True
     reason: str = ""
@@ -57,6 +62,7 @@ class Prepared(msgspec.Struct, frozen=True):
         known: whether it was begun already.
         swapped: whether it serves already, and only the end is missing.
         compared: whether the new state must equal the live one.
+        kept: what is taken over of the live one: what it leaves out (``history``), its options.
         served: whether a live worker serves the provider.
         counted: what it takes of the history, and what it leaves out; None if nobody asked.
     """
@@ -66,6 +72,7 @@ class Prepared(msgspec.Struct, frozen=True):
     known: bool
     swapped: bool
     compared: bool
+    kept: tuple[Literal["history", "options"], ...]
     served: bool
     counted: Counted | None = None
 
@@ -88,15 +95,16 @@ def prepare(desk: Copies, wanted: Wanted, clock: Clock, tell: Tell | None = None
     check_provider(desk, provider)
     sight = desk.instances.look()
     live = live_name(provider, sight.live)
-    done = unended(provider, sight)
     heads = {head.partition: head.n for head in desk.history.log.heads()}
-    asked = _asked(desk, wanted, next_name(provider, sight), heads, clock)
-    known = sight.all.get(done) if done else unfinished(provider, "rebuild", sight)
+    serves = sight.all.get(live, Instance(name=live, provider=provider))
+    asked = _asked(desk, wanted, serves, free_name(desk, provider, sight), heads, clock)
+    done = only_ends(asked, sight)
+    known = serves if done else unfinished(provider, "rebuild", sight)
     what = None
     if known is not None and not done:
         check_same(known, asked, f"memorybus rebuild --drop {provider} --execute")
     elif not done:
-        what = _fresh(desk, wanted, asked.name)
+        what = _fresh(desk, asked, sight)
     instance = known or asked
     found = None
     if tell is not None:
@@ -108,45 +116,65 @@ def prepare(desk: Copies, wanted: Wanted, clock: Clock, tell: Tell | None = None
         instance=instance,
         live=live,
         known=known is not None,
-        swapped=bool(done),
-        compared=wanted.verify and comparable(instance.plan, instance.options),
+        swapped=done,
+        compared=wanted.verify and comparable(instance, serves),
+        kept=_kept(wanted, serves),
         served=provider in desk.roster.serving_jobs(),
         counted=found,
     )
 
 
-def _fresh(desk: Copies, wanted: Wanted, name: str) -> Described:
+def _fresh(desk: Copies, asked: Instance, sight: Sight) -> Described:
     """Return what a copy would be, which would have a state of its own.
 
     Raises:
-        ConfigError: it would write where the live one does.
+        ConfigError: it would write where another instance does.
     """
-    what = described(desk.settings, wanted.provider, name, wanted.options)
-    if what.fresh or (wanted.options and not what.fresh_options):
-        return what
-    options = " or ".join(f"--set {option}=…" for option in what.fresh_options)
-    raise ConfigError(
-        f"{wanted.provider} cannot be rebuilt beside the live one: its state is shared, and a copy "
-        f"would write where the live one does; give the copy a place of its own with "
-        f"{options or '--set OPTION=VALUE, the option that names where its state is'}"
-    )
+    what = described(desk.settings, asked.provider, asked.name, asked.options)
+    owner = owner_of(what, asked, sight)
+    if owner:
+        raise ConfigError(f"{shared(asked, owner)}; {remedy(what)}")
+    return what
 
 
-def _asked(desk: Copies, wanted: Wanted, name: str, heads: Numbers, clock: Clock) -> Instance:
-    spans = {}
-    if wanted.until:
-        then = numbers_upto(desk.history, wanted.until)
-        spans = spans_until(then, heads, desk.settings.partitions)
+def _asked(
+    desk: Copies, wanted: Wanted, live: Instance, name: str, heads: Numbers, clock: Clock
+) -> Instance:
+    """Return the record of what is asked: made as the live one is, but for what is told."""
+    options = as_kept(wanted.options)
     return Instance(
         name=name,
         provider=wanted.provider,
-        options=wanted.options,
-        plan=Plan(query=desk.history.resolve(wanted.query), spans=spans),
+        options=live.options | options,
+        plan=_plan(desk, wanted, live, heads),
         purpose="rebuild",
         made_at=clock.now_ms(),
         made_by=wanted.by,
         reason=wanted.reason,
+        asked=Asked(
+            query=wanted.query,
+            until=str(moment_of(wanted.until)) if wanted.until else "",
+            options=options,
+            whole=wanted.whole,
+            live=live.name,
+        ),
     )
+
+
+def _kept(wanted: Wanted, live: Instance) -> tuple[Literal["history", "options"], ...]:
+    history = not wanted.whole and opened(live.plan) != WHOLE
+    options = live.options.keys() - wanted.options.keys()
+    return (*(("history",) if history else ()), *(("options",) if options else ()))
+
+
+def _plan(desk: Copies, wanted: Wanted, live: Instance, heads: Numbers) -> Plan:
+    """Return what is taken: what the live one left out stays out, unless all is wanted again."""
+    before = WHOLE if wanted.whole else opened(live.plan)
+    plan = Plan(query=joined(before.query, wanted.query), spans=before.spans)
+    if not wanted.until:
+        return plan
+    then = numbers_upto(desk.history, wanted.until)
+    return until(plan, then, heads, desk.settings.partitions)
 
 
 def rolled_back_to(desk: Copies, provider: str) -> str:
@@ -159,4 +187,5 @@ def rolled_back_to(desk: Copies, provider: str) -> str:
     known: Live | None = desk.instances.live().get(provider)
     if known is None or not known.previous:
         raise ConfigError(f"nothing to roll back to: no generation before {provider}'s is kept")
-    return known.previous
+    is_back = known.leaving and known.back  # its command was killed: only the end is missing
+    return known.instance if is_back else known.previous

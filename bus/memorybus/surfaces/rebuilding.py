@@ -15,21 +15,24 @@ import msgspec
 from memorybus.clock import SYSTEM, Clock
 from memorybus.copies import Copies
 from memorybus.errors import MemoryBusError
+from memorybus.holds import held_for
 from memorybus.homes import here
 from memorybus.inspect_jobs import InspectionFailed, Inspector
-from memorybus.instances import Hold, Instance, live_name
+from memorybus.instances import Instance, live_name
 from memorybus.keys import Keys
 from memorybus.links import connect_redis
-from memorybus.rebuild_lock import RebuildLock, held_reason
+from memorybus.rebuild_lock import RebuildLock
 from memorybus.recall_purge import purge
 from memorybus.settings import Settings
 from memorybus.surfaces.agreeing import agree, differing
-from memorybus.surfaces.barrier import LOOK, Barrier, parked
+from memorybus.surfaces.barrier import Barrier, parked
 from memorybus.surfaces.children import described
 from memorybus.surfaces.comparing import Compared, Comparison
 from memorybus.surfaces.generations import behind
+from memorybus.surfaces.kept import KEPT
 from memorybus.surfaces.rebuild_plan import Prepared
 from memorybus.surfaces.taking_over import TakingOver
+from memorybus.surfaces.waiting import LOOK
 from memorybus.testing import CrashPoint, crash_points, no_crash
 
 CLOSE = 500
@@ -149,7 +152,7 @@ class Rebuilder:
 
     def barrier(self, provider: str, candidate: str, by: str) -> Barrier:
         """Return what holds instances for a candidate."""
-        why = Hold(held_reason(self._what, provider, candidate), by, self._clock.now_ms())
+        why = held_for(self._what, provider, candidate, by, self._clock.now_ms())
         return Barrier(self.desk, self._lock, why, self._clock)
 
     def comparison(self, provider: str, first: str, second: str) -> Comparison:
@@ -179,7 +182,10 @@ class Rebuilder:
         barrier = self.barrier(provider, candidate, by)
         taking = TakingOver(self.desk, barrier, provider, self._clock)
         try:
+            taking.check_workers()
             barrier.let_go(live)  # a command that was killed may have held it
+            if check:
+                barrier.check_goes_on(live)
             self.fill(barrier, candidate, provider)
             self._crash("rebuild.filled")
             compared = self._checked(barrier, (provider, live, candidate), check=check, alike=alike)
@@ -190,7 +196,7 @@ class Rebuilder:
             else:
                 taking.join(live, candidate, without=not check)
             self._crash("rebuild.met")
-            taking.swap(live, candidate, by, reason)
+            taking.swap(live, candidate, by, reason, back=self._what == "rollback")
         except BaseException:
             self._undo(barrier, taking, live, candidate)
             raise
@@ -223,8 +229,8 @@ class Rebuilder:
         Raises:
             Stalled: nothing moves.
         """
-        held = self.desk.instances.held().get(candidate)
-        if held is not None:
+        barrier.let_go(candidate)
+        if (pause := barrier.pause_of(candidate)) and pause.reason.startswith(KEPT):
             self.desk.instances.let_go(candidate)
         barrier.open_end(candidate, provider)
         total = sum(barrier.heads().values())
@@ -232,6 +238,7 @@ class Rebuilder:
             lambda: behind(barrier.numbers(candidate), barrier.heads()),
             f"{candidate} is not filled; does a worker serve {provider}?",
             enough=CLOSE,
+            mover=candidate,
             tell=lambda left: self._tell("fills", max(0, total - left), total),
         )
 
@@ -248,7 +255,7 @@ class Rebuilder:
             except InspectionFailed as error:
                 raise RebuildDiffers(f"{error}; to swap without comparing: --no-verify") from error
         if check and compared is not None and compared.given and not compared.same:
-            raise RebuildDiffers(differing(compared, live, candidate))
+            raise RebuildDiffers(differing(compared, who))
         more = self._more_parked(live, candidate) if check else 0
         if more > 0:
             raise RebuildDiffers(

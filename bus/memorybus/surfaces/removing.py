@@ -1,18 +1,27 @@
 """``memorybus provider remove``: an instance goes, and Redis keeps nothing of it."""
 
-import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import msgspec
 
 from memorybus.clock import SYSTEM, Clock
 from memorybus.copies import Copies
 from memorybus.errors import ConfigError, MemoryBusError
-from memorybus.homes import found_here, is_same
-from memorybus.instances import Hold, check_name
+from memorybus.holds import Hold
+from memorybus.homes import delete_state, found_here, is_same
+from memorybus.instances import Instance, check_name, live_name
+from memorybus.keys import Keys
+from memorybus.links import connect_redis
+from memorybus.rebuild_lock import RebuildLock
+from memorybus.settings import Settings
 from memorybus.surfaces import config_file
 from memorybus.surfaces.config_file import Edit
 from memorybus.surfaces.filling import LOOK
 from memorybus.surfaces.known_providers import check_instance
+
+REMOVED = "removed: "
+"""How the reason begins for which a removed instance stands still while workers know it."""
 
 _PATIENCE = 20.0
 """Seconds for which lanes of a provider that is removed are waited for."""
@@ -34,6 +43,8 @@ class Removal(msgspec.Struct, frozen=True):
         workers: live workers that were told to serve it.
         state: the directory of its state here; None for a shared one, or one that lies elsewhere.
         delete_state: whether that goes too.
+        generation: the one that serves it, which goes along; "" if it serves itself.
+        elsewhere: where its state lies, in words, if that is not here.
         executed: whether it was done.
     """
 
@@ -45,53 +56,105 @@ class Removal(msgspec.Struct, frozen=True):
     workers: list[str]
     state: str | None
     delete_state: bool
+    generation: str = ""
+    elsewhere: str = ""
     executed: bool = False
+
+    @property
+    def names(self) -> list[str]:
+        """Both, the one that serves last."""
+        return [self.name, self.generation] if self.generation else [self.name]
+
+
+@contextmanager
+def remover(settings: Settings, name: str, by: str) -> "Iterator[Copies]":
+    """Give the stores, with the provider's lock: nobody builds it again meanwhile.
+
+    Raises:
+        RebuildRuns: a command works on its instances.
+        LogUnavailable: Redis is away.
+    """
+    redis, keys = connect_redis(settings), Keys(settings.namespace)
+    try:
+        with RebuildLock(redis, keys, name, "removal", by) as lock, Copies(settings, lock) as desk:
+            desk.check()
+            yield desk
+    finally:
+        redis.close()
 
 
 def removal(desk: Copies, edit: Edit, name: str, *, delete_state: bool) -> Removal:
     """Return what removing an instance would do; change nothing.
 
     Raises:
-        ConfigError: nobody knows it, or copies of it must go first.
+        ConfigError: nobody knows it, copies of it must go first, or its state shall go and lies
+            elsewhere.
         LanesOwned: its state shall go while workers use it.
         LogUnavailable: Redis is away.
     """
-    lanes = desk.lanes.left(check_name(name))
-    state = _state(desk, name)
+    live = live_name(check_name(name), desk.instances.live())
+    _check_alone(desk, name, live)
+    names = {name, live}
+    lanes = sum(map(desk.lanes.left, names))
+    path = desk.settings.provider_home(live)
+    elsewhere = _elsewhere(desk, live)
+    state = str(path) if path.exists() and not elsewhere else None
     if not (lanes or state or edit.before != edit.after or name in desk.instances.held()):
         check_instance(desk, name)
-    records = desk.instances.all().values()
-    copies = [one.name for one in records if one.provider == name and one.is_copy]
-    if copies:
-        raise ConfigError(
-            f"there are copies of {name}: {', '.join(copies)}; drop them first: memorybus replay "
-            f"--cancel NAME, or memorybus rebuild --drop {name}"
-        )
-    if (one := desk.instances.get(name)) is not None and one.is_copy:
-        raise ConfigError(f"{name} is a copy; drop it: memorybus replay --cancel {name}")
-    workers = [worker.id for worker in desk.roster.alive() if name in worker.providers]
+    workers = [worker.id for worker in desk.roster.alive() if names & {*worker.providers}]
     if delete_state and workers:
         raise LanesOwned(
             f"live workers use the state of {name}: {', '.join(workers)}; remove it without "
             f"--delete-state, restart them, and delete it then"
+        )
+    if delete_state and elsewhere:
+        raise ConfigError(
+            f"the state of {name} lies in {elsewhere}: delete it there, with the same command; "
+            f"without --delete-state it stays"
         )
     return Removal(
         name=name,
         file=edit.path if edit.before != edit.after else "",
         diff=edit.diff,
         lanes=lanes,
-        parked=sum(lane.parked for lane in desk.lanes.states(name)),
+        parked=sum(lane.parked for one in names for lane in desk.lanes.states(one)),
         workers=workers,
         state=state,
         delete_state=delete_state,
+        generation="" if live == name else live,
+        elsewhere=elsewhere,
     )
 
 
-def _state(desk: Copies, name: str) -> str | None:
+def _check_alone(desk: Copies, name: str, live: str) -> None:
+    """Make sure that no copy but the one that serves is left, and that this is none itself.
+
+    Raises:
+        ConfigError: what must go first, and how.
+    """
+    sight = desk.instances.look()
+    one = sight.all.get(name, Instance(name=name, provider=name))
+    if one.is_copy:
+        raise ConfigError(
+            f"{name} is a copy; drop it: memorybus replay --cancel {name}"
+            if one.purpose != "rebuild"
+            else f"{name} is a generation of {one.provider}; see: memorybus rebuild ls"
+        )
+    known = sight.live.get(name)
+    kept = {known.previous} - {""} if known else set()
+    others = {other.name for other in sight.all.values() if other.provider == name} - {name, live}
+    if kept | others:
+        raise ConfigError(
+            f"there are copies of {name}: {', '.join(sorted(kept | others))}; drop them first: "
+            f"memorybus replay --cancel NAME, or memorybus rebuild --drop {name}"
+        )
+
+
+def _elsewhere(desk: Copies, name: str) -> str:
     home = desk.homes.all().get(name)
-    path = desk.settings.provider_home(name)
-    elsewhere = home is not None and not is_same(home, found_here(desk.settings))
-    return None if elsewhere or not path.exists() else str(path)
+    if home is None or is_same(home, found_here(desk.settings)):
+        return ""
+    return f"{home.path}/providers/{name} on {home.host}"
 
 
 def remove(
@@ -99,7 +162,8 @@ def remove(
 ) -> Removal:
     """Remove an instance: out of the settings file, its lanes, what is registered of it.
 
-    Workers that run keep it in mind until they are restarted: they are held off its lanes.
+    Workers that run keep it in mind until they are restarted: they are held off its lanes, and the
+    generation that served it is not replaced by what an older one remembers.
 
     Raises:
         LanesOwned: a worker does not give its lanes up.
@@ -108,28 +172,36 @@ def remove(
         LogUnavailable: Redis is away.
     """
     if what.workers:
-        desk.instances.hold(what.name, Hold(f"removed: {reason}", by, clock.now_ms()))
-    _await_free(desk, what.name, clock)
+        for name in what.names:
+            desk.instances.hold(name, Hold(REMOVED + reason, by, clock.now_ms()))
+    _await_free(desk, what, clock)
     config_file.write(edit)
-    desk.lanes.remove(what.name)
-    desk.roster.forget(what.name)
-    desk.instances.remove(what.name)
-    if what.delete_state and what.state:
-        shutil.rmtree(what.state)  # follows no links
-    if what.delete_state:
-        desk.homes.forget(what.name)
+    for name in what.names:
+        _forget(desk, name, what)
     if not what.workers:
         desk.instances.let_go(what.name)
+        desk.instances.unserve(what.name)
     return msgspec.structs.replace(what, executed=True)
 
 
-def _await_free(desk: Copies, name: str, clock: Clock) -> None:
+def _forget(desk: Copies, name: str, what: Removal) -> None:
+    desk.lanes.remove(name)
+    desk.roster.forget(name)
+    desk.instances.remove(name)
+    if what.delete_state:
+        delete_state(desk.settings, name)
+        desk.homes.forget(name)
+    if name == what.generation:
+        desk.instances.let_go(name)  # after its record: no worker takes its lanes
+
+
+def _await_free(desk: Copies, what: Removal, clock: Clock) -> None:
     until = clock.monotonic() + _PATIENCE
-    while any(lane.owned for lane in desk.lanes.states(name)):
+    while any(lane.owned for name in what.names for lane in desk.lanes.states(name)):
         if clock.monotonic() >= until:
             raise LanesOwned(
-                f"lanes of {name} still have owners after {_PATIENCE:.0f} s; nothing was removed, "
-                f"and they stay paused: stop the workers and run the command again, or let them "
-                f"go on with: memorybus provider resume {name}"
+                f"lanes of {what.name} still have owners after {_PATIENCE:.0f} s; nothing was "
+                f"removed, and they stay paused: stop the workers and run the command again, or "
+                f"let them go on with: memorybus provider resume {what.name}"
             )
         clock.sleep(LOOK)

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from memorybus.asked import Asked, as_kept
 from memorybus.clock import SYSTEM, Clock
 from memorybus.copies import Copies
 from memorybus.described import Described
@@ -17,8 +18,9 @@ from memorybus.query import Query
 from memorybus.settings import Settings
 from memorybus.surfaces.children import described
 from memorybus.surfaces.counting import Counted, Taking, Tell, counted
+from memorybus.surfaces.freshness import left_of, owner_of, remedy, shared
 from memorybus.surfaces.known_providers import check_provider
-from memorybus.surfaces.moments import numbers_before, numbers_upto
+from memorybus.surfaces.moments import moment_of, numbers_before, numbers_upto
 
 Describe = Callable[[Settings, str, str, Mapping[str, Any]], Described]
 
@@ -32,7 +34,8 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
         query: which events; its lineages need not be resolved.
         since: the first moment (see `memorybus.surfaces.moments`); "" for the beginning.
         until: the last one; "" for now.
-        rate: events a second at most; 0.0 for as fast as it goes.
+        rate: events a second at most, from now on; 0.0 for as fast as it goes, None for what it
+            was begun with.
         options: what differs from the provider's.
         force: also into a target that is not empty.
         reason: why.
@@ -44,7 +47,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     query: Query = Query()
     since: str = ""
     until: str = ""
-    rate: float = 0.0
+    rate: float | None = None
     options: Mapping[str, Any] = {}
     force: bool = False
     reason: str = ""
@@ -107,11 +110,13 @@ def planned(
     known = desk.instances.get(wanted.into)
     instance = _instance(desk, wanted, clock)
     if known is None:
-        _check_fresh(desk, wanted, what)
+        if not wanted.force:
+            _check_fresh(desk, instance, what)
     else:
         instance = _resumed(known, instance, wanted)
     ends = instance.plan.ends(settings.partitions)
     found = counted(desk, Taking(wanted.provider, what, instance.plan, ends), tell, clock)
+    rate = instance.plan.rate
     return Planned(
         instance=instance,
         known=known is not None,
@@ -121,7 +126,7 @@ def planned(
         home=home,
         here=home is None or is_same(home, found_here(settings)) or not home.place,
         counted=found,
-        least_seconds=found.events / wanted.rate if wanted.rate else found.seconds,
+        least_seconds=found.events / rate if rate else found.seconds,
     )
 
 
@@ -134,32 +139,23 @@ def _check_target(desk: Copies, wanted: Wanted) -> None:
         )
 
 
-def _check_fresh(desk: Copies, wanted: Wanted, what: Described) -> None:
-    """Refuse a target in which something is already, unless told.
+def _check_fresh(desk: Copies, copy: Instance, what: Described) -> None:
+    """Refuse a target in which something is already.
 
     Raises:
         ConfigError: it is not empty.
     """
-    if wanted.force:
-        return
-    if not what.fresh:
-        options = " or ".join(f"--set {name}=…" for name in what.fresh_options)
+    owner = owner_of(what, copy, desk.instances.look())
+    if owner:
         raise ConfigError(
-            f"a copy of {wanted.provider} would write where the live one does: its state is shared"
-            + (f"; give it a place of its own: {options}" if options else "")
-            + "; if its options say so already, add --force"
+            f"{shared(copy, owner)}; {remedy(what)}; if its options give it one already, add "
+            f"--force"
         )
-    lanes = desk.lanes.left(wanted.into)
-    if lanes:
+    left = left_of(desk, copy.name)
+    if left:
         raise ConfigError(
-            f"{wanted.into!r} is not empty: Redis holds {lanes} lanes of it; choose a new name, or "
-            f"go on with what is there with --force"
-        )
-    home = desk.settings.provider_home(wanted.into)
-    if home.is_dir() and any(home.iterdir()):
-        raise ConfigError(
-            f"{wanted.into!r} is not empty: {home} holds files; choose a new name, or go on with "
-            f"what is there with --force"
+            f"{copy.name!r} is not empty: {left}; choose a new name, or go on with what is there "
+            f"with --force"
         )
 
 
@@ -169,19 +165,30 @@ def _home(desk: Copies, provider: str) -> Home:
 
 
 def _instance(desk: Copies, wanted: Wanted, clock: Clock) -> Instance:
+    options = as_kept(wanted.options)
     return Instance(
         name=wanted.into,
         provider=wanted.provider,
-        options=dict(wanted.options),
+        options=options,
         plan=Plan(
             query=desk.history.resolve(wanted.query),
             spans=spans(desk.settings, desk.history, wanted.since, wanted.until),
-            rate=wanted.rate,
+            rate=wanted.rate or 0.0,
         ),
         made_at=clock.now_ms(),
         made_by=wanted.by,
         reason=wanted.reason,
+        asked=Asked(
+            query=wanted.query,
+            since=_kept(wanted.since),
+            until=_kept(wanted.until),
+            options=options,
+        ),
     )
+
+
+def _kept(moment: str) -> str:
+    return str(moment_of(moment)) if moment else ""
 
 
 def spans(
@@ -202,7 +209,7 @@ def spans(
 
 
 def _resumed(known: Instance, asked: Instance, wanted: Wanted) -> Instance:
-    """Return the record that is there, if it is of the same replay.
+    """Return the record that is there, if it is of the same replay, with the rate that is asked.
 
     Raises:
         ConfigError: it is another's.
@@ -212,20 +219,18 @@ def _resumed(known: Instance, asked: Instance, wanted: Wanted) -> Instance:
         raise ConfigError(f"{known.name!r} is a copy that a {known.purpose} made; {advice}")
     if known.dropped:
         raise ConfigError(f"{known.name!r} is being removed; wait for it, or choose another name")
-    then, now = known.plan, asked.plan
-    firsts = all(then.spans[p][0].first == now.spans[p][0].first for p in then.spans)
-    same = (
-        (known.provider, known.options, then.query) == (asked.provider, asked.options, now.query)
-        and firsts
-        and (not wanted.until or then.spans == now.spans)
-    )
-    if not same:
+    if known.asked is None or (known.provider, known.asked) != (asked.provider, asked.asked):
         raise ConfigError(f"{known.name!r} is a copy with another plan; {advice}")
-    return known
+    return known if wanted.rate is None else _paced(known, wanted.rate)
+
+
+def _paced(known: Instance, rate: float) -> Instance:
+    plan = msgspec.structs.replace(known.plan, rate=rate)
+    return msgspec.structs.replace(known, plan=plan)
 
 
 def begin(desk: Copies, plan: Planned, wanted: Wanted) -> Planned:
-    """Make the copy known; from now on every worker of its provider fills it.
+    """Make the copy known, or its new rate; every worker of its provider fills it from now on.
 
     Returns:
         The plan; that of the copy which the same command made meanwhile, if one did.
@@ -235,6 +240,7 @@ def begin(desk: Copies, plan: Planned, wanted: Wanted) -> Planned:
         LogUnavailable: Redis is away.
     """
     if plan.known:
+        _pace(desk, plan.instance)
         return plan
     if plan.home is not None:
         home = plan.home if plan.home.place else here(desk.settings)
@@ -246,5 +252,14 @@ def begin(desk: Copies, plan: Planned, wanted: Wanted) -> Planned:
         if made is None:
             raise
         there = _resumed(made, plan.instance, wanted)
+        _pace(desk, there)
         return msgspec.structs.replace(plan, instance=there, known=True)
     return plan
+
+
+def _pace(desk: Copies, copy: Instance) -> None:
+    """Let the workers that fill a copy keep to its rate."""
+    while (known := desk.instances.get(copy.name)) is not None:
+        now = _paced(known, copy.plan.rate)
+        if now == known or desk.instances.change(known, now):
+            return

@@ -14,8 +14,8 @@ import msgspec
 from memorybus.clock import Clock
 from memorybus.copies import Copies
 from memorybus.errors import MemoryBusError
-from memorybus.instances import Hold, Live
-from memorybus.rebuild_lock import prepared
+from memorybus.holds import Hold, prepared
+from memorybus.instances import Live
 from memorybus.surfaces.barrier import Barrier
 from memorybus.surfaces.generations import behind, swapped
 from memorybus.surfaces.kept import KEPT
@@ -50,6 +50,21 @@ class TakingOver:
         self._since: float | None = None
         self.held_ms = 0
 
+    def check_workers(self) -> None:
+        """Make sure that every worker of the provider knows what a swap is.
+
+        Raises:
+            MemoryBusError: one would go on with the generation before, whoever serves.
+        """
+        workers = self._desk.roster.alive()
+        old = [one.id for one in workers if self.provider in one.providers and not one.swaps]
+        if old:
+            raise MemoryBusError(
+                f"{', '.join(old)}: of an earlier release, which serves {self.provider} and would "
+                f"go on with the generation before; end it, or start it anew with this release, "
+                f"then give the same command again"
+            )
+
     def join(self, live: str, candidate: str, *, without: bool = False) -> None:
         """Let a candidate answer, too, and come as far as the live one is.
 
@@ -73,6 +88,7 @@ class TakingOver:
         barrier.await_none(
             lambda: behind(barrier.numbers(live), alone),
             f"{live}, which serves, does not come as far as {candidate}",
+            mover=live,
         )
         self._level(live, candidate)
 
@@ -102,14 +118,15 @@ class TakingOver:
             if self._clock.monotonic() - since < LEVEL:
                 return
 
-    def swap(self, live: str, candidate: str, by: str, reason: str) -> None:
+    def swap(self, live: str, candidate: str, by: str, reason: str, *, back: bool = False) -> None:
         """Let the candidate serve, in one step; the old one goes on and answers, too.
 
         Raises:
-            MemoryBusError: somebody else swapped.
+            MemoryBusError: somebody else swapped, or see `check_workers`.
         """
+        self.check_workers()
         at = self._clock.now_ms()
-        self._mark(live, lambda known: swapped(known, candidate, at, by, reason))
+        self._mark(live, lambda known: swapped(known, candidate, at, by, reason, back=back))
 
     def end(self, live: str, previous: str) -> None:
         """Let the old one stand still, when the new one serves.
@@ -118,6 +135,7 @@ class TakingOver:
             Stalled: nobody gives its lanes up.
             MemoryBusError: somebody else swapped.
         """
+        self._hand_on(live, previous)
         self.keep(live, previous)
         self._go_on(live)
         self._barrier.await_none(
@@ -130,17 +148,20 @@ class TakingOver:
         """Let the new one go on, if it stands still for itself."""
         if prepared(self._desk.instances.held().get(live)) != live:
             return
-        self._desk.instances.let_go(live)
-        self._barrier.await_none(
-            lambda: sum(not lane.owned for lane in self._desk.lanes.states(live)),
-            f"{live} serves now, but its lanes have no owner",
-        )
+        self._barrier.let_go(live)
+        self._barrier.await_owned(live, f"{live} serves now, but its lanes have no owner")
         if self._since is not None:
             self.held_ms = round((self._clock.monotonic() - self._since) * 1000)
 
+    def _hand_on(self, live: str, previous: str) -> None:
+        """Let a provider that somebody paused stay so: whoever serves it now stands still."""
+        pause = self._barrier.pause_of(previous)
+        if pause is not None and not pause.reason.startswith(KEPT):
+            self._desk.instances.pause(live, pause)
+
     def keep(self, live: str, previous: str) -> None:
         """Let an instance stand still that is kept for a rollback."""
-        kept = f"{KEPT} memorybus rebuild --rollback {self.provider}: {live} serves"
+        kept = f"{KEPT} {self.provider}: {live} serves"
         self._desk.instances.hold(previous, Hold(kept, "", self._clock.now_ms()))
 
     def part(self, live: str) -> None:

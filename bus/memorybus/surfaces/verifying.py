@@ -7,17 +7,21 @@ import msgspec
 
 from memorybus.clock import SYSTEM, Clock
 from memorybus.copies import Copies
+from memorybus.dlq import DeadLetters
 from memorybus.errors import MemoryBusError
-from memorybus.events import Omitted
+from memorybus.events import DeadLetterResolved, Omitted
 from memorybus.inspect_jobs import Sent
 from memorybus.instances import Instance, live_name
 from memorybus.logged import LoggedEvent
 from memorybus.plan import Plan, Span
+from memorybus.query import Query
 from memorybus.surfaces.agreeing import agree
 from memorybus.surfaces.barrier import parked
+from memorybus.surfaces.children import described
 from memorybus.surfaces.comparing import NAMED, Compared
 from memorybus.surfaces.copying import mark_dropped
-from memorybus.surfaces.generations import behind, next_name, opened
+from memorybus.surfaces.freshness import free_name, owner_of, shared
+from memorybus.surfaces.generations import behind, opened, past
 from memorybus.surfaces.known_providers import check_provider
 from memorybus.surfaces.moments import numbers_upto
 from memorybus.surfaces.rebuilding import Rebuilder
@@ -27,7 +31,7 @@ PAGE = 500
 
 
 class CannotVerify(MemoryBusError):
-    """The provider gives no digest, and cannot be asked for events."""
+    """No copy can be compared with the live state, nor can that be asked for events."""
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,9 +61,11 @@ class Verified(msgspec.Struct, frozen=True):
         ok: whether nothing differs or is missing.
         compared: the keys of the digests; None for ``events``.
         asked: events that were asked for.
-        missing: how many of them are not there.
+        missing: how many of them are lost: neither there nor parked, nor discarded by an operator.
         named: the first of those.
-        parked: events that were put aside: these are not there, and waited for.
+        parked: events that were put aside, for ``events`` of those asked for: these are not there,
+            and waited for.
+        discarded: how many of those asked for an operator gave up for this instance.
     """
 
     provider: str
@@ -71,6 +77,7 @@ class Verified(msgspec.Struct, frozen=True):
     missing: int = 0
     named: tuple[str, ...] = ()
     parked: int = 0
+    discarded: int = 0
 
 
 def verify(work: Rebuilder, wanted: Wanted, clock: Clock = SYSTEM) -> Verified:
@@ -85,25 +92,39 @@ def verify(work: Rebuilder, wanted: Wanted, clock: Clock = SYSTEM) -> Verified:
     provider = wanted.provider
     check_provider(work.desk, provider)
     live = live_name(provider, work.desk.instances.live())
+    why = f"{provider} gives no digest"
     if work.inspector.digest(provider, live).given:
-        return _by_digest(work, wanted, live, clock)
+        copy = _copy(work.desk, wanted, live, clock)
+        why = _unfit(work.desk, copy)
+        if not why:
+            return _by_digest(work, wanted, live, copy, clock)
     if work.inspector.known(provider, live, ()).given:
         return _by_events(work, wanted, live)
     raise CannotVerify(
-        f"{provider} gives no digest and cannot be asked for events by their ids: what it holds "
-        f"cannot be compared with the history; memorybus diff shows what two generations recall"
+        f"{why}; and it cannot be asked for events by their ids: what it holds cannot be compared "
+        f"with the history; memorybus diff shows what two generations or copies recall"
     )
 
 
 # -- by digest ------------------------------------------------------------------------------------
 
 
-def _by_digest(work: Rebuilder, wanted: Wanted, live: str, clock: Clock) -> Verified:
+def _unfit(desk: Copies, copy: Instance) -> str:
+    """Return why no copy may be filled: it would write into a state that is there; "" if it may."""
+    what = described(desk.settings, copy.provider, copy.name, copy.options)
+    owner = owner_of(what, copy, desk.instances.look())
+    return shared(copy, owner) if owner else ""
+
+
+def _by_digest(
+    work: Rebuilder, wanted: Wanted, live: str, copy: Instance, clock: Clock
+) -> Verified:
     provider, desk = wanted.provider, work.desk
     for name in _left_over(desk, provider):
         mark_dropped(desk, name)
-    copy = _copy(desk, wanted, live, clock)
     barrier = work.barrier(provider, copy.name, wanted.by)
+    if not wanted.until:
+        barrier.check_goes_on(live)
     try:
         work.add(copy)
         if wanted.until:
@@ -136,9 +157,9 @@ def _copy(desk: Copies, wanted: Wanted, live: str, clock: Clock) -> Instance:
     known = sight.all.get(live, Instance(name=live, provider=wanted.provider))
     plan = opened(known.plan)
     if wanted.until:
-        plan = _until(plan, numbers_upto(desk.history, wanted.until), desk.settings.partitions)
+        plan = past(plan, numbers_upto(desk.history, wanted.until), desk.settings.partitions)
     return Instance(
-        name=next_name(wanted.provider, sight, "verify"),
+        name=free_name(desk, wanted.provider, sight, "verify"),
         provider=wanted.provider,
         options=known.options,
         plan=plan,
@@ -146,11 +167,6 @@ def _copy(desk: Copies, wanted: Wanted, live: str, clock: Clock) -> Instance:
         made_at=clock.now_ms(),
         made_by=wanted.by,
     )
-
-
-def _until(plan: Plan, then: dict[int, int], partitions: int) -> Plan:
-    spans = {p: (Span(1, then.get(p, 0)),) for p in range(partitions)}
-    return msgspec.structs.replace(plan, spans=spans)
 
 
 # -- event by event -------------------------------------------------------------------------------
@@ -165,19 +181,49 @@ def _by_events(work: Rebuilder, wanted: Wanted, live: str) -> Verified:
         then = numbers_upto(desk.history, wanted.until)
         upto = {p: min(n, then.get(p, 0)) for p, n in upto.items()}
     stride = max(1, sum(upto.values()) // wanted.sample) if wanted.sample else 1
-    there, missing = 0, list[str]()
+    aside = _aside(desk, live)  # after its lanes: what they passed is applied, or here
+    there, waiting, missing = 0, 0, list[str]()
     events = _events(desk, plan, upto, stride)
     while page := list(islice(events, PAGE)):
         while page:
             found = work.inspector.known(provider, live, page)
             there += found.there
-            missing += found.missing
+            waiting += sum(one in aside for one in found.missing)
+            missing += (one for one in found.missing if one not in aside)
             page = page[len(page) - found.unasked :]
-    aside = parked(lanes)
-    ok = len(missing) <= aside
-    asked = there + len(missing)
-    named = tuple(missing[:NAMED])
-    return Verified(provider, live, "events", ok, None, asked, len(missing), named, aside)
+    given_up = _discarded(desk, live) if missing else set()
+    lost = [one for one in missing if one not in given_up]
+    return Verified(
+        provider,
+        live,
+        how="events",
+        ok=not lost,
+        asked=there + waiting + len(missing),
+        missing=len(lost),
+        named=tuple(lost[:NAMED]),
+        parked=waiting,
+        discarded=len(missing) - len(lost),
+    )
+
+
+def _aside(desk: Copies, live: str) -> set[str]:
+    """Return the ids of the events that an instance put aside."""
+    letters = DeadLetters(desk.settings)
+    try:
+        return {dead.stored.letter.event_id for dead in letters.letters([live])}
+    finally:
+        letters.close()
+
+
+def _discarded(desk: Copies, live: str) -> set[str]:
+    """Return the ids of the events that operators gave up for an instance."""
+    decided = desk.history.scan(Query(types=(DeadLetterResolved.__name__,)))
+    events = (one.envelope.event for one in decided)
+    return {
+        one.event_id
+        for one in events
+        if isinstance(one, DeadLetterResolved) and (one.provider, one.action) == (live, "discard")
+    }
 
 
 def _events(desk: Copies, plan: Plan, upto: dict[int, int], stride: int) -> Iterator[Sent]:

@@ -6,25 +6,32 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from memorybus.asked import Asked
 from memorybus.errors import ConfigError
+from memorybus.holds import Hold
 from memorybus.inspect_jobs import Page
-from memorybus.instances import Hold, Instance, Live, Sight, answers
+from memorybus.instances import Instance, Live, Sight, answers
 from memorybus.plan import WHOLE, Plan, Span
-from memorybus.query import Query
-from memorybus.rebuild_lock import held_reason, prepared
+from memorybus.query import EVERYTHING, Query
 from memorybus.surfaces.comparing import Comparison, Difference, between, compared, told
+from memorybus.surfaces.excepting import joined
 from memorybus.surfaces.generations import (
     behind,
     check_same,
     comparable,
     ended,
+    ending,
     generations,
+    is_dropped,
     next_name,
+    only_ends,
     opened,
-    spans_until,
+    past,
     swapped,
     unended,
     unfinished,
+    until,
+    without,
 )
 
 LIVE = Live("p@2", "p@1")
@@ -50,6 +57,7 @@ def sight(
         (sight(copy("p@1")), "p@2"),
         (sight(live=LIVE), "p@3"),
         (sight(copy("p.verify@7", purpose="verify")), "p@8"),
+        (sight(live=Live("p", numbered=4)), "p@5"),
         (sight(Instance(name="other", provider="p")), "p@1"),
     ],
 )
@@ -76,16 +84,56 @@ def test_what_was_begun_is_found_again(seen: Sight, name: str | None) -> None:
     assert (found.name if found else None) == name
 
 
+def test_what_was_dropped_is_known_as_such() -> None:
+    """G8: the first generation counts as dropped by its hold, unless it serves or is kept."""
+    why = {"p": Hold("dropped: p@1 serves p")}
+    for live, gone in ((Live("p@1"), True), (Live("p@1", "p"), False), (Live("p"), False)):
+        seen = sight(copy("p@1"), live=live, held=why)
+        assert is_dropped("p", seen) == gone
+        assert (generations("p", seen)[0].state == "dropped") == gone
+    assert not is_dropped("p", sight(live=Live("p@1"), held={"p": Hold("maintenance")}))
+    assert is_dropped("p@1", sight(copy("p@1", dropped=True)))
+
+
+def test_after_a_drop_nothing_goes_back() -> None:
+    """G8: the way back goes with the generation that is kept, and no number comes again."""
+    known = Live("p@2", "p@1", joining="p@3", numbered=1)
+    assert without(known, ("p@3",)) == Live("p@2", "p@1", numbered=3)
+    assert without(known, ("p", "p@1")) == Live("p@2", numbered=1)
+    assert swapped(without(known, ("p@3",)), "p@4", 0, "", "", back=True).numbered == 3
+
+
+@pytest.mark.parametrize(
+    ("live", "words", "ends"),
+    [
+        (Live("p@1", "p", leaving="p"), Asked(until="7", live="p@1"), True),
+        (Live("p@1", "p", leaving="p"), Asked(live="p@1"), True),
+        (Live("p@1", "p", leaving="p"), Asked(until="8", live="p@1"), False),
+        (Live("p@1", "p", leaving="p", back=True), Asked(live="p@1"), False),
+        (Live("p@1", "p"), Asked(live="p@1"), False),
+        (Live("p", "p@1", leaving="p@1"), Asked(live="p"), False),
+    ],
+)
+def test_a_swap_that_was_cut_short_is_ended_alone(live: Live, words: Asked, ends: bool) -> None:
+    """G8: only the same command, or one that wants nothing more, ends a swap and does no more."""
+    seen = sight(copy("p@1", asked=Asked(until="7", live="p")), live=live)
+    assert only_ends(copy("p@2", asked=words), seen) == ends
+    if live.leaving:
+        assert ("--rollback" in ending("p", seen)) == live.back
+
+
 def test_another_plan_does_not_go_on_with_it() -> None:
-    """G8: who asks for something else is told how to drop what was begun."""
-    begun = copy("p@1", plan=Plan(query=Query(except_users=("m",))))
-    check_same(begun, begun, "drop it")
+    """G8: the same words go on, whatever came of them; for others it is told how to drop it."""
+    words = Asked(query=Query(except_users=("m",)), live="p")
+    begun = copy("p@1", asked=words)
+    grown = Plan(spans={0: (Span(5),)})
+    check_same(begun, copy("p@2", asked=words, plan=grown), "drop it")
+    others = (None, Asked(live="p"), Asked(query=words.query, live="p@1"))
+    for other in (copy("p@2", asked=asked) for asked in others):
+        with pytest.raises(ConfigError, match="drop it"):
+            check_same(begun, other, "drop it")
     with pytest.raises(ConfigError, match="drop it"):
-        check_same(begun, copy("p@2"), "drop it")
-    then = copy("p@1", plan=Plan(spans=spans_until({0: 3}, {0: 9}, 1)))
-    check_same(then, copy("p@2", plan=Plan(spans=spans_until({0: 3}, {0: 12}, 1))), "drop it")
-    with pytest.raises(ConfigError):
-        check_same(then, copy("p@2", plan=Plan(spans=spans_until({0: 4}, {0: 9}, 1))), "drop it")
+        check_same(copy("p@1"), copy("p@2"), "drop it")
 
 
 def test_states_of_generations() -> None:
@@ -101,9 +149,6 @@ def test_states_of_generations() -> None:
 
 def test_a_swap_that_was_not_ended_is_seen() -> None:
     """G8: while the one before still answers, too, the swap is not ended; else it is."""
-    why = Hold(held_reason("rebuild", "p", "p@2"))
-    assert prepared(why) == "p@2"
-    assert prepared(Hold("maintenance")) == prepared(None) == ""
     swap = swapped(Live("p@1", "p", joining="p@2"), "p@2", 7, "ann", "why")
     assert swap == Live("p@2", "p@1", 7, "ann", "why", leaving="p@1")
     assert unended("p", sight(copy("p@2"), live=swap)) == "p@2"
@@ -132,7 +177,7 @@ def test_a_plan_ends_and_opens_again(
     then: dict[int, int], heads: dict[int, int], at: dict[int, int]
 ) -> None:
     """G8: what a copy takes ends at given numbers and no other changes; opened, it is as it was."""
-    for plan in (WHOLE, Plan(spans=spans_until(then, heads, 4))):
+    for plan in (WHOLE, until(WHOLE, then, heads, 4)):
         short = ended(plan, at)
         assert {p: short.end(p) for p in at} == at
         for p, n in at.items():
@@ -141,23 +186,62 @@ def test_a_plan_ends_and_opens_again(
         assert opened(short) == plan
 
 
-def test_spans_until_leave_out_what_came_between() -> None:
+def test_a_moment_leaves_out_what_came_between() -> None:
     """G8: up to then, and from the rebuild on; a moment ahead of the log leaves nothing out."""
-    found = spans_until({0: 3, 1: 99}, {0: 9, 1: 5}, 3)
-    assert found == {
+    found = until(WHOLE, {0: 3, 1: 99}, {0: 9, 1: 5}, 3)
+    assert found.spans == {
         0: (Span(1, 3), Span(10)),
         1: (Span(1, 5), Span(6)),
         2: (Span(1, 0), Span(1)),
     }
 
 
-def test_only_a_copy_of_everything_must_be_equal() -> None:
-    """G8: what was left out, or is made otherwise, is no reason to refuse a swap."""
-    assert comparable(WHOLE, {})
-    assert comparable(ended(WHOLE, {0: 4}), {})
-    assert not comparable(WHOLE, {"model": "new"})
-    assert not comparable(Plan(query=Query(except_users=("m",))), {})
-    assert not comparable(Plan(spans=spans_until({0: 1}, {0: 2}, 1)), {})
+Lanes = st.lists(st.integers(0, 30), min_size=2, max_size=2).map(lambda ns: dict(enumerate(ns)))
+
+
+@given(Lanes, Lanes, Lanes)
+def test_a_gap_stays_a_gap(
+    first: dict[int, int], then: dict[int, int], more: dict[int, int]
+) -> None:
+    """G8: a state with a gap, taken up to a moment again, holds nothing that it did not hold."""
+    heads = {p: n + more[p] for p, n in first.items()}
+    gap = until(WHOLE, then, first, 2)
+    again = until(gap, then, heads, 2)
+    for p, head in heads.items():
+        known = min(then[p], head)
+        wanted = {n for n in range(1, known + 1) if gap.takes(p, n)}
+        assert {n for n in range(1, head + 1) if again.takes(p, n)} == wanted
+        assert again.takes(p, head + 1)
+
+
+@given(Lanes, Lanes, Lanes)
+def test_the_past_of_a_gap_has_it_too(
+    first: dict[int, int], heads: dict[int, int], then: dict[int, int]
+) -> None:
+    """G8: what is compared up to a moment is what was taken up to it, and it ends."""
+    gap = until(WHOLE, first, heads, 2)
+    found = past(gap, then, 2)
+    for p, n in then.items():
+        assert all(found.takes(p, m) == (m <= n and gap.takes(p, m)) for m in range(1, 70))
+        assert (found.end(p) or 0) <= n
+
+
+def test_what_is_left_out_adds_up() -> None:
+    """G8: what either of two queries leaves out is left out, each word once."""
+    ann, both = Query(except_users=("ann",)), Query(except_users=("ann", "mallory"))
+    assert joined(ann, both) == joined(both, ann) == both
+    assert joined(ann, EVERYTHING) == joined(EVERYTHING, ann) == ann
+
+
+def test_what_takes_the_same_must_be_equal() -> None:
+    """G8: a copy that takes what the live one took, made alike, is compared; others are not."""
+    without, gap = Plan(query=Query(except_users=("m",))), until(WHOLE, {0: 1}, {0: 2}, 1)
+    states = [copy("p@1", plan=plan) for plan in (WHOLE, without, gap)]
+    states.append(copy("p@1", options={"model": "new"}))
+    for one in states:
+        assert [comparable(one, other) for other in states].count(True) == 1
+        short = copy("p@2", plan=ended(one.plan, {0: 4}), options=one.options)
+        assert comparable(short, one)
 
 
 def test_behind_counts_what_is_missing_only() -> None:

@@ -12,6 +12,7 @@ from memorybus.surfaces import known_providers
 from memorybus.surfaces.cli.plan_view import lasting
 from memorybus.surfaces.cli.working import EVERY, Seldom, told_when_interrupted
 from memorybus.surfaces.excepting import Excepting
+from memorybus.surfaces.moments import moment_of, told
 from memorybus.surfaces.output import Output
 from memorybus.testing import FakeClock
 
@@ -81,3 +82,11 @@ def test_a_name_that_nobody_knows_is_told_with_those_there_are(check: Any) -> No
         check(desk("builtin"), "builtinn")
     with pytest.raises(ConfigError, match=r"there are: none$"):
         check(desk(), "nosuch")
+
+
+def test_a_moment_is_told_in_utc() -> None:
+    """A plan shows the moment that a time without a zone means; positions and ids as they are."""
+    for written in ("2026-05-31T18:00", "2026-05-31T20:00+02:00"):
+        assert told(str(moment_of(written))) == "2026-05-31T18:00:00.000Z"
+    for same in ("p07:1234", "1" * 32):
+        assert told(str(moment_of(same))) == same

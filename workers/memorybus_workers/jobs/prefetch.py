@@ -1,6 +1,7 @@
 """The recall job: wait until the session's events are applied, ask the provider, keep it warm."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import msgspec
 from memorybus import scripts
@@ -88,7 +89,7 @@ class Recaller:
     def _request(self, slot: str, provider: str) -> Request | None:
         with self._redis.pipeline(transaction=False) as pipe:
             pipe.hmget(self._keys.want(slot), "g", "r")
-            pipe.hget(self._keys.warm(slot), GENERATION + provider.encode())
+            pipe.hget(self._keys.warm(slot), _generation(provider))
             pipe.hget(self._keys.live, provider)
             (generation, body), held, live = pipe.execute()
         if generation is None or body is None:
@@ -98,7 +99,7 @@ class Recaller:
         return Request(int(generation), want, answered, live_of(provider, live))
 
     def _answer(self, slot: str, provider: str, request: Request, health: Health) -> None:
-        """Store the answer to one request."""
+        """Store the answer to one request, unless another instance began to serve meanwhile."""
         instance = request.instance
         self._applied.wait(instance, request.want.positions)
         try:
@@ -108,14 +109,28 @@ class Recaller:
             self._forget(instance)  # interrupted anywhere: the next job opens another
             self._tell_error(slot, provider, described(error))
             raise
+        if self._serving(provider) == instance:
+            self._store(slot, provider, request, result)
+        if health.failing:
+            self._health.answered(provider)
+
+    def _store(self, slot: str, provider: str, request: Request, result: bytes) -> None:
+        """Keep an answer warm; what was purged at a swap must not come back after it (G8)."""
         ttl = round(self._settings.recall_ttl * 1000)
         scripts.run(
             self._redis,
             scripts.warm(self._keys, slot, provider, request.generation, result, ttl),
         )
         self._crash("recall.stored")
-        if health.failing:
-            self._health.answered(provider)
+        if self._serving(provider) != request.instance:
+            warm, answered = self._keys.warm(slot), str(request.generation).encode()
+            for field, ours in ((provider, result), (_generation(provider), answered)):
+                call = scripts.Call(scripts.CHANGE, (warm,), (field, "", "", ours))
+                scripts.run(self._redis, call)
+
+    def _serving(self, provider: str) -> str:
+        body: Any = self._redis.hget(self._keys.live, provider)
+        return live_of(provider, body)
 
     def _recall(self, instance: str, want: Want) -> Sequence[Recollection]:
         scope = RecallScope(want.agent, want.user, want.workspace)
@@ -128,6 +143,10 @@ class Recaller:
         self._health.failed(provider, error, self._clock.now_ms())
         if self._redis.exists(self._keys.want(slot)):
             self._redis.hset(self._keys.want(slot), f"e:{provider}", error)
+
+
+def _generation(provider: str) -> bytes:
+    return GENERATION + provider.encode()
 
 
 def rendered(found: Sequence[Recollection], want: Want, provider: str) -> WarmResult:

@@ -1,5 +1,6 @@
 """What every command takes: where the bus is, and whether the result is JSON."""
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -54,14 +55,14 @@ DEFAULT = Common()
 
 def positive(_: Any, value: float | None) -> None:
     """Validate a number that must be more than nothing, if one is given."""
-    if value is not None and not value > 0:
-        raise ValueError("It must be more than 0.")
+    if value is not None and not 0 < value < math.inf:
+        raise ValueError("It must be a number, and more than 0.")
 
 
 def not_negative(_: Any, value: float | None) -> None:
     """Validate a number that may be nothing, if one is given."""
-    if value is not None and value < 0:
-        raise ValueError("It must not be negative.")
+    if value is not None and not 0 <= value < math.inf:
+        raise ValueError("It must be a number, and not negative.")
 
 
 def some_names(_: Any, text: str | None) -> None:

@@ -38,8 +38,8 @@ def run_add(
         str,
         Parameter(
             name="--from",
-            help="Where in the history it begins: beginning, now, an ISO time, p07:1234, or an "
-            "event's id.",
+            help="Where in the history it begins: beginning, now, an ISO time (UTC if it names no "
+            "zone), p07:1234, or an event's id.",
         ),
     ] = "beginning",
     execute: Execute = False,
@@ -68,11 +68,13 @@ def run_add(
 
 
 def _tell_added(output: Output, what: "Addition") -> None:
+    from memorybus.surfaces.moments import moment_of, told
+
     if not what.executed:
         output.show(visible(what.diff))
     begins = {"beginning": "the beginning of the history", "now": "what is published from now on"}
     verb = "added" if what.executed else "would add"
-    where = begins.get(what.since, what.since)
+    where = begins.get(what.since) or told(str(moment_of(what.since)))
     kind = f"{what.kind}, {what.delivery}, {what.placement}"
     output.show(visible(f"{verb} {what.name} ({kind}) to {what.file}; it begins with {where}"))
     output.note(_RESTART if what.executed else NOTHING_DONE, "yellow")
@@ -87,7 +89,8 @@ def run_pause(
 ) -> int:
     """Let an instance's lanes stand still: nothing is applied to it, and nothing is lost.
 
-    What it remembers is still recalled. It holds until `memorybus provider resume`.
+    What it remembers is still recalled. It holds until `memorybus provider resume`, also when
+    a rebuild swaps meanwhile: a provider's name means the generation that serves it.
 
     For example:
 
@@ -124,15 +127,16 @@ def _tell_pause(output: Output, done: "Pause") -> int:
         output.result(done)
         return 0
     waits = f"{done.backlog} events wait"
+    who = f"{done.name}, which serves {done.serves}" if done.serves else done.name
     if done.paused and done.changed:
-        output.show(visible(f"paused {done.name}: its lanes stand still within a heartbeat"))
+        output.show(visible(f"paused {who}: its lanes stand still within a heartbeat"))
         output.note("what it remembers is still recalled; nothing is lost: it catches up later")
     elif done.paused:
-        output.show(visible(f"{done.name} is paused already: {done.reason}; {waits}"))
+        output.show(visible(f"{who} is paused already: {done.reason}; {waits}"))
     elif done.changed:
-        output.show(visible(f"resumed {done.name}: {waits}"))
+        output.show(visible(f"resumed {who}: {waits}"))
     else:
-        output.show(visible(f"{done.name} was not paused; {waits}"))
+        output.show(visible(f"{who} was not paused; {waits}"))
     return 0
 
 
@@ -163,7 +167,8 @@ def run_remove(
     if execute and not (reason or "").strip():
         raise ConfigError("--reason must say why, with --execute")
     edit = config_file.removing(settings, name)
-    with checked_desk(settings) as desk:
+    locked = removing.remover(settings, name, operator()) if execute else checked_desk(settings)
+    with locked as desk:
         what = removing.removal(desk, edit, name, delete_state=delete_state)
         if execute:
             what = removing.remove(desk, edit, what, reason or "", operator())
@@ -179,17 +184,22 @@ def _tell_removed(output: Output, what: "Removal") -> None:
         output.show(visible(what.diff))
     verb = "removed" if what.executed else "would remove"
     parked = f", {what.parked} parked events" if what.parked else ""
-    output.show(visible(f"{verb} {what.name}: {what.lanes} lanes in Redis{parked}"))
-    if what.state:
-        output.show(visible(f"its state {_fate(what)}: {what.state}"))
+    along = f" with {what.generation}, which serves it" if what.generation else ""
+    output.show(visible(f"{verb} {what.name}{along}: {what.lanes} lanes in Redis{parked}"))
+    if what.state or what.elsewhere:
+        output.show(visible(f"its state {_fate(what)}: {what.state or what.elsewhere}"))
     if not what.executed:
         output.note(NOTHING_DONE, "yellow")
     elif what.workers:
         output.note(
-            f"these workers were told to serve it, and recall from it until they are restarted: "
+            f"these workers were told to serve it, and {_goes_on(what)} until they are restarted: "
             f"{', '.join(what.workers)}",
             "yellow",
         )
+
+
+def _goes_on(what: "Removal") -> str:
+    return "fail to recall from it" if what.generation else "recall from it"
 
 
 def _fate(what: "Removal") -> str:

@@ -1,14 +1,14 @@
 """``memorybus rebuild``: a state again from history, beside the live one, then swapped."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
 from memorybus.clock import SYSTEM
-from memorybus.errors import ConfigError
+from memorybus.errors import ConfigError, MemoryBusError
 from memorybus.settings import Settings
 from memorybus.surfaces.cli import rebuild_view
 from memorybus.surfaces.cli.options import CARE, DEFAULT, Common
@@ -19,8 +19,9 @@ from memorybus.surfaces.safe import visible
 from memorybus.surfaces.whoami import operator
 
 if TYPE_CHECKING:
+    from memorybus.surfaces.generations import Generation
     from memorybus.surfaces.rebuild_plan import Wanted
-    from memorybus.surfaces.rebuilding import Rebuilder
+    from memorybus.surfaces.rebuilding import Rebuilder, Rebuilt
 
 Words = Annotated[list[str] | None, Parameter(negative="", consume_multiple=False)]
 Flag = Annotated[bool, Parameter(negative="")]
@@ -45,8 +46,8 @@ def run_rebuild(
     until: Annotated[
         str,
         Parameter(
-            help="Take the past up to this moment (an ISO time, p07:1234, or an event's id) and "
-            "what comes from now on; what came between is left out."
+            help="Take the past up to this moment (an ISO time, UTC if it names no zone, p07:1234, "
+            "or an event's id) and what comes from now on; what came between is left out."
         ),
     ] = "",
     except_session: Annotated[Words, Parameter(help="Leave this session out.")] = None,
@@ -55,12 +56,20 @@ def run_rebuild(
     except_origin: Annotated[
         Words, Parameter(help="Leave this platform, or who wanted a memory write, out.")
     ] = None,
+    whole: Annotated[
+        Flag, Parameter(help="Take the whole history: also what the live one leaves out.")
+    ] = False,
     change: Annotated[
         Words, Parameter(name="--set", help="An option that is otherwise now: key=value.")
     ] = None,
     no_verify: Annotated[Flag, Parameter(help="Swap also what is not as the live one is.")] = False,
     rollback: Annotated[str, Parameter(help="Let this provider's generation before serve.")] = "",
-    drop: Annotated[str, Parameter(help="Drop this provider's generations that do not.")] = "",
+    drop: Annotated[
+        str,
+        Parameter(
+            help="Give up what a rebuild of this one began; if nothing, drop all that do not serve."
+        ),
+    ] = "",
     reason: Annotated[str, Parameter(help="Why; it is kept with the generation.")] = "",
     execute: Annotated[
         Flag, Parameter(help="Do it; without, only say what would be done.")
@@ -71,7 +80,8 @@ def run_rebuild(
 
     Recalls and tools are served by the live one until the swap. The same command goes on with a
     rebuild that was interrupted. The generation before stands still and is kept: --rollback brings
-    it up to date and swaps back, --drop removes it. What is left out stays out from then on.
+    it up to date and swaps back, --drop removes it. What is left out stays out from then on, in
+    later rebuilds, too (--whole takes it again), and so do options (--set changes them).
 
     For example:
 
@@ -96,15 +106,16 @@ def run_rebuild(
         provider=provider or rollback or drop,
         query=query,
         until=until,
+        whole=whole,
         options=given(change or ()),
         verify=not no_verify,
         reason=reason,
         by=operator(),
     )
-    if not provider and (query != EVERYTHING or until or change or no_verify):
+    if not provider and (query != EVERYTHING or until or whole or change or no_verify):
         raise ConfigError(
-            "--rollback and --drop build nothing: leave out --set, --until, --except-… and "
-            "--no-verify"
+            "--rollback and --drop build nothing: leave out --set, --until, --whole, --except-… "
+            "and --no-verify"
         )
     settings = common.settings()
     if rollback:
@@ -128,8 +139,9 @@ def _rebuilt(output: Output, settings: Settings, wanted: "Wanted", *, execute: b
         found = rebuild_plan.prepare(work.desk, wanted, SYSTEM)
         if not found.served:
             raise ConfigError(rebuild_view.unserved(wanted.provider))
-        if found.swapped:
-            return rebuild_view.done(output, work.finish(wanted.provider, wanted.by))
+        ended = _ended(work, wanted)
+        if ended is not None and found.swapped:
+            return rebuild_view.done(output, ended)
         work.make(found)
         done = work.swap(
             found.instance.name,
@@ -144,7 +156,6 @@ def _rebuilt(output: Output, settings: Settings, wanted: "Wanted", *, execute: b
 
 def _rolled_back(output: Output, settings: Settings, wanted: "Wanted", *, execute: bool) -> int:
     from memorybus.surfaces import rebuild_plan
-    from memorybus.surfaces.generations import unended
 
     provider = wanted.provider
     if not execute:
@@ -153,11 +164,21 @@ def _rolled_back(output: Output, settings: Settings, wanted: "Wanted", *, execut
         said = f"would bring {to} up to date and let it serve {provider} again"
         return rebuild_view.would(output, {"provider": provider, "to": to, "executed": False}, said)
     with _at_work(output, settings, wanted, "rollback") as work:
-        if unended(provider, work.desk.instances.look()):
-            return rebuild_view.done(output, work.finish(provider, wanted.by))
         to = rebuild_plan.rolled_back_to(work.desk, provider)
+        ended = _ended(work, wanted)
+        if ended is not None and ended.live == to:
+            return rebuild_view.done(output, ended)
         done = work.swap(to, provider, wanted.by, wanted.reason, check=False, alike=False)
     return rebuild_view.done(output, done)
+
+
+def _ended(work: "Rebuilder", wanted: "Wanted") -> "Rebuilt | None":
+    """Do what is left of a swap whose command was killed after it, if there is one."""
+    from memorybus.surfaces.generations import unended
+
+    if not unended(wanted.provider, work.desk.instances.look()):
+        return None
+    return work.finish(wanted.provider, wanted.by)
 
 
 def _dropped(output: Output, settings: Settings, wanted: "Wanted", *, execute: bool) -> int:
@@ -169,7 +190,7 @@ def _dropped(output: Output, settings: Settings, wanted: "Wanted", *, execute: b
         return rebuild_view.would(output, what, f"would drop {rebuild_view.named(what)}")
     with _at_work(output, settings, wanted, "drop") as work:
         what = generation_drop.droppable(work.desk, wanted.provider)
-        gone = generation_drop.drop(work.desk, what, SYSTEM)
+        gone = generation_drop.drop(work, what, wanted.by, SYSTEM)
     if output.json:
         output.result(gone)
         return 0
@@ -187,14 +208,26 @@ def _at_work(
     """Give a rebuilder that has the lock, and shows how far it is."""
     from memorybus.surfaces.rebuilding import rebuilder
 
-    on = "interrupted: agents are served all along; the same command goes on where it was"
-    drop = f"; to give it up: memorybus rebuild --drop {wanted.provider} --execute"
-    said = on + drop if what == "rebuild" else on
+    said = "interrupted: agents are served all along; the same command goes on where it was"
     with (
         steps(output, what, "places of the history", said) as tell,
         rebuilder(settings, wanted.provider, what, wanted.by, tell) as work,
     ):
-        yield work
+        try:
+            yield work
+        except (KeyboardInterrupt, SystemExit):
+            if what == "rebuild":
+                _tell_way_out(output, work, wanted.provider)
+            raise
+
+
+def _tell_way_out(output: Output, work: "Rebuilder", provider: str) -> None:
+    """Say how what was begun is given up, if it does not serve already."""
+    from memorybus.surfaces.generations import unfinished
+
+    with suppress(MemoryBusError):  # without Redis nobody knows
+        if unfinished(provider, "rebuild", work.desk.instances.look()):
+            output.note(f"to give it up: memorybus rebuild --drop {provider} --execute", "yellow")
 
 
 def run_rebuild_ls(*, common: Common = DEFAULT) -> int:
@@ -212,6 +245,11 @@ def run_rebuild_ls(*, common: Common = DEFAULT) -> int:
         sight = desk.instances.look()
     providers = sorted({one.provider for one in sight.all.values()} | set(sight.live))
     every = [generations(provider, sight) for provider in providers]
-    found = [one for group in every if len(group) > 1 for one in group]
+    found = [one for group in every if len(group) > 1 for one in group if not _is_gone(one)]
     none = "no provider was built again; memorybus rebuild PROVIDER would do so"
     return show_found(output, found, lambda: rebuild_view.table(found), none)
+
+
+def _is_gone(one: "Generation") -> bool:
+    """Say whether it is the first of all, and dropped: a dropped copy is listed till it is gone."""
+    return one.state == "dropped" and one.name == one.provider

@@ -12,11 +12,18 @@ from memorybus.surfaces.render import grid
 from memorybus.surfaces.safe import one_line, visible
 
 if TYPE_CHECKING:
+    from memorybus.plan import Plan
     from memorybus.query import Query
     from memorybus.surfaces.generation_drop import Drop
     from memorybus.surfaces.generations import Generation
     from memorybus.surfaces.rebuild_plan import Prepared
     from memorybus.surfaces.rebuilding import Rebuilt
+
+
+_KEPT = {
+    "history": "what {live} leaves out stays out (--whole takes all)",
+    "options": "the options of {live} stay (--set changes one)",
+}
 
 
 def would(output: Output, plan: Any, said: str) -> int:
@@ -44,26 +51,38 @@ def planned(output: Output, found: "Prepared") -> int:
 
 
 def _facts(found: "Prepared") -> dict[str, str]:
+    from memorybus.surfaces.moments import told
+
     one, counted = found.instance, found.counted
-    span = "up to a moment, and from now on" if one.plan.spans else "all"
     step = "serves already; the end is missing" if found.swapped else "goes on where it is"
     facts = {
         "generation": f"{one.name}, beside {found.live}",
         "begins": step if found.known else "fresh",
-        "history": span + _left_out(one.plan.query),
+        "history": _span(one.plan) + _left_out(one.plan.query),
         "options": ", ".join(f"{k}={v}" for k, v in one.options.items()) or "as they are",
         "compared": "by digest with the live one" if found.compared else "by counts only",
     }
+    if one.asked is not None and one.asked.until:
+        facts["until"] = told(one.asked.until)
+    if found.kept:
+        facts["kept"] = "; ".join(_KEPT[what] for what in found.kept).format(live=found.live)
     if counted is not None:
         facts |= plan_view.amounts(counted, counted.seconds, "for reading alone")
     return facts
 
 
+def _span(plan: "Plan") -> str:
+    if any(len(spans) > 1 for spans in plan.spans.values()):
+        return "up to a moment, and from a later one on"
+    return "from a moment on" if plan.spans else "all"
+
+
 def _idle(found: "Prepared") -> list[str]:
-    """Return the exceptions by which nothing is left out, as the command line spells them."""
+    """Return the exceptions that were given and leave nothing out, as the command line has them."""
     left_out = found.counted.left_out if found.counted else {}
+    words = found.instance.asked.query if found.instance.asked else None
     idle = (why for why, count in left_out.items() if not count)
-    return [why.replace("_", "-") for why in idle if why.startswith("except_")]
+    return [why.replace("_", "-") for why in idle if getattr(words, f"{why}s", ())]
 
 
 def _left_out(query: "Query") -> str:
@@ -128,4 +147,5 @@ def table(found: "list[Generation]") -> Table:
 
 def named(what: "Drop") -> str:
     """Return in words what is dropped."""
-    return f"{', '.join(what.dropped)} with all state; {what.live} stays"
+    stays = f"{what.live} and {what.kept} stay" if what.kept else f"{what.live} stays"
+    return f"{', '.join(what.dropped)} with all state; {stays}"

@@ -48,7 +48,10 @@ def run_replay(
     into: Annotated[str | None, Parameter(help="The copy's name.")] = None,
     since: Annotated[
         str | None,
-        Parameter(name="--from", help="First moment: an ISO time, p07:1234, or an event's id."),
+        Parameter(
+            name="--from",
+            help="First moment: an ISO time (UTC if it names no zone), p07:1234, or an event's id.",
+        ),
     ] = None,
     until: Annotated[str | None, Parameter(help="Last moment; the present if none.")] = None,
     session: Annotated[Words, Parameter(help="Only this session; may be repeated.")] = None,
@@ -57,8 +60,12 @@ def run_replay(
     agent: Annotated[Words, Parameter(help="Only this agent's.")] = None,
     kind: Annotated[Words, Parameter(name="--type", help="Only events of this type.")] = None,
     rate: Annotated[
-        float, Parameter(help="Events a second at most.", validator=not_negative)
-    ] = 0.0,
+        float | None,
+        Parameter(
+            help="Events a second at most; another number is kept to from then on.",
+            validator=not_negative,
+        ),
+    ] = None,
     change: Annotated[
         Words, Parameter(name="--set", help="An option that the copy has otherwise: key=value.")
     ] = None,
@@ -162,7 +169,7 @@ def _filled(output: Output, desk: "Copies", plan: "Planned") -> int:
         "finished": True,
         "provider": plan.instance.provider,
         "into": name,
-        "applied": plan.counted.events - parked,
+        "applied": plan.counted.applied(parked),
         "parked": parked,
         "home": str(desk.settings.provider_home(name)) if plan.home else None,
     }

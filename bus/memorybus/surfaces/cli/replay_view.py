@@ -34,8 +34,19 @@ def told(plan: "Planned") -> Group:
         "begins": "goes on where it is" if plan.known else "fresh",
         "home": "shared" if home is None else f"{home.path} on {home.host}",
     }
+    facts |= _moments(plan)
+    if plan.instance.plan.rate:
+        facts["rate"] = f"{plan.instance.plan.rate:g} events a second at most"
     amounts = plan_view.amounts(plan.counted, plan.least_seconds, by)
     return plan_view.shown(facts | amounts, plan.counted)
+
+
+def _moments(plan: "Planned") -> dict[str, str]:
+    from memorybus.surfaces.moments import told
+
+    asked = plan.instance.asked
+    kept = {"from": asked.since, "until": asked.until} if asked else {}
+    return {name: told(moment) for name, moment in kept.items() if moment}
 
 
 def table(found: "Sequence[Copy]") -> Table:

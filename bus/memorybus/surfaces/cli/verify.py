@@ -38,8 +38,8 @@ def run_verify(
     until: Annotated[
         str,
         Parameter(
-            help="Compare with the state of this moment (an ISO time, p07:1234, or an event's "
-            "id): what was written since differs."
+            help="Compare with the state of this moment (an ISO time, UTC if it names no zone, "
+            "p07:1234, or an event's id): what was written since differs."
         ),
     ] = "",
     sample: Annotated[
@@ -82,10 +82,12 @@ def _show(output: Output, found: "Verified") -> None:
     if found.compared is not None:
         _show_keys(output, found, found.compared)
     else:
-        there = found.asked - found.missing
+        there = found.asked - found.missing - found.parked - found.discarded
         output.show(visible(f"{found.live} holds {there} of {found.asked} events"))
         for event_id in found.named:
             output.show(visible(f"  missing: {event_id}"))
+    if found.discarded:
+        output.note(f"{found.discarded} events were discarded by an operator")
     if found.parked:
         output.note(f"{found.parked} events are parked: memorybus dlq ls", "yellow")
 

@@ -1,0 +1,35 @@
+"""Entries of a hash, read: all of them, or as many as can be read; pure."""
+
+import contextlib
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from memorybus.errors import ForeignKey
+
+_T = TypeVar("_T")
+
+
+def decoded(key: str, bodies: Mapping[bytes, bytes], kind: type[_T]) -> dict[str, _T]:
+    """Return every entry, by name.
+
+    Raises:
+        ForeignKey: one is not ours.
+    """
+    try:
+        return {
+            name.decode(): msgspec.json.decode(body, type=kind)
+            for name, body in sorted(bodies.items())
+        }
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise ForeignKey(f"{key}: an entry cannot be read ({error}); delete it") from error
+
+
+def legible(bodies: Mapping[bytes, bytes], kind: type[Any]) -> dict[str, Any]:
+    """Return the entries that can be read: one of another release must not hide the others."""
+    found: dict[str, Any] = {}
+    for name, body in sorted(bodies.items()):
+        with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
+            found[name.decode()] = msgspec.json.decode(body, type=kind)
+    return found

@@ -1,0 +1,89 @@
+"""What a worker wants while leases come and go in Redis."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from conftest import MakeSettings
+from memorybus import scripts
+from memorybus.keys import Keys
+from memorybus.links import connect_redis
+from memorybus.roster import WorkerInfo
+from memorybus.settings import Settings
+from memorybus.testing import FakeClock
+from memorybus_workers.balance import Balance
+from memorybus_workers.served import Served
+from redis import Redis
+
+LANES = 8
+SERVED = cast("Served", SimpleNamespace(infos={"p": SimpleNamespace(placement="shared")}))
+
+
+def worker(name: str) -> WorkerInfo:
+    """Return a worker that is ready to serve the provider."""
+    return WorkerInfo(
+        id=name, host="h", pid=1, lanes=0, jobs=0, providers=("p",), heartbeat_at=0, ready=("p",)
+    )
+
+
+class Two:
+    """Two workers that share the lanes of one provider, seen by the first."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Let them have every other lane."""
+        self.settings = settings
+        self.keys = Keys(settings.namespace)
+        self.redis: Redis = connect_redis(settings)
+        self.clock = FakeClock()
+        self.balance = Balance(settings, self.clock, "a", SERVED)
+        for lane in range(LANES):
+            self.take(lane, "ab"[lane % 2])
+
+    def take(self, lane: int, name: str) -> None:
+        """Give a worker a lane."""
+        call = scripts.acquire(self.keys, lane, "p", name, 60_000, 0)
+        assert scripts.acquired(scripts.run(self.redis, call)) is not None
+
+    def wants(self, *alive: str) -> frozenset[int]:
+        """Return what the first worker wants."""
+        return self.balance.look(self.redis, [worker(name) for name in alive], ["p"])["p"]
+
+    def lose_leases(self) -> None:
+        """Take all leases away, as a server does whose clock is set forward."""
+        self.redis.delete(*(self.keys.lease(lane, "p") for lane in range(LANES)))
+
+
+@pytest.fixture
+def two(make_settings: MakeSettings, redis_url: str) -> Two:
+    """Return two workers with leases of ten seconds."""
+    return Two(make_settings(url=redis_url, partitions=LANES, lease=10.0))
+
+
+EVEN, ALL = frozenset(range(0, LANES, 2)), frozenset(range(LANES))
+
+
+@pytest.mark.parametrize("alive", ["ab", "a"])
+def test_leases_that_go_before_their_time_move_nothing(two: Two, alive: str) -> None:
+    """G5: who sees no lease, or nobody else, after the server's clock jumped keeps what it has."""
+    assert two.wants(*"ab") == EVEN
+    two.clock.sleep(1.0)
+    two.lose_leases()
+    assert two.wants(*alive) == EVEN
+
+
+def test_when_their_time_is_over_lanes_are_free(two: Two) -> None:
+    """G5: by our own clock the dead one's leases have ended: its lanes are ours."""
+    assert two.wants(*"ab") == EVEN
+    two.lose_leases()
+    two.clock.sleep(10.1)
+    assert two.wants("a") == ALL
+
+
+def test_what_was_given_up_is_free_at_once(two: Two) -> None:
+    """G5: a lane that says that it was given up in good order waits for nobody's clock."""
+    assert two.wants(*"ab") == EVEN
+    values: Any = two.redis.mget([two.keys.lease(lane, "p") for lane in range(LANES)])
+    for lane in sorted(ALL - EVEN):
+        lease, hash_ = two.keys.lease(lane, "p"), two.keys.lane(lane, "p")
+        scripts.run(two.redis, scripts.release(lease, hash_, values[lane].decode()))
+    assert two.wants("a") == ALL

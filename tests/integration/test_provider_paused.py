@@ -1,0 +1,165 @@
+"""What somebody paused stays so, whatever commands do with it, until somebody resumes it."""
+
+import pytest
+import redis
+from conftest import MakeSettings
+from helpers.processes import Spawn
+from helpers.recording import texts
+from helpers.replaying import begun, cli
+from helpers.scenario import NAME, home, recorded, thread_worker, wait_applied, worker
+from helpers.waiting import wait_until
+from memorybus.copies import Copies
+from memorybus.holds import Hold, held_for, held_over
+from memorybus.instances import Instance, Live
+from memorybus.settings import Settings
+from memorybus.surfaces.kept import KEPT
+from test_rebuild import NEXT, damage, fill, held, live, ran, settled
+from test_rebuild_fence import working
+
+QUOTA = ("provider", "pause", NAME, "--reason", "quota")
+
+
+@pytest.fixture(name="settings")
+def _settings(redis_client: redis.Redis, make_settings: MakeSettings) -> Settings:
+    return make_settings(**recorded("Transactional"))
+
+
+def paused(settings: Settings) -> dict[str, str]:
+    """Return why instances stand still."""
+    with Copies(settings) as desk:
+        return {name: hold.reason for name, hold in desk.instances.held().items()}
+
+
+def at_rest(settings: Settings, name: str = NAME) -> bool:
+    """Say whether nobody owns a lane of an instance."""
+    with Copies(settings) as desk:
+        return not any(lane.owned for lane in desk.lanes.states(name))
+
+
+@pytest.mark.timeout(100)
+def test_a_verification_leaves_a_pause(
+    redis_client: redis.Redis, settings: Settings, spawn: Spawn
+) -> None:
+    """G8: who is paused is compared, and is paused afterwards; if it lacks something that is said.
+
+    It is said at once, with the pause and its end: nothing would move.
+    """
+    fill(settings, "ab", 3)
+    worker(spawn, settings, jobs=1)
+    settled(redis_client, settings, NAME)
+    damage(home(settings), "delete from effects where text = 'b remembers'")
+    ran(spawn, settings, *QUOTA)
+    assert "differ" in ran(spawn, settings, "verify", NAME, code=1)
+    assert paused(settings) == {NAME: "quota"}
+    wait_until(lambda: at_rest(settings), "its lanes are given up")
+    fill(settings, "c", 1)
+    for words in (("verify", NAME), ("rebuild", NAME, "--execute")):
+        said = ran(spawn, settings, *words, code=1)
+        assert f"{NAME} is paused (quota)" in said
+        assert f"memorybus provider resume {NAME}" in said
+    assert paused(settings) == {NAME: "quota"}
+
+
+@pytest.mark.timeout(100)
+def test_a_pause_goes_over_to_who_serves(
+    redis_client: redis.Redis, settings: Settings, spawn: Spawn
+) -> None:
+    """G8: a provider's name means what serves it: a swap hands its pause on, resume ends that.
+
+    The one that is kept for a rollback stands still for good: nobody resumes it.
+    """
+    fill(settings, "ab", 3)
+    worker(spawn, settings, jobs=1)
+    settled(redis_client, settings, NAME)
+    ran(spawn, settings, *QUOTA)
+    ran(spawn, settings, "rebuild", NAME, "--execute")
+    assert paused(settings)[NEXT] == "quota"
+    again = ran(spawn, settings, *QUOTA)
+    assert (again["name"], again["changed"], again["serves"]) == (NEXT, False, NAME)
+    wait_until(lambda: at_rest(settings, NEXT), "its lanes are given up")
+    fill(settings, "c", 1)
+    assert not [text for text in texts(home(settings, NEXT)) if text.startswith("c")]
+    assert ran(spawn, settings, "provider", "resume", NAME)["name"] == NEXT
+    wait_applied(redis_client, settings, NEXT)
+    assert held(redis_client, settings) == {NAME}
+    ran(spawn, settings, *QUOTA)
+    ran(spawn, settings, "rebuild", "--rollback", NAME, "--execute")
+    assert live(redis_client, settings) == NAME
+    assert paused(settings)[NAME] == "quota"
+    assert "kept" in ran(spawn, settings, "provider", "resume", NEXT, code=2)
+    assert held(redis_client, settings) == {NAME, NEXT}
+
+
+def test_a_pause_goes_over_though_a_command_was_killed(settings: Settings) -> None:
+    """G8: also where both stood still for the swap, and the command was killed behind it."""
+    command, pause = held_for("rebuild", NAME, NEXT, "ann", 1), Hold("quota", "ben", 2)
+    with working(settings, "rebuild") as work:
+        instances = work.desk.instances
+        work.desk.make(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
+        instances.swap(NAME, None, Live(NEXT, NAME, leaving=NAME))
+        instances.hold(NAME, held_over(pause, command))
+        instances.hold(NEXT, command)
+        work.finish(NAME, "ann")
+        held = instances.held()
+    assert held[NEXT] == pause
+    assert held[NAME].reason.startswith(KEPT)
+
+
+def test_a_dropped_one_is_not_woken(settings: Settings, spawn: Spawn) -> None:
+    """G8: no command lets the first generation go on when it was dropped."""
+    with Copies(settings) as desk:
+        desk.make(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
+        desk.instances.swap(NAME, None, Live(NEXT))
+        desk.instances.hold(NAME, Hold("dropped: another serves"))
+    for words in (QUOTA, ("provider", "resume", NAME)):
+        assert ran(spawn, settings, *words)["name"] == NEXT
+    assert paused(settings) == {NAME: "dropped: another serves"}
+
+
+def test_a_pause_meanwhile_counts(settings: Settings, spawn: Spawn) -> None:
+    """G8: who is paused while a command holds it is paused when that is gone, even if killed.
+
+    A worker frees what a command held by its mark, never what somebody paused, whatever he wrote.
+    """
+    command = held_for("rebuild", NAME, NEXT, "ann", 1)
+    with Copies(settings) as desk:
+        desk.instances.hold(NAME, command)
+    assert ran(spawn, settings, *QUOTA[:-1], command.reason)["changed"]
+    with Copies(settings) as desk, thread_worker(settings):
+        wait_until(lambda: not desk.instances.held()[NAME].candidate, "the command's hold is gone")
+        pause = desk.instances.held()[NAME]
+        assert pause.reason == command.reason
+        assert held_over(pause, command).under == pause
+    assert not ran(spawn, settings, "provider", "resume", NAME)["paused"]
+    assert paused(settings) == {}
+
+
+def test_a_resume_leaves_a_command_what_it_holds(settings: Settings, spawn: Spawn) -> None:
+    """G8: who is resumed while a living command holds it goes on when that lets it go, not before.
+
+    What a command holds that is gone goes on at once.
+    """
+    command = held_for("rebuild", NAME, NEXT, "ann", 1)
+    with working(settings, "rebuild") as work:
+        work.desk.instances.hold(NAME, command)
+        for changed in (True, False):
+            if changed:
+                ran(spawn, settings, *QUOTA)
+            assert ran(spawn, settings, "provider", "resume", NAME)["changed"] is changed
+            assert work.desk.instances.held() == {NAME: command}
+    assert ran(spawn, settings, "provider", "resume", NAME)["changed"]
+    assert paused(settings) == {}
+
+
+def test_a_paused_copy_is_not_waited_for(settings: Settings, spawn: Spawn) -> None:
+    """A replay into a copy that is paused says so and ends; resumed, the same command goes on."""
+    fill(settings, "a", 3)
+    begun(settings, "cp")
+    ran(spawn, settings, "provider", "pause", "cp", "--reason", "lunch")
+    words = ("replay", "--provider", NAME, "--into", "cp", "--execute")
+    said = ran(spawn, settings, *words, code=1)
+    assert "cp is paused (lunch)" in said
+    assert "memorybus provider resume cp" in said
+    ran(spawn, settings, "provider", "resume", "cp")
+    assert cli(spawn, settings, *words).wait(30) == 0
+    assert len(texts(home(settings, "cp"))) == 4

@@ -1,0 +1,230 @@
+"""Drops: what was begun and given up, what is kept, half of one, and names that come again (G8)."""
+
+import json
+import shutil
+from typing import Any, Never
+
+import pytest
+import redis
+from conftest import MakeSettings
+from helpers.processes import Spawn
+from helpers.recording import texts
+from helpers.replaying import begun
+from helpers.scenario import NAME, home, recorded, worker
+from memorybus import scripts
+from memorybus.copies import Copies
+from memorybus.holds import Hold
+from memorybus.homes import Home
+from memorybus.instances import Instance, Live
+from memorybus.keys import Keys
+from memorybus.scripts import Checkpoint
+from memorybus.settings import Settings
+from memorybus.surfaces import generation_drop
+from memorybus.surfaces.barrier import Stalled
+from memorybus.surfaces.cli import main
+from memorybus.surfaces.cli.rebuild import _at_work
+from memorybus.surfaces.copying import mark_dropped
+from memorybus.surfaces.freshness import free_name
+from memorybus.surfaces.generation_drop import droppable
+from memorybus.surfaces.output import Output
+from memorybus.surfaces.rebuild_plan import Wanted
+from memorybus_workers import dropping
+from test_rebuild import NEXT, command, fill, live, ran, settled
+from test_rebuild_fence import AFTER, drop, serves
+
+KEEP = Hold(f"kept for memorybus rebuild --rollback {NAME}: {NEXT} serves")
+
+
+def acquired(client: redis.Redis, settings: Settings, who: str, name: str = NAME) -> int:
+    """Take a lane of an instance; return the epoch."""
+    call = scripts.acquire(Keys(settings.namespace), 0, name, who, 60_000)
+    found = scripts.acquired(scripts.run(client, call))
+    assert found is not None
+    return found.epoch
+
+
+def test_who_gives_up_a_rebuild_keeps_the_way_back(
+    redis_client: redis.Redis, make_settings: MakeSettings
+) -> None:
+    """G8: a drop takes what was begun alone, also if asked twice; with nothing begun, the rest."""
+    settings = make_settings(providers=(NAME,))
+    serves(settings, NEXT)
+    with Copies(settings) as desk:
+        desk.lanes.bear(NAME)
+        desk.make(Instance(name=AFTER, provider=NAME, purpose="rebuild"))
+        for _ in range(2):
+            what = droppable(desk, NAME)
+            assert (what.dropped, what.kept) == ((AFTER,), NAME)
+            drop(settings)
+            assert desk.instances.live()[NAME].previous == NAME
+            assert desk.instances.all()[AFTER].dropped
+        desk.instances.remove(AFTER)  # as workers do
+        drop(settings)
+        assert desk.instances.live()[NAME] == Live(NEXT, numbered=2)
+        assert desk.lanes.left(NAME) == 0
+        assert free_name(desk, NAME, desk.instances.look()) == f"{NAME}@3"
+
+
+def test_half_a_drop_is_ended_by_the_same_command(
+    redis_client: redis.Redis, make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """G8: where the first generation's state could not be deleted, the next drop does so."""
+    settings = make_settings(providers=(NAME,))
+    serves(settings, NEXT)
+    home(settings).mkdir(parents=True)
+
+    def refuse(*_: object) -> Never:
+        raise OSError("a disk")
+
+    with Copies(settings) as desk:
+        desk.lanes.bear(NAME)
+        with monkeypatch.context() as patch:
+            patch.setattr(generation_drop, "delete_state", refuse)
+            with pytest.raises(OSError, match="a disk"):
+                drop(settings)
+        drop(settings)
+        assert not home(settings).exists()
+        assert desk.lanes.left(NAME) == 0
+
+
+@pytest.mark.parametrize("before", [None, KEEP])
+def test_a_drop_of_what_is_worked_on_changes_nothing(
+    before: Hold | None, redis_client: redis.Redis, make_settings: MakeSettings
+) -> None:
+    """G8: as long as somebody owns a lane of the first generation it is not dropped, but kept."""
+    settings = make_settings(providers=(NAME,))
+    serves(settings, NEXT)
+    with Copies(settings) as desk:
+        desk.lanes.bear(NAME)
+        if before is not None:
+            desk.instances.hold(NAME, before)
+        acquired(redis_client, settings, "w")
+        with pytest.raises(Stalled, match="not given up"):
+            drop(settings)
+        assert desk.instances.live()[NAME].previous == NAME
+        assert desk.instances.held().get(NAME) == before
+
+
+def test_what_was_dropped_is_not_looked_into(
+    ready: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """G8: a dropped first generation is in no list, and `diff` makes no new state for it."""
+    first, second = "builtin", "builtin@1"
+    with Copies(ready) as desk:
+        for name in (second, f"{first}@2"):
+            desk.make(Instance(name=name, provider=first, purpose="rebuild"))
+        desk.lanes.bear(first)
+        assert desk.instances.swap(first, None, Live(f"{first}@2", second))
+    shutil.rmtree(ready.provider_home(first), ignore_errors=True)
+    assert main(["rebuild", "--drop", first, "--execute"]) == 0
+    capsys.readouterr()
+    assert main(["rebuild", "ls", "--json"]) == 0
+    listed = [(one["name"], one["state"]) for one in json.loads(capsys.readouterr().out)]
+    assert listed == [(second, "dropped"), (f"{first}@2", "live")]
+    for gone in (first, second):
+        assert main(["diff", f"{first}@2", gone, "--query", "x"]) == 2
+        assert f"{gone} was dropped" in capsys.readouterr().err
+
+
+def test_a_new_generation_is_called_as_no_provider_is(
+    redis_client: redis.Redis, make_settings: MakeSettings
+) -> None:
+    """G8: where a provider of its own is called as a generation, the next number is taken."""
+    settings = make_settings(providers=(NAME, NEXT))
+    with Copies(settings) as desk:
+        assert free_name(desk, NAME, desk.instances.look()) == AFTER
+
+
+def test_a_frozen_removal_leaves_a_later_copy(
+    redis_client: redis.Redis, make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """G8: a worker frozen while it removes a copy does nothing to a later one of that name."""
+    settings = make_settings(providers=(NAME,))
+    away = Home("f" * 32, "another-host", "/srv/memorybus", "7")
+    later = Instance(name="cp", provider=NAME, made_at=2)
+
+    def freeze(*_: Any) -> None:
+        with Copies(settings) as desk:  # others end the removal, and the name is used again
+            desk.instances.remove("cp")
+            desk.homes.move("cp", away)
+            desk.make(later)
+
+    monkeypatch.setattr(dropping, "delete_state", freeze)
+    with Copies(settings) as desk:
+        desk.make(Instance(name="cp", provider=NAME, made_at=1))
+        mark_dropped(desk, "cp")
+        dropping.clear(settings, redis_client, [*desk.instances.all().values()], (), ())
+        assert desk.instances.get("cp") == later
+        assert desk.homes.all()["cp"] == away
+        assert desk.lanes.left("cp") == settings.partitions
+
+
+def test_epochs_of_a_name_that_comes_again(
+    redis_client: redis.Redis, make_settings: MakeSettings
+) -> None:
+    """G5: who owned a lane of a dropped copy cannot commit to a later copy of the same name."""
+    settings = make_settings(partitions=1, **recorded("Keyed"))
+    keys = Keys(settings.namespace)
+    epochs = []
+    for who in ("frozen", "another"):
+        begun(settings, "cp")
+        epochs.append(acquired(redis_client, settings, who, "cp"))
+        redis_client.delete(keys.lease(0, "cp"))  # it expired
+        if who == "frozen":
+            with Copies(settings) as desk:
+                desk.lanes.remove("cp")
+                desk.instances.remove("cp")
+    assert epochs[1] > epochs[0]
+    stale = scripts.commit(keys, 0, "cp", epochs[0], Checkpoint("9-0", 7, b""), entries_read=False)
+    assert not scripts.run(redis_client, stale)
+    with Copies(settings) as desk:
+        assert desk.lanes.states("cp")[0].n == 0
+
+
+@pytest.mark.parametrize("serving", [False, True])
+def test_an_interrupted_rebuild_names_a_way_out_that_is_one(
+    serving: bool,
+    redis_client: redis.Redis,
+    make_settings: MakeSettings,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """G8: Ctrl-C says how to give up what was begun; not when it serves already."""
+    settings = make_settings(providers=(NAME,))
+    wanted = Wanted(provider=NAME, by="ann")
+
+    def interrupted() -> None:
+        with _at_work(Output(json=False), settings, wanted, "rebuild") as work:
+            work.desk.make(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
+            if serving:
+                work.desk.instances.swap(NAME, None, Live(NEXT, NAME, leaving=NAME))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    told = capsys.readouterr().err
+    assert "the same command goes on" in told
+    assert (f"memorybus rebuild --drop {NAME} --execute" in told) != serving
+
+
+@pytest.mark.timeout(120)
+def test_what_is_asked_is_done_after_a_swap_that_was_cut_short(
+    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
+) -> None:
+    """G8: a command ends the swap of a killed one, and then does what it was asked for itself."""
+    settings = make_settings(**recorded("Transactional"))
+    fill(settings, "ab", 2)
+    child = worker(spawn, settings, jobs=1)
+
+    def cut(*words: str) -> None:
+        dying = command(spawn, settings, *words, "--execute", crash_at="rebuild.swapped")
+        assert dying.wait(60) == -9, dying.output()
+
+    cut("rebuild", NAME)
+    assert live(redis_client, settings) == NEXT
+    other = ran(spawn, settings, "rebuild", NAME, "--except-session", "b", "--execute")["live"]
+    settled(redis_client, settings, other)
+    assert sorted(texts(home(settings, other))) == ["a 0", "a 1", "a remembers"]
+    cut("rebuild", "--rollback", NAME)
+    ended = ran(spawn, settings, "rebuild", "--rollback", NAME, "--execute")
+    assert (ended["live"], ended["previous"]) == (NEXT, other), "the same command only ends it"
+    assert child.terminate() == 0

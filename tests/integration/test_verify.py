@@ -1,0 +1,117 @@
+"""Verify: it changes nothing, and what it says is so; copies have states of their own (G8)."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+import redis
+from conftest import MakeSettings
+from helpers.processes import Spawn
+from helpers.recording import effects, texts
+from helpers.scenario import NAME, home, recorded, say, thread_worker, wait_applied, worker
+from helpers.waiting import wait_until
+from memorybus.client import MemoryBus
+from memorybus.copies import Copies
+from memorybus.instances import Instance
+from memorybus.keys import Keys
+from memorybus.rebuild_lock import RebuildLock
+from memorybus.settings import Settings
+from memorybus.surfaces.freshness import free_name
+from test_rebuild import damage, fill, ran, settled
+
+CHECKED = f"{NAME}.verify@1"
+
+
+@pytest.mark.timeout(120)
+def test_no_command_fills_a_state_that_is_there(
+    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
+) -> None:
+    """G8: a shared state gets no second writer: not by verify, nor by a place that is taken."""
+    settings = make_settings(**recorded("KeyedShared", collection="one"))
+    fill(settings, "ab", 3)
+    child = worker(spawn, settings, jobs=1)
+    settled(redis_client, settings, NAME)
+    one, two = (home(settings, f"collection-{name}") for name in ("one", "two"))
+    damage(one, "delete from effects where text = 'b remembers'")
+    assert "its state is shared" in ran(spawn, settings, "verify", NAME, code=1)
+    ours = ("replay", "--provider", NAME, "--into", "copy", "--set", "collection=one", "--execute")
+    assert f"would write where {NAME} does" in ran(spawn, settings, *ours, code=2)
+    rebuild = ("rebuild", NAME, "--set", "collection=two", "--execute")
+    done = ran(spawn, settings, *rebuild)
+    settled(redis_client, settings, done["live"])
+    damage(two, "delete from effects where text = 'a remembers'")
+    assert f"where {done['live']} does" in ran(spawn, settings, *rebuild, code=2)
+    assert "its state is shared" in ran(spawn, settings, "verify", NAME, code=1)
+    assert (len(texts(one)), len(texts(two))) == (7, 7)
+    assert child.terminate() == 0
+
+
+def test_what_a_killed_verification_made_goes(
+    redis_client: redis.Redis, make_settings: MakeSettings
+) -> None:
+    """G8: its copy stays while the command lives; then a worker removes it, with its state."""
+    settings = make_settings(**recorded("Transactional"))
+    published(settings, "s", "one", "two")
+    lock = RebuildLock(redis_client, Keys(settings.namespace), NAME, "verification", "ann")
+    with thread_worker(settings), Copies(settings) as desk:
+        with lock:
+            desk.make(Instance(name=CHECKED, provider=NAME, purpose="verify"))
+            wait_applied(redis_client, settings, CHECKED)
+            made = desk.instances.get(CHECKED)
+            assert made is not None
+            assert not made.dropped
+        wait_until(lambda: desk.instances.get(CHECKED) is None, "it is gone", 20)
+        assert desk.lanes.left(CHECKED) == 0
+    assert not home(settings, CHECKED).exists()
+    assert texts(home(settings)) == ["one", "two"]
+
+
+def published(settings: Settings, session: str, *words: str) -> None:
+    """Publish turns of one session."""
+    with MemoryBus.connect(settings) as bus:
+        say(bus, session, *words)
+        assert bus.flush("logged", 15)
+
+
+@pytest.mark.timeout(60)
+def test_a_parked_event_hides_no_lost_one(
+    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
+) -> None:
+    """G8: what an operator decides of, or did, is not missing; what is lost is, and is named."""
+    settings = make_settings(partitions=1, **recorded("Lookup", digest=False))
+    published(settings, "s", "one", "two", "three")
+    published(settings, "t", "!permanent four")
+    child = worker(spawn, settings, jobs=1)
+    settled(redis_client, settings, NAME)
+    whole = ran(spawn, settings, "verify", NAME)
+    assert (whole["ok"], whole["asked"], whole["missing"], whole["parked"]) == (True, 4, 0, 1)
+    two = next(one for one in effects(home(settings)) if one.text == "two")
+    damage(home(settings), "delete from effects where text = 'two'")
+    told = msgspec.json.decode(ran(spawn, settings, "verify", NAME, code=1))
+    assert (told["missing"], told["named"], told["parked"]) == (1, [two.event_id], 1)
+    before = ran(spawn, settings, "verify", NAME, "--until", f"p00:{two.n - 1}")
+    assert (before["ok"], before["parked"]) == (True, 0)
+    ran(spawn, settings, "dlq", "discard", "--all", "--reason", "a test", "--execute")
+    given_up = msgspec.json.decode(ran(spawn, settings, "verify", NAME, code=1))
+    assert [given_up[name] for name in ("missing", "parked", "discarded")] == [1, 0, 1]
+    assert child.terminate() == 0
+
+
+def test_a_name_of_which_something_is_left_is_not_given(
+    redis_client: redis.Redis, make_settings: MakeSettings
+) -> None:
+    """G8: after Redis was lost a generation's files are still there: the next one is another."""
+    settings = make_settings(**recorded("Transactional"))
+    taken(home(settings, f"{NAME}@1"))
+    taken(home(settings, CHECKED))
+    redis_client.hset(Keys(settings.namespace).lane(3, f"{NAME}@2"), "epoch", 1)
+    with Copies(settings) as desk:
+        sight = desk.instances.look()
+        assert free_name(desk, NAME, sight) == f"{NAME}@3"
+        assert free_name(desk, NAME, sight, "verify") == f"{NAME}.verify@2"
+
+
+def taken(where: Path) -> None:
+    """Let a file lie in a directory."""
+    where.mkdir(parents=True)
+    (where / "effects.db").touch()

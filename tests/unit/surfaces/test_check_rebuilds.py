@@ -1,0 +1,36 @@
+"""What doctor says of rebuilds and verifications whose command is gone; as a table (G8)."""
+
+import pytest
+from memorybus.holds import Hold, held_for
+from memorybus.instances import Instance, Live, Sight
+from memorybus.surfaces.check_rebuilds import left_held
+
+NEXT = Instance(name="p@1", provider="p", purpose="rebuild")
+CHECKED = Instance(name="p.verify@1", provider="p", purpose="verify")
+COPY = Instance(name="may", provider="p")
+HELD = held_for("rebuild", "p", "p@1", "ann", 1)
+
+
+def sight(*copies: Instance, live: Live | None = None, **held: Hold) -> Sight:
+    """Return the three hashes."""
+    return Sight({one.name: one for one in copies}, {"p": live} if live else {}, held)
+
+
+@pytest.mark.parametrize(
+    ("seen", "ok", "said"),
+    [
+        (sight(COPY), True, "none was cut short"),
+        (sight(NEXT, live=Live("p@1", "p")), True, "none was cut short"),
+        (sight(NEXT, live=Live("p@1", "p", leaving="p")), True, "p was swapped"),
+        (sight(NEXT), True, "p@1 follows the log unused"),
+        (sight(CHECKED), True, "p.verify@1 was left by a verification"),
+        (sight(NEXT, CHECKED, p=HELD), False, "left standing still"),
+        (sight(p=Hold("maintenance")), True, "none was cut short"),
+    ],
+)
+def test_what_goes_on_unseen_is_named(seen: Sight, ok: bool, said: str) -> None:
+    """G8: what a command that is gone left is named with what to do; nothing while it lives."""
+    found = left_held(seen, ())
+    assert (found.ok, found.found.startswith(said)) == (ok, True), found.found
+    assert bool(found.fix) == (said != "none was cut short")
+    assert left_held(seen, ("p",)).found == "none was cut short"
