@@ -28,6 +28,7 @@ pytest_plugins = [
     "helpers.people",
     "helpers.remote",
     "helpers.rows",
+    "helpers.sealed_log",
 ]
 
 SHORT_TIMINGS: dict[str, Any] = {

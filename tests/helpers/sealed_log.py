@@ -1,7 +1,10 @@
 """A log of numbered turns that archivers seal, and what of it is where."""
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import pytest
+import redis
 from memorybus import scripts
 from memorybus.archive import Archive
 from memorybus.codec import Encoder
@@ -98,3 +101,11 @@ class SealedLog:
         assert kept == sorted(set(kept))
         assert set(rows) | set(kept) == set(range(1, head + 1))
         assert self.sealed() <= len(rows)
+
+
+@pytest.fixture
+def log(redis_client: redis.Redis, make_settings: Callable[..., Settings]) -> Iterator[SealedLog]:
+    """Return a log of its own, on the test's server, with `QUICK` settings."""
+    found = SealedLog(make_settings(**QUICK))
+    yield found
+    found.redis.close()

@@ -1,13 +1,12 @@
 """An archive that has less than Redis knows of is named by whoever would read it (G7)."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import redis
 from conftest import MakeSettings
+from helpers.repairing import found_by_commands
 from helpers.sealed_log import QUICK, SealedLog
 from memorybus.errors import ArchiveUnavailable
 from memorybus.history import History
@@ -18,18 +17,13 @@ P = SealedLog.PARTITION
 
 
 @pytest.fixture(name="log")
-def _log(
-    redis_client: redis.Redis, make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[SealedLog]:
+def _log(log: SealedLog, monkeypatch: pytest.MonkeyPatch) -> SealedLog:
     """Return a log of which 100 events are sealed, and that the command line finds."""
-    log = SealedLog(make_settings(**QUICK))
-    for name in ("url", "namespace", "data_dir", "partitions"):
-        monkeypatch.setenv(f"MEMORYBUS_{name.upper()}", str(getattr(log.settings, name)))
+    found_by_commands(log, monkeypatch)
     for _ in range(2):
         log.append(50)
         run_once(log.settings)
-    yield log
-    log.redis.close()
+    return log
 
 
 def newest(log: SealedLog) -> Path:

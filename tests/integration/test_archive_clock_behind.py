@@ -1,13 +1,10 @@
 """Redis came back from an older copy, on a clock behind the one that sealed last (G7)."""
 
 import time
-from collections.abc import Iterator
 
 import pytest
-import redis
-from conftest import MakeSettings
 from helpers.repairing import found_by_commands, refused, repaired
-from helpers.sealed_log import QUICK, SealedLog
+from helpers.sealed_log import SealedLog
 from helpers.waiting import wait_until
 from memorybus import scripts
 from memorybus.agreement import Comparing
@@ -26,16 +23,12 @@ AHEAD_MS = 600_000
 
 
 @pytest.fixture(name="log")
-def _log(
-    redis_client: redis.Redis, make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[SealedLog]:
+def _log(log: SealedLog, monkeypatch: pytest.MonkeyPatch) -> SealedLog:
     """Return a log of which 50 events are sealed, and that the command line finds."""
-    log = SealedLog(make_settings(**QUICK))
     found_by_commands(log, monkeypatch)
     log.append(50)
     run_once(log.settings)
-    yield log
-    log.redis.close()
+    return log
 
 
 def later(log: SealedLog, count: int) -> list[RawEntry]:

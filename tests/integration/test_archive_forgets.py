@@ -1,14 +1,12 @@
 """What is kept no longer goes, however long the look takes in which that is decided (G10)."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import redis
 from conftest import MakeSettings
 from helpers.archives import LOG, entries
-from helpers.sealed_log import QUICK, SealedLog
+from helpers.sealed_log import SealedLog
 from memorybus.archive import Archive
 from memorybus.clock import SYSTEM
 from memorybus.logged import moment
@@ -26,13 +24,6 @@ from memorybus_workers.retention import DAY_MS, Policy
 
 P = SealedLog.PARTITION
 EVE = Query(users=("eve",))
-
-
-@pytest.fixture(name="log")
-def _log(redis_client: redis.Redis, make_settings: MakeSettings) -> Iterator[SealedLog]:
-    log = SealedLog(make_settings(**QUICK))
-    yield log
-    log.redis.close()
 
 
 def kept(log: SealedLog) -> int:

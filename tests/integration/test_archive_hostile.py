@@ -2,16 +2,14 @@
 
 import io
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-import redis
-from conftest import MakeSettings
 from helpers.archives import LOG, entries
-from helpers.sealed_log import QUICK, SealedLog
+from helpers.sealed_log import SealedLog
 from memorybus.codec import Decoder
 from memorybus.errors import ArchiveDamaged
 from memorybus.ids import sha256
@@ -26,13 +24,6 @@ OF = Whose("t", LOG, 0)
 ROWS = 20
 
 Changed = Callable[[Any], Any]
-
-
-@pytest.fixture(name="log")
-def _log(redis_client: redis.Redis, make_settings: MakeSettings) -> Iterator[SealedLog]:
-    log = SealedLog(make_settings(**QUICK))
-    yield log
-    log.redis.close()
 
 
 def same(what: Any) -> Any:

@@ -2,12 +2,10 @@
 
 import gc
 import tracemalloc
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
-import redis
 from conftest import MakeSettings
 from helpers.archives import LOG, archive_in, entries
 from helpers.sealed_log import QUICK, SealedLog
@@ -19,13 +17,6 @@ from memorybus.surfaces.archiving import exported
 from memorybus.surfaces.known_ids import KnownIds
 from memorybus.tombstones import Tombstone
 from memorybus_workers.archiver import run_once
-
-
-@pytest.fixture(name="log")
-def _log(redis_client: redis.Redis, make_settings: MakeSettings) -> Iterator[SealedLog]:
-    log = SealedLog(make_settings(**QUICK))
-    yield log
-    log.redis.close()
 
 
 def taken_in(settings: Settings, directory: Path, *, execute: bool = True) -> Imported:

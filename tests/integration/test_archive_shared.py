@@ -1,7 +1,6 @@
 """An archive that goes on with what this log does not have: a clone's, or its own later past."""
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,16 +24,12 @@ P = SealedLog.PARTITION
 
 
 @pytest.fixture(name="log")
-def _log(
-    redis_client: redis.Redis, make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[SealedLog]:
+def _log(log: SealedLog, monkeypatch: pytest.MonkeyPatch) -> SealedLog:
     """Return a log of which 50 events are sealed, and that the command line finds."""
-    log = SealedLog(make_settings(**QUICK))
     found_by_commands(log, monkeypatch)
     log.append(50)
     run_once(log.settings)
-    yield log
-    log.redis.close()
+    return log
 
 
 def clone_of(log: SealedLog, make_redis: MakeServer) -> SealedLog:

@@ -1,11 +1,9 @@
 """The archiver on a real server: what is sealed, what is trimmed, and what never is (G7)."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
-import redis
 from conftest import MakeSettings
 from helpers.processes import Spawn
 from helpers.scenario import environ
@@ -28,13 +26,6 @@ from memorybus_workers.archiver import Archiver, run_once
 from memorybus_workers.watch import LogWatch
 
 P = SealedLog.PARTITION
-
-
-@pytest.fixture(name="log")
-def _log(redis_client: redis.Redis, make_settings: MakeSettings) -> Iterator[SealedLog]:
-    log = SealedLog(make_settings(**QUICK))
-    yield log
-    log.redis.close()
 
 
 def test_a_log_is_sealed_and_trimmed(log: SealedLog) -> None:

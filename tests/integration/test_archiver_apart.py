@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import redis
 from conftest import MakeSettings
 from helpers.archives import archive_in, sealed
 from helpers.object_servers import environment
@@ -29,13 +28,6 @@ class Other(SealedLog):
     """The same log's other partition."""
 
     PARTITION = 0
-
-
-@pytest.fixture(name="log")
-def _log(redis_client: redis.Redis, make_settings: MakeSettings) -> Iterator[SealedLog]:
-    log = SealedLog(make_settings(**QUICK))
-    yield log
-    log.redis.close()
 
 
 @pytest.fixture(name="other")

@@ -1,9 +1,6 @@
 """Entries of others in a log's stream: they keep nothing from being sealed, and shift no number."""
 
-from collections.abc import Iterator
-
 import pytest
-import redis
 from conftest import MakeSettings
 from helpers.sealed_log import QUICK, SealedLog
 from helpers.waiting import wait_until
@@ -15,13 +12,6 @@ from memorybus.testing import no_crash
 from memorybus_workers.archiver import Archiver, run_once
 
 P = SealedLog.PARTITION
-
-
-@pytest.fixture(name="log")
-def _log(redis_client: redis.Redis, make_settings: MakeSettings) -> Iterator[SealedLog]:
-    log = SealedLog(make_settings(**QUICK))
-    yield log
-    log.redis.close()
 
 
 def stray(log: SealedLog, count: int = 1, **fields: str) -> None:

@@ -21,10 +21,9 @@ from memorybus_workers.window import Begin
 P = SealedLog.PARTITION
 
 
-@pytest.fixture
-def log(redis_client: redis.Redis, make_settings: MakeSettings) -> SealedLog:
+@pytest.fixture(name="log")
+def _log(log: SealedLog) -> SealedLog:
     """Return a log of which 1 to 50, then 51 to 100 were sealed, and all but 100 trimmed."""
-    log = SealedLog(make_settings(**QUICK))
     for _ in range(2):
         log.append(50)
         run_once(log.settings)
