@@ -7,6 +7,7 @@ before the archive's end is therefore no proof: place, number and event of each 
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any, Protocol, cast
 
 import msgspec
@@ -118,9 +119,13 @@ class Comparing:
         return None
 
     def _entries_compared(self, partition: int, upto: str, end: Place) -> Agreement:
-        rows = self._archive.places(partition, upto, end.entry)
+        entries = self._entries(partition, upto, end.entry)
+        first = next(entries, None)
+        if first is None:
+            return Agreement(upto)
+        rows = self._archive.places(partition, first.entry, end.entry)  # nothing before is needed
         row = next(rows, None)
-        for one in self._entries(partition, upto, end.entry):
+        for one in chain((first,), entries):
             while row is not None and moment(row.entry) < moment(one.entry):
                 row = next(rows, None)
             if row is None or not self._is_same(partition, one, row):

@@ -43,10 +43,13 @@ def telling(where: str) -> Iterator[None]:
 
 def _broken() -> tuple[type[Exception], ...]:
     """Return what bytes that we did not write bring out of a parser: errors of any kind."""
-    from pyarrow import ArrowException
-
-    parsing = (ValueError, LookupError, TypeError, ArithmeticError, RecursionError)
-    return (*parsing, msgspec.MsgspecError, OSError, ArrowException)
+    known = (ValueError, LookupError, TypeError, ArithmeticError, RecursionError)
+    ours = (*known, msgspec.MsgspecError, OSError)
+    try:
+        from pyarrow import ArrowException
+    except ImportError:  # what goes wrong is just that, and is told as it is
+        return ours
+    return (*ours, ArrowException)
 
 
 class Group:

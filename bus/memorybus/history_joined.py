@@ -92,7 +92,7 @@ class Joined:
     Attributes:
         log: the end of it.
         part: the same, read under a plan.
-        sealed_page: whether the last page came from the archive, so that there is more behind it.
+        cut_short: whether the last page ended before the log did: there is more behind it.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Joined:
             clock: how old tombstones known here may be.
         """
         self.log = log
-        self.sealed_page = False
+        self.cut_short = False
         self.part = LogPart(log.redis, log.keys)
         self._archive = archive
         self._find = find
@@ -143,25 +143,29 @@ class Joined:
             plan: what is taken.
         """
         older = self._known_older(partition, after, count, plan)
-        self.sealed_page = bool(older)
+        self.cut_short = bool(older)
         if older:
             return older
         sieve = self._sieve(plan, partition)
         page = self.part.read(partition, after, count, after_n, sieve)
         if self._goes_on(partition, after, after_n, page):
-            return page.events
+            return self._before_a_hole(page, after_n)
         sealed = self._sealed_behind(partition, after_n, page.events)
         if not sealed:
             return page.events
         start = moment(page.events[0].position.entry) if page.events else _NO_END
         self._log_from[partition] = start
         older = self._older(partition, after, count, plan)
-        self.sealed_page = bool(older)
+        self.cut_short = bool(older)
         if not older:
-            first_n = _first(page)
-            missing = first_n - 1 if first_n > after_n else sealed
+            missing = page.first - 1 if page.first > after_n else sealed
             check_reaches(self._archive, partition, min(sealed, missing))
-        return older or page.events
+        return older or self._before_a_hole(page, after_n)
+
+    def _before_a_hole(self, page: Page, after_n: int) -> list[LoggedEvent]:
+        found = page.leading(after_n)
+        self.cut_short = len(found) < len(page.events)
+        return found
 
     def _goes_on(self, partition: int, after: str, after_n: int, page: Page) -> bool:
         """Say whether a page is what follows a place, or strangers' entries and then that.
@@ -170,9 +174,7 @@ class Joined:
         """
         if page.numbers and page.numbers[0] == after_n + 1:
             return True
-        first_n = _first(page)
-        follows = bool(first_n) and after_n <= first_n <= after_n + 1
-        return follows and self.log.has(partition, after)
+        return 0 < page.first <= after_n + 1 and self.log.has(partition, after)
 
     def _known_older(self, partition: int, after: str, count: int, plan: Plan) -> list[LoggedEvent]:
         """Read the archive at once where the log is known to begin later."""
@@ -276,11 +278,6 @@ class Joined:
         """
         known = self._forgotten.known(self._archive) if self._archive else ()
         return Sieve(plan, partition, known)
-
-
-def _first(page: Page) -> int:
-    """Return the first number of ours in a page, 0 for none."""
-    return next(filter(None, page.numbers), 0)
 
 
 def _last_own(archive: Sealed, partition: int, entry: str, upto: int) -> Place | None:

@@ -52,6 +52,27 @@ class Page(NamedTuple):
         dense = range(after_n + 1, after_n + 1 + len(self.numbers))
         return self.numbers == dense or list(self.numbers) == list(dense)
 
+    @property
+    def first(self) -> int:
+        """The first number of ours, 0 for none."""
+        return next(filter(None, self.numbers), 0)
+
+    def leading(self, after_n: int) -> list[LoggedEvent]:
+        """Return the events before the first hole, and strangers' entries with what follows them.
+
+        Where numbers are missing they come alone: those may have stood on either side of them.
+        """
+        if not self.first or self.follows(self.numbers[0] - 1):
+            return self.events
+        if not self.numbers[0] and self.first > after_n + 1:
+            return self.events[: self.numbers.index(self.first)]
+        end = last = 0
+        for index, n in enumerate(self.numbers):
+            if n and last and n != last + 1:
+                break
+            end, last = (index + 1, n) if n else (end, last)
+        return self.events[:end]
+
 
 class LogPart:
     """Reads the log as a sieve lets it pass. Use from one thread.

@@ -206,9 +206,10 @@ class Instances:
 
     def swap(self, provider: str, known: Live | None, to: Live) -> bool:
         """Let another instance serve a provider, in one step; False if somebody else was first."""
-        seen = b"" if known is None else msgspec.json.encode(known)
+        key = self._keys.live
+        seen, now = self._one(key, provider, Live)  # whatever release wrote it in what bytes
         body = msgspec.json.encode(to)
-        return self._changed(self._keys.live, provider, body, seen) == (seen or None)
+        return now == known and self._changed(key, provider, body, seen) == (seen or None)
 
     def unserve(self, provider: str) -> None:
         """Forget which copy serves a provider: one that is removed has none any more."""

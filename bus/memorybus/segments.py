@@ -180,13 +180,16 @@ def _line(
 
 
 def lines_of(partition: int, entries: Iterable[RawEntry], decoder: Decoder) -> list[Line]:
-    """Return the rows of as many entries as one segment holds (`SEGMENT_BYTES`), at least one."""
+    """Return the rows of as many entries as one segment holds (`SEGMENT_BYTES`), at least one.
+
+    An entry of others goes with the one behind it, whose number it counts as.
+    """
     lines: list[Line] = []
     size = 0
     for raw in entries:
         lines.append(line_of(partition, raw, decoder))
         size += len(lines[-1].envelope or b"")
-        if size >= SEGMENT_BYTES:
+        if size >= SEGMENT_BYTES and lines[-1].kind != "stray":
             break
     return lines
 

@@ -1,6 +1,7 @@
 """Redis came back from an older copy, on a clock behind the one that sealed last (G7)."""
 
 import time
+from collections.abc import Iterator
 
 import pytest
 from helpers.repairing import found_by_commands, refused, repaired
@@ -8,6 +9,8 @@ from helpers.sealed_log import SealedLog
 from helpers.waiting import wait_until
 from memorybus import scripts
 from memorybus.agreement import Comparing
+from memorybus.archive import Archive
+from memorybus.archive_places import Row
 from memorybus.clock import SYSTEM
 from memorybus.health import read_health
 from memorybus.ids import new_rng
@@ -90,6 +93,26 @@ def test_what_comes_in_while_it_is_compared_is_not_trimmed(log: SealedLog) -> No
     call = seal(log.keys, P, 7, end, 0, entries_read=True, known=known)
     assert scripts.run(log.redis, call) == -2
     assert (log.sealed(), log.logged()) == (50, [50, 51])
+
+
+def test_only_the_rows_from_the_logs_first_entry_on_are_compared(
+    log: SealedLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """G7, G10: comparing costs what the log has, however much was sealed before that."""
+    end = Place(later(log, 50)[-1].entry, 100)
+    run_once(log.settings)
+    log.redis.delete(log.key)
+    log.append(5, user="ours")
+    asked, places = list[str](), Archive.places
+
+    def noted(archive: Archive, partition: int, first: str, last: str) -> Iterator[Row]:
+        asked.append(first)
+        return places(archive, partition, first, last)
+
+    monkeypatch.setattr(Archive, "places", noted)
+    found = Comparing(log.redis, log.keys, log.archive()).compared(P, end, end)
+    assert found.lacking is not None
+    assert asked == [found.lacking.entry]
 
 
 def test_a_stream_that_begins_anew_on_a_slow_clock_is_not_trimmed(

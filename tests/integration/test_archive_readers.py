@@ -1,5 +1,6 @@
 """Readers of the archive while an archiver writes it anew beside them: every row, once (G7)."""
 
+import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +10,7 @@ from helpers.archives import LOG, archive_in, entries, sealed
 from memorybus.archive import Archive
 from memorybus.archive_ahead import Ahead
 from memorybus.archive_segment import Group, SegmentReader
-from memorybus.errors import ArchiveDamaged
+from memorybus.errors import ArchiveDamaged, ArchiveUnavailable
 from memorybus.object_store_local import LocalObjects
 from memorybus.plan import Plan, Span
 from memorybus.query import Query
@@ -27,6 +28,16 @@ def joined(directory: Path) -> Path:
     for one in old:
         (directory / "p00" / one.file).unlink()
     return directory / "p00" / new.file
+
+
+def test_without_the_extra_a_reader_is_told_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """G7: where pyarrow is missing the archive is away, not damaged, and the error says so."""
+    sealed(tmp_path, 1, SIZE)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ArchiveUnavailable, match="pip install"):
+        archive_in(tmp_path).read(0)
 
 
 @pytest.mark.parametrize("plan", [Plan(), SESSION, SPAN], ids=["all", "session", "span"])

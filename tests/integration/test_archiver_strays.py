@@ -4,6 +4,7 @@ import pytest
 from conftest import MakeSettings
 from helpers.sealed_log import QUICK, SealedLog
 from helpers.waiting import wait_until
+from memorybus import segments
 from memorybus.clock import SYSTEM
 from memorybus.health import read_health
 from memorybus.ids import new_rng
@@ -62,6 +63,19 @@ def test_a_segment_of_strays_takes_no_number(log: SealedLog, make_settings: Make
     assert len(found) == 6 + 22
     assert run_once(settings).events == 0
     assert read_health(settings).continuity.gaps == []
+
+
+def test_a_segment_is_not_cut_behind_a_stray(
+    log: SealedLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """G3, G7: a large entry of others ends no segment: it counts as the number of the next."""
+    monkeypatch.setattr(segments, "SEGMENT_BYTES", 10_000)
+    log.append(3)
+    stray(log, hello="world" * 4_000)
+    log.append(3)
+    assert run_once(log.settings).errors == {}
+    assert log.sealed() == 6
+    assert [one.last.n for one in log.archive().segments(P)] == [4, 6]
 
 
 def test_a_stray_that_carries_a_number_is_a_stray(log: SealedLog) -> None:

@@ -12,6 +12,7 @@ from memorybus.events import Envelope, Scope, SessionRef, SessionStarted
 from memorybus.history import History
 from memorybus.ids import derived_id
 from memorybus.log import EventLog
+from memorybus.manifest import Place
 from memorybus.query import Query
 from memorybus.scripts import Outgoing
 from memorybus.surfaces.archive_repair import repaired
@@ -54,6 +55,40 @@ def test_a_hole_is_read_from_the_archive(log: SealedLog) -> None:
     lose(log, 40)
     log.append(5)
     assert (log.logged(), seen(log)) == ([*range(1, 41), *range(81, 86)], [*range(1, 86)])
+
+
+def read_on(history: History) -> list[str]:
+    """Return the entries that a reader finds that reads page by page."""
+    found, after, n = list[str](), "0-0", 0
+    while page := history.read(P, after, after_n=n):
+        found += [event.position.entry for event in page]
+        after, n = found[-1], page[-1].position.n
+    return found
+
+
+@pytest.mark.parametrize("gone", [range(30, 50), range(40, 41), range(41, 43), range(39, 44)])
+def test_no_page_goes_over_a_hole(log: SealedLog, gone: range) -> None:
+    """G7: a page ends where the log lacks numbers, also where a stranger's entry fills the row."""
+    log.append(40)
+    log.redis.xadd(log.key, {"x": "y"})
+    log.append(40)
+    run_once(log.settings)
+    whole = [entry.decode() for entry, _ in log.redis.xrange(log.key)]  # type: ignore[union-attr]
+    for entry, fields in log.redis.xrange(log.key):  # type: ignore[union-attr]
+        if int(fields.get(b"n", 0)) in gone:
+            log.redis.xdel(log.key, entry)
+    history = of(log)
+    assert read_on(history) == whole
+    assert not history.cut_short
+
+
+def test_strangers_do_not_part_a_page(log: SealedLog) -> None:
+    """G8: the place of a number is the event's, not that of a stranger's entry before it."""
+    log.append(9)
+    log.redis.xadd(log.key, {"x": "y"})
+    log.append(1)
+    assert of(log).place(P, 10) == Place(of(log).log.end(P), 10)
+    assert len(of(log).read(P)) == 11
 
 
 def test_a_lost_tail_is_read_from_the_archive(log: SealedLog) -> None:
@@ -200,6 +235,23 @@ def test_a_stranger_in_the_log_needs_no_archive(log: SealedLog) -> None:
     page = history.read(P, after.entry, after_n=50)
     assert len(page) == 51
     assert len(history.read(P, page[0].position.entry, after_n=page[0].position.n)) == 50
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_strangers_in_a_row_need_no_archive(log: SealedLog, count: int) -> None:
+    """G7: a reader that stands at another's entry, with more behind it, goes on in the log."""
+    log.append(50)
+    for _ in range(count):
+        log.redis.xadd(log.key, {"x": "y"})
+    log.append(50)
+    run_once(log.settings)
+    history = History(EventLog(log.redis, log.settings))
+    last = history.read(P, count=50)[-1].position
+    for _ in range(count):
+        behind = history.read(P, last.entry, after_n=last.n)
+        assert behind[-1].position.n == 100
+        last = behind[0].position
+    assert len(history.read(P, last.entry, after_n=last.n)) == 50
 
 
 def test_before_the_first_there_is_nothing(log: SealedLog) -> None:

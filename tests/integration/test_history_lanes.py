@@ -102,6 +102,24 @@ def test_a_checkpoint_that_was_trimmed_goes_on(
     assert texts(home(settings)) == said
 
 
+@pytest.mark.parametrize("kind", CLASSES)
+@pytest.mark.parametrize("strangers", [1, 2])
+def test_a_lane_passes_a_strangers_entry_that_was_trimmed(
+    redis_client: redis.Redis, make_settings: MakeSettings, kind: str, strangers: int
+) -> None:
+    """G3, G7: a lane that stands at another's entry goes on, though only the archive has that."""
+    settings = make_settings(**QUICK, **recorded(kind))
+    with MemoryBus.connect(settings) as bus:
+        said = spoken(bus, "s", 0, 3)
+        for _ in range(strangers):
+            redis_client.xadd(Keys(settings.namespace).log(partition(settings, "s")), {"x": "y"})
+        said += spoken(bus, "s", 3, 3)
+        run_once(settings)
+        assert log_length(redis_client, settings) <= settings.partitions
+        with thread_worker(settings):
+            wait_until(lambda: texts(home(settings)) == said, "all is applied, each once")
+
+
 def halts(settings: Settings) -> list[Alarm]:
     """Return the alarms of lanes that stand still."""
     return [alarm for alarm in read_status(settings).alarms if alarm.code == "lane_halted"]

@@ -8,6 +8,7 @@ from helpers.recording import texts
 from helpers.replaying import begun, cli
 from helpers.scenario import NAME, home, recorded, thread_worker, wait_applied, worker
 from helpers.waiting import wait_until
+from memorybus.client import MemoryBus
 from memorybus.copies import Copies
 from memorybus.holds import Hold, held_for, held_over
 from memorybus.instances import Instance, Live
@@ -42,7 +43,7 @@ def test_a_verification_leaves_a_pause(
 ) -> None:
     """G8: who is paused is compared, and is paused afterwards; if it lacks something that is said.
 
-    It is said at once, with the pause and its end: nothing would move.
+    It is said at once, with the pause and its end, and nothing is made: nothing would move.
     """
     fill(settings, "ab", 3)
     worker(spawn, settings, jobs=1)
@@ -58,6 +59,8 @@ def test_a_verification_leaves_a_pause(
         assert f"{NAME} is paused (quota)" in said
         assert f"memorybus provider resume {NAME}" in said
     assert paused(settings) == {NAME: "quota"}
+    with Copies(settings) as desk:
+        assert NEXT not in desk.instances.all(), "a copy is filled for a swap that cannot be"
 
 
 @pytest.mark.timeout(100)
@@ -163,3 +166,29 @@ def test_a_paused_copy_is_not_waited_for(settings: Settings, spawn: Spawn) -> No
     ran(spawn, settings, "provider", "resume", "cp")
     assert cli(spawn, settings, *words).wait(30) == 0
     assert len(texts(home(settings, "cp"))) == 4
+
+
+@pytest.mark.timeout(100)
+@pytest.mark.parametrize("back", [False, True])
+def test_who_takes_over_from_a_paused_one_has_all_there_is(
+    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn, *, back: bool
+) -> None:
+    """G8: with nobody at work to be compared with, it comes to the end before it serves."""
+    settings = make_settings(**recorded("Transactional"), batch=4)
+    fill(settings, "a", 2)
+    worker(spawn, settings, jobs=1)
+    if back:
+        ran(spawn, settings, "rebuild", NAME, "--execute")
+    now, other = (NEXT, NAME) if back else (NAME, NEXT)
+    with MemoryBus.connect(settings) as bus:
+        session = bus.session("slow", user="z", warm=False)
+        for number in range(30):
+            session.turn_completed(f"!takes=0.1 {number}", "ok", ordinal=number)
+        assert bus.flush("logged", 10)
+    wait_applied(redis_client, settings, now, 60)
+    ran(spawn, settings, *QUOTA)
+    wait_until(lambda: at_rest(settings, now), "its lanes are given up")
+    words = ("--rollback", NAME) if back else (NAME, "--no-verify")
+    ran(spawn, settings, "rebuild", *words, "--execute")
+    assert live(redis_client, settings) == other
+    assert sorted(texts(home(settings, other))) == sorted(texts(home(settings, now)))

@@ -147,7 +147,7 @@ class Lane:
             window.jump(events[0].position.n - 1)
         self.crash("lane.after_read")
         found = pace.taken(upto(self._end, consecutive(events)))
-        whole = len(events) < count and not self._links.history.sealed_page
+        whole = len(events) < count and not self._links.history.cut_short
         self.more = not whole or len(found) < len(events)
         return found
 
@@ -204,13 +204,16 @@ class Lane:
     def _look_back(self, n: int) -> None:
         """The next entry is not the one after the checkpoint: a lost tail, or a gap.
 
+        Behind an entry of others, which counts as a number, the next one of ours has that again.
+
         Raises:
-            LeaseLost: the log gives our numbers again and has our checkpoint no more: begin anew.
+            LeaseLost: our numbers are given again and our checkpoint is nowhere: begin anew.
+            ArchiveError: only the archive can tell, and it cannot be read.
         """
         window = self.window
         if n > window.n:
             _log.error("%s: after %d comes %d; events between are lost", self, window.n, n)
-        elif not self._links.history.log.has(self.partition, window.entry):
+        elif not self._links.history.has(self.partition, window.entry):
             raise LeaseLost(f"{self}: the log lost its tail")
 
     # -- committing -------------------------------------------------------------------------------

@@ -32,6 +32,12 @@ def _place(what: Described, options: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(str(options.get(option, own)) for option, own in what.place.items())
 
 
+def told_place(what: Described, options: Mapping[str, Any]) -> str:
+    """Return the options that say where a state is, as the command line has them; pure."""
+    texts = zip(what.place, _place(what, options), strict=True)
+    return ", ".join(f"{option}={text}" for option, text in texts)
+
+
 def shared(copy: Instance, owner: str) -> str:
     """Return what a person is told whose copy would write into another's state."""
     return f"a copy of {copy.provider} would write where {owner} does: its state is shared"

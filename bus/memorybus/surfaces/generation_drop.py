@@ -1,5 +1,6 @@
 """``memorybus rebuild --drop``: generations that do not serve, with their state."""
 
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 import msgspec
@@ -9,8 +10,10 @@ from memorybus.copies import Copies
 from memorybus.errors import ConfigError, MemoryBusError
 from memorybus.holds import Hold
 from memorybus.homes import delete_state, found_here, is_same
-from memorybus.instances import Live, live_name
+from memorybus.instances import Live, Sight, live_name
+from memorybus.surfaces.children import described
 from memorybus.surfaces.copying import mark_dropped, remaining
+from memorybus.surfaces.freshness import told_place
 from memorybus.surfaces.generations import (
     Generation,
     begun,
@@ -34,6 +37,7 @@ class Drop(msgspec.Struct, frozen=True):
         remaining: those that are still there, though marked.
         waits: what the removal of these waits for, in words.
         kept: the one before, for a rollback, if it stays; else "".
+        shared: where the state is, by name, of those whose state is in a backend and stays there.
     """
 
     provider: str
@@ -42,6 +46,7 @@ class Drop(msgspec.Struct, frozen=True):
     remaining: tuple[str, ...] = ()
     waits: tuple[str, ...] = ()
     kept: str = ""
+    shared: Mapping[str, str] = {}
 
 
 def droppable(desk: Copies, provider: str) -> Drop:
@@ -65,7 +70,18 @@ def droppable(desk: Copies, provider: str) -> Drop:
         check_provider(desk, provider)
         raise ConfigError(f"nothing to drop: {live} is the only generation of {provider}")
     known = sight.live.get(provider, Live(provider))
-    return Drop(provider, live, names, kept=without(known, names).previous)
+    kept, shared = without(known, names).previous, _shared(desk, provider, names, sight)
+    return Drop(provider, live, names, kept=kept, shared=shared)
+
+
+def _shared(desk: Copies, provider: str, names: Sequence[str], sight: Sight) -> dict[str, str]:
+    """Return where shared states are, by instance; nothing if nobody here knows the provider."""
+    with suppress(MemoryBusError):
+        what = described(desk.settings, provider)
+        if not what.by_home:
+            options = {one.name: one.options for one in sight.all.values()}
+            return {name: told_place(what, options.get(name, {})) for name in names}
+    return {}
 
 
 def _is_there(desk: Copies, one: Generation) -> bool:
@@ -97,7 +113,7 @@ def drop(work: Rebuilder, what: Drop, by: str, clock: Clock) -> Drop:
         _drop_first(desk, what, clock)
     left = remaining(desk, copies, clock)
     gone = tuple(name for name in what.dropped if name not in left)
-    return Drop(first, what.live, gone, tuple(left), tuple(left.values()), what.kept)
+    return Drop(first, what.live, gone, tuple(left), tuple(left.values()), what.kept, what.shared)
 
 
 def _let_alone(work: Rebuilder, what: Drop, by: str) -> None:

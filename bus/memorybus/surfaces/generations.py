@@ -145,6 +145,11 @@ def check_same(known: Instance, asked: Instance, drop: str) -> None:
         ConfigError: it is another; `drop` is the command that removes it.
     """
     if known.asked is None or known.asked != asked.asked:
+        if known.asked and asked.asked and known.asked.live != asked.asked.live:
+            raise ConfigError(
+                f"{known.name} was begun beside {known.asked.live}, and {asked.asked.live} serves "
+                f"now: it cannot go on; drop it: {drop}"
+            )
         raise ConfigError(
             f"{known.name} was begun with another plan and is not finished; give the same options "
             f"to go on, or drop it: {drop}"

@@ -152,11 +152,15 @@ def _is_removed(desk: Copies, name: str) -> bool:
 
 def _let_go(desk: Copies, name: str) -> None:
     """Let what was removed go on as new, if it was: nothing of it serves or stands still."""
-    live = live_name(name, desk.instances.live())
-    if live != name and desk.instances.get(live) is None:
-        desk.instances.unserve(name)
+    _serve_itself(desk, name)
     if _is_removed(desk, name):
         desk.instances.let_go(name)
+
+
+def _serve_itself(desk: Copies, name: str) -> None:
+    """Let a provider serve itself, if the generation that served it was removed."""
+    if live_name(name, desk.instances.live()) != _meant(desk, name):
+        desk.instances.unserve(name)
 
 
 def _begin_late(desk: Copies, what: Addition, by: str, clock: Clock) -> None:
@@ -182,6 +186,12 @@ def _begin_late(desk: Copies, what: Addition, by: str, clock: Clock) -> None:
     _let_go(desk, what.name)
 
 
+def _meant(desk: Copies, name: str) -> str:
+    """Return the instance that a name means: what serves it, or itself if that was removed."""
+    live = live_name(name, desk.instances.live())
+    return name if desk.instances.get(live) is None else live
+
+
 class Pause(msgspec.Struct, frozen=True):
     """An instance whose lanes stand still, or go on.
 
@@ -205,14 +215,14 @@ class Pause(msgspec.Struct, frozen=True):
 def pause(desk: Copies, name: str, reason: str, by: str, clock: Clock = SYSTEM) -> Pause:
     """Let an instance's lanes stand still; its recalls go on.
 
-    A provider's name means the generation that serves it.
+    A provider's name means the generation that serves it, unless that was removed.
 
     Raises:
         ConfigError: nobody knows it.
         LogUnavailable: Redis is away.
     """
     check_instance(desk, name)
-    live = live_name(name, desk.instances.live())
+    live = _meant(desk, name)
     before = desk.instances.pause(live, Hold(reason, by, clock.now_ms()))
     why = before.reason if before else reason
     return _told(desk, name, live, paused=True, changed=before is None, reason=why)
@@ -221,13 +231,14 @@ def pause(desk: Copies, name: str, reason: str, by: str, clock: Clock = SYSTEM) 
 def resume(desk: Copies, name: str) -> Pause:
     """Let an instance's lanes go on.
 
-    A provider's name means the generation that serves it. What a command holds goes on when that
-    has ended, or at once if it was killed.
+    A provider's name means the generation that serves it; one that was removed serves no more from
+    now on. What a command holds goes on when that has ended, or at once if it was killed.
 
     Raises:
         ConfigError: nobody knows it, or it shall stand still: it does not serve any more.
         LogUnavailable: Redis is away.
     """
+    _serve_itself(desk, name)
     sight = desk.instances.look()
     live = live_name(name, sight.live)
     if live not in sight.held:

@@ -89,8 +89,7 @@ def rebuilder(
         ):
             desk.check()
             crash = crash_points(settings.crash_at)
-            purged = partial(purge, redis, settings)
-            yield Rebuilder(desk, purged, lock, what, tell, SYSTEM, crash)
+            yield Rebuilder(desk, partial(purge, redis, settings), lock, what, tell, SYSTEM, crash)
     finally:
         redis.close()
 
@@ -135,10 +134,13 @@ class Rebuilder:
         self._crash = crash
         self.inspector = Inspector(desk.settings, clock)
 
-    def make(self, found: Prepared) -> None:
-        """Make the new generation known; workers of its provider begin to fill it."""
+    def make(self, found: Prepared, *, check: bool) -> None:
+        """Make the new generation known, if a swap can be; workers of its provider fill it."""
         if not found.known:
-            self.add(found.instance)
+            copy = found.instance
+            barrier = self.barrier(copy.provider, copy.name, copy.made_by)
+            TakingOver(self.desk, barrier, copy.provider, self._clock).check_ready(check=check)
+            self.add(copy)
             self._crash("rebuild.made")
 
     def add(self, copy: Instance) -> None:
@@ -182,10 +184,8 @@ class Rebuilder:
         barrier = self.barrier(provider, candidate, by)
         taking = TakingOver(self.desk, barrier, provider, self._clock)
         try:
-            taking.check_workers()
+            taking.check_ready(check=check)
             barrier.let_go(live)  # a command that was killed may have held it
-            if check:
-                barrier.check_goes_on(live)
             self.fill(barrier, candidate, provider)
             self._crash("rebuild.filled")
             compared = self._checked(barrier, (provider, live, candidate), check=check, alike=alike)

@@ -1,7 +1,8 @@
 """``memorybus provider remove``: an instance goes, and Redis keeps nothing of it."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 
 import msgspec
 
@@ -165,23 +166,44 @@ def remove(
     Workers that run keep it in mind until they are restarted: they are held off its lanes, and the
     generation that served it is not replaced by what an older one remembers.
 
+    As long as the settings file names it nothing is removed: who fails or is interrupted before
+    leaves it as it was.
+
     Raises:
         LanesOwned: a worker does not give its lanes up.
         ConfigError: the settings file was changed meanwhile.
         OSError: it cannot be written, or the state cannot be deleted.
         LogUnavailable: Redis is away.
     """
-    if what.workers:
-        for name in what.names:
-            desk.instances.hold(name, Hold(REMOVED + reason, by, clock.now_ms()))
-    _await_free(desk, what, clock)
-    config_file.write(edit)
+    held = what.names if what.workers else []
+    with _holding(desk, held, Hold(REMOVED + reason, by, clock.now_ms())):
+        _await_free(desk, what, clock)
+        config_file.write(edit)
     for name in what.names:
         _forget(desk, name, what)
     if not what.workers:
         desk.instances.let_go(what.name)
         desk.instances.unserve(what.name)
     return msgspec.structs.replace(what, executed=True)
+
+
+@contextmanager
+def _holding(desk: Copies, names: list[str], why: Hold) -> "Iterator[None]":
+    """Let instances stand still from now on; if the block fails, as they did before."""
+    before = desk.instances.held()
+    try:
+        for name in names:
+            desk.instances.hold(name, why)
+        yield
+    except BaseException:
+        with suppress(MemoryBusError):  # without Redis an operator resumes them
+            for name in names:
+                desk.instances.rehold(name, partial(_put_back, why, before.get(name)))
+        raise
+
+
+def _put_back(ours: Hold, before: Hold | None, known: Hold | None) -> Hold | None:
+    return before if known == ours else known
 
 
 def _forget(desk: Copies, name: str, what: Removal) -> None:
@@ -201,7 +223,6 @@ def _await_free(desk: Copies, what: Removal, clock: Clock) -> None:
         if clock.monotonic() >= until:
             raise LanesOwned(
                 f"lanes of {what.name} still have owners after {_PATIENCE:.0f} s; nothing was "
-                f"removed, and they stay paused: stop the workers and run the command again, or "
-                f"let them go on with: memorybus provider resume {what.name}"
+                f"removed, and they go on: stop the workers, then run the command again"
             )
         clock.sleep(LOOK)

@@ -15,9 +15,9 @@ from memorybus.clock import Clock
 from memorybus.copies import Copies
 from memorybus.errors import MemoryBusError
 from memorybus.holds import Hold, prepared
-from memorybus.instances import Live
+from memorybus.instances import Live, live_name
 from memorybus.surfaces.barrier import Barrier
-from memorybus.surfaces.generations import behind, swapped
+from memorybus.surfaces.generations import behind, generations, swapped
 from memorybus.surfaces.kept import KEPT
 
 LEVEL = 0.5
@@ -65,6 +65,20 @@ class TakingOver:
                 f"then give the same command again"
             )
 
+    def check_ready(self, *, check: bool) -> None:
+        """Make sure, as far as can be seen, that a swap can come about.
+
+        Args:
+            check: the one that serves must have all there is.
+
+        Raises:
+            Stalled: it lacks something, and is paused.
+            MemoryBusError: see `check_workers`.
+        """
+        self.check_workers()
+        if check:
+            self._barrier.check_goes_on(live_name(self.provider, self._desk.instances.live()))
+
     def join(self, live: str, candidate: str, *, without: bool = False) -> None:
         """Let a candidate answer, too, and come as far as the live one is.
 
@@ -84,6 +98,7 @@ class TakingOver:
         barrier.open_end(candidate, self.provider)
         barrier.let_go(candidate)
         if without and barrier.is_lost(live):
+            self._come_to_the_end(candidate)
             return
         barrier.await_none(
             lambda: behind(barrier.numbers(live), alone),
@@ -105,11 +120,22 @@ class TakingOver:
         """
         self._since, barrier = self._clock.monotonic(), self._barrier
         if without and barrier.is_lost(live):
+            barrier.open_end(candidate, self.provider)
+            self._come_to_the_end(candidate)
             barrier.hold(live)
             barrier.hold(candidate)
             return
         barrier.meet_for_sure(candidate, live, self.provider)
         barrier.open_end(candidate, self.provider)  # who serves goes on, even if we are killed
+
+    def _come_to_the_end(self, candidate: str) -> None:
+        """Let a candidate have all there is: nobody shows it how far it has to be."""
+        end = self._barrier.heads()
+        self._barrier.await_none(
+            lambda: behind(self._barrier.numbers(candidate), end),
+            f"{candidate} does not come to the end of the history",
+            mover=candidate,
+        )
 
     def _level(self, live: str, candidate: str) -> None:
         for _ in range(TRIES):
@@ -129,14 +155,14 @@ class TakingOver:
         self._mark(live, lambda known: swapped(known, candidate, at, by, reason, back=back))
 
     def end(self, live: str, previous: str) -> None:
-        """Let the old one stand still, when the new one serves.
+        """Let the old one stand still, when the new one serves, and all that served before.
 
         Raises:
             Stalled: nobody gives its lanes up.
             MemoryBusError: somebody else swapped.
         """
         self._hand_on(live, previous)
-        self.keep(live, previous)
+        self._keep_all(live)
         self._go_on(live)
         self._barrier.await_none(
             lambda: sum(lane.owned for lane in self._desk.lanes.states(previous)),
@@ -163,6 +189,12 @@ class TakingOver:
         """Let an instance stand still that is kept for a rollback."""
         kept = f"{KEPT} {self.provider}: {live} serves"
         self._desk.instances.hold(previous, Hold(kept, "", self._clock.now_ms()))
+
+    def _keep_all(self, live: str) -> None:
+        """Let all stand still that served once: a rollback that was killed had one go on."""
+        for one in generations(self.provider, self._desk.instances.look()):
+            if one.state in ("kept", "unused"):
+                self.keep(live, one.name)
 
     def part(self, live: str) -> None:
         """Let nobody answer but the one that serves: what was begun is not gone on with."""

@@ -142,7 +142,7 @@ def _rebuilt(output: Output, settings: Settings, wanted: "Wanted", *, execute: b
         ended = _ended(work, wanted)
         if ended is not None and found.swapped:
             return rebuild_view.done(output, ended)
-        work.make(found)
+        work.make(found, check=wanted.verify)
         done = work.swap(
             found.instance.name,
             wanted.provider,

@@ -148,4 +148,12 @@ def table(found: "list[Generation]") -> Table:
 def named(what: "Drop") -> str:
     """Return in words what is dropped."""
     stays = f"{what.live} and {what.kept} stay" if what.kept else f"{what.live} stays"
-    return f"{', '.join(what.dropped)} with all state; {stays}"
+    places = {name: what.shared[name] for name in what.dropped if name in what.shared}
+    shared = [f"{name} ({place})" if place else name for name, place in places.items()]
+    state = (
+        f", but not the state in the backend of {', '.join(shared)}: delete it there before that "
+        f"place is used again"
+        if shared
+        else " with all state"
+    )
+    return f"{', '.join(what.dropped)}{state}; {stays}"

@@ -1,0 +1,111 @@
+"""Removals that were cut short, or undone by hand, and what stands still after a killed command."""
+
+import msgspec
+import pytest
+import redis
+from conftest import MakeSettings
+from helpers.scenario import NAME, recorded
+from memorybus.copies import Copies
+from memorybus.described import Described
+from memorybus.holds import Hold
+from memorybus.instances import Instance, Live
+from memorybus.roster import WorkerInfo
+from memorybus.settings import Settings
+from memorybus.surfaces import config_file, generation_drop, removing
+from memorybus.surfaces.cli.rebuild_view import named
+from memorybus.surfaces.kept import DROPPED, KEPT
+from memorybus.surfaces.providing import pause, resume
+from memorybus.testing import FakeClock
+from test_rebuild import NEXT
+from test_rebuild_drop import acquired
+from test_rebuild_fence import AFTER, working
+
+GONE = Hold(f"{DROPPED} {NEXT} serves {NAME}")
+
+
+@pytest.fixture(name="settings")
+def _settings(redis_client: redis.Redis, make_settings: MakeSettings) -> Settings:
+    return make_settings(**recorded("Transactional"))
+
+
+def test_what_was_removed_with_its_generation_goes_on(settings: Settings) -> None:
+    """G8: configured again by hand, a resume lets it go on, and no recall names what is gone."""
+    with Copies(settings) as desk:
+        desk.instances.swap(NAME, None, Live(NEXT))
+        desk.instances.hold(NAME, Hold("removed: x"))
+        again = pause(desk, NAME, "quota", "ann")
+        assert (again.name, again.changed, again.reason) == (NAME, False, "removed: x")
+        done = resume(desk, NAME)
+        assert (done.name, done.changed, done.serves) == (NAME, True, "")
+        assert (desk.instances.held(), desk.instances.live()) == ({}, {})
+
+
+def test_a_resume_leaves_the_way_back(settings: Settings) -> None:
+    """G8: a resume of what serves again after a rollback keeps the generation that is kept."""
+    entry = Live(NAME, NEXT, back=True)
+    with Copies(settings) as desk:
+        desk.make(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
+        desk.instances.swap(NAME, None, entry)
+        pause(desk, NAME, "quota", "ann")
+        assert resume(desk, NAME).changed
+        assert desk.instances.live() == {NAME: entry}
+
+
+class Interrupted(FakeClock):
+    """Somebody presses Ctrl-C as soon as anything is waited for."""
+
+    def sleep(self, seconds: float) -> None:
+        """Be interrupted."""
+        raise KeyboardInterrupt
+
+
+def test_a_removal_that_is_interrupted_leaves_all_as_it_was(
+    redis_client: redis.Redis, settings: Settings
+) -> None:
+    """G8: Ctrl-C while lanes are waited for: everything stands still, or goes on, as before."""
+    with Copies(settings) as desk:
+        desk.make(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
+        desk.instances.swap(NAME, None, Live(NEXT))
+        desk.instances.hold(NAME, GONE)
+        desk.roster.beat(WorkerInfo("host-7-abc", "host", 7, 0, 1, (NAME,), 0))
+        acquired(redis_client, settings, "host-7-abc", NEXT)
+        edit = config_file.Edit("memorybus.toml", "", "")
+        what = removing.removal(desk, edit, NAME, delete_state=False)
+        assert (what.names, what.workers) == ([NAME, NEXT], ["host-7-abc"])
+        with pytest.raises(KeyboardInterrupt):
+            removing.remove(desk, edit, what, "x", "ann", Interrupted())
+        assert desk.instances.held() == {NAME: GONE}
+        assert list(desk.instances.all()) == [NEXT]
+
+
+def test_a_drop_says_what_stays_in_a_backend(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """G8: a shared state is not said to be gone: it is named by its place, to be deleted there."""
+    what = Described("rec", "lookup", "shared", False, {"collection": "one"}, (), ())
+    monkeypatch.setattr(generation_drop, "described", lambda *_: what)
+    with Copies(settings) as desk:
+        desk.make(
+            Instance(name=NEXT, provider=NAME, purpose="rebuild", options={"collection": "two"})
+        )
+        drop = generation_drop.droppable(desk, NAME)
+    assert drop.shared == {NEXT: "collection=two"}
+    assert f"of {NEXT} (collection=two): delete it there" in named(drop)
+    assert named(msgspec.structs.replace(drop, shared={})) == f"{NEXT} with all state; {NAME} stays"
+
+
+@pytest.mark.parametrize("first", [None, GONE])
+def test_who_served_before_stands_still(settings: Settings, first: Hold | None) -> None:
+    """G8: a generation that a killed rollback let go on stands still when another one serves."""
+    with working(settings, "rebuild") as work:
+        instances = work.desk.instances
+        for name in (NEXT, AFTER):
+            work.desk.make(Instance(name=name, provider=NAME, purpose="rebuild"))
+        instances.swap(NAME, None, Live(AFTER, NEXT, leaving=NEXT))
+        if first:
+            instances.hold(NAME, first)
+        work.finish(NAME, "ann")
+        held = instances.held()
+    assert held.keys() == {NAME, NEXT}
+    assert held[NEXT].reason.startswith(KEPT)
+    assert held[NAME] == first if first else held[NAME].reason.startswith(KEPT)
