@@ -22,6 +22,7 @@ from memorybus.settings import Settings
 from memorybus.spool import Spool
 from memorybus.spool_files import SpoolFiles
 from memorybus.testing import CrashPoint, no_crash
+from memorybus.waking import Wake
 
 _log = logging.getLogger("memorybus")
 
@@ -75,7 +76,7 @@ class Flusher:
         self._clock = clock
         self._rng = rng
         self._crash = crash
-        self._wake = threading.Event()
+        self._wake = Wake()
         self._stop = threading.Event()
         self._progress = threading.Condition()
         self._asks = Asks(clock, rng)
@@ -101,8 +102,7 @@ class Flusher:
 
     def wake(self) -> None:
         """Say that there is something to send."""
-        if not self._wake.is_set():
-            self._wake.set()
+        self._wake.set()
 
     def ask(self, ask: Ask) -> None:
         """Ask for a recall after the events before it; the newest of a session wins (G10)."""
@@ -185,7 +185,6 @@ class Flusher:
         if self._sender is None:
             self._connect()
         self._wake.wait(_HOUSEKEEPING)
-        self._wake.clear()
         self._stop.wait(COALESCE)
         self._send_all()
         self._replicate()
