@@ -24,6 +24,9 @@ from memorybus.surfaces.moments import moment_of, numbers_before, numbers_upto
 
 Describe = Callable[[Settings, str, str, Mapping[str, Any]], Described]
 
+_MOMENT = 0.5
+"""Seconds in which a command that has made a copy's lanes writes its record, too."""
+
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """What a replay is asked to do.
@@ -109,10 +112,9 @@ def planned(
     home = _home(desk, wanted.provider) if what.placement == "local" else None
     known = desk.instances.get(wanted.into)
     instance = _instance(desk, wanted, clock)
-    if known is None:
-        if not wanted.force:
-            _check_fresh(desk, instance, what)
-    else:
+    if known is None and not wanted.force:
+        known = _begun_meanwhile(desk, instance, what, clock)
+    if known is not None:
         instance = _resumed(known, instance, wanted)
     ends = instance.plan.ends(settings.partitions)
     found = counted(desk, Taking(wanted.provider, what, instance.plan, ends), tell, clock)
@@ -137,6 +139,25 @@ def _check_target(desk: Copies, wanted: Wanted) -> None:
         raise ConfigError(
             f"{into!r} is a live provider; replay goes into a fresh instance: choose a new name"
         )
+
+
+def _begun_meanwhile(
+    desk: Copies, copy: Instance, what: Described, clock: Clock
+) -> Instance | None:
+    """Return the record of a copy that another command is just making; its lanes come first.
+
+    Raises:
+        ConfigError: there is none, and the target is not empty.
+    """
+    try:
+        _check_fresh(desk, copy, what)
+    except ConfigError:
+        clock.sleep(_MOMENT)
+        known = desk.instances.get(copy.name)
+        if known is None:
+            raise
+        return known
+    return None
 
 
 def _check_fresh(desk: Copies, copy: Instance, what: Described) -> None:
