@@ -187,6 +187,7 @@ class EmbeddedRedis:
             decode_responses=True,
         )
         try:
+            client.ping()  # INFO is answered while the data is still being loaded, this is not
             return self._started(client.info("server"))
         except RedisError as error:
             return _Silence(str(error), loading=isinstance(error, BusyLoadingError))

@@ -310,6 +310,18 @@ def test_a_loading_server_is_waited_for(make_server: MakeServer) -> None:
         loading.join()
 
 
+def test_a_server_has_started_once_its_data_is_there(make_server: MakeServer) -> None:
+    """INFO is answered while the data is still being loaded; the start ends when data is there."""
+    with make_server() as server, connected(server) as client:
+        client.set("kept", "yes")
+    file = append_only_file(server)
+    file.write_bytes(file.read_bytes() + b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\nb\r\n" * 500_000)
+    server.start()
+    with connected(server) as client:
+        assert client.info("persistence")["loading"] == 0
+        assert client.get("a") == "b"
+
+
 def say_loading(listener: socket.socket, answers: int) -> None:
     """Answer so many connections as a server does that reads its data, then end."""
     for _ in range(answers):
