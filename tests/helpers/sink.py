@@ -17,6 +17,7 @@ from typing import Any
 
 from memorybus.errors import Permanent
 from memorybus.events import TurnCompleted
+from memorybus.testing import no_crash
 from memorybus_providers import ledger
 from memorybus_providers.base import (
     Capabilities,
@@ -76,6 +77,29 @@ class _File:
         self.lock = threading.Lock()
 
 
+class _Struck:
+    """Over which events earlier processes died in a call: no crash point strikes one again.
+
+    An event that is under way alone at two deaths passes for deadly and is parked, as it should be
+    (G6); a row whose crash points happened to fall on the same event would call that a loss.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._ids = {path.read_text() for path in directory.glob("under_way.*")}
+        self._file = (directory / f"under_way.{os.getpid()}").open("wb", buffering=0)
+
+    def may_strike(self, event_id: str) -> bool:
+        """Say whether a process may die over an event; if so, the file names it from now on."""
+        if event_id in self._ids:
+            return False
+        os.pwrite(self._file.fileno(), event_id.encode(), 0)
+        return True
+
+    def close(self) -> None:
+        """Close the file; it stays for those that come later."""
+        self._file.close()
+
+
 class Blind(MemoryProvider):
     """Takes whatever it is given, each call a commit of its own."""
 
@@ -88,20 +112,27 @@ class Blind(MemoryProvider):
         self._directory.mkdir(parents=True, exist_ok=True)
         self._files: dict[int, _File] = {}
         self._opening = threading.Lock()
+        self._struck = None if self.config.crash is no_crash else _Struck(self._directory)
 
     def shutdown(self) -> None:
         """Close the files."""
         for file in getattr(self, "_files", {}).values():
             file.db.close()
+        if struck := getattr(self, "_struck", None):
+            struck.close()
 
     def sync_turn(self, event: TurnCompleted, ctx: HookContext) -> None:
         """Keep a row for a turn."""
-        self.config.crash("sink.in_call")
+        self._crash("sink.in_call", ctx.event_id)
         misbehave(event.user)
         file = self._file(ctx.position.partition)
         with self._translated(), file.lock:
             self._keep(file.db, self._row(event, ctx))
-        self.config.crash("sink.after_effect")
+        self._crash("sink.after_effect", ctx.event_id)
+
+    def _crash(self, name: str, event_id: str) -> None:
+        if self._struck and self._struck.may_strike(event_id):
+            self.config.crash(name)
 
     def _keep(self, db: sqlite3.Connection, row: tuple[Any, ...]) -> None:
         db.execute(_INSERT, row)

@@ -20,6 +20,7 @@ from memorybus.keys import Keys
 from memorybus.query import Query
 from memorybus.settings import Settings
 from memorybus.surfaces.replaying import Wanted, begin, planned
+from memorybus.testing import FakeClock
 
 
 def fill(settings: Settings, count: int = 40) -> None:
@@ -189,6 +190,27 @@ def test_who_is_late_by_a_moment_joins(
         assert second.instance == first.instance
         with pytest.raises(ConfigError, match="another plan"):
             begin(desk, plans[2], other)
+
+
+def test_who_comes_while_a_copy_is_being_made_joins(
+    redis_client: redis.Redis, make_settings: MakeSettings
+) -> None:
+    """Lanes without a record are another's half-made copy for a moment, then what was left over."""
+    settings = make_settings(**recorded("Transactional"))
+    fill(settings, 3)
+    wanted = Wanted(provider="rec", into="copy")
+    with Copies(settings) as desk:
+        first = planned(desk, wanted, describe=described_here)
+        redis_client.hset(Keys(settings.namespace).lane(3, "copy"), "epoch", 1)
+        with pytest.raises(ConfigError, match="not empty"):
+            planned(desk, wanted, clock=FakeClock(), describe=described_here)
+
+        class Meanwhile(FakeClock):
+            def sleep(self, seconds: float) -> None:
+                begin(desk, first, wanted)
+
+        joined = planned(desk, wanted, clock=Meanwhile(), describe=described_here)
+        assert (joined.known, joined.instance) == (True, first.instance)
 
 
 def test_a_lineage_that_grew_goes_on(

@@ -114,6 +114,31 @@ def test_a_sink_hides_only_what_its_class_declares(kind: str, count: int, tmp_pa
     assert sink.refused(tmp_path) == (kind == "Keyed")
 
 
+def test_no_event_is_under_way_at_two_deaths(tmp_path: Path) -> None:
+    """G6: an event that seems to end workers is parked, so crash points do not meet one twice."""
+
+    def die(name: str) -> None:
+        raise ProcessLookupError(name)
+
+    def deaths() -> list[bool]:
+        provider = sink.Blind(ProviderConfig(name="x", home=tmp_path, crash=die))
+        provider.open()
+        try:
+            return [died(provider, number) for number in (1, 2)]
+        finally:
+            provider.shutdown()
+
+    def died(provider: sink.Blind, number: int) -> bool:
+        try:
+            provider.sync_turn(TurnCompleted(user="0 x", ordinal=number), context(number))
+        except ProcessLookupError:
+            return True
+        return False
+
+    assert deaths() == [True, True]
+    assert deaths() == [True, False]  # a second process dies over the other event
+
+
 @pytest.mark.parametrize(
     ("fired", "said"), [([], "0 of 1 faults fired"), ([Fault("kill", 0)], "nothing was in flight")]
 )
