@@ -11,12 +11,6 @@ from memorybus_workers.archiver import run_once
 from helpers.sealed_log import SealedLog
 
 
-def found_by_commands(log: SealedLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the command line find a log."""
-    for name in ("url", "namespace", "data_dir", "partitions"):
-        monkeypatch.setenv(f"MEMORYBUS_{name.upper()}", str(getattr(log.settings, name)))
-
-
 def refused(log: SealedLog) -> str:
     """Return what keeps the partition from being sealed; nothing is."""
     done = run_once(log.settings)

@@ -15,6 +15,7 @@ from memorybus.links import connect_redis
 from memorybus.log import EventLog
 from memorybus.scripts import Appended, Outgoing
 from memorybus.settings import Settings
+from memorybus_workers.archiver import run_once
 
 QUICK: dict[str, Any] = {
     "partitions": 2,
@@ -52,6 +53,11 @@ class SealedLog:
                 self.keys, self.PARTITION, "p", 0, page, window_ms=10**9, max_ids=10**6
             )
             assert isinstance(scripts.appended(scripts.run(self.redis, call)), Appended)
+
+    def grow(self, count: int = 50) -> None:
+        """Append turns and seal them."""
+        self.append(count)
+        run_once(self.settings)
 
     def _turn(self, n: int, words: int, user: str) -> Outgoing:
         envelope = Envelope(
@@ -109,3 +115,17 @@ def log(redis_client: redis.Redis, make_settings: Callable[..., Settings]) -> It
     found = SealedLog(make_settings(**QUICK))
     yield found
     found.redis.close()
+
+
+def found_by_commands(log: SealedLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the command line find a log."""
+    for name in ("url", "namespace", "data_dir", "partitions"):
+        monkeypatch.setenv(f"MEMORYBUS_{name.upper()}", str(getattr(log.settings, name)))
+
+
+@pytest.fixture
+def known_log(log: SealedLog, monkeypatch: pytest.MonkeyPatch) -> SealedLog:
+    """Return a log of which 50 events are sealed, and that the command line finds."""
+    found_by_commands(log, monkeypatch)
+    log.grow()
+    return log

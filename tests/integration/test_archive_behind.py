@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 from conftest import MakeSettings
-from helpers.repairing import found_by_commands
-from helpers.sealed_log import QUICK, SealedLog
+from helpers.sealed_log import QUICK, SealedLog, found_by_commands
 from memorybus.errors import ArchiveUnavailable
 from memorybus.history import History
 from memorybus.surfaces.cli import main
@@ -21,8 +20,7 @@ def _log(log: SealedLog, monkeypatch: pytest.MonkeyPatch) -> SealedLog:
     """Return a log of which 100 events are sealed, and that the command line finds."""
     found_by_commands(log, monkeypatch)
     for _ in range(2):
-        log.append(50)
-        run_once(log.settings)
+        log.grow()
     return log
 
 

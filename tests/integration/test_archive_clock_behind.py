@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from helpers.repairing import found_by_commands, refused, repaired
+from helpers.repairing import refused, repaired
 from helpers.sealed_log import SealedLog
 from helpers.waiting import wait_until
 from memorybus import scripts
@@ -26,12 +26,8 @@ AHEAD_MS = 600_000
 
 
 @pytest.fixture(name="log")
-def _log(log: SealedLog, monkeypatch: pytest.MonkeyPatch) -> SealedLog:
-    """Return a log of which 50 events are sealed, and that the command line finds."""
-    found_by_commands(log, monkeypatch)
-    log.append(50)
-    run_once(log.settings)
-    return log
+def _log(known_log: SealedLog) -> SealedLog:
+    return known_log
 
 
 def later(log: SealedLog, count: int) -> list[RawEntry]:

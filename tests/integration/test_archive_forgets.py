@@ -58,8 +58,7 @@ def test_what_is_forgotten_while_segments_are_written_goes_too(log: SealedLog) -
 def test_a_tombstone_counts_whatever_clock_dated_it(log: SealedLog, at: int) -> None:
     """G10: without a time, or from a clock that is wrong, it takes the bytes out, once."""
     log.append(20, user="eve")
-    log.append(20)
-    run_once(log.settings)
+    log.grow(20)
     log.archive().forget(Tombstone(id="t", query=EVE, at=at))
     run_once(log.settings)
     assert kept(log) == 20

@@ -46,8 +46,7 @@ def test_what_was_forgotten_or_outlived_is_not_taken_in_again(
 
 def test_an_archive_that_lacks_what_was_sealed_is_not_asked(log: SealedLog, tmp_path: Path) -> None:
     """G2: where it is not known what the log had, nothing is imported."""
-    log.append(50)
-    run_once(log.settings)
+    log.grow()
     archive_in(tmp_path / "from" / "t" / LOG).publish(0, entries(10))
     log.settings.data_dir.joinpath("archive").rename(tmp_path / "gone")
     with pytest.raises(ArchiveUnavailable, match="events up to 50 were sealed"):

@@ -8,7 +8,7 @@ import pytest
 from conftest import MakeServer, MakeSettings
 from helpers import recording
 from helpers.scenario import NAME, home, recorded, thread_worker
-from helpers.sealed_log import QUICK, SealedLog
+from helpers.sealed_log import QUICK, SealedLog, found_by_commands
 from helpers.servers import RedisServer
 from helpers.waiting import wait_until
 from memorybus.continuity import Gap
@@ -20,7 +20,6 @@ from memorybus.surfaces.cli import main
 from memorybus_workers.archiver import run_once
 
 P = SealedLog.PARTITION
-FIELDS = ("url", "namespace", "data_dir", "partitions")
 
 
 @pytest.fixture(name="server")
@@ -34,8 +33,7 @@ def _log(
     server: RedisServer, make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[SealedLog]:
     log = SealedLog(make_settings(url=server.url, **QUICK, **recorded("Transactional")))
-    for name in FIELDS:
-        monkeypatch.setenv(f"MEMORYBUS_{name.upper()}", str(getattr(log.settings, name)))
+    found_by_commands(log, monkeypatch)
     yield log
     log.redis.close()
 
@@ -44,8 +42,7 @@ def fall_back(server: RedisServer, log: SealedLog) -> None:
     """Seal 50 events, and let Redis come back from its copy of 40, where 5 more are published."""
     log.append(40)
     log.redis.save()
-    log.append(10)
-    run_once(log.settings)
+    log.grow(10)
     server.restart()
     log.append(5)
 
@@ -132,8 +129,7 @@ def test_a_provider_gets_each_event_once(
 
 def test_what_was_missing_stays_missing(log: SealedLog) -> None:
     """G7: new numbers do not hide what was lost: before, between and behind what is there."""
-    log.append(20)
-    run_once(log.settings)
+    log.grow(20)
     log.redis.hset(log.state, mapping={"n": 10, "sealed": 0})
     log.append(10)
     entries = log.redis.xrange(log.key)

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 import redis
 from conftest import MakeServer, MakeSettings
-from helpers.repairing import found_by_commands, refused, repaired
+from helpers.repairing import refused, repaired
 from helpers.sealed_log import QUICK, SealedLog
 from helpers.waiting import wait_until
 from memorybus.clock import SYSTEM
@@ -24,12 +24,8 @@ P = SealedLog.PARTITION
 
 
 @pytest.fixture(name="log")
-def _log(log: SealedLog, monkeypatch: pytest.MonkeyPatch) -> SealedLog:
-    """Return a log of which 50 events are sealed, and that the command line finds."""
-    found_by_commands(log, monkeypatch)
-    log.append(50)
-    run_once(log.settings)
-    return log
+def _log(known_log: SealedLog) -> SealedLog:
+    return known_log
 
 
 def clone_of(log: SealedLog, make_redis: MakeServer) -> SealedLog:
@@ -207,8 +203,7 @@ def test_what_was_sealed_elsewhere_is_not_trimmed(
     """G7: what this log knows to be sealed counts for the archive that has it, and for no other."""
     ours, theirs = str(tmp_path / "ours"), str(tmp_path / "theirs")
     log = SealedLog(make_settings(**QUICK | {"hot_window": 3600.0, "archive": ours}))
-    log.append(30)
-    run_once(log.settings)
+    log.grow(30)
     shutil.copytree(ours, theirs)
     clone = clone_of(log, make_redis)
     clone.settings = msgspec.structs.replace(clone.settings, archive=theirs)

@@ -43,8 +43,7 @@ def test_a_log_is_sealed_and_trimmed(log: SealedLog) -> None:
 
 def test_a_segment_holds_so_many_events(log: SealedLog) -> None:
     """G10: segments are sealed with `segment_events`, and the last one with what is left."""
-    log.append(120)
-    run_once(log.settings)
+    log.grow(120)
     assert [segment.count for segment in log.archive().segments(P)] == [50, 50, 20]
 
 
@@ -66,8 +65,7 @@ def test_what_redis_may_lose_is_not_sealed(log: SealedLog, make_settings: MakeSe
 
 def test_nothing_unsealed_is_ever_trimmed(log: SealedLog, make_settings: MakeSettings) -> None:
     """G7: whatever the hot window, an event that the archive lacks stays."""
-    log.append(50)
-    run_once(log.settings)
+    log.grow()
     log.append(30)
     run_once(make_settings(**QUICK | {"seal_after": 3600.0}))
     assert log.logged() == list(range(51, 81))
@@ -76,8 +74,7 @@ def test_nothing_unsealed_is_ever_trimmed(log: SealedLog, make_settings: MakeSet
 
 def test_redis_learns_what_the_archive_has(log: SealedLog) -> None:
     """G7: where Redis forgot what is sealed, the archive is the truth."""
-    log.append(50)
-    run_once(log.settings)
+    log.grow()
     log.redis.hdel(log.state, "sealed", "sealed_entry")
     assert run_once(log.settings).events == 0
     assert log.sealed() == 50
@@ -86,8 +83,7 @@ def test_redis_learns_what_the_archive_has(log: SealedLog) -> None:
 
 def test_sealed_numbers_are_never_given_again(log: SealedLog) -> None:
     """G2, G7: a log that lost its tail below what is sealed goes on above it, and says so."""
-    log.append(50)
-    run_once(log.settings)
+    log.grow()
     log.redis.hset(log.state, "n", 40)
     (alarm,) = [a for a in read_health(log.settings).alarms if a.code == "archive_ahead"]
     assert "events 41 to 50; only the archive has them" in alarm.text
@@ -141,16 +137,14 @@ def test_strangers_are_sealed_with_what_follows(log: SealedLog) -> None:
     run_once(log.settings)
     assert log.sealed() == 10
     assert log.archived() == [1, 2, 3, 4, 5, 6, 6, 7, 8, 9, 10]
-    log.append(1)
-    run_once(log.settings)
+    log.grow(1)
     assert log.sealed() == 11
     assert log.archived()[-3:] == [10, 11, 11]
 
 
 def test_an_archive_that_is_gone_is_not_begun_anew(log: SealedLog) -> None:
     """G7: where something was sealed, an empty archive is an unmounted disk: nothing is done."""
-    log.append(50)
-    run_once(log.settings)
+    log.grow()
     place = log.settings.data_dir / "archive"
     place.rename(place.with_name("elsewhere"))
     log.append(50)
@@ -239,8 +233,7 @@ def test_small_segments_are_merged_while_somebody_reads(log: SealedLog) -> None:
     seen: list[int] = []
     last = "0-0"
     for _ in range(12):
-        log.append(5)
-        run_once(log.settings)
+        log.grow(5)
         for event in reader.read(P, last, 3):
             seen.append(event.position.n)
             last = event.position.entry
@@ -269,8 +262,7 @@ def test_an_archive_on_another_host_is_left_alone(
     log: SealedLog, make_settings: MakeSettings, tmp_path: Path
 ) -> None:
     """G7: only the worker in whose data_dir the archive lies seals; others say where it is."""
-    log.append(20)
-    run_once(log.settings)
+    log.grow(20)
     log.append(20)
     elsewhere = make_settings(**QUICK, data_dir=tmp_path / "other")
     done = run_once(elsewhere)

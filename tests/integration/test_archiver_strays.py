@@ -80,8 +80,7 @@ def test_a_segment_is_not_cut_behind_a_stray(
 
 def test_a_stray_that_carries_a_number_is_a_stray(log: SealedLog) -> None:
     """G6, G7: an entry of another form is not ours, whatever it has: nothing is renumbered."""
-    log.append(50)
-    run_once(log.settings)
+    log.grow()
     log.append(3)
     stray(log, n="7", note="hello")
     log.append(2)

@@ -14,7 +14,6 @@ from memorybus.clock import SYSTEM
 from memorybus.errors import ArchiveDamaged, ArchiveUnavailable
 from memorybus.history import History
 from memorybus.scripts import Acquired
-from memorybus_workers.archiver import run_once
 from memorybus_workers.beginning import Beginning
 from memorybus_workers.window import Begin
 
@@ -25,8 +24,7 @@ P = SealedLog.PARTITION
 def _log(log: SealedLog) -> SealedLog:
     """Return a log of which 1 to 50, then 51 to 100 were sealed, and all but 100 trimmed."""
     for _ in range(2):
-        log.append(50)
-        run_once(log.settings)
+        log.grow()
     return log
 
 
@@ -106,8 +104,7 @@ def test_damage_of_one_partition_hides_no_other(
     zero = Zero(log.settings)
     for _ in range(3):
         zero.append(50)
-        log.append(50)
-        run_once(log.settings)
+        log.grow()
     newest_manifest(log).unlink()
     segment = sorted(log.settings.data_dir.glob("archive/*/*/p00/segments/*"))[1]
     segment.write_bytes(b"x" * segment.stat().st_size)
@@ -157,12 +154,10 @@ def test_moments_are_told_across_the_seam(
 ) -> None:
     """G8: a time in the sealed past is its number, and with its manifest lost it is none."""
     log = SealedLog(make_settings(**QUICK))
-    log.append(80)
-    run_once(log.settings)
+    log.grow(80)
     then = int(entry_of(log, 80).split("-")[0])
     wait_until(lambda: SYSTEM.now_ms() > then, "the next event has a later time")
-    log.append(20)
-    run_once(log.settings)
+    log.grow(20)
     assert of(log).places(then)[P] == 80
     newest_manifest(log).unlink()
     with pytest.raises(ArchiveUnavailable):

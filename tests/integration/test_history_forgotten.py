@@ -96,8 +96,7 @@ def test_an_outage_stops_no_reader_of_the_log(
 ) -> None:
     """G7: a lane that once needed the archive goes on, and what it knew to be hidden stays so."""
     log = SealedLog(make_settings(**QUICK))
-    log.append(50)
-    run_once(log.settings)
+    log.grow()
     log.archive().forget(EVE)
     clock = FakeClock()
     history, place = history_of(log, clock)

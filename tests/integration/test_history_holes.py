@@ -50,8 +50,7 @@ def seen(log: SealedLog) -> list[int]:
 
 def test_a_hole_is_read_from_the_archive(log: SealedLog) -> None:
     """G7: Redis came back without what was sealed, and took more since: nothing is passed over."""
-    log.append(80)
-    run_once(log.settings)
+    log.grow(80)
     lose(log, 40)
     log.append(5)
     assert (log.logged(), seen(log)) == ([*range(1, 41), *range(81, 86)], [*range(1, 86)])
@@ -71,8 +70,7 @@ def test_no_page_goes_over_a_hole(log: SealedLog, gone: range) -> None:
     """G7: a page ends where the log lacks numbers, also where a stranger's entry fills the row."""
     log.append(40)
     log.redis.xadd(log.key, {"x": "y"})
-    log.append(40)
-    run_once(log.settings)
+    log.grow(40)
     whole = [entry.decode() for entry, _ in log.redis.xrange(log.key)]  # type: ignore[union-attr]
     for entry, fields in log.redis.xrange(log.key):  # type: ignore[union-attr]
         if int(fields.get(b"n", 0)) in gone:
@@ -93,8 +91,7 @@ def test_strangers_do_not_part_a_page(log: SealedLog) -> None:
 
 def test_a_lost_tail_is_read_from_the_archive(log: SealedLog) -> None:
     """G7: where Redis lost its tail the history ends where the archive does."""
-    log.append(80)
-    run_once(log.settings)
+    log.grow(80)
     lose(log, 40)
     assert seen(log) == [*range(1, 81)]
     assert [of(log).place(P, n).n for n in (40, 60, 90)] == [40, 60, 80]  # type: ignore[union-attr]
@@ -102,8 +99,7 @@ def test_a_lost_tail_is_read_from_the_archive(log: SealedLog) -> None:
 
 def test_a_log_that_lost_all_is_read_from_the_archive(log: SealedLog) -> None:
     """G7: where Redis lost a partition and its numbers, the archive has them."""
-    log.append(80)
-    run_once(log.settings)
+    log.grow(80)
     log.redis.delete(log.key, log.state)
     run_once(log.settings)
     assert seen(log) == [*range(1, 81)]
@@ -111,12 +107,10 @@ def test_a_log_that_lost_all_is_read_from_the_archive(log: SealedLog) -> None:
 
 def test_after_a_repair_the_history_is_whole(log: SealedLog) -> None:
     """G7: numbers that were given twice, and given anew, leave nothing out."""
-    log.append(80)
-    run_once(log.settings)
+    log.grow(80)
     lose(log, 40)
     log.redis.hset(log.state, "sealed", 40)
-    log.append(10)
-    run_once(log.settings)
+    log.grow(10)
     repaired(log.settings, execute=True)
     run_once(log.settings)
     assert seen(log) == [*range(1, 91)]
@@ -124,8 +118,7 @@ def test_after_a_repair_the_history_is_whole(log: SealedLog) -> None:
 
 def test_numbers_and_moments_are_found_in_a_hole(log: SealedLog) -> None:
     """G8: a number, and a time, mean the same place whether Redis still has it or not."""
-    log.append(80)
-    run_once(log.settings)
+    log.grow(80)
     then = of(log).place(P, 80)
     inside = of(log).place(P, 60)
     assert then is not None
@@ -161,8 +154,7 @@ def test_a_lineage_is_found_in_a_hole(log: SealedLog) -> None:
 
 def test_a_stranger_hides_nothing(log: SealedLog) -> None:
     """G7: another's entry that looks like the first number hides no archive behind it."""
-    log.append(50)
-    run_once(log.settings)
+    log.grow()
     log.redis.xadd(log.key, {"n": "1", "hello": "world"})
     lose_ours = [e for e, fields in log.redis.xrange(log.key) if b"hello" not in fields]  # type: ignore[union-attr]
     log.redis.xdel(log.key, *lose_ours)
@@ -173,8 +165,7 @@ def test_strangers_beside_a_hole_keep_their_place(log: SealedLog) -> None:
     """G7: another's entry inside a hole comes between what was sealed before and after it."""
     log.append(20)
     log.redis.xadd(log.key, {"hello": "world"})
-    log.append(20)
-    run_once(log.settings)
+    log.grow(20)
     kept = [e.position.entry for e in of(log).scan()]
     for entry, fields in log.redis.xrange(log.key):  # type: ignore[union-attr]
         if 10 < int(fields.get(b"n", 0)) < 30:
@@ -209,8 +200,7 @@ class Counting:
 
 def test_what_follows_in_the_log_costs_one_command(log: SealedLog) -> None:
     """G7: a lane that needs nothing of the archive asks Redis once a page, and nobody else."""
-    log.append(60)
-    run_once(log.settings)
+    log.grow(60)
 
     def refuse() -> None:
         raise AssertionError("the archive was asked")
@@ -228,8 +218,7 @@ def test_a_stranger_in_the_log_needs_no_archive(log: SealedLog) -> None:
     """G7: where ours go on behind another's entry nothing is missing, whatever the archive has."""
     log.append(50)
     log.redis.xadd(log.key, {"x": "y"})
-    log.append(50)
-    run_once(log.settings)
+    log.grow()
     history = History(EventLog(log.redis, log.settings))
     after = history.read(P, count=50)[-1].position
     page = history.read(P, after.entry, after_n=50)
@@ -243,8 +232,7 @@ def test_strangers_in_a_row_need_no_archive(log: SealedLog, count: int) -> None:
     log.append(50)
     for _ in range(count):
         log.redis.xadd(log.key, {"x": "y"})
-    log.append(50)
-    run_once(log.settings)
+    log.grow()
     history = History(EventLog(log.redis, log.settings))
     last = history.read(P, count=50)[-1].position
     for _ in range(count):
