@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from memorybus import tombstones
+from memorybus.archive_ahead import Aside
 from memorybus.archive_back import BackRows
 from memorybus.archive_checking import Report, check
 from memorybus.archive_ids import ids_of
@@ -20,7 +21,6 @@ from memorybus.archive_scan import ScanRows
 from memorybus.archive_writing import Omit, Writer
 from memorybus.clock import SYSTEM, Clock
 from memorybus.codec import Decoder
-from memorybus.keys import lane_name
 from memorybus.log import START
 from memorybus.logged import LoggedEvent, moment
 from memorybus.manifest import NOT_JUDGED, Damage, Judged, Place, Segment, Whose
@@ -67,7 +67,7 @@ class Archive:
         self._clock = clock
         self._crash = crash
         self._shared = shared or Shared(objects, clock)
-        self._decoder = Decoder()
+        self._aside, self._decoder = Aside(), Decoder()
         self._partitions: dict[int, SealedPartition] = {}
 
     @classmethod
@@ -290,7 +290,7 @@ class Archive:
     def _of(self, partition: int) -> SealedPartition:
         if partition not in self._partitions:
             of = Whose(self._namespace, self._log_id, partition)
-            self._partitions[partition] = SealedPartition(of, lane_name(partition), self._shared)
+            self._partitions[partition] = SealedPartition(of, self._shared, self._aside)
         return self._partitions[partition]
 
     def _rows(self, partition: int) -> Rows:

@@ -1,16 +1,17 @@
 """One partition's archive as a reader sees it: the newest manifest, one open segment, one group."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import BinaryIO
 
 from memorybus import tombstones
-from memorybus.archive_ahead import Ahead, Key
+from memorybus.archive_ahead import Ahead, Aside, Key
 from memorybus.archive_segment import Group, SegmentReader, telling
 from memorybus.clock import Clock
 from memorybus.errors import ArchiveDamaged
 from memorybus.ids import sha256_of
+from memorybus.keys import lane_name
 from memorybus.logged import moment
 from memorybus.manifest import Manifest, Segment, Whose, nothing
 from memorybus.manifest_reading import parse
@@ -62,23 +63,25 @@ class Shared:
 class SealedPartition:
     """Reads one partition. Belongs to one thread."""
 
-    def __init__(self, of: Whose, folder: str, shared: Shared) -> None:
+    def __init__(self, of: Whose, shared: Shared, aside: Aside) -> None:
         """Read nothing yet.
 
         Args:
             of: whose it is.
-            folder: where its files lie.
             shared: see `Shared`.
+            aside: reads ahead; the partitions of one reader share it.
         """
         self.of = of
-        self.folder = folder
+        self.folder = lane_name(of.partition)
         self.shared = shared
         self.objects = shared.objects
         self._manifest = nothing(of)
         self._lasts: list[tuple[int, int]] = []
         self._open: SegmentReader | None = None
         self._groups: dict[Key, Group] = {}
+        self._aside = aside
         self._ahead: Ahead | None = None
+        self._following: SegmentReader | None = None
 
     # -- the manifest ---------------------------------------------------------------------------
 
@@ -136,10 +139,22 @@ class SealedPartition:
     def _reader(self, segment: Segment) -> SegmentReader:
         """Return a segment open for reading, by whoever has settled what is read ahead."""
         if self._open is None or self._open.segment.sha256 != segment.sha256:
-            self.close()
-            file = self._checked(segment)
-            self._open = SegmentReader(file, segment, self._where(segment))
+            self._open = self._followed(segment) or self._new(segment)
         return self._open
+
+    def _followed(self, segment: Segment) -> SegmentReader | None:
+        """Close what is open; return the segment if it was opened ahead, with its first group."""
+        ahead, following = self._settle(), self._following
+        if following is None or following.segment.sha256 != segment.sha256:
+            self.close()
+            return None
+        self._following = None
+        self.close()
+        self._ahead = ahead
+        return following
+
+    def _new(self, segment: Segment) -> SegmentReader:
+        return SegmentReader(self._checked(segment), segment, self._where(segment))
 
     def _checked(self, segment: Segment) -> BinaryIO:
         where = self._where(segment)
@@ -162,11 +177,12 @@ class SealedPartition:
         return f"{self.objects.where}/{self.folder}/{segment.file}"
 
     def close(self) -> None:
-        """Close the open segment."""
+        """Close what is open."""
         self._settle()
-        if self._open is not None:
-            self._open.close()
-        self._open = None
+        for one in (self._open, self._following):
+            if one is not None:
+                one.close()
+        self._open = self._following = None
         self._groups = {}
 
     def group(self, segment: Segment, index: int, names: tuple[str, ...]) -> Group:
@@ -183,16 +199,24 @@ class SealedPartition:
         return self._groups[key]
 
     def ahead(self, segment: Segment, index: int, names: tuple[str, ...]) -> None:
-        """Begin to read a group, or to check the segment behind it: it will be asked for next."""
-        key = (segment.sha256, index, names)
+        """Begin to read a group, or the next segment's first one: it will be asked for next."""
         reader = self._reader(segment)
-        if self._ahead is not None and self._ahead.key in (key, None):
-            return
-        self._settle()
         if index < reader.groups:
-            self._ahead = Ahead(key, lambda: reader.group(index, names))
+            self._begin((segment.sha256, index, names), lambda: reader.group(index, names))
         elif (following := self.beyond(moment(segment.last.entry))) is not None:
-            self._ahead = Ahead(None, lambda: self._checked(following).close())
+            self._begin((following.sha256, 0, names), lambda: self._first(following, names))
+
+    def _begin(self, key: Key, read: Callable[[], Group]) -> None:
+        if self._ahead is None or self._ahead.key != key:
+            self._settle()
+            self._ahead = self._aside.begin(Ahead(key, read))
+
+    def _first(self, segment: Segment, names: tuple[str, ...]) -> Group:
+        """Check and open a segment; return its first group."""
+        if self._following is not None:
+            self._following.close()
+        self._following = self._new(segment)
+        return self._following.group(0, names)
 
     def _settle(self) -> Ahead | None:
         """Wait for what is on its way, since a file has one reader at a time; return it."""

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import redis
 from conftest import MakeSettings
+from helpers.forked import in_child
 from helpers.processes import Spawn
 from helpers.scenario import agent, log_length, numbers, partition
 from helpers.waiting import wait_until
@@ -166,20 +167,6 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path, make_settings: 
     blocked.touch()
     with pytest.raises(SpoolError, match="data_dir"):
         MemoryBus.connect(make_settings(url="redis://127.0.0.1:1", data_dir=blocked / "x"))
-
-
-def in_child(work: Callable[[], None]) -> None:
-    """Run something in a forked child; fail if it does."""
-    pid = os.fork()
-    if pid == 0:
-        try:
-            work()
-        except BaseException as error:  # the child must not go on as a second test run
-            os.write(2, f"{type(error).__name__}: {error}\n".encode())
-            os._exit(1)
-        os._exit(0)
-    _, status = os.waitpid(pid, 0)
-    assert os.waitstatus_to_exitcode(status) == 0
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
