@@ -26,6 +26,8 @@ from memorybus.settings import Settings
 from redis import Redis
 from redis.exceptions import RedisError
 
+from memorybus_workers.complaint import Complaint
+
 _log = logging.getLogger("memorybus")
 
 EVERY = 2.0
@@ -59,7 +61,7 @@ class LogWatch:
         self._clock = clock
         self._keys = Keys(settings.namespace)
         self._next = float("-inf")
-        self._complaint = ""
+        self._unwatched = Complaint("the log cannot be watched: %s", clock)
         self._told: dict[_Subject, _Told] = {}
         self._log_id: str | None = None
         self._views: Mapping[int, View] = {}
@@ -69,7 +71,7 @@ class LogWatch:
         self._examiner: Examiner | None = None
 
     def look(self, redis: Redis) -> None:
-        """Look, if it is time; without Redis say so once. Raises nothing that Redis does.
+        """Look, if it is time; without Redis say so. Raises nothing that Redis does.
 
         Args:
             redis: the log's, the same at every look.
@@ -79,11 +81,10 @@ class LogWatch:
         self._next = self._clock.monotonic() + EVERY
         try:
             self._look(redis)
-            self._complaint = ""
         except LogError as error:
-            self._complain(error)
+            self._unwatched.say(error)
         except (RedisError, OSError) as error:
-            self._complain(translated(error, redacted(self._settings.redis_url)))
+            self._unwatched.say(translated(error, redacted(self._settings.redis_url)))
 
     def _look(self, redis: Redis) -> None:
         self._examiner = self._examiner or Examiner(redis, self._settings)
@@ -153,11 +154,6 @@ class LogWatch:
         for key in self._told.keys() - current.keys():
             _log.info("no longer: %s", self._told.pop(key).alarm.text)
         self.alarms = tuple(current.values())
-
-    def _complain(self, error: LogError) -> None:
-        if str(error) != self._complaint:
-            _log.warning("the log cannot be watched: %s", error)
-        self._complaint = str(error)
 
 
 def _subject(alarm: Alarm) -> _Subject:
