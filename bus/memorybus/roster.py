@@ -26,7 +26,6 @@ BEAT = 1.0
 """Seconds between heartbeats."""
 
 _NO_TOOLS: Mapping[str, Declared] = MappingProxyType({})
-_FORGOTTEN = 60.0
 _UNSERVED = 86_400.0
 
 
@@ -166,25 +165,20 @@ class Roster:
         found = self._entries(self._keys.tools, Declared)
         return {name: found[name] for name in self.providers() if name in found}
 
-    def beat(self, info: WorkerInfo, silence: float = ALIVE) -> list[WorkerInfo]:
-        """Show that a worker lives; forget those that have been silent for a minute.
+    def beat(self, info: WorkerInfo) -> list[WorkerInfo]:
+        """Show that a worker lives.
 
         Returns:
-            The workers that were heard of within `silence` seconds, this one included.
+            All that beat and did not leave, this one with the server's time.
         """
-        now = self.now_ms()
-        info = msgspec.structs.replace(info, heartbeat_at=now)
+        info = msgspec.structs.replace(info, heartbeat_at=self.now_ms())
         self._put(self._keys.workers, {info.id: msgspec.json.encode(info)})
-        workers = list(self._entries(self._keys.workers, WorkerInfo).values())
-        self._drop(
-            self._keys.workers,
-            [w.id for w in workers if now - w.heartbeat_at > _FORGOTTEN * 1000],
-        )
-        return [w for w in workers if abs(now - w.heartbeat_at) <= silence * 1000]
+        others = self._entries(self._keys.workers, WorkerInfo)
+        return list((others | {info.id: info}).values())
 
-    def leave(self, worker: str) -> None:
-        """Forget a worker that ends."""
-        self._drop(self._keys.workers, [worker])
+    def leave(self, *workers: str) -> None:
+        """Forget workers that end, or have ended."""
+        self._drop(self._keys.workers, list(workers))
 
     def recalling(self) -> list[str]:
         """Return the providers whose recalls a live worker answers, in the order of a block."""

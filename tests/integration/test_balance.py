@@ -12,6 +12,7 @@ from memorybus.roster import WorkerInfo
 from memorybus.settings import Settings
 from memorybus.testing import FakeClock
 from memorybus_workers.balance import Balance
+from memorybus_workers.leases import Leases
 from memorybus_workers.served import Served
 from redis import Redis
 
@@ -35,7 +36,9 @@ class Two:
         self.keys = Keys(settings.namespace)
         self.redis: Redis = connect_redis(settings)
         self.clock = FakeClock()
-        self.balance = Balance(settings, self.clock, "a", SERVED)
+        self.held: set[int] = set()
+        leases = SimpleNamespace(holds=lambda name, lane: lane in self.held)
+        self.balance = Balance(settings, self.clock, "a", SERVED, cast("Leases", leases))
         for lane in range(LANES):
             self.take(lane, "ab"[lane % 2])
 
@@ -69,6 +72,17 @@ def test_leases_that_go_before_their_time_move_nothing(two: Two, alive: str) -> 
     two.clock.sleep(1.0)
     two.lose_leases()
     assert two.wants(*alive) == EVEN
+
+
+def test_what_we_hold_we_keep(two: Two) -> None:
+    """G5: a lease of ours that was seen long ago, or short before its end, may just be renewed."""
+    two.held = {0, 2}
+    assert two.wants(*"ab") == EVEN
+    two.lose_leases()
+    two.clock.sleep(10.1)
+    for lane in (1, 3, 4, 5, 6, 7):
+        two.take(lane, "b")
+    assert two.wants("a", "b", "Z") >= {0, 2}, "given to who comes first in order"
 
 
 def test_when_their_time_is_over_lanes_are_free(two: Two) -> None:

@@ -10,6 +10,7 @@ from memorybus.settings import Settings
 from redis import Redis
 
 from memorybus_workers.assignment import assign, sole, wanted
+from memorybus_workers.leases import Leases
 from memorybus_workers.served import Served
 
 DESERTED = 0.8
@@ -43,14 +44,18 @@ class Balance:
         clock: time.
         worker: our id.
         served: the instances we serve.
+        leases: what we hold.
     """
 
-    def __init__(self, settings: Settings, clock: Clock, worker: str, served: Served) -> None:
+    def __init__(
+        self, settings: Settings, clock: Clock, worker: str, served: Served, leases: Leases
+    ) -> None:
         """See nothing yet."""
         self._settings = settings
         self._clock = clock
         self._worker = worker
         self._served = served
+        self._holds = leases.holds
         self._keys = Keys(settings.namespace)
         self._free_since: dict[tuple[str, int], float] = {}
         self._last: dict[tuple[str, int], _Last] = {}
@@ -112,18 +117,21 @@ class Balance:
         """Return whose lease of each lane runs, or should still run by our own clock.
 
         A lease that has gone before its time was given up in good order, which its lane says, or
-        the server's clock was set forward, and its owner works on: we, too, at the same lanes.
+        the server's clock was set forward, and its owner works on. What we hold ourselves is ours
+        until a renewal is told otherwise: it makes a lease again that has gone.
         """
         now = self._clock.monotonic()
-        gone = {}
+        gone, ours = {}, {}
         for partition, one in held.items():
             last = self._last.get((name, partition))
             if one.worker is not None:
                 left = min(one.left, self._settings.lease)
                 self._last[(name, partition)] = _Last(one.worker, now + left)
+            elif self._holds(name, partition):
+                ours[partition] = self._worker
             elif last is not None and last.until > now:
                 gone[partition] = last.worker
-        working = self._unreleased(redis, name, gone)
+        working = self._unreleased(redis, name, gone) | ours
         return {p: one.worker or working.get(p) for p, one in held.items()}
 
     def _unreleased(self, redis: Redis, name: str, gone: Mapping[int, str]) -> dict[int, str]:

@@ -118,6 +118,11 @@ class Leases:
             calls = [scripts.release(one.key, one.lane, one.held) for one in leases]
             scripts.run_many(redis, calls)
 
+    def holds(self, provider: str, partition: int) -> bool:
+        """Say whether we hold a lane, as far as we know."""
+        with self._lock:
+            return self._keys.lease(partition, provider) in self._held
+
     def count(self) -> int:
         """Return how many lanes this worker owns."""
         with self._lock:

@@ -30,6 +30,7 @@ from redis.exceptions import RedisError
 
 from memorybus_workers.archiver import Archiver
 from memorybus_workers.children import JobProcesses
+from memorybus_workers.complaint import Complaint
 from memorybus_workers.dropping import clear
 from memorybus_workers.heap import Heap, trimmer
 from memorybus_workers.host import ProviderHost
@@ -90,7 +91,8 @@ class Worker:
         self._jobs = jobs
         self._recalled: list[str] = []
         self._log_form: logs.Form = log
-        self._complaint = ""
+        self._unseen = Complaint("this worker does not show in `memorybus status`: %s", clock)
+        self._unsent = Complaint("spools of dead processes wait: %s", clock)
         self._log_watch = LogWatch(settings, clock)
         self._archiver = Archiver(
             settings, clock, self.id, new_rng(), crash_points(settings.crash_at)
@@ -226,9 +228,8 @@ class Worker:
                 self._clear_dropped()
                 self._log_watch.look(self._redis)
                 heap.look()
-                self._complaint = ""
             except (MemoryBusError, RedisError, OSError) as error:
-                self._complain(str(error))
+                self._unseen.say(error)
 
     def _watch(self) -> None:
         try:
@@ -237,12 +238,6 @@ class Worker:
             _log.error("%s", error)
             self.failed = True
             self.stop()
-
-    def _complain(self, text: str) -> None:
-        """Say what keeps this worker from being seen, once."""
-        if text != self._complaint:
-            _log.warning("this worker does not show in `memorybus status`: %s", text)
-        self._complaint = text
 
     def _adopt(self) -> None:
         """Send what agents of this host left in their spools when they died."""
@@ -259,7 +254,7 @@ class Worker:
                 if sent:
                     _log.info("sent %d events that ended processes had left", sent)
             except Exception as error:
-                _log.warning("spools of dead processes wait: %s", error)
+                self._unsent.say(error)
             self._stop.wait(_ADOPT_EVERY)
         redis.close()
 

@@ -18,6 +18,7 @@ from redis.exceptions import RedisError
 from memorybus_workers.balance import Balance
 from memorybus_workers.hosts import Hosts
 from memorybus_workers.leases import Leases
+from memorybus_workers.pulses import Pulses
 from memorybus_workers.served import Role, Served
 
 _log = logging.getLogger("memorybus")
@@ -29,6 +30,9 @@ _REGISTER_EVERY = 10
 
 _PATIENCE = 10
 """Beats for which a home that Redis lost is left to the worker that has the state."""
+
+_FORGOTTEN = 60.0
+"""Seconds of silence after which a worker's heartbeat is removed."""
 
 _PER_LANE = 0.0005
 """Seconds between looks for each lane there is, so that a look at very many costs no more."""
@@ -76,7 +80,8 @@ class Presence:
         self._elsewhere: dict[str, Home] = {}
         self._homeless: dict[str, int] = {}
         self._patient: set[str] = set()
-        self._balance = Balance(settings, clock, worker, served)
+        self._balance = Balance(settings, clock, worker, served, leases)
+        self._pulses = Pulses(clock)
         self.alive: Sequence[WorkerInfo] = ()
         self._beats = 0
         self._beat_at = self._look_at = float("-inf")
@@ -164,12 +169,19 @@ class Presence:
             failing=failing | dict(self._served.failing),
             swaps=True,
         )
-        self.alive = self._roster.beat(info, self._balance.silence)
+        self._hear(self._roster.beat(info))
         self._beats += 1
         if self._beats % _REGISTER_EVERY == 0 or self._served.infos.keys() - self._registered:
             self._roster.register(self._served.infos, self._served.tools)
             self._registered = set(self._served.infos)
         self._find_homes()
+
+    def _hear(self, workers: Sequence[WorkerInfo]) -> None:
+        (now_ms,) = (one.heartbeat_at for one in workers if one.id == self._worker)
+        self._pulses.hear(workers, now_ms)
+        self._roster.leave(*(one.id for one in self._pulses.silent(workers, _FORGOTTEN)))
+        silent = self._pulses.silent(workers, self._balance.silence)
+        self.alive = [one for one in workers if one not in silent]
 
     def _find_homes(self) -> None:
         if self._here is None and self._local:

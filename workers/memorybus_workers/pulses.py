@@ -1,0 +1,54 @@
+"""Which workers live, by our own clock: heartbeats are dated by the server's, which may jump.
+
+A worker lives while its heartbeat changes. How old one is by the server's clock counts once, when
+it is first seen.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+from memorybus.clock import Clock
+from memorybus.roster import BEAT, WorkerInfo
+
+
+class _Pulse(msgspec.Struct, frozen=True):
+    """A heartbeat, and when it was by our own clock (monotonic)."""
+
+    beat: int
+    at: float
+
+
+class Pulses:
+    """What one worker has heard of the others. Belongs to one thread.
+
+    Args:
+        clock: time, injected.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        """Have heard of nobody."""
+        self._clock = clock
+        self._known: dict[str, _Pulse] = {}
+
+    def hear(self, workers: Iterable[WorkerInfo], now_ms: int) -> None:
+        """Take in all heartbeats that are there.
+
+        Args:
+            workers: whose.
+            now_ms: the server's time now, milliseconds.
+        """
+        self._known = {one.id: self._pulse(one, now_ms) for one in workers}
+
+    def _pulse(self, worker: WorkerInfo, now_ms: int) -> _Pulse:
+        last = self._known.get(worker.id)
+        if last is not None and last.beat == worker.heartbeat_at:
+            return last
+        age = abs(now_ms - worker.heartbeat_at) / 1_000
+        if last is not None:
+            age = min(age, BEAT)  # it has changed since we looked
+        return _Pulse(worker.heartbeat_at, self._clock.monotonic() - age)
+
+    def silent(self, workers: Sequence[WorkerInfo], seconds: float) -> list[WorkerInfo]:
+        """Return the workers that have said nothing for longer than that, of those heard of."""
+        now = self._clock.monotonic()
+        return [one for one in workers if now - self._known[one.id].at > seconds]
