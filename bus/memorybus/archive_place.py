@@ -8,7 +8,7 @@ from redis.exceptions import RedisError
 from memorybus.clock import SYSTEM, Clock
 from memorybus.continuity import View
 from memorybus.errors import ArchiveUnavailable
-from memorybus.homes import Homes, found_here, is_same
+from memorybus.homes import Homes, elsewhere
 from memorybus.inspection import Inspector
 from memorybus.keys import Keys, lane_name
 from memorybus.links import connect_redis, translated
@@ -101,8 +101,8 @@ def _log_id(redis: Redis, keys: Keys) -> str | None:
 
 
 def _check_home(redis: Redis, keys: Keys, settings: Settings) -> None:
-    held = Homes(redis, keys).all().get(ARCHIVER)
-    if held is not None and not is_same(held, found_here(settings)):
+    held = elsewhere(Homes(redis, keys).all().get(ARCHIVER), settings)
+    if held is not None:
         raise ArchiveUnavailable(
             f"the archive of this log lies on {held.host} in {held.path}: run this there, or move "
             f"it to a place that every worker reaches and name that in the setting `archive`"

@@ -133,6 +133,10 @@ class ServerFailed(EmbeddedError):
     """The local server started and ended, or never answered; the message carries its log's tail."""
 
 
+class LanesOwned(MemoryBusError):
+    """Live workers own lanes of a provider of which they should have none: stop them first."""
+
+
 class RecallError(MemoryBusError):
     """A recall cannot be answered."""
 

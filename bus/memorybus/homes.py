@@ -128,6 +128,15 @@ def is_same(known: Home, ours: Home) -> bool:
     return known.place == ours.place and (seen_here or known.mark == ours.mark)
 
 
+def elsewhere(known: Home | None, settings: Settings) -> Home | None:
+    """Return a home if it is not here; None if it is, or if there is none.
+
+    Raises:
+        ConfigError: see `place_id`.
+    """
+    return None if known is None or is_same(known, found_here(settings)) else known
+
+
 def delete_state(settings: Settings, name: str) -> None:
     """Delete an instance's directory: below ``data_dir/providers`` only, and through no link.
 

@@ -11,7 +11,8 @@ from memorybus.holds import Hold
 from memorybus.instances import Instance, Live
 from memorybus.roster import WorkerInfo
 from memorybus.settings import Settings
-from memorybus.surfaces import config_file, generation_drop, removing
+from memorybus.surfaces import config_file, generation_drop, removing, signals
+from memorybus.surfaces.cli import main
 from memorybus.surfaces.cli.rebuild_view import named
 from memorybus.surfaces.kept import DROPPED, KEPT
 from memorybus.surfaces.providing import pause, resume
@@ -76,6 +77,21 @@ def test_a_removal_that_is_interrupted_leaves_all_as_it_was(
             removing.remove(desk, edit, what, "x", "ann", Interrupted())
         assert desk.instances.held() == {NAME: GONE}
         assert list(desk.instances.all()) == [NEXT]
+
+
+def test_ctrl_c_says_how_a_removal_goes_on(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """G10: whatever was done by then, the same command does the rest."""
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    for name in ("url", "namespace", "data_dir"):
+        monkeypatch.setenv(f"MEMORYBUS_{name.upper()}", str(getattr(settings, name)))
+    monkeypatch.setattr(removing, "removal", interrupted)
+    assert main(["provider", "remove", NAME, "--reason", "x", "--execute"]) == signals.INTERRUPTED
+    assert f"the same command removes what is left of {NAME}" in capsys.readouterr().err
 
 
 def test_a_drop_says_what_stays_in_a_backend(

@@ -7,7 +7,7 @@ so that whoever dies on the way leaves the record, and the next one does the res
 import logging
 from collections.abc import Callable, Collection, Sequence
 
-from memorybus.homes import Home, Homes, delete_state, found_here, is_same
+from memorybus.homes import Homes, delete_state, elsewhere
 from memorybus.instances import Instance, Instances
 from memorybus.keys import Keys
 from memorybus.lanes import LaneKeys
@@ -43,12 +43,8 @@ def clear(
     for one in dropped:
         lanes = LaneKeys(redis, settings)
         owned = any(lane.owned for lane in lanes.states(one.name))
-        if one.name not in busy and not owned and _is_here(settings, homes.get(one.name)):
+        if one.name not in busy and not owned and elsewhere(homes.get(one.name), settings) is None:
             _remove(settings, redis, lanes, one)
-
-
-def _is_here(settings: Settings, home: Home | None) -> bool:
-    return home is None or is_same(home, found_here(settings))
 
 
 def _remove(settings: Settings, redis: Redis, lanes: LaneKeys, one: Instance) -> None:

@@ -7,7 +7,7 @@ import msgspec
 from memorybus.clock import SYSTEM, Clock
 from memorybus.copies import Copies
 from memorybus.errors import ConfigError
-from memorybus.homes import Home, found_here, is_same
+from memorybus.homes import Home, elsewhere
 from memorybus.instances import Instance, live_name
 from memorybus.plain import iso
 from memorybus.surfaces.filling import LOOK, LocalWorker
@@ -123,8 +123,7 @@ def drop(desk: Copies, copy: Copy, clock: Clock = SYSTEM) -> str:
         What its removal waits for; "" if it is gone.
     """
     mark_dropped(desk, copy.name)
-    home = desk.homes.all().get(copy.name)
-    if home is None or is_same(home, found_here(desk.settings)):
+    if elsewhere(desk.homes.all().get(copy.name), desk.settings) is None:
         with LocalWorker(desk.settings, copy.name) as worker:
             return remaining(desk, [copy.name], clock, worker).get(copy.name, "")
     return remaining(desk, [copy.name], clock).get(copy.name, "")

@@ -9,7 +9,7 @@ from memorybus.clock import Clock
 from memorybus.copies import Copies
 from memorybus.errors import ConfigError, MemoryBusError
 from memorybus.holds import Hold
-from memorybus.homes import delete_state, found_here, is_same
+from memorybus.homes import delete_state, elsewhere
 from memorybus.instances import Live, Sight, live_name
 from memorybus.surfaces.children import described
 from memorybus.surfaces.copying import mark_dropped, remaining
@@ -144,8 +144,8 @@ def _forget(desk: Copies, what: Drop) -> None:
 
 
 def _check_here(desk: Copies, first: str) -> None:
-    home = desk.homes.all().get(first)
-    if home is not None and not is_same(home, found_here(desk.settings)):
+    home = elsewhere(desk.homes.all().get(first), desk.settings)
+    if home is not None:
         raise ConfigError(
             f"the state of {first} lies in {home.path} on {home.host}: run this command there"
         )

@@ -5,14 +5,10 @@ from difflib import get_close_matches
 import msgspec
 
 from memorybus.copies import Copies
-from memorybus.errors import ConfigError, MemoryBusError
+from memorybus.errors import ConfigError, LanesOwned
 from memorybus.homes import Home, found_here, here, is_same
 from memorybus.settings import Settings
 from memorybus.surfaces.instances import Instance, instances, whereabouts
-
-
-class LanesOwned(MemoryBusError):
-    """Live workers own lanes of the provider: a move now would tear its state in two."""
 
 
 class Move(msgspec.Struct, frozen=True, rename={"origin": "from", "target": "to"}):

@@ -8,9 +8,9 @@ import msgspec
 
 from memorybus.clock import SYSTEM, Clock
 from memorybus.copies import Copies
-from memorybus.errors import ConfigError, MemoryBusError
+from memorybus.errors import ConfigError, LanesOwned, MemoryBusError
 from memorybus.holds import Hold
-from memorybus.homes import delete_state, found_here, is_same
+from memorybus.homes import delete_state, elsewhere
 from memorybus.instances import Instance, check_name, live_name
 from memorybus.keys import Keys
 from memorybus.links import connect_redis
@@ -26,10 +26,6 @@ REMOVED = "removed: "
 
 _PATIENCE = 20.0
 """Seconds for which lanes of a provider that is removed are waited for."""
-
-
-class LanesOwned(MemoryBusError):
-    """Live workers hold on to lanes of a provider that is to be removed."""
 
 
 class Removal(msgspec.Struct, frozen=True):
@@ -98,8 +94,8 @@ def removal(desk: Copies, edit: Edit, name: str, *, delete_state: bool) -> Remov
     names = {name, live}
     lanes = sum(map(desk.lanes.left, names))
     path = desk.settings.provider_home(live)
-    elsewhere = _elsewhere(desk, live)
-    state = str(path) if path.exists() and not elsewhere else None
+    place = _elsewhere(desk, live)
+    state = str(path) if path.exists() and not place else None
     if not (lanes or state or edit.before != edit.after or name in desk.instances.held()):
         check_instance(desk, name)
     workers = [worker.id for worker in desk.roster.alive() if names & {*worker.providers}]
@@ -108,9 +104,9 @@ def removal(desk: Copies, edit: Edit, name: str, *, delete_state: bool) -> Remov
             f"live workers use the state of {name}: {', '.join(workers)}; remove it without "
             f"--delete-state, restart them, and delete it then"
         )
-    if delete_state and elsewhere:
+    if delete_state and place:
         raise ConfigError(
-            f"the state of {name} lies in {elsewhere}: delete it there, with the same command; "
+            f"the state of {name} lies in {place}: delete it there, with the same command; "
             f"without --delete-state it stays"
         )
     return Removal(
@@ -123,7 +119,7 @@ def removal(desk: Copies, edit: Edit, name: str, *, delete_state: bool) -> Remov
         state=state,
         delete_state=delete_state,
         generation="" if live == name else live,
-        elsewhere=elsewhere,
+        elsewhere=place,
     )
 
 
@@ -152,10 +148,8 @@ def _check_alone(desk: Copies, name: str, live: str) -> None:
 
 
 def _elsewhere(desk: Copies, name: str) -> str:
-    home = desk.homes.all().get(name)
-    if home is None or is_same(home, found_here(desk.settings)):
-        return ""
-    return f"{home.path}/providers/{name} on {home.host}"
+    home = elsewhere(desk.homes.all().get(name), desk.settings)
+    return f"{home.path}/providers/{name} on {home.host}" if home else ""
 
 
 def remove(

@@ -7,7 +7,7 @@ from cyclopts import Parameter
 from memorybus.errors import ConfigError
 from memorybus.surfaces.cli.options import DEFAULT, Common
 from memorybus.surfaces.cli.setting import given
-from memorybus.surfaces.cli.working import NOTHING_DONE, checked_desk
+from memorybus.surfaces.cli.working import NOTHING_DONE, checked_desk, told_when_interrupted
 from memorybus.surfaces.output import Output
 from memorybus.surfaces.safe import visible
 
@@ -168,7 +168,8 @@ def run_remove(
         raise ConfigError("--reason must say why, with --execute")
     edit = config_file.removing(settings, name)
     locked = removing.remover(settings, name, operator()) if execute else checked_desk(settings)
-    with locked as desk:
+    again = f"interrupted; the same command removes what is left of {name}"
+    with told_when_interrupted(output, again), locked as desk:
         what = removing.removal(desk, edit, name, delete_state=delete_state)
         if execute:
             what = removing.remove(desk, edit, what, reason or "", operator())

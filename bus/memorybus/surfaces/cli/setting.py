@@ -1,5 +1,6 @@
 """Options given as ``key=value`` on a command line."""
 
+import math
 import re
 import tomllib
 from collections.abc import Sequence
@@ -12,6 +13,8 @@ _SECRET = re.compile(r"(^|_)(key|token|password|secret|credentials?)$", re.IGNOR
 
 def given(words: Sequence[str]) -> dict[str, Any]:
     """Return what ``key=value`` words say: numbers, true, false and lists as TOML has them.
+
+    What JSON has no number for, as ``inf``, is a text.
 
     Raises:
         ConfigError: a word without ``=``, or one that carries a secret.
@@ -41,6 +44,12 @@ def refuse_secret(name: str) -> None:
 
 def _value(text: str) -> Any:
     try:
-        return tomllib.loads(f"value = {text}")["value"]
+        found = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
+    return text if _is_endless(found) else found
+
+
+def _is_endless(found: Any) -> bool:
+    """Say whether a record could not hold a value: JSON has no inf and no nan."""
+    return isinstance(found, float) and not math.isfinite(found)
