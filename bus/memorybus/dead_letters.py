@@ -11,16 +11,20 @@ from typing import Any, cast
 import msgspec
 from redis import Redis
 
-from memorybus.codec import Decoder
 from memorybus.errors import InvalidEvent
 from memorybus.events import AnyEvent, KnownEvent, Scope, UnknownEvent
 from memorybus.ids import text_digest
 from memorybus.keys import Keys
 from memorybus.log import read_entries
-from memorybus.logged import LoggedEvent, logged
+from memorybus.logged import moment
 
 START = "0-0"
 PAGE = 500
+
+STRANGE = (
+    "what became of it since it was put aside is written in a form that this release cannot read: "
+    "retry it with the release that wrote it, edit it, or discard it"
+)
 
 REASON_CHARS = 500
 TRACE_CHARS = 4096
@@ -79,6 +83,8 @@ class Amendment(msgspec.Struct, frozen=True, omit_defaults=True):
         trace: the last traceback, bounded as in `DeadLetter`.
         edited: the event an operator put in its place for this provider, as JSON fields.
         request: the request that brought the edit; the same again changes nothing.
+        trying: the request for which it is being applied again; whoever finds it follows an owner
+            who died meanwhile.
     """
 
     reason: str = ""
@@ -88,6 +94,7 @@ class Amendment(msgspec.Struct, frozen=True, omit_defaults=True):
     trace: str = ""
     edited: dict[str, Any] | None = None
     request: str = ""
+    trying: str = ""
 
 
 def amended(letter: DeadLetter, amendment: Amendment) -> DeadLetter:
@@ -166,11 +173,13 @@ class Stored(msgspec.Struct, frozen=True):
         id: its id in the lane's dead-letter stream.
         letter: the record, with what became of it since.
         amendment: what became of it since.
+        strange: this release cannot read what became of it since: it may be an edit.
     """
 
     id: str
     letter: DeadLetter
     amendment: Amendment | None = None
+    strange: bool = False
 
 
 class Box:
@@ -183,8 +192,6 @@ class Box:
         self._redis = redis
         self._dead = keys.dead(partition, provider)
         self._amended = keys.amended(partition, provider)
-        self._log = keys.log(partition)
-        self._decoder = Decoder()
 
     def page(self, after: str = START, count: int = PAGE) -> list[Stored]:
         """Return up to `count` dead letters after one, in the order they were put aside."""
@@ -204,18 +211,14 @@ class Box:
             yield from page
             after = page[-1].id
 
-    def event(self, letter: DeadLetter) -> LoggedEvent | None:
-        """Return the event of a dead letter as it was published; None if the log has it no more."""
-        found = read_entries(self._redis, self._log, letter.entry, letter.entry)
-        if not found:
-            return None
-        return logged(self.partition, letter.entry, found[0][1], letter.n, self._decoder)
-
 
 def _stored(name: str, letter: DeadLetter, body: bytes | None) -> Stored:
     if body is None:
         return Stored(name, letter)
-    amendment = msgspec.json.decode(body, type=Amendment)
+    try:
+        amendment = msgspec.json.decode(body, type=Amendment)
+    except msgspec.MsgspecError:
+        return Stored(name, msgspec.structs.replace(letter, reason=STRANGE), strange=True)
     return Stored(name, amended(letter, amendment), amendment)
 
 
@@ -223,7 +226,9 @@ def _record(name: str, fields: Sequence[bytes]) -> DeadLetter:
     """Read a record; one that is not ours has a key of its own, which nobody asks for."""
     try:
         body = dict(zip(fields[::2], fields[1::2], strict=False))[b"r"]
-        return msgspec.json.decode(body, type=DeadLetter)
-    except (KeyError, msgspec.MsgspecError):
+        letter = msgspec.json.decode(body, type=DeadLetter)
+        moment(letter.entry)
+    except (KeyError, ValueError, msgspec.MsgspecError):
         why = "a record that memorybus did not write"
         return DeadLetter("", START, 0, f"stray:{name}", "", why, attempts=1)
+    return letter

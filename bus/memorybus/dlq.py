@@ -6,11 +6,12 @@ from typing import Any, TypeVar
 import msgspec
 from redis.exceptions import RedisError
 
+from memorybus.dead_events import Published, published
 from memorybus.dead_letters import Box, Stored, group_of
+from memorybus.history import History
 from memorybus.keys import Keys
 from memorybus.links import connect_redis, translated
 from memorybus.log import EventLog
-from memorybus.logged import LoggedEvent
 from memorybus.redis_urls import redacted
 from memorybus.redo import Request, Requests
 from memorybus.roster import Roster
@@ -63,9 +64,11 @@ class DeadLetters:
         self._settings = settings
         self._keys = Keys(settings.namespace)
         self._redis = connect_redis(settings)
+        self._history = History.of(self._redis, settings)
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection, and what is open of the archive."""
+        self._history.close()
         self._redis.close()
 
     def check(self) -> None:
@@ -95,10 +98,14 @@ class DeadLetters:
     def _in(self, box: Box) -> list[Stored]:
         return self._asked(lambda: list(box.all()))
 
-    def event(self, dead: Dead) -> LoggedEvent | None:
-        """Return a letter's event as it was published; None if the log has it no more."""
-        box = self._box(*dead.lane)
-        return self._asked(lambda: box.event(dead.stored.letter))
+    def event(self, dead: Dead, *, shown: bool = True) -> Published:
+        """Return a letter's event as it was published, from wherever the history has it.
+
+        Args:
+            dead: the letter.
+            shown: its text is shown to people (see `dead_events.published`).
+        """
+        return published(self._history, dead.partition, dead.stored.letter, shown=shown)
 
     def send(self, provider: str, requests: Sequence[Request]) -> None:
         """Ask the owners of a provider's lanes.

@@ -10,9 +10,11 @@ from conftest import MakeSettings
 from helpers.scenario import NAME
 from memorybus import scripts
 from memorybus.codec import Encoder
-from memorybus.dead_letters import Box, Stored
+from memorybus.dead_events import GONE, published
+from memorybus.dead_letters import STRANGE, Amendment, Box, Stored
 from memorybus.errors import LeaseLost, Unavailable
 from memorybus.events import DeadLetterResolved, Envelope, Scope, SessionRef, TurnCompleted
+from memorybus.history import History
 from memorybus.ids import new_id
 from memorybus.keys import Keys
 from memorybus.links import connect_redis
@@ -21,8 +23,8 @@ from memorybus.logged import LoggedEvent
 from memorybus.redo import Request, Requests
 from memorybus.settings import Settings
 from memorybus.testing import FakeClock
-from memorybus_workers.deadletter import BEHIND, Failure, Parked
-from memorybus_workers.redo import GONE, SLICE, Redo
+from memorybus_workers.deadletter import BEHIND, Begins, Failure, Parked
+from memorybus_workers.redo import DEADLY, SLICE, Redo
 
 A, B = "session:a", "session:b"
 STEPS = ("redo.before_apply", "redo.after_apply", "redo.after_settle")
@@ -46,8 +48,11 @@ class Backend:
     def pin(self, lane: Any) -> None:
         """Have no checkpoint of its own."""
 
-    def again(self, lane: Any, event: LoggedEvent) -> Failure | None:
+    def again(self, lane: Any, event: LoggedEvent, begin: Begins) -> Failure | None:
         """Apply an event once."""
+        refusal = begin()
+        if refusal is not None:
+            return refusal
         self.on_call()
         if self.down:
             raise Unavailable("down")
@@ -100,6 +105,7 @@ class Scene:
         self.clock = clock
         self.requests = Requests(self.redis, self.keys, NAME)
         self.box = Box(self.redis, self.keys, 0, NAME)
+        self.history = History.of(self.redis, settings)
         self.owner()
 
     def owner(self, crash: Callable[[str], None] = lambda _: None) -> None:
@@ -114,6 +120,7 @@ class Scene:
             self.keys,
             NAME,
             applier=cast("Any", self.backend),
+            history=self.history,
             clock=self.clock,
             crash=crash,
         )
@@ -149,7 +156,7 @@ class Scene:
 
     def texts(self) -> list[str]:
         """Return the texts of what waits."""
-        events = [self.box.event(stored.letter) for stored in self.letters()]
+        events = [published(self.history, 0, stored.letter).event for stored in self.letters()]
         return [event.envelope.event.user for event in events if event]  # type: ignore[union-attr]
 
     def entry(self, text: str) -> str:
@@ -380,7 +387,10 @@ def test_an_event_that_the_log_lost_is_said(scene: Scene) -> None:
 
 @pytest.mark.parametrize(("point", "nth"), DEATHS)
 def test_an_owner_dies_anywhere(scene: Scene, point: str, nth: int) -> None:
-    """G3, G4: whoever dies where, the next owner ends what was asked, in order and once."""
+    """G3, G4, G6: whoever dies where, the next owner ends what was asked, in order and once.
+
+    Where it died with a letter, that one is refused, and a new retry goes on from there.
+    """
     scene.park("a", "a1", "a2", "a3", "a4")
     passed = []
 
@@ -396,11 +406,167 @@ def test_an_owner_dies_anywhere(scene: Scene, point: str, nth: int) -> None:
         scene.work()
     scene.owner()
     scene.work()
+    if point == "redo.after_apply":
+        assert scene.letters()[0].letter.reason == DEADLY
+        scene.ask("retry", keys=(A,))
+        scene.work()
     assert scene.backend.applied == ["a2", "better", "a4"]
     assert [told.action for told in scene.told()] == ["discard", "edit"]
     assert scene.letters() == []
     assert scene.parked() == {}
     assert (scene.counter("parked"), scene.counter("discarded")) == (0, 1)
+    assert not scene.requests.waiting()
+
+
+def test_a_deadly_letter_ends_one_owner_for_each_retry(scene: Scene) -> None:
+    """G6: a letter that ends its owner is refused by the next; its key waits, others go on."""
+    scene.park("a", "a1", "a2")
+    scene.park("b", "b1")
+
+    def die() -> None:
+        raise Crash
+
+    for _ in range(2):
+        scene.backend.on_call = die
+        scene.ask("retry", keys=(A,))
+        scene.ask("retry", keys=(B,))
+        with pytest.raises(Crash):
+            scene.work()
+        scene.backend.on_call = lambda: None
+        scene.owner()
+        scene.work()
+        assert not scene.requests.waiting()
+        assert scene.texts() == ["a1", "a2"]
+        assert scene.letters()[0].letter.reason == DEADLY
+    assert scene.letters()[0].letter.attempts == 3 + 2
+    scene.ask("retry", keys=(A,))
+    scene.work()
+    assert scene.backend.applied == ["b1", "a1", "a2"], "it may be asked again"
+
+
+def test_what_is_deadly_behind_a_discarded_one_is_refused(scene: Scene) -> None:
+    """G6: a letter that nobody named ends one owner, too, and then waits as refused."""
+    scene.park("a", "a1", "a2", "a3")
+
+    def die() -> None:
+        raise Crash
+
+    scene.backend.on_call = die
+    scene.ask("discard", entries=(scene.entry("a1"),))
+    with pytest.raises(Crash):
+        scene.work()
+    scene.backend.on_call = lambda: None
+    scene.owner()
+    scene.work()
+    assert scene.texts() == ["a2", "a3"]
+    assert scene.letters()[0].letter.reason == DEADLY
+
+
+def test_a_newer_request_of_the_key_lets_it_be_tried_again(scene: Scene) -> None:
+    """G6: who asks for a key again, after a death and before the next owner, gets another try."""
+    scene.park("a", "a1")
+
+    def die() -> None:
+        raise Crash
+
+    scene.backend.on_call = die
+    scene.ask("retry", keys=(A,))
+    with pytest.raises(Crash):
+        scene.work()
+    scene.ask("edit", entries=(scene.entry("a1"),), event={"user": "better"})
+    scene.backend.on_call = lambda: None
+    scene.owner()
+    scene.work()
+    assert scene.backend.applied == ["better"]
+    assert not scene.redis.exists(scene.keys.amended(0, NAME))
+
+
+def test_an_outage_is_no_death(scene: Scene) -> None:
+    """G6: a letter whose try waits for the backend is tried by the next owner as well."""
+    scene.park("a", "a1")
+    scene.backend.down = True
+    scene.ask("retry", keys=(A,))
+    with pytest.raises(Unavailable):
+        scene.work()
+    scene.backend.down = False
+    scene.owner()
+    scene.work()
+    assert scene.backend.applied == ["a1"]
+
+
+def test_a_foreign_record_goes_alone(scene: Scene) -> None:
+    """G6: a discarded record that memorybus did not write goes, once, and counts nowhere."""
+    scene.park("a", "a1")
+    for body in ({"x": "hello"}, {"r": "null"}, {"r": '{"key":7}'}):
+        scene.redis.xadd(scene.keys.dead(0, NAME), body)
+    scene.ask("discard", entries=("0-0",))
+    scene.work()
+    assert not scene.requests.waiting()
+    assert scene.texts() == ["a1"]
+    assert len(scene.letters()) == 1
+    assert len(scene.logged()) == 1 + 3
+    assert (scene.counter("parked"), scene.counter("discarded")) == (1, 0)
+    assert scene.lane.parked.keys == {A}
+
+
+def test_a_foreign_record_between_uncounted_ones(scene: Scene) -> None:
+    """G6: a key whose letters nobody counted is freed with its last one beside strangers, too."""
+    scene.redis.xadd(scene.keys.dead(0, NAME), {"x": "hello"})
+    scene.park("a", "a1", "a2")
+    scene.redis.hset(scene.keys.parked(0, NAME), A, scene.parked()[A.encode()].split()[0])
+    scene.ask("retry", keys=(A,))
+    scene.work()
+    assert scene.backend.applied == ["a1", "a2"]
+    assert scene.parked() == {}
+
+
+@pytest.mark.parametrize("body", ['{"attempts":"two"}', "\xff"])
+def test_an_amendment_that_cannot_be_read(scene: Scene, body: str) -> None:
+    """G6: what a newer release wrote about a letter is kept; it can be discarded or edited."""
+    scene.park("a", "a1", "a2")
+    scene.park("b", "b1")
+    entry = scene.entry("a1")
+    scene.redis.hset(scene.keys.amended(0, NAME), entry, body)
+    scene.ask("retry", keys=(A, B))
+    scene.work()
+    assert scene.backend.applied == ["b1"], "it may be an edit"
+    assert scene.letters()[0].letter.reason == STRANGE
+    assert scene.redis.hget(scene.keys.amended(0, NAME), entry) == body.encode()
+    scene.ask("edit", entries=(entry,), event={"user": "better"})
+    scene.work()
+    assert scene.backend.applied == ["b1", "better", "a2"]
+
+
+def test_two_requests_for_one_letter_are_carried_out_in_turn(scene: Scene) -> None:
+    """G6: a discard and a later edit of one letter are two passes: the older is not forgotten."""
+    scene.park("a", "a1", "a2")
+    scene.ask("discard", entries=(scene.entry("a1"),))
+    scene.ask("edit", entries=(scene.entry("a1"),), event={"user": "better"})
+    scene.work()
+    scene.work()
+    assert scene.backend.applied == ["a2"]
+    assert [told.action for told in scene.told()] == ["discard"]
+    assert not scene.requests.waiting()
+
+
+def test_one_above_the_checkpoint_holds_up_its_key_alone(scene: Scene) -> None:
+    """G3, G6: what the lane has not passed waits with its key; the rest of the pass goes on."""
+    scene.park("a", "a1", "a2")
+    scene.park("b", "b1")
+    scene.lane.window.n = 1
+    scene.park("c", "c1")
+    scene.lane.window.n = 1
+    scene.redis.xadd(scene.keys.dead(0, NAME), {"x": "hello"})
+    scene.ask("retry", keys=(A, B))
+    scene.ask("discard", entries=("0-0",))
+    scene.work()
+    assert scene.backend.applied == ["a1"]
+    assert len(scene.letters()) == 3, "the foreign record is gone"
+    scene.lane.window.n = 4
+    scene.clock.advance(1)
+    scene.work()
+    assert scene.backend.applied == ["a1", "a2", "b1"]
+    assert scene.texts() == ["c1"]
     assert not scene.requests.waiting()
 
 
@@ -419,6 +585,22 @@ def test_a_stale_owner_settles_nothing(scene: Scene) -> None:
     assert scene.texts() == ["a1"]
     assert len(scene.logged()) == 1
     assert list(scene.parked()) == [A.encode()]
+
+
+def test_an_owner_of_another_server_settles_nothing(scene: Scene) -> None:
+    """G5: after a restart or a failover a lane is taken anew before its letters are touched."""
+    scene.park("a", "a1")
+    (stored,) = scene.letters()
+    scene.redis.hset(scene.keys.lane(0, NAME), "run", "0" * 40)
+    for change in (
+        lambda: scene.lane.parked.settle(stored),
+        lambda: scene.lane.parked.settle(stored, b"event"),
+        lambda: scene.lane.parked.amend(stored, Amendment(attempts=1)),
+    ):
+        with pytest.raises(LeaseLost):
+            change()
+    assert scene.texts() == ["a1"]
+    assert len(scene.logged()) == 1
 
 
 def test_a_letter_goes_once(scene: Scene) -> None:

@@ -2,7 +2,8 @@
 
 A pass goes once through a lane's dead letters, in order, a slice at a time, so that the lane goes
 on meanwhile. Every step may be the last: a letter is applied and then goes, and an event applied
-again counts as its provider's class says (G4); the request goes when its pass is over.
+again counts as its provider's class says (G4); the request goes when its pass is over. A letter
+whose try ended the owner is not tried again for the same request.
 """
 
 import logging
@@ -10,8 +11,10 @@ from collections.abc import Iterable, Mapping
 
 from memorybus.clock import Clock
 from memorybus.codec import Encoder
-from memorybus.dead_letters import Box, DeadLetter, Stored
-from memorybus.errors import ForeignKey, InvalidEvent, LeaseLost
+from memorybus.dead_events import Published, published
+from memorybus.dead_letters import Amendment, Box, DeadLetter, Stored
+from memorybus.errors import ForeignKey, InvalidEvent, LeaseLost, Unavailable
+from memorybus.history import History
 from memorybus.keys import Keys
 from memorybus.links import translated
 from memorybus.logged import LoggedEvent
@@ -26,6 +29,7 @@ from memorybus_workers.lane import Lane
 from memorybus_workers.redo_pass import (
     LEAVE,
     Pass,
+    apart,
     as_edited,
     edited,
     refused,
@@ -38,7 +42,7 @@ SLICE = 0.25
 """Seconds of one `Redo.work`, give or take one call of the provider."""
 
 PAGE = 200
-GONE = "the log has the event no more"
+DEADLY = "it ended its worker when it was retried"
 _BEHIND_CHECKPOINT = 0.2
 
 
@@ -52,6 +56,7 @@ class Redo:
         provider: str,
         *,
         applier: Applier,
+        history: History,
         clock: Clock,
         crash: CrashPoint = no_crash,
     ) -> None:
@@ -62,6 +67,7 @@ class Redo:
             keys: of the namespace.
             provider: the instance's name.
             applier: its `again` applies one event.
+            history: has the events, wherever they are now.
             clock: time.
             crash: passes ``redo.before_apply``, ``redo.after_apply``, ``redo.after_settle`` and
                 ``redo.before_done``.
@@ -70,6 +76,7 @@ class Redo:
         self._keys = keys
         self._provider = provider
         self._applier = applier
+        self._history = history
         self._clock = clock
         self._crash = crash
         self._encoder = Encoder(0)
@@ -126,7 +133,7 @@ class Redo:
         self._unreadable.update(f for f, r in zip(new, requests, strict=True) if r is None)
         known = [request for request in requests if request is not None]
         if known:
-            self._passes[lane.partition] = Pass(lane.epoch, known)
+            self._passes[lane.partition] = Pass(lane.epoch, apart(known))
 
     def _go_on(self, lane: Lane, share: float) -> None:
         way = self._passes[lane.partition]
@@ -148,11 +155,13 @@ class Redo:
         box = Box(self._redis, self._keys, lane.partition, self._provider)
         while page := box.page(way.cursor, PAGE):
             for stored in page:
-                if not self._take(lane, way, box, stored):
-                    return False
+                self._take(lane, way, stored)
                 way.cursor = stored.id
                 if self._clock.monotonic() >= until:
                     return False
+        if way.rewind():
+            way.not_before = self._clock.monotonic() + _BEHIND_CHECKPOINT
+            return False
         return True
 
     def _done(self, lane: Lane, way: Pass) -> None:
@@ -165,25 +174,24 @@ class Redo:
             "provider %s, partition %d: dead letters: %s", name, partition, counts or "none left"
         )
 
-    def _take(self, lane: Lane, way: Pass, box: Box, stored: Stored) -> bool:
-        """Do what is asked of one letter; return False if that must wait."""
+    def _take(self, lane: Lane, way: Pass, stored: Stored) -> None:
+        """Do what is asked of one letter, or postpone it."""
         act = way.decide(stored.letter)
         if act is LEAVE:
-            return True
+            return
         if stored.letter.n > lane.window.n:
             # The lane may read it once more, and must find its key parked then.
-            way.not_before = self._clock.monotonic() + _BEHIND_CHECKPOINT
-            return False
-        event = box.event(stored.letter)
+            way.postpone(stored.letter)
+            return
+        found = published(self._history, lane.partition, stored.letter)
         if act.discard is not None:
-            lane.parked.settle(stored, self._told(act.discard, stored.letter, event))
+            lane.parked.settle(stored, self._told(act.discard, stored.letter, found.event))
             way.counts["discarded"] += 1
         if act.edit is not None:
-            stored = self._edit(lane, way, stored, act.edit, event)
+            stored = self._edit(lane, way, stored, act.edit, found.event)
         if act.apply:
-            self._apply(lane, way, stored, event)
+            self._apply(lane, way, stored, found)
         self._crash("redo.after_settle")
-        return True
 
     def _edit(
         self, lane: Lane, way: Pass, stored: Stored, request: Request, event: LoggedEvent | None
@@ -197,9 +205,13 @@ class Redo:
     def _told(self, request: Request, letter: DeadLetter, event: LoggedEvent | None) -> bytes:
         return self._encoder.envelope(told(self._provider, request, letter, event))
 
-    def _apply(self, lane: Lane, way: Pass, stored: Stored, event: LoggedEvent | None) -> None:
+    def _apply(self, lane: Lane, way: Pass, stored: Stored, found: Published) -> None:
+        if stored.strange:
+            way.left(stored.letter)
+            way.counts["not readable by this release"] += 1
+            return
         self._crash("redo.before_apply")
-        failure = self._again(lane, stored, event)
+        failure = self._again(lane, way, stored, found)
         self._crash("redo.after_apply")
         if failure is None:
             lane.parked.settle(stored)
@@ -209,15 +221,30 @@ class Redo:
             way.left(stored.letter)
             way.counts["refused again"] += 1
 
-    def _again(self, lane: Lane, stored: Stored, event: LoggedEvent | None) -> Failure | None:
-        now = self._clock.now_ms()
-        if event is None:
-            return Failure(GONE, first_at=now, last_at=now)
+    def _again(self, lane: Lane, way: Pass, stored: Stored, found: Published) -> Failure | None:
+        if found.event is None:
+            return self._failure(found.why)
         try:
-            wanted = as_edited(event, stored.amendment)
+            wanted = as_edited(found.event, stored.amendment)
         except InvalidEvent as error:
-            return Failure(f"the edited event: {error}", first_at=now, last_at=now)
-        return self._applier.again(lane, wanted)
+            return self._failure(f"the edited event: {error}")
+        try:
+            return self._applier.again(lane, wanted, lambda: self._noted(lane, way, stored))
+        except Unavailable:
+            if way.survived(stored):
+                lane.parked.amend(stored, stored.amendment or Amendment())
+            raise
+
+    def _noted(self, lane: Lane, way: Pass, stored: Stored) -> Failure | None:
+        """Note that a letter is about to be applied; refuse it if that ended an owner."""
+        if way.is_deadly(stored):
+            return self._failure(DEADLY)
+        lane.parked.amend(stored, way.trying(stored))
+        return None
+
+    def _failure(self, why: str) -> Failure:
+        now = self._clock.now_ms()
+        return Failure(why, first_at=now, last_at=now)
 
 
 def _is_same(way: Pass, lane: Lane | None) -> bool:

@@ -57,15 +57,24 @@ class Pass:
         self.not_before = 0.0
         self.counts: Counter[str] = Counter()
         self._waiting: set[str] = set()
-        self._drained = {key for request in requests for key in request.keys}
+        self._early: set[str] = set()
+        self._resume: str | None = None
+        self._tried: set[str] = set()
+        self._ids = {request.id for request in requests}
+        self._drained = {key: request.id for request in requests for key in request.keys}
         self._named = {entry: request for request in requests for entry in request.entries}
+        self._causes = dict(self._drained)
 
     def decide(self, letter: DeadLetter) -> Act:
         """Decide what to do with the next letter; asked again for the same one, say the same.
 
         A key is applied in order: nothing of it is while an earlier letter waits (G3).
         """
+        if letter.key in self._early:
+            return LEAVE
         request = self._named.get(letter.entry)
+        if request is not None:
+            self._causes[letter.key] = max(request.id, self._causes.get(letter.key, ""))
         if request is not None and request.action == "discard":
             return Act(discard=request)
         # One that was never tried and waits behind nothing is free: its key's first is settled.
@@ -79,6 +88,60 @@ class Pass:
         """A letter stays: the later ones of its key wait behind it."""
         self._waiting.add(letter.key)
 
+    # -- letters that the checkpoint has not passed -----------------------------------------------
+
+    def postpone(self, letter: DeadLetter) -> None:
+        """A letter comes too early: it has its turn, with what is behind it, after a rewind."""
+        self._early.add(letter.key)
+        if self._resume is None:
+            self._resume = self.cursor
+
+    def rewind(self) -> bool:
+        """Go back to the first letter that was postponed; return whether there was one."""
+        if self._resume is None:
+            return False
+        self.cursor, self._resume = self._resume, None
+        self._early.clear()
+        return True
+
+    # -- letters that end their worker ------------------------------------------------------------
+
+    def is_deadly(self, stored: Stored) -> bool:
+        """Say whether an earlier owner died while it applied a letter for the same requests.
+
+        A newer one that concerns its key lets it be tried once more.
+        """
+        noted = stored.amendment.trying if stored.amendment else ""
+        mine = stored.id in self._tried
+        return noted in self._ids and not mine and self._causes.get(stored.letter.key, "") <= noted
+
+    def trying(self, stored: Stored) -> Amendment:
+        """Return the note that a letter is about to be applied, and for which request."""
+        self._tried.add(stored.id)
+        cause = self._causes.get(stored.letter.key) or max(self._ids)
+        return msgspec.structs.replace(stored.amendment or Amendment(), trying=cause)
+
+    def survived(self, stored: Stored) -> bool:
+        """A try is over, and may come again; return whether it was noted."""
+        noted = stored.id in self._tried
+        self._tried.discard(stored.id)
+        return noted
+
+
+def apart(requests: Sequence[Request]) -> list[Request]:
+    """Return the first requests, up to one that names a letter which another named before it.
+
+    That one is for the pass after: what the older one asked is done first.
+    """
+    named: set[str] = set()
+    found = list[Request]()
+    for request in requests:
+        if not named.isdisjoint(request.entries):
+            break
+        named.update(request.entries)
+        found.append(request)
+    return found
+
 
 def edited(stored: Stored, request: Request) -> Stored:
     """Return a letter with the event that a request brings; the same if it did so before."""
@@ -86,7 +149,7 @@ def edited(stored: Stored, request: Request) -> Stored:
     if known.request == request.id:
         return stored  # by an owner that died
     new = msgspec.structs.replace(known, edited=request.event, request=request.id)
-    return msgspec.structs.replace(stored, amendment=new)
+    return msgspec.structs.replace(stored, amendment=new, strange=False)
 
 
 def as_edited(event: LoggedEvent, amendment: Amendment | None) -> LoggedEvent:
@@ -112,6 +175,7 @@ def refused(stored: Stored, failure: Failure) -> Amendment:
         first_at=letter.first_at or failure.first_at,
         last_at=failure.last_at,
         trace=tail(failure.trace),
+        trying="",
     )
 
 

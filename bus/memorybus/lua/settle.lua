@@ -1,6 +1,6 @@
 -- Settle or amend one dead letter, if the caller is the lane's present owner (G5, G6).
 --
--- KEYS[1] lane     hash: `epoch` is checked; `parked` and `discarded` count events.
+-- KEYS[1] lane     hash: `epoch` and `run` are checked; `parked` and `discarded` count events.
 -- KEYS[2] parked   hash: order key -> last entry put aside, and how many wait; the key is freed
 --                  with its last letter.
 -- KEYS[3] dead     stream: the letter goes, unless it is amended.
@@ -11,28 +11,42 @@
 -- ARGV: epoch, the letter's id in `dead`, its entry in the log, its order key, what became of it
 --       (empty: it is settled and goes), an event to append to the log (empty: none; with a letter
 --       that goes: it is discarded).
--- Returns -1 if the epoch is not the lane's, 0 if the letter was gone (nothing is written then),
--- 1 if it is done, 2 if the key is freed.
+-- Returns -1 if the epoch is not the lane's, or the server not the one that gave it, 0 if the letter
+-- was gone (nothing is written in both cases), 1 if it is done, 2 if the key is freed. A record that
+-- is not ours was never counted: it goes, and frees nothing.
 local lane, parked, dead, amended = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local id, entry, key, amendment, event = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+
+-- Say whether a letter waits under the key; others may have written anything into the stream.
+local function is_ours(letter)
+  local fields = letter[2]
+  local known, record = pcall(cjson.decode, fields[2])
+  return fields[1] == 'r' and known and type(record) == 'table' and record.key == key
+end
 
 -- An older release kept no number of what waits.
 local function counted()
   local count = 0
   for _, letter in ipairs(redis.call('XRANGE', dead, '-', '+')) do
-    if cjson.decode(letter[2][2]).key == key then
+    if is_ours(letter) then
       count = count + 1
     end
   end
   return count
 end
 
-if redis.call('HGET', lane, 'epoch') ~= ARGV[1] then
+local was = redis.call('HMGET', lane, 'epoch', 'run')
+if was[1] ~= ARGV[1] or restarted(was[2]) then
   return -1
 end
-if #redis.call('XRANGE', dead, id, id) == 0 then
+local letter = redis.call('XRANGE', dead, id, id)[1]
+if not letter then
   return 0
 end
+-- All that may fail comes before the first write: a script that fails after it is not undone.
+local ours = key ~= 'stray:' .. id or is_ours(letter)
+local last, waiting = string.match(redis.call('HGET', parked, key) or '', '^(%S+) ?(%d*)$')
+local left = amendment == '' and ours and (tonumber(waiting) or counted()) - 1
 redis.call('HDEL', lane, '') -- so that a full server does not refuse what follows
 if event ~= '' then
   local known = redis.call('HMGET', KEYS[6], 'n', 'sealed')
@@ -46,10 +60,11 @@ if amendment ~= '' then
   return 1
 end
 
-local last, waiting = string.match(redis.call('HGET', parked, key) or '', '^(%S+) ?(%d*)$')
-local left = (tonumber(waiting) or counted()) - 1
 redis.call('XDEL', dead, id)
 redis.call('HDEL', amended, entry)
+if not ours then
+  return 1
+end
 redis.call('HINCRBY', lane, 'parked', -1)
 if event ~= '' then
   redis.call('HINCRBY', lane, 'discarded', 1)

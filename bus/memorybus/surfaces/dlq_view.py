@@ -6,9 +6,9 @@ from typing import Any, Literal
 from rich.table import Table
 from rich.text import Text
 
+from memorybus.dead_events import Published
 from memorybus.dead_letters import normalised
 from memorybus.dlq import Dead
-from memorybus.logged import LoggedEvent
 from memorybus.plain import iso
 from memorybus.surfaces.dlq import Action, Result, Step, behind
 from memorybus.surfaces.render import grid
@@ -119,12 +119,12 @@ def _cell(name: str, value: Any) -> str:
     return one_line("-" if value is None else str(value), REASON_WIDTH if name == "reason" else 0)
 
 
-def letter_json(dead: Dead, event: LoggedEvent | None, shown: Any) -> dict[str, Any]:
+def letter_json(dead: Dead, event: Published, shown: Any) -> dict[str, Any]:
     """Return one dead letter as ``memorybus dlq show --json`` prints it.
 
     Args:
         dead: the letter.
-        event: its event; None if the log has it no more.
+        event: its event, or why there is none.
         shown: the event as ``memorybus events ls --json`` shows it.
     """
     letter, amendment = dead.stored.letter, dead.stored.amendment
@@ -135,7 +135,8 @@ def letter_json(dead: Dead, event: LoggedEvent | None, shown: Any) -> dict[str, 
         "worker": letter.worker,
         "traceback": letter.trace,
         "edited": None if amendment is None else amendment.edited,
-        "published": None if event is None else shown,
+        "published": None if event.event is None else shown,
+        "missing": event.why or None,
     }
 
 
@@ -157,8 +158,8 @@ def letter_text(shown: Mapping[str, Any], waiting: int, first: str) -> Text:
     for title, value in (("edited", shown["edited"]), ("published", _event(shown))):
         if value is not None:
             text.append(f"{title}\n", style="bold").append(f"{json_text(value)}\n")
-    if shown["published"] is None:
-        text.append("the log has the event no more: it can only be discarded\n", style="yellow")
+    if shown["missing"]:
+        text.append(f"{one_line(shown['missing'])}\n", style="yellow")
     return text.append(visible(shown["traceback"]), style="dim")
 
 

@@ -1,6 +1,7 @@
 """Dead letters for operators: selection, what would follow, requests, tables."""
 
 import pytest
+from memorybus.dead_events import GONE, Published
 from memorybus.dead_letters import Amendment, DeadLetter, Stored
 from memorybus.dlq import Dead
 from memorybus.errors import ConfigError
@@ -165,8 +166,10 @@ def test_hostile_records_are_shown_harmlessly():
     shown = [
         dlq_view.table("key", dlq_view.rows("key", [one])),
         dlq_view.table("error", dlq_view.rows("error", [one])),
-        dlq_view.letter_text(dlq_view.letter_json(one, None, None), 1, evil),
-        dlq_view.letter_text(dlq_view.letter_json(behind, None, None), 1, evil),
+        dlq_view.letter_text(
+            dlq_view.letter_json(one, Published(None, evil + GONE), None), 1, evil
+        ),
+        dlq_view.letter_text(dlq_view.letter_json(behind, Published(None, GONE), None), 1, evil),
         dlq_view.plan("discard", dlq.steps("discard", [one], [one])),
     ]
     console = Console(width=200, markup=False, highlight=False, record=True)

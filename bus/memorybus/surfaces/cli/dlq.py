@@ -110,7 +110,7 @@ def run_dlq_show(
         letters = letters_of(desk, provider)
         dead = dlq.selected(letters, dlq.Selection(event=event, provider=provider))[0]
         published = desk.event(dead)
-    shown = dlq_view.letter_json(dead, published, published and as_json(published))
+    shown = dlq_view.letter_json(dead, published, published.event and as_json(published.event))
     if output.json:
         output.result(shown)
     else:

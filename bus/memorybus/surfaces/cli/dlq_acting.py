@@ -77,10 +77,10 @@ class Acting:
         Raises:
             InvalidEvent, EventTooLarge: it is not.
         """
-        published = desk.event(dead)
-        if published is None:
-            raise InvalidEvent("the log has the event no more: it can only be discarded")
-        size = len(msgspec.msgpack.encode(replaced(published.envelope.event, fields)))
+        published = desk.event(dead, shown=False)
+        if published.event is None:
+            raise InvalidEvent(published.why)
+        size = len(msgspec.msgpack.encode(replaced(published.event.envelope.event, fields)))
         most = self._settings.event_max_bytes
         if size > most:
             raise EventTooLarge(f"the edited event has {size} bytes, more than {most}")

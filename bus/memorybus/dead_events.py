@@ -1,0 +1,80 @@
+"""The event of a dead letter, wherever the history has it: in the log or the archive (G6, G7)."""
+
+import contextlib
+from collections.abc import Mapping
+
+import msgspec
+
+from memorybus.dead_letters import DeadLetter
+from memorybus.errors import ArchiveError
+from memorybus.events import Omission, Omitted
+from memorybus.history_joined import Joined
+from memorybus.logged import LoggedEvent, moment
+
+_LAST = (1 << 64) - 1
+_END = "it can only be discarded"
+
+GONE = f"the history has the event no more: {_END}"
+
+_LEFT_OUT: Mapping[Omission, str] = {
+    "volatile": f"the event was volatile, and the archive does not keep what it said: {_END}",
+    "retention": f"the event is older than the archive keeps what was said: {_END}",
+    "forgotten": f"the event is forgotten, as somebody asked for: {_END}",
+}
+
+
+class Published(msgspec.Struct, frozen=True):
+    """The event of a dead letter, as it was published.
+
+    Attributes:
+        event: it; None if it cannot be had.
+        why: why it cannot; empty otherwise.
+    """
+
+    event: LoggedEvent | None
+    why: str = ""
+
+
+def published(
+    history: Joined, partition: int, letter: DeadLetter, *, shown: bool = False
+) -> Published:
+    """Return the event of a dead letter; what is forgotten stays gone.
+
+    Args:
+        history: where it stands.
+        partition: in which partition.
+        letter: the dead letter.
+        shown: it is shown to people: while nobody knows what is forgotten, nothing is. Else that
+            matters for what the archive alone has, as it does to lanes.
+
+    Raises:
+        LogUnavailable: no answer.
+    """
+    try:
+        return _found(history, partition, letter, shown=shown)
+    except ArchiveError as error:
+        return Published(None, f"the event cannot be read now: {error}")
+
+
+def _found(history: Joined, partition: int, letter: DeadLetter, *, shown: bool) -> Published:
+    if not letter.n:
+        return Published(None, f"memorybus did not write this record: {_END}")
+    with contextlib.nullcontext() if shown else contextlib.suppress(ArchiveError):
+        history.forgotten()  # from here on, `read` knows it
+    for event in history.read(partition, _before(letter.entry), 1, after_n=letter.n - 1):
+        if event.position.entry == letter.entry:
+            return _whole(event, letter)
+    return Published(None, GONE)
+
+
+def _whole(event: LoggedEvent, letter: DeadLetter) -> Published:
+    what = event.envelope.event
+    if isinstance(what, Omitted):
+        return Published(None, _LEFT_OUT[what.why])
+    return Published(event) if event.envelope.id == letter.event_id else Published(None, GONE)
+
+
+def _before(entry: str) -> str:
+    """Return the last id before an entry's."""
+    ms, sequence = moment(entry)
+    return f"{ms}-{sequence - 1}" if sequence else f"{ms - 1}-{_LAST}"
