@@ -92,6 +92,7 @@ class EmbeddedRedis:
         self._find = find
         self._child: subprocess.Popen[bytes] | None = None
         self._child_answered = False
+        self._given_up = False
         self._log_begin = 0
 
     def __enter__(self) -> Self:
@@ -131,6 +132,10 @@ class EmbeddedRedis:
             self.stop()
             raise
 
+    def give_up(self) -> None:
+        """Let a `start` that still waits end soon, with `ServerFailed`; for a signal's handler."""
+        self._given_up = True
+
     def wait_ready(self, timeout: float = START_TIMEOUT) -> Started:
         """Wait for the server to answer, without starting one.
 
@@ -157,6 +162,8 @@ class EmbeddedRedis:
         last_sign = self._clock.monotonic()
         why = ""
         while self._clock.monotonic() - last_sign < timeout:
+            if self._given_up:
+                raise ServerFailed(f"told to end before a server answered on {self.socket}")
             answer = self._ask()
             if isinstance(answer, Started):
                 self._child_answered = True

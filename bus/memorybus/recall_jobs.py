@@ -10,7 +10,7 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from memorybus import scripts
-from memorybus.asks import Ask
+from memorybus.asks import PATIENCE, Ask
 from memorybus.clock import SYSTEM, Clock
 from memorybus.keys import Keys
 from memorybus.links import connect_jobs, translated
@@ -31,12 +31,19 @@ class Asker:
         redis: the log's Redis, which also holds requests and results.
         settings: see `Settings`.
         clock: time.
+        patience: seconds that the jobs' Redis may take for a reply: events may wait meanwhile.
     """
 
-    def __init__(self, redis: Redis, settings: Settings, clock: Clock = SYSTEM) -> None:
+    def __init__(
+        self,
+        redis: Redis,
+        settings: Settings,
+        clock: Clock = SYSTEM,
+        patience: float = PATIENCE,
+    ) -> None:
         """Connect to the jobs' Redis at the first request."""
         self._redis = redis
-        self._jobs = connect_jobs(settings)
+        self._jobs = connect_jobs(settings, timeout=patience)
         self._settings = settings
         self._clock = clock
         self._keys = Keys(settings.namespace)
@@ -119,7 +126,7 @@ class Asker:
         return self._queues[provider]
 
     def _carry(self, ask: CarryAsk) -> None:
-        """Copy the warm results of the session before, unless the new one has its own."""
+        """Copy the warm results of the session before; what the new one has stays."""
         new = self._keys.warm(ask.slot)
         fields = cast("dict[bytes, bytes]", self._redis.hgetall(self._keys.warm(ask.origin)))
         results: dict[Any, Any] = {
@@ -127,6 +134,7 @@ class Asker:
         }
         if results and not self._redis.exists(new):
             with self._redis.pipeline(transaction=True) as pipe:
-                pipe.hset(new, mapping=results)
+                for name, body in results.items():
+                    pipe.hsetnx(new, name, body)  # an answer may have come meanwhile
                 pipe.pexpire(new, round(self._settings.recall_ttl * 1000))
                 pipe.execute()

@@ -54,14 +54,14 @@ def recall_now(
     """Ask every provider and wait for the answers; see `MemoryBus.recall`."""
     from redis.exceptions import RedisError
 
-    from memorybus.links import connect_redis, translated
+    from memorybus.links import TIMEOUT, connect_redis, translated
     from memorybus.log import EventLog
     from memorybus.recall_jobs import Asker
     from memorybus.redis_urls import redacted
     from memorybus.roster import Roster
 
     redis = connect_redis(settings)
-    asker = Asker(redis, settings)
+    asker = Asker(redis, settings, patience=TIMEOUT)  # a person waits, no event
     try:
         roster = Roster(redis, Keys(settings.namespace))
         names, unserved = _asked_providers(roster, providers)

@@ -19,6 +19,7 @@ from memorybus.flusher import LogState
 from memorybus.keys import Keys
 from memorybus.recall import WarmResult, warm_results
 from memorybus.settings import Settings
+from memorybus.waking import Waiters
 
 _log = logging.getLogger("memorybus")
 
@@ -45,10 +46,10 @@ class WarmCache:
         self._limited: dict[Any, float] = {}
         self._log_state = log_state
         self._clock = clock
-        self._connected = threading.Event()
+        self._connected = Waiters()
         self._settings = settings
         self._keys = Keys(settings.namespace)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._redis: Any = None
         self._pid = os.getpid()
         self.failures = 0
@@ -96,11 +97,11 @@ class WarmCache:
         self._check_process()
         until = self._clock.monotonic() + self._settings.prefetch_deadline
         if self._redis is None and self._log_state() != "down":
-            self._connected.wait(self._settings.prefetch_deadline)  # the flusher connects
-        if not self._lock.acquire(timeout=max(0.0, until - self._clock.monotonic())):
-            self.failures += 1
-            return {}
+            self._connected.wait_for(self._is_connected, self._settings.prefetch_deadline)
         try:
+            if not self._lock.acquire(timeout=max(0.0, until - self._clock.monotonic())):
+                self.failures += 1
+                return {}
             found = self._fields([self._keys.warm(slot) for slot in slots], until)
             fields = next((fields for fields in found if fields), [])
             return warm_results(zip(fields[::2], fields[1::2], strict=True))
@@ -109,7 +110,13 @@ class WarmCache:
             _log.debug("prefetch: %s", error)
             return {}
         finally:
-            self._lock.release()
+            try:  # noqa: SIM105 - `suppress` is Python: an interrupt would leave the lock held
+                self._lock.release()
+            except RuntimeError:  # it was not ours in time
+                pass
+
+    def _is_connected(self) -> bool:
+        return self._redis is not None  # the flusher connects
 
     def _fields(self, keys: Sequence[str], until: float) -> list[list[bytes]]:
         """Read some hashes in one round trip, by `until`: names and values by turns."""
@@ -128,10 +135,12 @@ class WarmCache:
                 self._limit(connection, until - self._clock.monotonic())
                 connection.send_command("HGETALL", key)
             return [connection.read_response() for connection in connections]
-        except (RedisError, OSError) as error:
+        except BaseException as error:  # an interrupt leaves a reply behind as well
             self._drop_connection()
             self.wants_connection = True
-            raise translated(error, keys[0]) from error
+            if isinstance(error, RedisError | OSError):
+                raise translated(error, keys[0]) from error
+            raise
 
     def _limit(self, connection: Any, left: float) -> None:
         """Let the socket wait for what is left; the whole deadline if hardly any is gone."""
@@ -156,18 +165,17 @@ class WarmCache:
         with self._lock:
             self._limited.clear()
             self._redis, self.wants_connection = redis, False
-            self._connected.set()
+            self._connected.tell()
 
     def _check_process(self) -> None:
         """After a fork: connection and lock are the parent's; its replies would cross ours."""
         if self._pid != os.getpid():
             self._pid = os.getpid()
-            self._redis, self._lock, self.wants_connection = None, threading.Lock(), True
-            self._connected = threading.Event()
+            self._redis, self._lock, self.wants_connection = None, threading.RLock(), True
+            self._connected = Waiters()
 
     def _drop_connection(self) -> None:
         """A reply that came too late must not be read as the next one's."""
-        self._connected.clear()
         if self._redis is not None:
             self._redis.close()
             self._redis = None

@@ -203,6 +203,31 @@ def test_jobs_may_have_a_redis_of_their_own(
         recalls.stop()
 
 
+GARBAGE: dict[str, dict[bytes, dict[str, str]]] = {
+    "an id that is no text": {b"\xff\xfe\x00": {}},
+    "a time that is none": {b"h": {"created_at": "garbage", "data": "x"}},
+    "data that is none": {b"h": {"data": "x"}},
+}
+
+
+@pytest.mark.parametrize("what", GARBAGE)
+def test_an_entry_that_is_no_job_stops_nobody(recalls: Recalls, what: str) -> None:
+    """G9: what anybody puts into a recall queue costs neither a recall nor its process."""
+    ((job_id, fields),) = GARBAGE[what].items()
+    if fields:
+        origin = recalls.queue_key().removeprefix("rq:queue:")
+        recalls.client.hset(f"rq:job:{job_id.decode()}", mapping={"origin": origin, **fields})
+    recalls.client.rpush(recalls.queue_key(), job_id)
+    recalls.start()
+    recalls.ask("s", "walnut")
+    recalls.answered("s", "walnut")
+    taken = f"{recalls.queue_key()}:intermediate"
+    recalls.until(lambda: not recalls.client.exists(taken), "the entry is gone", SOON)
+    recalls.ask("s", "hazel")
+    recalls.answered("s", "hazel")
+    assert len({pid for pid, _ in recalls.notes()}) == 1
+
+
 # -- bounded in time ------------------------------------------------------------------------------
 
 

@@ -4,27 +4,24 @@ Each is a full worker with its own share of the lanes; Python runs one thread at
 sessions of their own, so that Ctrl-C reaches only us, and end in order by themselves if we die.
 """
 
-import contextlib
 import logging
-import os
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Sequence
 
-import msgspec
 from memorybus import logs
 from memorybus.burial import bury
 from memorybus.clock import SYSTEM, Clock
-from memorybus.errors import HOPELESS, ConfigError, MemoryBusError, as_told
+from memorybus.errors import HOPELESS, ConfigError, MemoryBusError
 from memorybus.ids import new_mark
 from memorybus.retrying import restart_delay
 from memorybus.roster import worker_id
-from memorybus.settings import Settings, to_environ
+from memorybus.settings import Settings
 
 from memorybus_workers.parent import when_parent_ends
 from memorybus_workers.process import FAILED, Ending, say
+from memorybus_workers.seated import WorkerProcess
 
 _log = logging.getLogger("memorybus")
 
@@ -58,82 +55,6 @@ def verdict(code: int, error: MemoryBusError | None) -> MemoryBusError | None:
     if error is None and code == MISCONFIGURED:
         return ConfigError("a worker process ended with exit code 2; it said why above")
     return error if isinstance(error, HOPELESS) else None
-
-
-class Report(msgspec.Struct, frozen=True):
-    """What a worker says on stdout: that it is ready, or why it ends."""
-
-    worker: str = ""
-    error: str = ""
-    message: str = ""
-
-
-class WorkerProcess:
-    """One worker process.
-
-    Attributes:
-        worker: its id, once it is ready.
-        error: why it ends, if it said so.
-        pid: its process id.
-        born_at: when it was started (monotonic).
-    """
-
-    def __init__(self, words: Sequence[str], settings: Settings, born_at: float) -> None:
-        """Start it."""
-        self.worker = ""
-        self.error: MemoryBusError | None = None
-        self.born_at = born_at
-        self._text = b""
-        self._process = subprocess.Popen(  # noqa: S603  our own interpreter and module
-            words,
-            env=to_environ(settings),
-            stdin=subprocess.PIPE,  # its end tells the worker that we are gone
-            stdout=subprocess.PIPE,
-            bufsize=0,
-            start_new_session=True,
-        )
-        self.pid = self._process.pid
-        if self._process.stdout is not None:
-            os.set_blocking(self._process.stdout.fileno(), False)
-
-    def listen(self) -> int | None:
-        """Take in what it has said; return its exit code, None while it runs."""
-        code = self._process.poll()  # before reading: what it said before its end is not missed
-        if self._process.stdout is not None:
-            with contextlib.suppress(ValueError):  # closed: another thread ends it by force
-                self._text += self._process.stdout.read() or b""
-        *lines, self._text = self._text.split(b"\n")
-        for line in lines:
-            with contextlib.suppress(msgspec.MsgspecError):  # a provider that prints
-                self._heard(msgspec.json.decode(line, type=Report))
-        return code
-
-    def _heard(self, report: Report) -> None:
-        if report.error:
-            self.error = as_told(report.error, report.message)
-        self.worker = report.worker or self.worker
-
-    def tell(self) -> None:
-        """Tell it to end; the second time, at once."""
-        self._process.send_signal(signal.SIGTERM)
-
-    def ended(self, timeout: float) -> int:
-        """Wait for its end, by force after `timeout` seconds; return its exit code."""
-        try:
-            code = self._process.wait(timeout)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            code = self._process.wait()
-        self.close()
-        return code
-
-    def close(self) -> None:
-        """Let go of an ended process, and of what it left behind if it was killed."""
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                pipe.close()
 
 
 class Seat:

@@ -131,7 +131,7 @@ def _system() -> Iterator[Settings]:
 def _redis(settings: Settings) -> Iterator[None]:
     server = EmbeddedRedis(settings)
     try:
-        with signals.deferred():
+        with signals.deferred(server.give_up):
             server.start()
         yield
     finally:

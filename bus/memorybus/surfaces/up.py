@@ -133,7 +133,7 @@ class _Server:
 
     def start(self) -> None:
         if self.embedded is not None:
-            with signals.deferred():
+            with signals.deferred(self.embedded.give_up):
                 self.started = self.embedded.start()
 
     def stop(self) -> None:

@@ -20,6 +20,7 @@ from memorybus.errors import (
     MissingProvider,
 )
 from memorybus.settings import Settings
+from memorybus_workers.seated import WorkerProcess
 from memorybus_workers.supervisor import MISCONFIGURED, Supervisor, shares, verdict
 
 READY = """
@@ -145,6 +146,25 @@ def test_one_line_says_that_all_are_ready(
     assert lines == [{"ready": True, "worker": lines[0]["worker"], "workers": lines[0]["workers"]}]
     assert sorted(map(str, lines[0]["workers"])) == sorted(ids)  # type: ignore[call-overload]
     assert not [process for process in processes if process.is_running()]
+
+
+def test_a_line_without_end_is_bounded(tmp_path: Path) -> None:
+    """G10: a provider that prints megabytes without a newline costs the supervisor a line's."""
+    many = 4 << 20
+    noise = f"import sys; sys.stdout.write('x' * {many}); print(flush=True)"
+    words = command(noise + READY + "told.wait()")
+    process = WorkerProcess(words, Settings(data_dir=tmp_path), 0.0)
+    try:
+
+        def ready() -> str:
+            process.listen()
+            assert len(process._text) <= 1 << 16
+            return process.worker
+
+        assert wait_until(ready, "the worker is ready") == f"w{process.pid}"
+    finally:
+        process.tell()
+        process.ended(5)
 
 
 def test_a_killed_worker_is_replaced(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -8,15 +8,19 @@ clock of the one who looks, is a dead process's: two clocks are never compared, 
 Redis, in which nobody can give a sign, is one look.
 """
 
+import logging
 from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple, cast
 
 from memorybus.clock import Clock
+from memorybus.masking import described
 from redis import Redis
 from rq import Queue
-from rq.exceptions import DuplicateJobError
+from rq.exceptions import DeserializationError, DuplicateJobError
 from rq.executions import ExecutionRegistry
 from rq.job import Job
+
+_log = logging.getLogger("memorybus")
 
 SILENCE = 3.0
 """Seconds after which a job whose sign does not change is taken for lost."""
@@ -24,8 +28,18 @@ SILENCE = 3.0
 LOOKS = 4
 """Looks at which it must have been the same, the first one included."""
 
-Sign = tuple[str, str]
-"""Where a sign stands (a Redis key), and its name there."""
+UNREADABLE = (
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    RecursionError,
+    DeserializationError,
+)
+"""What RQ's reading of a job raises: anybody who can write to Redis may have put it there."""
+
+Sign = tuple[str, bytes]
+"""Where a sign stands (a Redis key), and its name there: any bytes, if a foreign hand wrote it."""
 
 
 class Seen(NamedTuple):
@@ -95,7 +109,7 @@ class LostJobs:
         for where, name in self._silence.observe(self._signs(), self._clock.monotonic()):
             begun = where == self._started
             if self._claimed(where, name):
-                self._free(name.partition(":")[0])
+                self._free(_job_id(name))
                 if begun:
                     self._told()
 
@@ -104,11 +118,11 @@ class LostJobs:
         ids = cast("list[bytes]", self._redis.lrange(self._taken, 0, -1))
         with self._redis.pipeline(transaction=False) as pipe:
             for job_id in ids:
-                pipe.exists(Job.key_for(job_id.decode()))
+                pipe.exists(Job.key_for(_job_id(job_id)))
             there = pipe.execute()
             for job_id, exists in zip(ids, there, strict=True):
                 if not exists:
-                    pipe.lrem(self._taken, 1, job_id.decode())
+                    pipe.lrem(self._taken, 1, cast("str", job_id))
             pipe.execute()
 
     def _signs(self) -> dict[Sign, float]:
@@ -116,24 +130,35 @@ class LostJobs:
             pipe.zrange(self._started, 0, -1, withscores=True)
             pipe.lrange(self._taken, 0, -1)
             started, taken = pipe.execute()
-        signs = {(self._started, name.decode()): float(score) for name, score in started}
-        begun = {name.partition(":")[0] for _, name in signs}
-        waiting = {raw.decode() for raw in taken} - begun
-        return signs | {(self._taken, name): 0.0 for name in waiting}
+        signs = {(self._started, name): float(score) for name, score in started}
+        begun = {name.partition(b":")[0] for _, name in signs}
+        return signs | {(self._taken, name): 0.0 for name in set(taken) - begun}
 
-    def _claimed(self, where: str, name: str) -> bool:
+    def _claimed(self, where: str, name: bytes) -> bool:
         """Take a lost sign away; of several processes that look, one gets True."""
         if where == self._started:
             return bool(self._redis.zrem(where, name))
-        return bool(self._redis.lrem(where, 1, name))
+        return bool(self._redis.lrem(where, 1, cast("str", name)))
 
     def _free(self, job_id: str) -> None:
         """Forget a job, so that its id is free, and ask it again unless that was done before."""
-        job = self._queue.fetch_job(job_id)
+        job = self._found(job_id)
         executions = ExecutionRegistry(job_id, self._redis).key
         self._redis.delete(Job.key_for(job_id), executions)
-        if job is not None and not job.meta and job.func_name in self._again:
+        if job is not None:
             self._ask_again(job)
+
+    def _found(self, job_id: str) -> Job | None:
+        """Return a job that may be asked again; None also for what cannot be read as one."""
+        try:
+            job = self._queue.fetch_job(job_id)
+            may = job is not None and not job.meta and job.func_name in self._again
+        except UNREADABLE as error:
+            _log.warning(
+                "%s: an entry that is no job is dropped: %s", self._queue.key, described(error)
+            )
+            return None
+        return job if may else None
 
     def _ask_again(self, job: Job) -> None:
         try:
@@ -150,3 +175,8 @@ class LostJobs:
             )
         except DuplicateJobError:
             return  # the session has asked in the meantime
+
+
+def _job_id(sign: bytes) -> str:
+    """Return the id in a sign's name; no job of ours has one that is no text."""
+    return sign.partition(b":")[0].decode(errors="replace")

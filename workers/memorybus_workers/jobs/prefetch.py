@@ -61,6 +61,7 @@ class Recaller:
         self._forget = forget
         self._crash = crash
         self._keys = Keys(settings.namespace)
+        self._ttl = round(settings.recall_ttl * 1000)
         self._health = RecallHealth(redis, self._keys)
         self._applied = Applied(redis, self._keys, settings.recall_wait, clock)
 
@@ -116,10 +117,9 @@ class Recaller:
 
     def _store(self, slot: str, provider: str, request: Request, result: bytes) -> None:
         """Keep an answer warm; what was purged at a swap must not come back after it (G8)."""
-        ttl = round(self._settings.recall_ttl * 1000)
         scripts.run(
             self._redis,
-            scripts.warm(self._keys, slot, provider, request.generation, result, ttl),
+            scripts.warm(self._keys, slot, provider, request.generation, result, self._ttl),
         )
         self._crash("recall.stored")
         if self._serving(provider) != request.instance:
@@ -141,8 +141,12 @@ class Recaller:
     def _tell_error(self, slot: str, provider: str, error: str) -> None:
         """Count a failure, and let a recall that waits for its answer know why there is none."""
         self._health.failed(provider, error, self._clock.now_ms())
-        if self._redis.exists(self._keys.want(slot)):
-            self._redis.hset(self._keys.want(slot), f"e:{provider}", error)
+        want = self._keys.want(slot)
+        if self._redis.exists(want):
+            with self._redis.pipeline(transaction=True) as pipe:
+                pipe.hset(want, f"e:{provider}", error)
+                pipe.pexpire(want, self._ttl)  # it may have gone meanwhile, and its end with it
+                pipe.execute()
 
 
 def _generation(provider: str) -> bytes:

@@ -6,13 +6,16 @@ provider ends its process, and every key has a time to live.
 
 import faulthandler
 import logging
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
+from typing import Any, cast
 
 from memorybus import inspect_jobs, tool_jobs
 from memorybus.clock import SYSTEM, Clock
-from memorybus.errors import ConfigError
+from memorybus.errors import ConfigError, MemoryBusError
 from memorybus.keys import Keys
 from memorybus.links import connect_jobs, connect_redis, translated
 from memorybus.masking import described
@@ -31,7 +34,7 @@ from rq.worker_registration import WORKERS_BY_QUEUE_KEY, clean_worker_registry
 from memorybus_workers.jobs.allowed import KEPT, AllowList, allowed_job
 from memorybus_workers.jobs.inspect import Inspecting
 from memorybus_workers.jobs.live import LiveInstances
-from memorybus_workers.jobs.lost import LostJobs
+from memorybus_workers.jobs.lost import UNREADABLE, LostJobs
 from memorybus_workers.jobs.prefetch import Recaller
 from memorybus_workers.jobs.tools import ToolRunner
 
@@ -42,6 +45,20 @@ _LOOK_EVERY = 1
 
 GRACE = 2
 """Seconds that a job past its time has to come back; then its process ends."""
+
+
+class JobsEnded(MemoryBusError):
+    """The loop that runs jobs ended, and nobody had told it to."""
+
+
+class _RqLog(logging.LoggerAdapter[logging.Logger]):
+    """RQ's log. It keeps what RQ's loop caught: the loop ends of it as if it had been told to."""
+
+    caught: BaseException | None = None
+
+    def error(self, msg: object, *args: object, **kwargs: Any) -> None:
+        self.caught = sys.exc_info()[1]
+        super().error(msg, *args, **kwargs)
 
 
 class JobWorker(SimpleWorker):
@@ -67,6 +84,8 @@ class JobWorker(SimpleWorker):
             serializer=JSONSerializer,
             job_class=queue.job_class,
         )
+        self._rq_log = _RqLog(self.log, {})
+        self.log = cast("logging.Logger", self._rq_log)
         self._queue = queue
         self._clock = clock
         self._lost = lost
@@ -74,16 +93,46 @@ class JobWorker(SimpleWorker):
         self._crash = crash
         self._look_at = 0.0
         self._shown_at = 0.0
+        self._told = False
         self._ended = threading.Event()
 
     def work_until_told(self) -> None:
-        """Run jobs until SIGTERM or SIGINT."""
+        """Run jobs until SIGTERM or SIGINT.
+
+        Raises:
+            redis.RedisError: Redis is away.
+            JobsEnded: it ended of anything else.
+        """
         heart = threading.Thread(target=self._beat, name="memorybus-job-heart", daemon=True)
         heart.start()
         try:
             self.work(with_scheduler=False, logging_level="CRITICAL")  # its tracebacks are ours
         finally:
             self._ended.set()
+        if not self._told:
+            raise self._reason()
+
+    def _reason(self) -> Exception:
+        caught = self._rq_log.caught
+        if isinstance(caught, RedisError):
+            return caught
+        why = described(caught) if caught else "no reason is known"
+        return JobsEnded(f"{self._queue.name}: an unexpected error ended the recall process: {why}")
+
+    def request_stop(self, signum: int, frame: FrameType | None) -> None:
+        """Note that this is the end, and begin it as RQ does."""
+        self._told = True
+        super().request_stop(signum, frame)  # type: ignore[no-untyped-call]
+
+    def dequeue_job_and_maintain_ttl(
+        self, timeout: int | None, max_idle_time: int | None = None
+    ) -> tuple[Job, Queue] | None:
+        """Take the next job; what cannot be read as one costs a line, not the process."""
+        while True:
+            try:
+                return super().dequeue_job_and_maintain_ttl(timeout, max_idle_time)
+            except UNREADABLE as error:  # `lost` takes it away
+                _log.warning("%s holds what is no job: %s", self._queue.key, described(error))
 
     def execute_job(self, job: Job, queue: Queue) -> None:
         """Run one job; a provider that swallows its time-out costs the process."""

@@ -1,0 +1,70 @@
+"""A recall process whose loop ends although nobody told it to."""
+
+import signal
+from collections.abc import Iterator
+from typing import Any, cast
+
+import pytest
+import redis
+from memorybus.clock import SYSTEM
+from memorybus.recall_queue import rq_queue
+from memorybus.settings import Settings
+from memorybus.testing import no_crash
+from memorybus_workers.jobs.lost import LostJobs
+from memorybus_workers.jobs.worker import JobsEnded, JobWorker
+from redis.exceptions import RedisError
+
+
+class Looks:
+    """Looks after lost jobs, and finds something else."""
+
+    def __init__(self, error: BaseException | None = None) -> None:
+        """Raise `error` at the second look; send this process SIGTERM if there is none."""
+        self._error = error
+        self._looks = 0
+
+    def look(self) -> None:
+        """Look."""
+        self._looks += 1
+        if self._looks < 2:
+            return
+        if self._error is None:
+            signal.raise_signal(signal.SIGTERM)
+        else:
+            raise self._error
+
+
+@pytest.fixture(autouse=True)
+def _signals() -> Iterator[None]:
+    """Take back the signals that RQ listens to."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def job_worker(client: redis.Redis, settings: Settings, looks: Looks) -> JobWorker:
+    """Return a worker of a queue of its own."""
+    queue = rq_queue(client, settings, "rec")
+    return JobWorker(queue, SYSTEM, cast("LostJobs", looks), 5, no_crash)
+
+
+def test_an_unexpected_end_is_told(redis_client: redis.Redis, settings: Settings) -> None:
+    """G9: a recall process that ends of an error says which, without credentials."""
+    looks = Looks(ZeroDivisionError("api_key=hunter2-hunter2"))
+    with pytest.raises(JobsEnded, match=r"-recall-rec: .*ZeroDivisionError: api_key=[*]") as told:
+        job_worker(redis_client, settings, looks).work_until_told()
+    assert "hunter2" not in str(told.value)
+
+
+def test_an_error_of_redis_is_told_as_such(redis_client: redis.Redis, settings: Settings) -> None:
+    """G9: what Redis refuses ends the process as what it is, for the reason that people know."""
+    looks = Looks(redis.exceptions.ResponseError("WRONGTYPE"))
+    with pytest.raises(RedisError, match="WRONGTYPE"):
+        job_worker(redis_client, settings, looks).work_until_told()
+
+
+def test_an_end_that_was_told_is_no_failure(redis_client: redis.Redis, settings: Settings) -> None:
+    """G9: SIGTERM ends a recall process without a complaint."""
+    work: Any = job_worker(redis_client, settings, Looks())
+    work.work_until_told()

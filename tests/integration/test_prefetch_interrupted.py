@@ -1,0 +1,52 @@
+"""Ctrl-C while an agent reads its memories."""
+
+from typing import Any
+
+import pytest
+from helpers.interrupts import at_every_instruction
+from helpers.waiting import wait_until
+from memorybus import waking
+from memorybus.client import MemoryBus
+from memorybus.clock import SYSTEM
+from memorybus.links import connect_redis
+from memorybus.settings import Settings
+from memorybus.warm import WarmCache
+
+
+def test_an_interrupted_wait_stops_no_sending(settings: Settings) -> None:
+    """G1, G9: wherever an interrupt ends the wait for a connection, the flusher goes on."""
+    with MemoryBus.connect(settings) as bus:
+        session = bus.session("s", warm=False)
+        assert bus.flush("logged", 10)
+        cache = WarmCache(settings, SYSTEM, lambda: "unknown")
+        for steps in at_every_instruction(waking, lambda: cache.read(["slot"])):
+            cache._connected.tell()
+            assert cache._lock.acquire(timeout=1), f"interrupted at instruction {steps}"
+            cache._lock.release()
+        session.turn_started("after")
+        assert bus.flush("logged", 10)
+
+
+def test_an_interrupted_read_leaves_no_reply_behind(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """G9: the reply that an interrupt left unread is not taken for the next slot's."""
+    client = connect_redis(settings)
+    mine, other = (f"{settings.namespace}:{name}" for name in ("mine", "other"))
+    client.hset(mine, "whose", "mine")
+    client.hset(other, "whose", "other")
+    with MemoryBus.connect(settings) as bus:
+        cache = bus.warm
+        wait_until(lambda: cache._redis, "it is connected")
+
+        def interrupted(*_: Any) -> None:
+            monkeypatch.undo()
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(cache._redis.connection, "read_response", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            cache._fields([other], SYSTEM.monotonic() + 5)
+        wait_until(lambda: cache._redis, "it is connected anew")
+        assert cache._fields([mine], SYSTEM.monotonic() + 5) == [[b"whose", b"mine"]]
+    client.delete(mine, other)
+    client.close()

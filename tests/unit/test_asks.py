@@ -1,0 +1,113 @@
+"""Requests for recalls that wait for their events: which are kept, in which order, how many."""
+
+import random
+
+import pytest
+from memorybus import asks
+from memorybus.asks import MAX_ASKS, PATIENCE, Ask, Asks
+from memorybus.errors import LogUnavailable
+from memorybus.recall import CarryAsk, Want, WarmAsk
+from memorybus.testing import FakeClock
+
+
+class Asked:
+    """Notes what is asked; fails while `down`, and takes `seconds` for each."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        """Answer at once."""
+        self.seen: list[Ask] = []
+        self.down = False
+        self.seconds = 0.0
+        self._clock = clock
+
+    def ask(self, ask: Ask) -> None:
+        """Note it, or fail."""
+        self._clock.advance(self.seconds)
+        if self.down:
+            raise LogUnavailable("jobs: Timeout reading from socket")
+        self.seen.append(ask)
+
+
+@pytest.fixture(name="asker")
+def _asker(fake_clock: FakeClock) -> Asked:
+    return Asked(fake_clock)
+
+
+@pytest.fixture(name="waiting")
+def _waiting(fake_clock: FakeClock) -> Asks:
+    return Asks(fake_clock, random.Random(1))
+
+
+def question(slot: str, text: str = "q", sequence: int = 0) -> WarmAsk:
+    """Return a session's question."""
+    return WarmAsk(slot, sequence, Want(text))
+
+
+def test_a_question_leaves_what_is_carried_over(waiting: Asks, asker: Asked) -> None:
+    """G9: right after a switch a session asks, and still gets what its conversation had warm."""
+    carried = CarryAsk("new", 0, "old")
+    waiting.put(carried)
+    waiting.put(question("new", "first"))
+    waiting.put(question("new", "second"))
+    waiting.send(asker, 0)
+    assert asker.seen == [carried, question("new", "second")]
+
+
+def test_after_a_failure_the_order_stays(
+    waiting: Asks, asker: Asked, fake_clock: FakeClock
+) -> None:
+    """G9: what could not be asked comes before what came since, in the words of the newest."""
+    for ask in (CarryAsk("a", 0, "b"), question("a", "old"), question("c")):
+        waiting.put(ask)
+    asker.down = True
+    waiting.send(asker, 0)
+    waiting.put(question("d"))
+    waiting.put(question("a", "new"))
+    asker.down = False
+    fake_clock.advance(1)
+    waiting.send(asker, 0)
+    assert asker.seen == [CarryAsk("a", 0, "b"), question("c"), question("d"), question("a", "new")]
+
+
+def test_what_may_wait_is_bounded(waiting: Asks, asker: Asked) -> None:
+    """G10: never more than `MAX_ASKS` wait, also when a failure puts some back; all are counted."""
+    more = 10
+    for number in range(MAX_ASKS + more):
+        waiting.put(question(f"s{number}"))
+    assert waiting.dropped == more
+
+    class Late(Asked):
+        def ask(self, ask: Ask) -> None:
+            for number in range(more):
+                waiting.put(question(f"late{number}"))
+            super().ask(ask)
+
+    late = Late(FakeClock())
+    late.down = True
+    waiting.send(late, 0)
+    assert waiting.dropped == 2 * more
+
+
+def test_asking_has_its_time(waiting: Asks, asker: Asked) -> None:
+    """G9: a slow jobs' Redis holds up the events for `PATIENCE` and one request, not for all."""
+    asker.seconds = PATIENCE / 2
+    for number in range(5):
+        waiting.put(question(f"s{number}"))
+    counts = []
+    for _ in range(3):
+        waiting.send(asker, 0)
+        counts.append(len(asker.seen))
+    assert counts == [2, 4, 5]
+
+
+def test_a_hanging_one_is_asked_seldom(waiting: Asks, asker: Asked, fake_clock: FakeClock) -> None:
+    """G9: a jobs' Redis that hangs costs the sending of events a tenth of its time at most."""
+    asker.down, asker.seconds = True, PATIENCE
+    waiting.put(question("s"))
+    spent, began = 0.0, fake_clock.monotonic()
+    while fake_clock.monotonic() < began + 120:
+        before = fake_clock.monotonic()
+        waiting.send(asker, 0)
+        spent += fake_clock.monotonic() - before
+        fake_clock.advance(0.05)
+    assert asks.PATIENCE < spent < 12
