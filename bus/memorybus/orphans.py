@@ -1,6 +1,5 @@
 """Spools that dead processes of this host left: sent by whoever lives (G1)."""
 
-import logging
 from collections.abc import Callable
 
 from redis import Redis
@@ -9,11 +8,10 @@ from memorybus.clock import Clock
 from memorybus.errors import LogError, SpoolCorrupt, SpoolError
 from memorybus.sender import Sender
 from memorybus.settings import Settings
-from memorybus.spool import SENT, Spool
+from memorybus.spool import Spool
 from memorybus.spool_files import SpoolFiles
+from memorybus.spool_note import SENT
 from memorybus.testing import CrashPoint, no_crash
-
-_log = logging.getLogger("memorybus")
 
 
 def drain_orphans(
@@ -37,12 +35,14 @@ def drain_orphans(
         try:
             sent += _visit(spool, redis, settings, clock, crash)
         except SpoolCorrupt as error:
-            files.replace(spool, str(error)).close()
+            saved = files.set_aside(spool, str(error))
+            if saved is not None:
+                saved.close()  # for the next visit
         except LogError:
             spool.close()
             raise
         except (SpoolError, OSError) as error:
-            _log.warning("%s waits: %s", spool.path, error)
+            files.tell(spool.path, f"{spool.path} waits: {error}")
             spool.close()
         if stopping():
             break

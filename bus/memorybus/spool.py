@@ -11,39 +11,19 @@ import threading
 from collections.abc import Iterable
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import TypeAlias
 
 from filelock import FileLock
 
+from memorybus import spool_db, spool_rows
 from memorybus.ballast import Ballast
 from memorybus.clock import Clock
 from memorybus.errors import SpoolError, SpoolFull
 from memorybus.forking import undisturbed
 from memorybus.spool_db import connect, named, transaction, translated
 from memorybus.spool_handed import HANDED, Handed
-from memorybus.spool_note import NOTE, PER_MS, SpoolStats, spooled_at, write_note
+from memorybus.spool_note import PER_MS, SpoolStats, spooled_at, write_note
+from memorybus.spool_rows import ROW_OVERHEAD, Row, bounded
 
-Row: TypeAlias = tuple[int, int, bytes, bytes, bytes]
-"""sequence, partition, event id (16 bytes), payload digest, body (msgpack)."""
-
-SENT = ".sent"
-"""Suffix of the file that says since when nothing had to be sent, for a spool without an owner."""
-
-ROW_OVERHEAD = 64
-"""Bytes a row takes beside its body, for the spool's bound."""
-
-_SCHEMA = """
-create table if not exists events(
-    seq integer primary key, partition integer not null, id blob not null, digest blob not null,
-    body blob not null);
-create table if not exists deleted(partition integer primary key, seq integer not null);
-"""
-_AFTER = "select seq, partition, id, digest, body from events where seq > ? order by seq limit ?"
-_AFTER_OF_PARTITION = (
-    "select seq, partition, id, digest, body from events "
-    "where seq > ? and partition = ? order by seq limit ?"
-)
-_CHECKED_UP_TO = 64 << 20
 _LARGEST = 2**53
 _DELETED_AT_ONCE = 500
 _CHECKPOINT_EVERY = 3 << 19
@@ -83,25 +63,19 @@ class Spool:
         with named(path), ExitStack() as opened:
             self._in = opened.enter_context(closing(connect(path)))
             self._out = opened.enter_context(closing(connect(path)))
-            self._check()
-            self._in.executescript(_SCHEMA)
+            spool_db.check(self._in, path)
+            self._in.executescript(spool_rows.SCHEMA)
             self._load_counters()
             write_note(self.path, SpoolStats())
             opened.pop_all()  # all is well: they stay open
         self.handed = Handed(path, self.last, empty=not self._rows)
         self._ballast.restore()
 
-    def _check(self) -> None:
-        if self.path.stat().st_size > _CHECKED_UP_TO:
-            return  # reading every page would hold up the agent; damage shows when rows are read
-        verdict = self._in.execute("pragma quick_check(1)").fetchone()[0]
-        if verdict != "ok":
-            raise sqlite3.DatabaseError(verdict)
-
     def _load_counters(self) -> None:
         last = self._in.execute("select max(seq) from events").fetchone()[0] or 0
         gone = self._in.execute("select max(seq) from deleted").fetchone()[0] or 0
         self.last: int = max(last, gone, self._clock.now_ms() * PER_MS)
+        self._given = self.last
         count, size = self._in.execute("select count(*), sum(length(body)) from events").fetchone()
         self._rows: int = count
         self._bytes: int = (size or 0) + count * ROW_OVERHEAD
@@ -138,16 +112,17 @@ class Spool:
         return sequence
 
     def _next_sequence(self) -> int:
-        sequence = max(self.last + 1, self._clock.now_ms() * PER_MS)
+        sequence = max(self._given + 1, self._clock.now_ms() * PER_MS)
         if sequence > _LARGEST:
             raise SpoolError(f"{self.path}: the clock is far ahead: Redis cannot count so high")
+        self._given = sequence  # at once: an insert that is interrupted may have been done
         return sequence
 
     def _insert(self, row: Row, durable: bool) -> None:
         try:
             if durable:
                 self._in.execute("pragma synchronous = full")
-            self._in.execute("insert into events values (?, ?, ?, ?, ?)", row)
+            self._in.execute(spool_rows.INSERT, row)
         except sqlite3.Error as error:
             meant = translated(self.path, error)
             if isinstance(meant, SpoolFull):
@@ -166,6 +141,27 @@ class Spool:
             f"back (`memorybus doctor` says what is wrong) or raise the bound"
         )
 
+    def give_above(self, sequence: int) -> None:
+        """Give no sequence at or below this one any more."""
+        with self._writing:
+            self._given = max(self._given, sequence)
+
+    def save(self, rows: Iterable[Row]) -> None:
+        """Take over what was read of a damaged spool, whole or not at all, also above the bound.
+
+        The rows get sequences of this producer, and all may have been handed to Redis before.
+
+        Raises:
+            SpoolFull: the disk is full.
+        """
+        with self._writing, named(self.path):
+            with transaction(self._in):
+                for row in rows:
+                    self._in.execute(spool_rows.INSERT, (self._next_sequence(), *row[1:]))
+            self._load_counters()
+            self.path.with_suffix(HANDED).unlink(missing_ok=True)
+            self.handed = Handed(self.path, self.last, empty=False)
+
     # -- the sending side -----------------------------------------------------------------------
 
     def after(
@@ -178,10 +174,12 @@ class Spool:
         """
         with named(self.path):
             if partition is None:
-                found = self._out.execute(_AFTER, (sequence, count))
+                found = self._out.execute(spool_rows.AFTER, (sequence, count))
             else:
-                found = self._out.execute(_AFTER_OF_PARTITION, (sequence, partition, count))
-            return _bounded(found, max_bytes)
+                found = self._out.execute(
+                    spool_rows.AFTER_OF_PARTITION, (sequence, partition, count)
+                )
+            return bounded(found, max_bytes)
 
     def deleted(self) -> dict[int, int]:
         """Return, by partition, the last sequence that was deleted because Redis had it."""
@@ -249,6 +247,18 @@ class Spool:
             found = self._in.execute("select count(*) from events where seq > ?", (sequence,))
             return int(found.fetchone()[0])
 
+    # -- where it is from -----------------------------------------------------------------------
+
+    def sign(self) -> None:
+        """Note in the new file where it was made."""
+        with named(self.path):
+            spool_db.sign(self._in, self.path)
+
+    def is_original(self) -> bool:
+        """Say whether this is the file that was made here, not a copy of it (of another host)."""
+        with named(self.path):
+            return spool_db.is_signed(self._out, self.path)
+
     # -- what is in it --------------------------------------------------------------------------
 
     def note_unsent(self, cursor: int) -> None:
@@ -257,7 +267,7 @@ class Spool:
             count, size = self._out.execute(
                 "select count(*), sum(length(body)) from events where seq > ?", (cursor,)
             ).fetchone()
-            oldest = self._out.execute(_AFTER, (cursor, 1)).fetchone()
+            oldest = self._out.execute(spool_rows.AFTER, (cursor, 1)).fetchone()
         stats = SpoolStats(count, size or 0, spooled_at(oldest[0]) if oldest else None)
         if stats != self._noted:
             self._noted = stats
@@ -281,19 +291,6 @@ class Spool:
 
     def discard(self) -> None:
         """Delete an empty spool's files (an adopted one, sent whole)."""
-        self._ballast.give_up()
-        for suffix in (".db", ".db-wal", ".db-shm", NOTE, SENT, HANDED):
-            self.path.with_suffix(suffix).unlink(missing_ok=True)
+        spool_db.remove(self.path)
         self.close()
         Path(self._file_lock.lock_file).unlink(missing_ok=True)
-
-
-def _bounded(rows: Iterable[Row], max_bytes: int) -> list[Row]:
-    taken: list[Row] = []
-    size = 0
-    for row in rows:
-        size += len(row[4])
-        if taken and size > max_bytes:
-            break
-        taken.append(row)
-    return taken

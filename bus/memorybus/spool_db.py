@@ -1,5 +1,6 @@
-"""A spool's SQLite file: how it is opened, and what its errors mean."""
+"""A spool's SQLite file: how it is opened, what its errors mean, and where it was made."""
 
+import socket
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -8,9 +9,15 @@ from urllib.parse import quote
 
 from memorybus.errors import SpoolCorrupt, SpoolFull
 from memorybus.forking import undisturbed
+from memorybus.spool_handed import HANDED
+from memorybus.spool_note import NOTE, SENT
 
 _PAGE = 8_192
 """Five turns of usual size to a page: most inserts write one page, the fewest begin another."""
+
+_CHECKED_UP_TO = 64 << 20
+
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 _FULL_CODES = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN})
 
@@ -77,3 +84,49 @@ def translated(path: Path, error: sqlite3.Error) -> SpoolCorrupt | SpoolFull:
     if code in _FULL_CODES or isinstance(error, sqlite3.OperationalError):
         return SpoolFull(f"{path}: {error}; the event was not accepted: make room on the disk")
     return SpoolCorrupt(f"{path}: damaged ({error}); the next start sets it aside and saves rows")
+
+
+def check(db: sqlite3.Connection, path: Path) -> None:
+    """Look through a file that is not too large for it; else damage shows when rows are read.
+
+    Raises:
+        sqlite3.DatabaseError: it is damaged.
+    """
+    if path.stat().st_size > _CHECKED_UP_TO:
+        return  # reading every page would hold up the agent
+    verdict = db.execute("pragma quick_check(1)").fetchone()[0]
+    if verdict != "ok":
+        raise sqlite3.DatabaseError(verdict)
+
+
+def sign(db: sqlite3.Connection, path: Path) -> None:
+    """Note in a new file where it was made."""
+    db.execute("create table born(place text not null)")
+    db.execute("insert into born values (?)", (_place(path),))
+
+
+def is_signed(db: sqlite3.Connection, path: Path) -> bool:
+    """Say whether this is the very file that was signed, in this boot of the machine; no copy."""
+    if not db.execute("select 1 from sqlite_master where name = 'born'").fetchone():
+        return False
+    return (_place(path),) in db.execute("select place from born").fetchall()
+
+
+def _place(path: Path) -> str:
+    """Return what a file shares with no copy of it: this boot of the machine, device and inode.
+
+    A clone of a whole disk has the same inodes and often the same host name, but a boot of its own.
+    Where the system does not name its boot, the host name has to do.
+    """
+    try:
+        boot = _BOOT.read_text().strip()
+    except OSError:
+        boot = socket.gethostname()
+    file = path.stat()
+    return f"{boot}:{file.st_dev}:{file.st_ino}"
+
+
+def remove(path: Path) -> None:
+    """Delete a spool with what lies beside it, whole or just begun; its lock stays."""
+    for suffix in (".db", ".db-wal", ".db-shm", ".ballast", NOTE, SENT, HANDED):
+        path.with_suffix(suffix).unlink(missing_ok=True)

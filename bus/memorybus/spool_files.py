@@ -2,13 +2,15 @@
 
 A spool is owned by whoever holds the lock file beside it; the operating system drops the lock
 with the process. A damaged file is set aside as ``<name>.corrupt`` and what can be read of it
-goes on in a new one (G1).
+goes on in a new one (G1). A copy of a spool is drained, but nobody goes on with it: two hosts under
+one producer's id would take each other's events for resends.
 """
 
 import logging
+import shutil
 import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 from typing import Self
 from urllib.parse import quote
@@ -16,21 +18,21 @@ from urllib.parse import quote
 from filelock import FileLock, Timeout
 
 from memorybus.clock import SYSTEM, Clock
-from memorybus.errors import SpoolCorrupt, SpoolError
+from memorybus.errors import SpoolCorrupt, SpoolError, SpoolFull
 from memorybus.ids import NewId
 from memorybus.settings import Settings
-from memorybus.spool import SENT, Row, Spool
-from memorybus.spool_db import salvaging
-from memorybus.spool_handed import HANDED
-from memorybus.spool_note import NOTE, SpoolStats, read_note, spooled_at
+from memorybus.spool import Spool
+from memorybus.spool_db import remove
+from memorybus.spool_note import SENT, SpoolStats, read_note, spooled_at
+from memorybus.spool_rows import readable
 
 _log = logging.getLogger("memorybus")
 
+ASIDE = ".corrupt"
+"""Suffix of a damaged spool that was set aside."""
 
-_WHOLE_ROWS = (
-    "select seq, partition, id, digest, body from events where typeof(partition) = 'integer' "
-    "and typeof(id) = 'blob' and typeof(digest) = 'blob' and typeof(body) = 'blob'"
-)
+_SAVING = 2
+"""Times the size of a damaged spool that saving may take: in the log of writes, and in the file."""
 
 
 class SpoolFiles:
@@ -59,6 +61,7 @@ class SpoolFiles:
         self._new_id = new_id
         self._max_bytes = max_bytes
         self._ballast = ballast
+        self._told: set[Path] = set()
 
     @classmethod
     def of(cls, settings: Settings, new_id: NewId, clock: Clock) -> Self:
@@ -72,17 +75,32 @@ class SpoolFiles:
         )
 
     def claim(self) -> Spool:
-        """Return a spool of our own: one that a dead process left, else a new one.
+        """Return a spool of our own: one that a dead process left here, else a new one.
+
+        A copy, or one that cannot take an event, is only drained (see `orphans`).
 
         Raises:
             SpoolError: the directory cannot be written.
         """
-        spool = next(self.adopted(), None) or self._create()
+        spool = self._inherited() or self._create()
         spool.path.with_suffix(SENT).unlink(missing_ok=True)
         return spool
 
+    def _inherited(self) -> Spool | None:
+        for spool in self.adopted():
+            try:
+                if spool.is_original() and spool.size <= self._max_bytes:
+                    return spool
+            except (SpoolError, OSError) as error:
+                self.tell(spool.path, error)
+            spool.close()  # a copy, perhaps, or saved above the bound: it will be drained
+        return None
+
     def adopted(self) -> Iterator[Spool]:
-        """Take over the spools whose owner is dead, one after another, oldest first."""
+        """Take over the spools whose owner is dead, one after another, oldest first.
+
+        One that cannot be opened or saved is told once and left alone: others must not suffer.
+        """
         for path in sorted(self.directory.glob("*.db")):
             spool = self._adopt(path)
             if spool is not None:
@@ -92,7 +110,7 @@ class SpoolFiles:
         try:
             lock = _locked(path)
         except OSError as error:
-            _log.warning("%s: %s; left alone", path, error)
+            self.tell(path, f"{path}: {error}")
             return None
         if lock is None:
             return None
@@ -105,15 +123,31 @@ class SpoolFiles:
         try:
             return self._opened(path, lock)
         except SpoolCorrupt as error:
-            return self._replaced(path, lock, str(error))
-        except SpoolError as error:  # not ours to read, or a full disk: others must not suffer
-            _log.warning("%s; left alone", error)
+            return self._set_aside(path, lock, str(error))
+        except (SpoolError, OSError) as error:  # not ours to read, or a full disk
+            self.tell(path, error)
             lock.release()
             return None
 
     def replace(self, spool: Spool, why: str) -> Spool:
-        """Set a damaged spool of ours aside; return another with what could be read of it."""
-        return self._replaced(spool.path, spool.detach(), f"{spool.path}: {why}")
+        """Set a damaged spool of ours aside; return another with what could be read of it.
+
+        If that cannot be saved now, the damaged one waits for whoever can, and the other is empty.
+
+        Raises:
+            SpoolError: the directory cannot be written; try again.
+        """
+        return self.set_aside(spool, why) or self._create()
+
+    def set_aside(self, spool: Spool, why: str) -> Spool | None:
+        """Set a damaged spool of ours aside; return another with what could be read of it.
+
+        None if that cannot be saved now: the damaged one then waits for whoever can.
+        """
+        lock = spool.detach()
+        if not lock.is_locked:
+            return None  # it waits already
+        return self._set_aside(spool.path, lock, f"{spool.path}: {why}")
 
     def _opened(self, path: Path, lock: FileLock) -> Spool:
         return Spool(
@@ -135,21 +169,49 @@ class SpoolFiles:
             ) from error
         if lock is None:
             raise SpoolError(f"{path}: a new spool is already locked")
-        return self._opened(path, lock)
+        try:
+            spool = self._opened(path, lock)
+            spool.sign()
+        except BaseException:
+            remove(path)
+            _let_go(path, lock)
+            raise
+        return spool
 
-    def _replaced(self, path: Path, lock: FileLock, why: str) -> Spool:
-        fresh = self._create()
-        rows = _readable(path)
-        for _, partition, event_id, digest, body in rows:
-            sequence = fresh.append(partition, event_id, digest, body)
-            fresh.handed.note(partition, sequence)  # the damaged file cannot say
-        aside = path.with_suffix(".corrupt")
-        path.rename(aside)
-        for suffix in (".db-wal", ".db-shm", ".ballast", NOTE, HANDED):
-            path.with_suffix(suffix).unlink(missing_ok=True)
+    def _set_aside(self, path: Path, lock: FileLock, why: str) -> Spool | None:
+        try:
+            saved, count = self._saved(path)
+        except (SpoolError, OSError) as error:
+            self.tell(path, f"{why}; what can be read of it cannot be saved: {error}")
+            lock.release()
+            return None
+        remove(path)
         lock.release()
-        _log.error("%s; it is now %s, and %d events read from it go on", why, aside.name, len(rows))
-        return fresh
+        aside = path.with_suffix(ASIDE).name
+        _log.error("%s; it is now %s, and %d events read from it go on", why, aside, count)
+        return saved
+
+    def _saved(self, path: Path) -> tuple[Spool, int]:
+        """Copy what can be read, then set the file aside: both or neither."""
+        files = (path, path.with_suffix(".db-wal"))
+        need = _SAVING * sum(file.stat().st_size for file in files if file.exists())
+        if shutil.disk_usage(self.directory).free < need + self._ballast:
+            raise SpoolFull(f"its disk has no room for a copy of {need} bytes: make room on it")
+        rows = readable(path)
+        fresh = self._create()
+        try:
+            fresh.save(rows)
+            path.rename(path.with_suffix(ASIDE))
+        except BaseException:
+            fresh.discard()
+            raise
+        return fresh, len(rows)
+
+    def tell(self, path: Path, why: object) -> None:
+        """Say once why a spool is left alone: it is looked at again every few seconds."""
+        if path not in self._told:
+            self._told.add(path)
+            _log.warning("%s; left alone", why)
 
 
 def inspect(path: Path, taken: Mapping[int, int]) -> SpoolStats:
@@ -192,19 +254,6 @@ def _let_go(path: Path, lock: FileLock) -> None:
     lock.release()
     if not path.exists():
         Path(lock.lock_file).unlink(missing_ok=True)
-
-
-def _readable(path: Path) -> list[Row]:
-    """Return what can still be read: from the front up to the damage, then from the back."""
-    rows: dict[int, Row] = {}
-    for order in ("asc", "desc"):
-        sql = f"{_WHOLE_ROWS} order by seq {order}"
-        with closing(salvaging(path)) as db, suppress(sqlite3.DatabaseError):
-            for row in db.execute(sql):
-                if row[0] in rows:
-                    break
-                rows[row[0]] = row
-    return [rows[sequence] for sequence in sorted(rows)]
 
 
 def _locked(path: Path) -> FileLock | None:

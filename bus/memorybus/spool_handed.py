@@ -38,8 +38,10 @@ class Handed:
         self._announced = _read(self._file)
         if self._announced is None and empty:
             self._announced = 0
-            _write(self._file, 0, durable=False)
-        self._before = last if self._announced is None else min(last, self._announced)
+        self._before = last
+        if self._announced is not None:
+            self._before = self._announced = min(last, self._announced)
+            _write(self._file, self._announced, durable=False)
         self._by_partition: dict[int, int] = {}
 
     def upto(self, partition: int) -> int:

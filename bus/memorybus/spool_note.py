@@ -1,11 +1,15 @@
 """What is unsent in a spool, noted beside it: other processes cannot open a living owner's file."""
 
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 NOTE = ".unsent"
 """Suffix of the file that says what is unsent."""
+
+SENT = ".sent"
+"""Suffix of the file that says since when nothing had to be sent, for a spool without an owner."""
 
 PER_MS = 1_024
 """Sequences to a millisecond: a sequence carries the time it was given at."""
@@ -27,9 +31,12 @@ def spooled_at(sequence: int) -> int:
 
 
 def write_note(spool: Path, stats: SpoolStats) -> None:
-    """Write in place, always as long: on a full disk there is no room for another file."""
+    """Write in place, always as long: on a full disk there is no room for another file.
+
+    Without room there is no note: it is for those who look, and must not keep a spool from opening.
+    """
     note = spool.with_suffix(NOTE)
-    with note.open("r+b" if note.exists() else "wb") as file:
+    with suppress(OSError), note.open("r+b" if note.exists() else "wb") as file:
         file.write(msgspec.json.encode(stats).ljust(_NOTE_BYTES))
 
 

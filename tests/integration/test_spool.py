@@ -20,8 +20,9 @@ from memorybus.events import TurnCompleted
 from memorybus.ids import new_id
 from memorybus.monitor import spool_status
 from memorybus.settings import Settings
-from memorybus.spool import ROW_OVERHEAD, Spool
+from memorybus.spool import Spool
 from memorybus.spool_files import SpoolFiles, inspect
+from memorybus.spool_rows import ROW_OVERHEAD
 
 MakeFiles = Callable[..., SpoolFiles]
 NOWHERE = "redis://127.0.0.1:1/0"
