@@ -9,7 +9,6 @@ import contextlib
 import logging
 import random
 import threading
-from collections import deque
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -17,12 +16,14 @@ from memorybus.asks import Ask, Asks
 from memorybus.clock import Clock
 from memorybus.counts import SendCounts
 from memorybus.errors import LogError, MemoryBusError, SpoolCorrupt, SpoolError
+from memorybus.forking import undisturbed
 from memorybus.retrying import backoff
+from memorybus.ripening import Ripening
 from memorybus.settings import Settings
 from memorybus.spool import Spool
 from memorybus.spool_files import SpoolFiles
 from memorybus.testing import CrashPoint, no_crash
-from memorybus.waking import Wake
+from memorybus.waking import Ending, Waiters, Wake
 
 _log = logging.getLogger("memorybus")
 
@@ -77,10 +78,11 @@ class Flusher:
         self._rng = rng
         self._crash = crash
         self._wake = Wake()
-        self._stop = threading.Event()
-        self._progress = threading.Condition()
+        self._stop = Ending()
+        self._progress = Waiters()
         self._asks = Asks(clock, rng)
-        self._marks: deque[tuple[float, int]] = deque()
+        self._ripening = Ripening()
+        self._rewinds = 0
         self._failures = 0
         self._adopt_at = 0.0
         self._lag_at = 0.0
@@ -92,6 +94,7 @@ class Flusher:
         self._sender: Any = None
         self._asker: Any = None
         self._redis: Any = None
+        self._drain: Any = None
         self._thread = threading.Thread(target=self._run, name="memorybus-flusher", daemon=True)
 
     # -- called by the agent's threads ------------------------------------------------------------
@@ -121,22 +124,20 @@ class Flusher:
             False if it has not in time.
         """
         self.wake()
-        with self._progress:
-            self._progress.wait_for(
-                lambda: self._is_sent(sequence) or (not patient and self.state == "down"), timeout
-            )
-            return self._is_sent(sequence)
+        self._progress.wait_for(
+            lambda: self._is_sent(sequence) or (not patient and self.state == "down"), timeout
+        )
+        return self._is_sent(sequence)
 
     def wait_replicated(self, sequence: int, timeout: float) -> bool:
         """Wait until a replica, or the synced append-only file, has every event up to `sequence`.
 
         Redis answers for the connection that wrote, so the flusher's thread does the asking.
         """
-        with self._progress:
-            self._replicate_until = self._clock.monotonic() + timeout
+        until = self._clock.monotonic() + timeout
+        self._replicate_until = max(until, self._replicate_until)
         self.wake()
-        with self._progress:
-            return self._progress.wait_for(lambda: self._replicated >= sequence, timeout)
+        return self._progress.wait_for(lambda: self._replicated >= sequence, timeout)
 
     def _is_sent(self, sequence: int) -> bool:
         sender = self._sender  # once: the flusher's thread may take it away
@@ -192,16 +193,23 @@ class Flusher:
         self._housekeep()
 
     def _connect(self) -> None:
-        from memorybus.links import connect_redis
-        from memorybus.log import EventLog
-        from memorybus.recall_jobs import Asker
-        from memorybus.sender import Sender
+        with undisturbed():  # a fork in the middle of an import leaves the child half a module
+            import encodings.idna  # noqa: F401 - Python does, at the first name of a host
 
+            from memorybus.links import connect_redis
+            from memorybus.log import EventLog
+            from memorybus.orphans import drain_orphans
+            from memorybus.recall_jobs import Asker
+            from memorybus.sender import Sender
+
+        self._drain = drain_orphans
         self._redis = connect_redis(self._settings, single=True)
         EventLog(self._redis, self._settings).open()
         self._adopt()
         sender = Sender(self._spool, self._redis, self._settings, self._crash, self.counts)
         sender.resync()
+        self._replicated = 0
+        self._ripening.again()
         self._asker = Asker(self._redis, self._settings)
         self._sender = sender
         self.state, self.problem = "up", ""
@@ -211,7 +219,7 @@ class Flusher:
     def _send_all(self) -> None:
         for _ in range(_BATCHES):
             sent = self._sender.send()
-            self._tell()
+            self._progress.tell()
             if not sent or self._stop.is_set():
                 break
             if sent >= _MANY:
@@ -219,10 +227,15 @@ class Flusher:
         else:
             self._wake.set()  # there may be more, but first what else is due
         now = self._clock.monotonic()
-        if self._sender.lagging and now >= self._lag_at:
-            self._lag_at = now + _RETRY_LAGGING
-            self._sender.catch_up()
-        self._tell()
+        if self._sender.lagging:
+            self._replicated = 0  # first: nobody may see the new progress with the old word
+            if now >= self._lag_at:
+                self._lag_at = now + _RETRY_LAGGING
+                self._sender.catch_up()
+        if self.counts.rewinds > self._rewinds:
+            self._rewinds = self.counts.rewinds
+            self._ripening.again()
+        self._progress.tell()
 
     def _tell_up(self) -> None:
         """What others do while Redis answers must not stop the sending."""
@@ -237,11 +250,7 @@ class Flusher:
             return
         if self._replicated < cursor and self._sender.replication.confirmed(_HOUSEKEEPING):
             self._replicated = cursor
-            self._tell()
-
-    def _tell(self) -> None:
-        with self._progress:
-            self._progress.notify_all()
+            self._progress.tell()
 
     def _housekeep(self) -> None:
         self._tell_up()
@@ -259,23 +268,16 @@ class Flusher:
 
     def _delete_old(self, now: float) -> None:
         """Delete rows some seconds after Redis took them, if it still has them then."""
-        cursor = self._sender.cursor
-        if not self._marks or cursor > self._marks[-1][1]:
-            self._marks.append((now, cursor))
+        self._ripening.note(now, self._sender.progress.whole)
         pressed = self._spool.size > self._settings.spool_max_bytes // 2
         keep = 0.0 if pressed else self._settings.spool_keep
-        upto = 0
-        while self._marks and self._marks[0][0] + keep <= now:
-            upto = self._marks.popleft()[1]
-        if upto:
+        if upto := self._ripening.take(now - keep):
             self._sender.confirm()
             self._sender.delete_upto(upto)
 
     def _adopt(self) -> None:
-        from memorybus.orphans import drain_orphans
-
         self._adopt_at = self._clock.monotonic() + _ADOPT_EVERY
-        drain_orphans(
+        self._drain(
             self._files, self._redis, self._settings, self._clock, self._crash, self._stop.is_set
         )
 
@@ -284,7 +286,7 @@ class Flusher:
             level = logging.WARNING if isinstance(error, LogError) else logging.ERROR
             _log.log(level, "events wait in %s: %s", self._spool.path, error)
         self.state, self.problem = "down", str(error)
-        self._tell()
+        self._progress.tell()
         if self._sender is not None:
             self._cursor = self._sender.cursor
             self._sender = None

@@ -1,61 +1,86 @@
-"""Forks and SQLite: a process does not fork while one of our threads is inside SQLite (G9).
+"""Forks: none begins while one of our threads is in a place that a child cannot leave (G9).
 
-SQLite's own locks are the process's. One that another thread holds at a fork is held for ever in
-the child, which then hangs when it opens its spool: seen once in some thousand forks of a process
-that publishes. So users of SQLite that run beside an agent's thread say when they do, and a fork
-waits until none does.
+Such places are SQLite and an import. SQLite's own locks are the process's: one that another thread
+holds at a fork is held for ever in the child, which then hangs when it opens its spool. A module
+that another thread was importing stays half a module there. So who is in such a place beside an
+agent's thread says so, and a fork waits until nobody is.
 """
 
 import os
 import threading
-from functools import cache
+from functools import cache, partial
+
+from memorybus.clock import SYSTEM
 
 _PATIENCE = 1.0
 """Seconds that a fork waits at most: a disk that hangs shall not hang the process as well."""
 
+_LOOK = 0.0005
+
 
 class Undisturbed:
-    """A context in which no fork begins. Entering is cheap, also by several threads at once."""
+    """A context in which no fork begins. Entering is cheap, also by several threads at once.
+
+    An interrupt may end any line of Python, so nothing here is a lock that it could leave held.
+    Two marks instead, each put or taken in one step: a thread marks itself before it looks for
+    forks, a fork marks itself before it looks for threads. A mark that an interrupt leaves behind
+    is its thread's own: no fork of that thread heeds it, and its next visit takes it away. For the
+    same reason the context does not nest.
+    """
 
     def __init__(self) -> None:
         """Disturb nobody yet."""
-        self._users = 0
-        self._changed = threading.Condition(threading.Lock())
+        self._inside: set[int] = set()
+        self._forks: list[None] = []
 
     def __enter__(self) -> None:
         """Wait for a fork that is under way; then count as a user."""
-        with self._changed:
-            self._users += 1
+        me = threading.get_ident()
+        self._inside.add(me)
+        while self._forks:
+            self._inside.discard(me)
+            SYSTEM.sleep(_LOOK)
+            self._inside.add(me)
 
     def __exit__(self, *_: object) -> None:
         """Be no user any more."""
-        with self._changed:
-            self._users -= 1
-            if not self._users:
-                self._changed.notify_all()
+        self._inside.discard(threading.get_ident())
 
-    def before_fork(self) -> None:
-        """Wait until there is no user, and let none begin."""
-        self._changed.acquire()
-        self._changed.wait_for(lambda: not self._users, _PATIENCE)
+    def heed_forks(self) -> None:
+        """Make this process's forks wait; for good.
 
-    def after_in_parent(self) -> None:
-        """Let users begin again."""
-        self._changed.release()
+        Only the wait is Python, and runs second. The marks are C: a signal that came during the
+        fork raises in the first line of Python after it.
+        """
+        os.register_at_fork(before=self._await_users)
+        os.register_at_fork(
+            before=partial(self._forks.append, None),
+            after_in_parent=self._forks.pop,
+            after_in_child=self._forks.clear,
+        )
+        os.register_at_fork(after_in_child=self._inside.clear)  # they were threads of the parent
 
-    def after_in_child(self) -> None:
-        """Begin anew: the users were threads of the parent."""
-        self._users = 0
-        self._changed = threading.Condition(threading.Lock())
+    def _await_users(self) -> None:
+        until = SYSTEM.monotonic() + _PATIENCE
+        while self._inside - {threading.get_ident()} and SYSTEM.monotonic() < until:
+            SYSTEM.sleep(_LOOK)
 
 
 @cache
 def undisturbed() -> Undisturbed:
     """Return the one of this process, which its forks heed from now on."""
     one = Undisturbed()
-    os.register_at_fork(
-        before=one.before_fork,
-        after_in_parent=one.after_in_parent,
-        after_in_child=one.after_in_child,
-    )
+    one.heed_forks()
     return one
+
+
+class ProcessLock:
+    """A lock of which each process has its own: one that is held at a fork is free in the child."""
+
+    def __init__(self) -> None:
+        """Nobody holds it."""
+        self._locks: dict[int, threading.Lock] = {}
+
+    def here(self) -> threading.Lock:
+        """Return this process's, the same one to every thread."""
+        return self._locks.setdefault(os.getpid(), threading.Lock())

@@ -2,7 +2,6 @@
 
 import os
 import random
-import threading
 from collections.abc import Callable
 from typing import Literal, get_args
 
@@ -15,6 +14,7 @@ from memorybus.counts import Counters
 from memorybus.errors import ConfigError, EventTooLarge, InvalidEvent, SpoolCorrupt, SpoolError
 from memorybus.events import LATEST, Envelope
 from memorybus.flusher import Flusher, LogState
+from memorybus.forking import ProcessLock
 from memorybus.ids import NewId, checksum
 from memorybus.keys import partition_of
 from memorybus.settings import Settings
@@ -82,15 +82,13 @@ class Publisher:
         self._encoder = Encoder(settings.compress_min_bytes)
         self._files = SpoolFiles.of(settings, new_id, clock)
         self._left: list[tuple[Spool, Flusher]] = []
-        self._swapping = threading.Lock()
+        self._swapping = ProcessLock()
+        self._closed = False
         self._run(self._files.claim())
 
     def _run(self, spool: Spool) -> None:
-        self._pid = os.getpid()
-        self._closed = False
-        self.spool = spool
-        self.flusher = Flusher(
-            self.spool,
+        flusher = Flusher(
+            spool,
             self._files,
             self._settings,
             self._clock,
@@ -98,7 +96,9 @@ class Publisher:
             self._on_up,
             self._crash,
         )
-        self.flusher.start()
+        flusher.start()
+        self.spool, self.flusher = spool, flusher
+        self._pid = os.getpid()  # last: until then other threads wait in `_here`
 
     def publish(self, envelope: Envelope, *, durable: bool = False) -> Receipt:
         """Accept an event: when this returns, it survives this process (G1).
@@ -149,30 +149,33 @@ class Publisher:
             return spool.append(partition, event_id, mark, body, durable=durable)
 
     def _usable(self) -> Spool:
-        if os.getpid() != self._pid:
-            self._after_fork()
+        self._here()
         if self.flusher.corrupt:
             return self._replaced(self.spool, "damage found while it was read")
         if self._closed:
             raise SpoolError("the bus is closed; connect again to publish")
         return self.spool
 
-    def _after_fork(self) -> None:
-        """The spool belongs to the parent: the child opens its own.
+    def _here(self) -> None:
+        """After a fork the spool belongs to the parent: the child opens its own, once.
 
         The inherited objects are kept: closing a SQLite file that another process has open would
-        disturb it. The inherited lock may be held by a thread that is not here.
+        disturb it.
         """
-        self._swapping = threading.Lock()
-        self._left.append((self.spool, self.flusher))
-        self._run(self._files.claim())
+        if os.getpid() == self._pid or self._closed:
+            return
+        with self._swapping.here():
+            if os.getpid() != self._pid:
+                spool = self._files.claim()
+                self._left.append((self.spool, self.flusher))
+                self._run(spool)
 
     def _replaced(self, failed: Spool, why: str) -> Spool:
         """Set a damaged spool aside, save what can be read of it, and go on with another.
 
         Several threads may meet the damage; the first one does it.
         """
-        with self._swapping:
+        with self._swapping.here():
             if self._closed:
                 raise SpoolError("the bus is closed; connect again to publish")
             if self.spool is failed:
@@ -188,6 +191,7 @@ class Publisher:
     @property
     def unsent(self) -> int:
         """How many events this process published that are not known to be in the log."""
+        self._here()
         return self.flusher.unsent
 
     def counters(self, prefetch_failures: int) -> Counters:
@@ -215,6 +219,7 @@ class Publisher:
         if level == "spooled":
             return True
         deadline = self._clock.monotonic() + timeout
+        self._here()
         if not self.flusher.wait_sent(self.spool.last, timeout):
             return False
         if level == "logged":
@@ -228,7 +233,7 @@ class Publisher:
             return
         deadline = self._clock.monotonic() + timeout
         self.flusher.wait_sent(self.spool.last, timeout, patient=False)
-        with self._swapping:
+        with self._swapping.here():
             self._closed = True
             self.flusher.stop(max(_LEAST, deadline - self._clock.monotonic()))
             self.spool.close()

@@ -10,7 +10,6 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any, Literal
 
-import msgspec
 from redis import Redis
 from redis.exceptions import RedisError
 
@@ -20,11 +19,13 @@ from memorybus.counts import SendCounts
 from memorybus.errors import ForeignKey, LogUnavailable
 from memorybus.keys import Keys
 from memorybus.links import translated
-from memorybus.producers import forget, taken
+from memorybus.producers import check_unused, forget, taken
 from memorybus.replication import Replication
 from memorybus.scripts import Appended, Behind, Outgoing
+from memorybus.sent import Progress
 from memorybus.settings import Settings
-from memorybus.spool import Row, Spool
+from memorybus.spool import Spool
+from memorybus.spool_rows import Row
 from memorybus.testing import CrashPoint, no_crash
 
 _log = logging.getLogger("memorybus")
@@ -38,13 +39,6 @@ BATCH_BYTES = 4 << 20
 
 Outcome = Literal["sent", "behind", "refused", "failed"]
 """Of a partition's rows: taken; Redis lost its tail; its key is not ours; the server cannot."""
-
-
-class Progress(msgspec.Struct, frozen=True):
-    """How far a spool is sent: up to `cursor`, unless a partition lags behind it."""
-
-    cursor: int
-    lagging: bool
 
 
 class Sender:
@@ -66,7 +60,7 @@ class Sender:
     ) -> None:
         """Send nothing yet; `resync` comes first."""
         self.spool = spool
-        self.progress = Progress(0, lagging=False)
+        self.progress = Progress.of(0, {})
         self.counts = counts or SendCounts()
         self._redis = redis
         self._settings = settings
@@ -89,15 +83,17 @@ class Sender:
         return self.progress.lagging
 
     def _moved(self, cursor: int) -> None:
-        self.progress = Progress(cursor, lagging=bool(self._lagging))
+        self.progress = Progress.of(cursor, self._lagging)
 
     def resync(self) -> None:
         """Ask Redis what it has of this producer, and start over from there.
 
         Raises:
             LogUnavailable: no answer.
+            SpoolCorrupt: the spool lost rows that Redis has, and others go by their sequences now.
         """
         self._taken = self._ask_taken()
+        check_unused(self.spool, self._taken)
         self._lagging = {}
         self._moved(0)
         self._report_loss(self._taken)
@@ -123,7 +119,7 @@ class Sender:
         """
         full = self.spool.size > self._settings.spool_max_bytes // 2
         if full or self.replication.followed():
-            self.spool.delete_upto(min([sequence, self.cursor, *self._lagging.values()]))
+            self.spool.delete_upto(min(sequence, self.progress.whole))
 
     def forget_producer(self) -> None:
         """Remove this producer from Redis: its spool is empty and will be discarded."""

@@ -6,12 +6,11 @@ epoch), because a producer must know a session's root before it can publish, als
 
 import os
 import sqlite3
-import threading
 from pathlib import Path
 
 from memorybus.errors import SpoolError
 from memorybus.events import Scope, SessionRef
-from memorybus.forking import undisturbed
+from memorybus.forking import ProcessLock, undisturbed
 from memorybus.keys import recall_slot
 
 _SCHEMA = """
@@ -19,6 +18,7 @@ create table if not exists sessions(
     slot text primary key, id text not null, root text not null, parent text not null,
     epoch integer not null) without rowid;
 """
+_PLACE = "select id, root, parent, epoch from sessions where slot = ?"
 
 
 class HostSessions:
@@ -37,12 +37,11 @@ class HostSessions:
         """
         self._path = path
         self._undisturbed = undisturbed()
+        self._lock = ProcessLock()
         self._left: list[sqlite3.Connection] = []
         self._reopen()
 
     def _reopen(self) -> None:
-        self._pid = os.getpid()
-        self._lock = threading.Lock()
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             with self._undisturbed:
@@ -51,6 +50,7 @@ class HostSessions:
             raise SpoolError(
                 f"{self._path}: {error}; set `data_dir` to a place that can be written"
             ) from error
+        self._pid = os.getpid()
 
     def _check_process(self) -> None:
         """After a fork: a SQLite connection must not be used, nor closed, in the child."""
@@ -60,12 +60,11 @@ class HostSessions:
 
     def get(self, scope: Scope, session_id: str) -> SessionRef | None:
         """Return a session's place in its lineage, or None if this host has not seen it."""
-        self._check_process()
-        with self._lock, self._undisturbed:
-            row = self._db.execute(
-                "select id, root, parent, epoch from sessions where slot = ?",
-                (recall_slot(scope, session_id),),
-            ).fetchone()
+        slot = (recall_slot(scope, session_id),)
+        with self._lock.here():
+            self._check_process()
+            with self._undisturbed:
+                row = self._db.execute(_PLACE, slot).fetchone()
         return SessionRef(*row) if row else None
 
     def put(self, scope: Scope, ref: SessionRef) -> None:
@@ -75,10 +74,11 @@ class HostSessions:
             SpoolError: the disk is full.
         """
         row = (recall_slot(scope, ref.id), ref.id, ref.root, ref.parent, ref.epoch)
-        self._check_process()
         try:
-            with self._lock, self._undisturbed:
-                self._db.execute("replace into sessions values (?, ?, ?, ?, ?)", row)
+            with self._lock.here():
+                self._check_process()
+                with self._undisturbed:
+                    self._db.execute("replace into sessions values (?, ?, ?, ?, ?)", row)
         except sqlite3.Error as error:
             raise SpoolError(f"sessions: {error}") from error
 
@@ -86,7 +86,7 @@ class HostSessions:
         """Close the file, unless it is the parent process's."""
         if os.getpid() != self._pid:
             return
-        with self._lock:
+        with self._lock.here():
             self._db.close()
 
 

@@ -1,12 +1,17 @@
-"""A fork waits until no thread is inside SQLite."""
+"""A fork waits until no thread is inside SQLite or an import."""
 
 import os
 import threading
 from collections.abc import Callable
 
 import pytest
+from helpers.forked import in_child
+from helpers.interrupts import at_every_instruction
 from helpers.waiting import still, wait_until
-from memorybus.forking import Undisturbed, undisturbed
+from memorybus import forking
+from memorybus.forking import ProcessLock, undisturbed
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
 
 def started(work: Callable[[], object]) -> threading.Thread:
@@ -16,39 +21,91 @@ def started(work: Callable[[], object]) -> threading.Thread:
     return thread
 
 
+class User:
+    """A thread that is inside until it is told to leave."""
+
+    def __init__(self) -> None:
+        """Enter, or wait for a fork."""
+        self.inside, self.leave = threading.Event(), threading.Event()
+        self.thread = started(self._stay)
+
+    def _stay(self) -> None:
+        with undisturbed():
+            self.inside.set()
+            self.leave.wait(10)
+
+    def end(self) -> None:
+        """Leave."""
+        self.leave.set()
+        self.thread.join()
+
+
+def fork() -> None:
+    """Fork a child that can enter, and finds nobody inside."""
+
+    def child() -> None:
+        assert not undisturbed()._inside
+        with undisturbed():
+            assert len(undisturbed()._inside) == 1
+
+    in_child(child)
+
+
 def test_a_fork_waits_for_every_user() -> None:
     """G9: it begins when the last user has left, and none enters until it is over."""
-    one = Undisturbed()
-    one.__enter__()
-    one.__enter__()
-    fork = started(one.before_fork)
-    one.__exit__()
-    wait_until(still(fork.is_alive, 0.05), "one user is left")
-    assert fork.is_alive()
-    one.__exit__()
-    wait_until(lambda: not fork.is_alive(), "the fork begins")
-    user = started(one.__enter__)
-    wait_until(still(user.is_alive, 0.05), "it is under way")
-    assert user.is_alive()
-    one.after_in_parent()
-    wait_until(lambda: not user.is_alive(), "it is over")
+    users = [User(), User()]
+    assert all(user.inside.wait(5) for user in users)
+    forked = started(fork)
+    wait_until(lambda: undisturbed()._forks, "the fork waits")
+    late = User()
+    users[0].end()
+    wait_until(still(forked.is_alive, 0.05), "one user is left")
+    assert forked.is_alive()
+    assert not late.inside.is_set()
+    users[1].end()
+    wait_until(lambda: not forked.is_alive(), "the fork is over")
+    assert late.inside.wait(5)
+    late.end()
+    assert not undisturbed()._inside
+    assert not undisturbed()._forks
 
 
 def test_a_fork_does_not_wait_for_ever() -> None:
-    """G9: a user that hangs holds a fork up for a second, not more."""
-    one = Undisturbed()
-    one.__enter__()
-    fork = started(one.before_fork)
-    wait_until(lambda: not fork.is_alive(), "the fork begins", 5)
-    one.after_in_parent()
+    """G9: a user that hangs holds a fork up for a second, not more; the child is without it."""
+    user = User()
+    assert user.inside.wait(5)
+    forked = started(fork)
+    wait_until(lambda: not forked.is_alive(), "the fork is over", 5)
+    assert user.thread.is_alive()
+    user.end()
 
 
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_child_begins_without_users() -> None:
-    """G9: the parent's threads are not in the child, nor do they keep it from forking."""
-    pid = os.fork()
-    if pid == 0:
+def test_an_interrupt_holds_nobody_up() -> None:
+    """G9: wherever an interrupt falls, users and forks go on, and the next visit leaves no mark."""
+
+    def visit() -> None:
         with undisturbed():
-            os._exit(0 if undisturbed()._users == 1 else 1)
-    assert os.waitpid(pid, 0)[1] == 0
-    assert undisturbed()._users == 0
+            pass
+
+    steps = 0
+    for steps in at_every_instruction(forking, visit):
+        other = started(visit)
+        other.join(5)
+        assert not other.is_alive()
+        visit()
+        assert not undisturbed()._inside, f"interrupted at instruction {steps}"
+    assert steps > 10
+
+
+def test_a_lock_that_is_held_at_a_fork_is_free_in_the_child() -> None:
+    """G9: threads of one process share the lock; a child has its own."""
+    lock = ProcessLock()
+    assert lock.here() is lock.here()
+    with lock.here():
+        assert not lock.here().acquire(blocking=False)
+
+        def child() -> None:
+            assert os.getpid() != os.getppid()
+            assert lock.here().acquire(timeout=5)
+
+        in_child(child)

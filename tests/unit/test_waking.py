@@ -4,7 +4,11 @@ import signal
 import threading
 from types import FrameType
 
-from memorybus.waking import Wake
+import pytest
+from helpers.interrupts import at_every_instruction
+from helpers.waiting import wait_until
+from memorybus import waking
+from memorybus.waking import Ending, Waiters, Wake
 
 INTERRUPTS = 60
 
@@ -60,3 +64,63 @@ def test_a_word_before_the_wait_counts_once() -> None:
     assert clock.wait(5)
     waiting.join()
     wake.wait(0.0)  # nothing is left, and it does not block
+
+
+def test_an_end_is_said_for_good() -> None:
+    """What was told to end waits no more, however often it looks."""
+    ending = Ending()
+    ending.wait(0.0)
+    assert not ending.is_set()
+    ending.set()
+    for _ in range(3):
+        ending.wait(60.0)
+    assert ending.is_set()
+
+
+def test_who_waits_looks_when_told() -> None:
+    """Every waiter is told; each looks for itself, and goes on when it is true or time is up."""
+    waiters, seen = Waiters(), [0]
+    ends = [threading.Event() for _ in range(3)]
+
+    def wait(end: threading.Event) -> None:
+        if waiters.wait_for(lambda: seen[0] == 2, 60.0):
+            end.set()
+
+    for end in ends:
+        threading.Thread(target=wait, args=(end,), daemon=True).start()
+    wait_until(lambda: len(waiters._waiting) == 3, "all wait")
+    seen[0] = 1
+    waiters.tell()
+    assert not any(end.is_set() for end in ends)
+    seen[0] = 2
+    waiters.tell()
+    assert all(end.wait(5) for end in ends)
+    assert not waiters.wait_for(lambda: False, 0.01)
+    wait_until(lambda: not waiters._waiting, "nobody is kept")
+
+
+@pytest.mark.parametrize("act", ["wait_for", "set", "wait", "end"])
+def test_an_interrupt_stops_no_other_thread(act: str) -> None:
+    """G9: wherever an interrupt falls, who tells and who waits afterwards goes on."""
+    waiters, ending = Waiters(), Ending()
+    wake = Wake()
+    acts = {
+        "wait_for": lambda: waiters.wait_for(lambda: False, 0.0),
+        "set": wake.set,
+        "wait": lambda: wake.wait(0.0),
+        "end": ending.set,
+    }
+
+    def others() -> None:
+        waiters.tell()
+        waiters.wait_for(lambda: True, 1.0)
+        wake.set()
+        wake.wait(5.0)
+        ending.set()
+        ending.wait(5.0)
+
+    for steps in at_every_instruction(waking, acts[act]):
+        other = threading.Thread(target=others, daemon=True)
+        other.start()
+        other.join(4)
+        assert not other.is_alive(), f"interrupted at instruction {steps}"

@@ -1,0 +1,124 @@
+"""A process that forks: while its bus connects, and with threads that all publish at once."""
+
+import subprocess
+import sys
+import threading
+
+import pytest
+from conftest import MakeSettings
+from helpers.forked import in_child
+from helpers.scenario import partition
+from helpers.waiting import still, wait_until
+from memorybus.client import MemoryBus
+from memorybus.errors import SpoolError
+from memorybus.events import TurnCompleted
+from memorybus.links import connect_redis
+from memorybus.log import EventLog
+from memorybus.settings import Settings
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+
+_IMPORTING = """
+import importlib.abc, os, sys, threading
+from pathlib import Path
+from memorybus.client import MemoryBus
+from memorybus.settings import Settings
+
+class Watch(importlib.abc.MetaPathFinder):
+    begun = threading.Event()
+    def find_spec(self, name, path, target=None):
+        if name == sys.argv[3]:
+            self.begun.set()
+
+sys.meta_path.insert(0, Watch())
+bus = MemoryBus.connect(Settings(url=sys.argv[1], data_dir=Path(sys.argv[2])))
+assert Watch.begun.wait(20)
+pid = os.fork()
+bus.session("s", warm=False).turn_completed("a", "b")
+sent = bus.flush("logged", 20)
+print("child" if pid == 0 else "parent", sent, bus.problem, flush=True)
+if pid == 0:
+    os._exit(0)
+os.waitpid(pid, 0)
+bus.close()
+"""
+
+
+@pytest.mark.parametrize("module", ["redis", "rq", "memorybus.sender"])
+def test_a_fork_while_the_flusher_imports(settings: Settings, module: str) -> None:
+    """G1, G9: a child that is forked while the bus connects sends its events like any other."""
+    shown = subprocess.run(
+        [sys.executable, "-c", _IMPORTING, settings.redis_url, settings.data_dir, module],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert sorted(line.strip() for line in shown.stdout.splitlines()) == [
+        "child True",
+        "parent True",
+    ], shown.stderr
+
+
+THREADS = 4
+TURNS = 20
+
+
+def test_threads_of_a_child_share_its_spool(settings: Settings) -> None:
+    """G2, G3: threads that all publish first after a fork do so through one spool, in order."""
+    names = [f"t{number}" for number in range(THREADS)]
+    with MemoryBus.connect(settings) as bus:
+        bus.session("parent", warm=False)
+        assert bus.flush("logged", 10)
+
+        def child() -> None:
+            together = threading.Barrier(THREADS)
+
+            def publish(name: str) -> None:
+                together.wait()
+                session = bus.session(name, warm=False)
+                for number in range(TURNS):
+                    session.turn_completed(f"{number}", "", ordinal=number)
+
+            threads = [threading.Thread(target=publish, args=(name,)) for name in names]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            assert bus.flush("logged", 10)
+            assert len(bus._publisher._left) == 1
+            assert len(bus.sessions._left) == 1
+            assert len(list(settings.spool_dir.glob("*.db"))) == 2
+            bus.close()
+
+        in_child(child)
+    client = connect_redis(settings)
+    for name in names:
+        logged = EventLog(client, settings).read(partition(settings, name), count=10_000)
+        turns = [one.envelope.event for one in logged if one.envelope.session.id == name]
+        numbers = [turn.ordinal for turn in turns if isinstance(turn, TurnCompleted)]
+        assert numbers == list(range(TURNS))
+    client.close()
+
+
+def test_a_child_counts_its_own_events(settings: Settings, make_settings: MakeSettings) -> None:
+    """G1: what a child asks about its events concerns its own spool, not its parent's file."""
+    with MemoryBus.connect(make_settings(url="redis://127.0.0.1:1")) as bus:
+        session = bus.session("s", warm=False)
+        wait_until(lambda: bus.problem, "Redis is known to be away")
+        wait_until(still(lambda: bus.unsent, 0.05), "all are counted")
+        assert bus.unsent == 1
+
+        def child() -> None:
+            assert bus.unsent == 0
+            assert session.turn_started("x").level == "spooled"
+            assert bus.unsent == 1
+
+        in_child(child)
+        bus.close(0.1)
+
+        def late() -> None:
+            with pytest.raises(SpoolError, match="closed"):
+                session.turn_started("y")
+
+        in_child(late)

@@ -1,0 +1,94 @@
+"""What is known of events ends with a loss: how long Redis has had them, who has confirmed them."""
+
+import socket
+from collections.abc import Callable
+
+import pytest
+from conftest import MakeServer, MakeSettings
+from helpers.scenario import log_length
+from helpers.servers import RedisServer
+from helpers.waiting import still, wait_until
+from memorybus.client import MemoryBus
+from memorybus.clock import SYSTEM, SystemClock
+
+KEEP = 300.0
+
+
+class AheadClock(SystemClock):
+    """The machine's clock, but for what a test has skipped."""
+
+    ahead = 0.0
+
+    def monotonic(self) -> float:  # type: ignore[override]
+        """Return monotonic seconds, skipped ones included."""
+        return SYSTEM.monotonic() + self.ahead
+
+
+def wiped_while_away(server: RedisServer, bus: MemoryBus) -> None:
+    """Kill a server and start it without its data, once the bus has noticed."""
+    server.kill()
+    bus.session("s", warm=False).turn_started("noticed")
+    wait_until(lambda: bus.problem, "the bus knows")
+    server.start()
+
+
+def wiped_beneath(server: RedisServer, _: MemoryBus) -> None:
+    """Delete everything; connections live on."""
+    server.client().flushall()
+
+
+@pytest.mark.parametrize("lose", [wiped_while_away, wiped_beneath])
+def test_what_is_sent_again_is_kept_as_long_again(
+    make_redis: MakeServer,
+    make_settings: MakeSettings,
+    lose: Callable[[RedisServer, MemoryBus], None],
+) -> None:
+    """G1: rows that Redis lost and got again stay in the spool for `spool_keep` from then on."""
+    server, clock = make_redis(), AheadClock()
+    settings = make_settings(url=server.url, spool_keep=KEEP)
+    with MemoryBus(settings, clock=clock) as bus:
+        flusher, spool = bus._publisher.flusher, bus._publisher.spool
+        bus.session("s", warm=False).turn_completed("a", "b", ordinal=0)
+        assert bus.flush("logged", 10)
+        wait_until(lambda: flusher._ripening._marks, "it is known when Redis had them")
+        lose(server, bus)
+        clock.ahead += KEEP
+        assert bus.flush("logged", 20), bus.problem
+        wait_until(lambda: log_length(server.client(), settings) >= 2, "they are sent again", 20)
+        wait_until(lambda: flusher._ripening._marks, "and marked again")
+        wait_until(still(lambda: spool.size, 1.2), "some rounds pass")
+        assert spool._rows >= 2
+        clock.ahead += KEEP
+        wait_until(lambda: spool._rows == 0, "now they are deleted")
+
+
+@pytest.fixture(name="free_port")
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def test_a_confirmation_ends_with_the_server_that_had_it(
+    make_redis: MakeServer, make_settings: MakeSettings, free_port: int
+) -> None:
+    """G1: `replicated` is not told of events that had to be sent again and nobody confirmed."""
+    master = make_redis(port=free_port, repl_diskless_sync="yes", repl_diskless_sync_delay=0)
+    replica = make_redis()
+    replica.client().replicaof("127.0.0.1", free_port)
+    wait_until(
+        lambda: replica.client().info("replication").get("master_link_status") == "up",
+        "the replica follows",
+        20,
+    )
+    settings = make_settings(url=master.url)
+    with MemoryBus.connect(settings) as bus:
+        bus.session("s", warm=False).turn_completed("a", "b")
+        assert bus.flush("replicated", 10)
+        count = log_length(master.client(), settings)
+        replica.kill()
+        master.kill()
+        master.start()
+        wait_until(lambda: log_length(master.client(), settings) == count, "sent again", 20)
+        assert bus.flush("logged", 10)
+        assert not bus.flush("replicated", 1.0)
