@@ -33,7 +33,7 @@ HOMES = {
         "memorybus.surfaces.*",
         "memorybus_providers.adapters.hermes.launch",
         "memorybus_workers.children",
-        "memorybus_workers.supervisor",
+        "memorybus_workers.seated",
     ),
     "sqlite3": (
         "memorybus.spool*",

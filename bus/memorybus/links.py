@@ -123,15 +123,20 @@ def translated(error: Exception, where: str) -> LogError:
     """
     text = str(error)
     if "WRONGTYPE" in text:  # 6.2 puts it at the end of a script's error
-        return ForeignKey(
-            f"{where}: holds something that memorybus did not write; rename or delete it, or set "
-            f"another `namespace`"
-        )
+        return foreign(where)
     if isinstance(error, AuthenticationError) or _SENTINEL_DENIED in text:
         return _denied(text, where)
     text = text.partition(" : <redis")[0]  # a sentinel's error names its objects
     kind = AccessDenied if isinstance(error, NoPermissionError) else LogUnavailable
     return kind(f"{where}: {text or type(error).__name__}")
+
+
+def foreign(key: str) -> ForeignKey:
+    """Return the error of a key of ours that holds something else."""
+    return ForeignKey(
+        f"{key}: holds something that memorybus did not write; rename or delete it, or set "
+        f"another `namespace`"
+    )
 
 
 def _denied(text: str, where: str) -> AccessDenied:

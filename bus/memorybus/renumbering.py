@@ -116,7 +116,8 @@ class Renumbering:
         """Give what is behind the archive's end new numbers; return how many entries got one.
 
         They come again at new places, in their order, and marked: lanes that had them treat them as
-        they do what Redis lost (G4). Redis answers nobody else meanwhile.
+        they do what Redis lost (G4). What lanes know of by number is forgotten, and they are taken
+        anew. Redis answers nobody else meanwhile.
 
         Raises:
             ArchiveTaken: an archiver is at work on it, or has sealed meanwhile: look again.
@@ -133,13 +134,21 @@ class Renumbering:
             self._run(release(lease, lane, f"{held[0]}:{_WHO}"))
 
     def _moved(self, twice: Twice) -> int:
-        key, state = self._keys.log(twice.partition), self._keys.state(twice.partition)
+        partition = twice.partition
+        keys = self._keys.log(partition), self._keys.state(partition), *self._lanes(partition)
         where = (twice.known, twice.end.entry, twice.end.n, twice.sealed)
-        moved = int(self._run(Call(RENUMBER, (key, state), where)))
+        moved = int(self._run(Call(RENUMBER, keys, where)))
         if moved < 0:
             why = "Redis and the archive do not agree on what is sealed; run: memorybus archive run"
             raise _taken(twice.partition, f"{why}, and this again")
         return moved
+
+    def _lanes(self, partition: int) -> list[str]:
+        """Return a partition's lanes; each has a group on the log."""
+        key = self._keys.log(partition)
+        groups = self._asked(lambda: self._redis.xinfo_groups(key), key)
+        names = (group["name"].decode("utf-8", "surrogatepass") for group in groups)
+        return [self._keys.lane(partition, name) for name in names if name != ARCHIVE_LANE]
 
     def _run(self, call: Call) -> Any:
         return self._asked(lambda: scripts.run(self._redis, call), call.keys[0])

@@ -1,4 +1,4 @@
-"""Typed wrappers of the Lua scripts, one for each file in ``lua/``.
+"""Typed wrappers of the Lua scripts in ``lua/``.
 
 A `Call` is a value: it can be run alone or in a pipeline with others. A script the server has
 forgotten (restart, failover) is loaded again and the call repeated: the server refused it before
@@ -27,20 +27,22 @@ class Script(msgspec.Struct, frozen=True):
     sha: str
 
 
-def _load(name: str) -> Script:
-    source = resources.files("memorybus").joinpath("lua", f"{name}.lua").read_text()
+def _load(name: str, *before: str) -> Script:
+    """Read a script, behind the files that have to stand before it."""
+    directory = resources.files("memorybus").joinpath("lua")
+    source = "".join(directory.joinpath(f"{one}.lua").read_text() for one in (*before, name))
     return Script(name, source, hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest())
 
 
-APPEND = _load("append")
-ACQUIRE = _load("acquire")
-RENEW = _load("renew")
+APPEND = _load("append", "run")
+ACQUIRE = _load("acquire", "run")
+RENEW = _load("renew", "run")
 RELEASE = _load("release")
 BURY = _load("bury")
-COMMIT = _load("commit")
-TRY = _load("try")
-PARK = _load("park")
-SETTLE = _load("settle")
+COMMIT = _load("commit", "run")
+TRY = _load("try", "run")
+PARK = _load("park", "run")
+SETTLE = _load("settle", "run")
 NOTE = _load("note")
 CHANGE = _load("change")
 STAND = _load("stand")
@@ -50,7 +52,7 @@ LOOK = _load("look")
 AUDIT = _load("audit")
 SEAL = _load("seal")
 RENUMBER = _load("renumber")
-BORN = _load("born")
+BORN = _load("born", "run")
 
 
 class Call(msgspec.Struct, frozen=True):

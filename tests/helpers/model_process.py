@@ -8,14 +8,14 @@ later; or never, as after SIGKILL.
 import contextlib
 import random
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from memorybus.errors import MemoryBusError
 from memorybus.settings import Settings
 from memorybus.testing import FakeClock
 from memorybus_providers.base import ProviderConfig
-from memorybus_workers.applier import Serving
+from memorybus_workers.alone import Alone
 from memorybus_workers.calls import Slot, Troubles
 from memorybus_workers.lane import Lane
 from memorybus_workers.lane_set import LaneSet
@@ -23,6 +23,7 @@ from memorybus_workers.leases import Leases
 from memorybus_workers.parallel import ParallelApplier
 from memorybus_workers.pool import Call, Done, Pool, Task
 from memorybus_workers.retry import Breaker
+from memorybus_workers.serving import Serving
 from memorybus_workers.surroundings import Surroundings
 from redis.exceptions import RedisError
 
@@ -62,8 +63,8 @@ class HandPool(Pool):
             error = raised
         self._done.append(Done(task, error))
 
-    def collect(self) -> list[Done]:
-        """Return what was done since the last call."""
+    def collect(self) -> Iterator[Done]:
+        """Yield what was done since the last call."""
         while self.hurry and self.tasks:
             self.run(0)
         return super().collect()
@@ -96,6 +97,7 @@ class Process:
         self._rng = random.Random(0)
         self._breaker = Breaker(self._rng)
         self._troubles = Troubles(clock, self._rng, settings.attempts)
+        self._alone = Alone(clock)
         self.leases = Leases(settings, clock, name)
         self._renewed_at = clock.monotonic()
         self._lanes: LaneSet | None = None
@@ -229,9 +231,23 @@ class Process:
         config = ProviderConfig(name=self._instance, home=Path(), crash=self._pass)
         provider = KINDS[self._kind](config, self._backend)
         slot = Slot(self._clock)
-        serving = Serving(provider, self.settings, self._clock, slot, self._troubles, self._breaker)
+        serving = Serving(
+            provider,
+            self.settings,
+            self._clock,
+            slot,
+            self._troubles,
+            self._breaker,
+            self._alone,
+        )
         around = Surroundings(
-            self.settings, self._clock, self._rng, self.leases, self._pass, entries_read=False
+            self.settings,
+            self._clock,
+            self._rng,
+            self.leases,
+            self._alone,
+            self._pass,
+            entries_read=False,
         )
         lanes = LaneSet(self._instance, serving, around, self._stop, lambda: None)
         if isinstance(lanes.applier, ParallelApplier):

@@ -33,7 +33,7 @@ from memorybus_providers.digests import paired
 
 _SCHEMA = """
 create table if not exists effects(
-    id integer primary key, event_id text, key_ text, agent text, user text, session text,
+    id integer primary key, event_id text, lane integer, agent text, user text, session text,
     n integer, epoch integer, text text);
 """
 
@@ -159,11 +159,11 @@ class Recording(MemoryProvider):
 
     def _keep(self, text: str, ctx: HookContext) -> None:
         self.db.execute(
-            "insert into effects(event_id, key_, agent, user, session, n, epoch, text) "
+            "insert into effects(event_id, lane, agent, user, session, n, epoch, text) "
             "values (?, ?, ?, ?, ?, ?, 0, ?)",
             (
                 ctx.event_id,
-                ctx.session.root,
+                ctx.position.partition,
                 ctx.scope.agent,
                 ctx.scope.user,
                 ctx.session.id,
@@ -176,7 +176,9 @@ class Recording(MemoryProvider):
         """Return a pair for each session; None if the options say ``digest = false``."""
         if not self.config.options.get("digest", True):
             return None
-        rows = self.db.execute("select session, event_id, text from effects order by id").fetchall()
+        # Order is promised within a key, hence within a lane; a session's memory has another.
+        ask = "select session, event_id, text from effects order by lane, id"
+        rows = self.db.execute(ask).fetchall()
         sessions = {row[0] for row in rows}
         return paired(((s, [r[1:] for r in rows if r[0] == s]) for s in sessions), after)
 
@@ -364,8 +366,10 @@ def calls(home: Path, pid: int | None = None) -> list[str]:
 
 
 def state_digest(home: Path) -> str:
-    """Return what stands for the state, by session: order between sessions is not promised."""
-    by_session: dict[str, list[str]] = {}
-    for effect in effects(home):
-        by_session.setdefault(effect.session, []).append(f"{effect.event_id}:{effect.text}")
-    return hashlib.sha256(msgspec.json.encode(sorted(by_session.items()))).hexdigest()
+    """Return what stands for the state, by session and lane: no other order is promised (G3)."""
+    parts: dict[str, list[str]] = {}
+    for session, lane, event_id, text in _rows(
+        home, "select session, lane, event_id, text from effects order by id"
+    ):
+        parts.setdefault(f"{lane} {session}", []).append(f"{event_id}:{text}")
+    return hashlib.sha256(msgspec.json.encode(sorted(parts.items()))).hexdigest()

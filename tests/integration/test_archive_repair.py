@@ -11,11 +11,13 @@ from helpers.scenario import NAME, home, recorded, thread_worker
 from helpers.sealed_log import QUICK, SealedLog, found_by_commands
 from helpers.servers import RedisServer
 from helpers.waiting import wait_until
+from memorybus import scripts
 from memorybus.continuity import Gap
 from memorybus.errors import ArchiveTaken
 from memorybus.health import read_health
 from memorybus.history import History
 from memorybus.renumbering import Renumbering
+from memorybus.scripts import Acquired, Checkpoint
 from memorybus.surfaces.cli import main
 from memorybus_workers.archiver import run_once
 
@@ -125,6 +127,44 @@ def test_a_provider_gets_each_event_once(
     with thread_worker(late):
         wait_until(lambda: len(applied(log, "late")) >= 60, "all are applied by who comes later")
     assert applied(log, "late") == list(range(1, 61))
+
+
+def test_lanes_forget_the_old_numbers(server: RedisServer, log: SealedLog) -> None:
+    """G3, G4: a done-set of old numbers, an owner's too, passes over no event that has them now."""
+    fall_back(server, log)
+    run_once(log.settings)  # Redis learns what is sealed
+    first = taken(log)
+    done = Checkpoint("0-0", 0, b"a done-set", 3)
+    assert committed(log, first.epoch, done) == 1
+    scripts.run(log.redis, scripts.trying(log.keys, P, NAME, first.epoch, 42, 1))
+    renumbering = Renumbering(log.redis, log.keys, log.archive())
+    twice = renumbering.find(P)
+    assert twice is not None
+    assert renumbering.mend(twice) == 5
+    assert committed(log, first.epoch, done) == 0
+    lease, lane = log.keys.lease(P, NAME), log.keys.lane(P, NAME)
+    renewal = scripts.renew(lease, lane, first.epoch, "w", 60_000)
+    assert scripts.run(log.redis, renewal) == 0
+    scripts.run(log.redis, scripts.release(lease, lane, f"{first.epoch}:w"))
+    second = taken(log)
+    assert (second.done, second.sent, second.deaths) == (b"", log.head(), 0)
+    assert second.epoch > first.epoch
+    assert scripts.run(log.redis, scripts.trying(log.keys, P, NAME, second.epoch, 42, 1)) == 1
+
+
+def taken(log: SealedLog) -> Acquired:
+    """Take the provider's lane."""
+    call = scripts.acquire(log.keys, P, NAME, "w", 60_000)
+    lane = scripts.acquired(scripts.run(log.redis, call))
+    assert lane is not None
+    return lane
+
+
+def committed(log: SealedLog, epoch: int, at: Checkpoint) -> int:
+    """Commit as that lane's owner; return what the script says."""
+    return int(
+        scripts.run(log.redis, scripts.commit(log.keys, P, NAME, epoch, at, entries_read=False))
+    )
 
 
 def test_what_was_missing_stays_missing(log: SealedLog) -> None:

@@ -47,6 +47,19 @@ class Two:
         call = scripts.acquire(self.keys, lane, "p", name, 60_000, 0)
         assert scripts.acquired(scripts.run(self.redis, call)) is not None
 
+    def free(self, lane: int) -> None:
+        """Let nobody have a lane, as if it was given up."""
+        lease = self.keys.lease(lane, "p")
+        held: Any = self.redis.get(lease)
+        scripts.run(
+            self.redis, scripts.release(lease, self.keys.lane(lane, "p"), (held or b"").decode())
+        )
+
+    def take_again(self, lane: int, name: str) -> None:
+        """Give a worker a lane in whose lease's place something else is."""
+        self.redis.delete(self.keys.lease(lane, "p"))
+        self.take(lane, name)
+
     def wants(self, *alive: str) -> frozenset[int]:
         """Return what the first worker wants."""
         return self.balance.look(self.redis, [worker(name) for name in alive], ["p"])["p"]
@@ -101,3 +114,38 @@ def test_what_was_given_up_is_free_at_once(two: Two) -> None:
         lease, hash_ = two.keys.lease(lane, "p"), two.keys.lane(lane, "p")
         scripts.run(two.redis, scripts.release(lease, hash_, values[lane].decode()))
     assert two.wants("a") == ALL
+
+
+def test_a_lease_of_any_bytes_ends_no_worker(two: Two) -> None:
+    """G10: what somebody else wrote in a lease's place costs that lane and nothing else."""
+    two.redis.set(two.keys.lease(0, "p"), b"\xff\xfe", px=60_000)
+    assert two.wants(*"ab") >= EVEN - {0}
+
+
+@pytest.mark.parametrize("value", [b"1:a", b"\xff\xfe"])
+def test_a_lease_that_never_ends_is_named_once(
+    two: Two, caplog: pytest.LogCaptureFixture, value: bytes
+) -> None:
+    """G10: a lane stands still while somebody else's key is in its lease's place: that is said."""
+    key = two.keys.lease(1, "p")
+    two.redis.set(key, value)
+    for _ in range(3):
+        two.wants(*"ab")
+    assert [key in record.getMessage() for record in caplog.records] == [True]
+    two.take_again(1, "b")
+    two.wants(*"ab")
+    two.redis.set(key, value)
+    two.wants(*"ab")
+    assert len(caplog.records) == 2, "it is said again when it comes again"
+    two.redis.delete(key)
+
+
+def test_what_was_free_while_we_could_not_serve_is_not_deserted(two: Two) -> None:
+    """G5: a provider that is ready again takes no lane that is another's before that one has."""
+    two.free(1)
+    assert two.wants(*"ab") == EVEN
+    assert two.balance.look(two.redis, [worker("a"), worker("b")], []) == {}
+    two.clock.sleep(10.1)
+    assert two.wants(*"ab") == EVEN
+    two.clock.sleep(1.0)
+    assert two.wants(*"ab") == EVEN | {1}

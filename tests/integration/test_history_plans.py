@@ -22,13 +22,14 @@ from memorybus.query import Query
 from memorybus.settings import Settings
 from memorybus.testing import FakeClock, no_crash
 from memorybus_workers import lane
-from memorybus_workers.applier import Serving
+from memorybus_workers.alone import Alone
 from memorybus_workers.archiver import run_once
 from memorybus_workers.calls import Slot, Troubles
 from memorybus_workers.instances import make
 from memorybus_workers.lane_set import LaneSet
 from memorybus_workers.leases import Leases
 from memorybus_workers.retry import Breaker
+from memorybus_workers.serving import Serving
 from memorybus_workers.surroundings import Surroundings
 
 KINDS = ("Transactional", "Keyed", "Lookup", "Recording", "KeyedSide")
@@ -41,11 +42,13 @@ def lanes_of(
     """Own all lanes of an instance with a plan; yield what gives them some turns."""
     rng = random.Random(0)
     leases = Leases(settings, SYSTEM, "w")
-    around = Surroundings(settings, clock or SYSTEM, rng, leases, no_crash, True, plan=plan)
+    alone = Alone(SYSTEM)
+    around = Surroundings(settings, clock or SYSTEM, rng, leases, alone, no_crash, True, plan=plan)
     provider = make(settings, NAME, SYSTEM)
     provider.open()
     troubles = Troubles(SYSTEM, rng, 5)
-    serving = Serving(provider, settings, SYSTEM, Slot(SYSTEM), troubles, Breaker(rng))
+    slot, breaker = Slot(SYSTEM), Breaker(rng)
+    serving = Serving(provider, settings, SYSTEM, slot, troubles, breaker, alone)
     lanes = LaneSet(NAME, serving, around, threading.Event(), lambda: None)
     lanes.balance(range(settings.partitions))
 

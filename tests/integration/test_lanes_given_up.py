@@ -21,6 +21,7 @@ from helpers.scenario import (
 )
 from helpers.waiting import wait_until
 from memorybus.client import MemoryBus
+from memorybus.clock import SYSTEM
 from memorybus.keys import Keys
 from memorybus.settings import Settings
 from memorybus_workers.host import ProviderHost
@@ -182,3 +183,76 @@ def test_a_busy_serial_provider_takes_lanes_over_in_time(
         first.kill()
         wait_until(lambda: len(owned(second.pid)) == 4, "taken over", settings.lease + 2)
         second.kill()
+
+
+@pytest.mark.parametrize("kind", ["Keyed", "KeyedSide", "Transactional"])
+def test_a_lane_given_up_takes_its_troubles_along(
+    redis_client: redis.Redis,
+    make_settings: MakeSettings,
+    monkeypatch: pytest.MonkeyPatch,
+    flag: Path,
+    kind: str,
+) -> None:
+    """G10: nothing is kept of events that failed here and are another worker's to apply."""
+    settings = make_settings(partitions=1, attempts=1000, **recorded(kind))
+    with MemoryBus.connect(settings) as bus, thread_worker(settings) as running:
+        runner = runner_of(running)
+        say(bus, "a", f"!transient={flag} x")
+        wait_until(lambda: runner.troubles, "it has failed")
+        with monkeypatch.context() as still:
+            still.setattr(Presence, "look", lambda *_: None)
+            runner.want(frozenset())
+            wait_until(lambda: not owner(redis_client, settings, 0), "the lane is given up")
+            wait_until(lambda: not runner.troubles, "and forgotten")
+        flag.unlink()
+        runner.want(frozenset({0}))
+        wait_applied(redis_client, settings)
+
+
+def test_a_probe_whose_lane_is_lost_is_followed_by_another(
+    redis_client: redis.Redis,
+    make_settings: MakeSettings,
+    monkeypatch: pytest.MonkeyPatch,
+    flag: Path,
+) -> None:
+    """G6, G10: a backend is asked again if the lane that asked was another's when it answered."""
+    made = Worker._host
+
+    def made_after_a_failure(self: Worker, name: str, role: Any) -> Any:
+        found = made(self, name, role)
+        found._breaker.failed(SYSTEM.monotonic())
+        return found
+
+    monkeypatch.setattr(Worker, "_host", made_after_a_failure)
+    settings = make_settings(partitions=2, call_timeout=8.0, lease=10.0, **recorded("KeyedSide"))
+    lost, kept = apart(settings, 2)
+    lane = Keys(settings.namespace).lane(partition(settings, lost), NAME)
+    with MemoryBus.connect(settings) as bus:
+        say(bus, lost, f"!hang={flag} x")
+        assert bus.flush()
+        redis_client.hset(lane, mapping={"owner": "somebody", "deaths": 5})
+        with thread_worker(settings):
+            wait_until(lambda: calls(home(settings)), "the probe is under way")
+            say(bus, kept, "fine")
+            assert bus.flush()
+            redis_client.hincrby(lane, "epoch")
+            flag.unlink()
+            wait_until(lambda: "fine" in texts(home(settings)), "others follow", 5)
+
+
+@pytest.mark.parametrize("kind", ["Keyed", "Transactional"])
+def test_a_foreign_field_among_parked_keys_costs_one_lane(
+    redis_client: redis.Redis, make_settings: MakeSettings, caplog: Any, kind: str
+) -> None:
+    """G10: bytes that are no key stop the lane whose hash they are in, and that is said."""
+    settings = make_settings(partitions=2, **recorded(kind))
+    foreign, sound = apart(settings, 2)
+    parked = Keys(settings.namespace).parked(partition(settings, foreign), NAME)
+    redis_client.hset(parked, b"\xff\xfe", "theirs")
+    with MemoryBus.connect(settings) as bus, thread_worker(settings):
+        say(bus, foreign, "later")
+        say(bus, sound, "fine")
+        wait_until(lambda: texts(home(settings)) == ["fine"], "the other lane goes on")
+        wait_until(lambda: parked in caplog.text, "it is named")
+        redis_client.hdel(parked, b"\xff\xfe")
+        wait_applied(redis_client, settings)

@@ -303,6 +303,58 @@ def test_after_a_restart_everything_in_the_log_counts_as_sent(
     assert second.sent == 3
 
 
+def test_after_a_restart_an_owner_is_refused(make_redis: MakeServer, keys: Keys) -> None:
+    """G3, G5, G6: what an owner knows from before a restart may be lost: it writes nothing more."""
+    server = make_redis(appendonly="yes")
+    epoch = acquire(server.client(), keys, "one").epoch
+    assert owner_writes(server.client(), keys, epoch) == [1, 1, 1, 1]
+    server.restart()
+    client = server.client()
+    before = client.hgetall(keys.lane(0, "a"))
+    assert owner_writes(client, keys, epoch) == [0, -1, -1, 0]
+    client.delete(keys.lease(0, "a"))
+    assert renew(client, keys, epoch, "one") == 0, "nor is its lease made again"
+    assert client.hgetall(keys.lane(0, "a")) == before
+    second = acquire(client, keys, "one")
+    assert second.deaths == 0
+    assert owner_writes(client, keys, second.epoch, at=2) == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("known", [None, ""])
+def test_an_owner_without_a_known_server_goes_on(
+    redis_client: redis.Redis, keys: Keys, known: str | None
+) -> None:
+    """G5: a lane of an older release, or taken where INFO is not permitted, is not refused."""
+    epoch = acquire(redis_client, keys, "one").epoch
+    redis_client.hdel(keys.lane(0, "a"), "run")
+    if known is not None:
+        redis_client.hset(keys.lane(0, "a"), "run", known)
+    assert owner_writes(redis_client, keys, epoch) == [1, 1, 1, 1]
+
+
+def test_who_may_not_ask_for_the_server_goes_on(make_redis: MakeServer, keys: Keys) -> None:
+    """G5: where INFO is not permitted any more, nothing is refused."""
+    server = make_redis()
+    epoch = acquire(server.client(), keys, "one").epoch
+    server.client().hset(keys.lane(0, "a"), "run", "another")
+    client = server.client()
+    client.acl_setuser(  # type: ignore[no-untyped-call]
+        "u", enabled=True, nopass=True, categories=["+@all"], commands=["-info"], keys=["*"]
+    )
+    client.execute_command("AUTH", "u", "")
+    assert owner_writes(client, keys, epoch) == [1, 1, 1, 1]
+
+
+def owner_writes(client: redis.Redis, keys: Keys, epoch: int, at: int = 1) -> list[int]:
+    """Commit, park, note a try and renew; return what the scripts say."""
+    return [
+        commit(client, keys, epoch, n=at, entry=f"{at}-1"),
+        park(client, keys, epoch, (f"{at}-1", "key")),
+        int(scripts.run(client, scripts.trying(keys, 0, "a", epoch, at + 7, 1))),
+        renew(client, keys, epoch, "one"),
+    ]
+
+
 def test_only_a_log_of_the_running_server_has_new_lanes(make_redis: MakeServer, keys: Keys) -> None:
     """G4: a lane that is not there is new, or was lost by a server before: that one doubts all."""
     server = make_redis(appendonly="yes")

@@ -1,17 +1,27 @@
 """A local store and the logs whose workers use it."""
 
+import random
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 import redis
 from conftest import MakeSettings
+from helpers.local import Local
 from helpers.recording import texts
 from helpers.scenario import NAME, home, thread_worker, wait_applied
 from helpers.waiting import wait_until
 from memorybus.client import MemoryBus
 from memorybus.errors import Unavailable
 from memorybus.monitor import read_status
+from memorybus.testing import FakeClock
+from memorybus_providers.base import ProviderConfig
+from memorybus_workers.calls import Troubles
+from memorybus_workers.retry import Breaker
+from memorybus_workers.runner import Runner
 from memorybus_workers.store_use import StoreUse
+from memorybus_workers.surroundings import Surroundings
 
 
 def test_workers_of_one_log_share_a_store(tmp_path: Path) -> None:
@@ -50,3 +60,28 @@ def test_two_logs_do_not_write_to_one_store(
     with thread_worker(other):
         wait_applied(redis_client, other)
     assert texts(home(one)) == ["of one", "of another"]
+
+
+def test_a_store_is_left_by_a_provider_that_can_neither_open_nor_shut_down(
+    make_settings: MakeSettings,
+) -> None:
+    """G10: each try to open it takes the store anew: none of them may hold it for ever."""
+    settings = make_settings()
+    log, clock = settings.log_name, FakeClock()
+
+    class Broken(Local):
+        def open(self) -> None:
+            raise OSError("no")
+
+        def shutdown(self) -> None:
+            raise AttributeError("db")
+
+    provider = Broken(ProviderConfig(name=NAME, home=home(settings)))
+    around = cast("Surroundings", SimpleNamespace(settings=settings, clock=clock))
+    rng = random.Random(0)
+    troubles, breaker = Troubles(clock, rng, 1), Breaker(rng)
+    runner = Runner(NAME, lambda: provider, around, troubles, breaker)
+    with pytest.raises(AttributeError, match="db"):
+        runner._serve()
+    assert (home(settings) / f"used-by-{log}").exists(), "it was taken"
+    StoreUse(home(settings), "another log").close()

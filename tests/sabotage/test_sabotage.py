@@ -31,8 +31,13 @@ SABOTAGES = (
     ),
     Sabotage(
         "no epoch check in commit",
-        (Patch(LUA + "commit.lua", "if was[1] ~= ARGV[1] then", "if false then"),),
+        (Patch(LUA + "commit.lua", "if was[1] ~= ARGV[1] or", "if"),),
         (SCRIPTS + "test_the_epoch_grows_over_an_expired_lease",),
+    ),
+    Sabotage(
+        "an owner goes on after a restart of Redis",
+        (Patch(LUA + "run.lua", "return now ~= '' and now ~= run", "return false"),),
+        (SCRIPTS + "test_after_a_restart_an_owner_is_refused",),
     ),
     Sabotage(
         "renewal that re-creates a lease",

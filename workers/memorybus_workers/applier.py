@@ -9,35 +9,22 @@ parked keys aside *before* the checkpoint passes them, and hold up nothing but t
 import logging
 import traceback
 
-import msgspec
-from memorybus.clock import Clock
 from memorybus.done_set import above
 from memorybus.errors import LeaseLost, StaleEpoch, Transient, Unavailable
 from memorybus.logged import LoggedEvent
-from memorybus.settings import Settings
-from memorybus_providers.base import HookContext, MemoryProvider
+from memorybus_providers.base import HookContext
 from memorybus_providers.dispatch import bind
 
-from memorybus_workers.calls import Slot, Troubles
-from memorybus_workers.deadletter import Failure
+from memorybus_workers.alone import AGAIN
+from memorybus_workers.deadletter import Begins, Failure
 from memorybus_workers.lane import Lane
-from memorybus_workers.retry import Breaker, decide, reason
+from memorybus_workers.retry import decide, reason
+from memorybus_workers.serving import Serving
 from memorybus_workers.window import Begin
 
 _log = logging.getLogger("memorybus")
 
 HUNG = "every try outlived call_timeout"
-
-
-class Serving(msgspec.Struct, frozen=True):
-    """One provider instance at work, and what is known of its calls."""
-
-    provider: MemoryProvider
-    settings: Settings
-    clock: Clock
-    slot: Slot
-    troubles: Troubles
-    breaker: Breaker
 
 
 class Applier:
@@ -59,6 +46,7 @@ class Applier:
         self._slot = serving.slot
         self._troubles = serving.troubles
         self._breaker = serving.breaker
+        self._alone = serving.alone
         self._lookup = serving.provider.delivery == "lookup"
         self._apply = bind(serving.provider)
 
@@ -96,8 +84,10 @@ class Applier:
         """
         raise NotImplementedError
 
-    def again(self, lane: Lane, event: LoggedEvent) -> Failure | None:
+    def again(self, lane: Lane, event: LoggedEvent, begin: Begins) -> Failure | None:
         """Apply a dead letter: None if it is applied now or was before, else why not.
+
+        Its call may end this process: `begin` comes right before it.
 
         Raises:
             Unavailable: the backend is down, or the call may be tried later.
@@ -108,6 +98,10 @@ class Applier:
         lane.check(self._settings.call_timeout)
         if self._hung_before(event):
             return self._failure(event, HUNG)
+        return begin() or self._once_more(lane, event)
+
+    def _once_more(self, lane: Lane, event: LoggedEvent) -> Failure | None:
+        lane.check(self._settings.call_timeout)
         try:
             self._once(lane, event)
         except LeaseLost:
@@ -139,11 +133,17 @@ class Applier:
         """Begin nothing new for a lane; return whether nothing of it is in flight."""
         return True
 
+    def rests(self, lane: Lane) -> bool:
+        """Say whether nothing of a lane is in flight."""
+        return True
+
     def keep(self, lane: Lane) -> None:
         """A lane that was to be given up stays."""
 
     def forget(self, lane: Lane) -> None:
-        """A lane is given up or lost."""
+        """A lane is given up or lost: what is known of its events is the next owner's to find."""
+        if self._troubles:
+            self._troubles.forget(event.envelope.id for event in lane.window.held())
 
     def stop(self) -> None:
         """End what this applier started."""
@@ -261,21 +261,30 @@ class Applier:
         lane.parked.put_aside([event], failure)
         self._troubles.settled(event.envelope.id)
 
-    def _deadly(self, lane: Lane, event: LoggedEvent) -> bool:
-        """On a lane whose owners died: note the try; park an event that has ended too many."""
-        if not self._is_tried(lane, event):
-            return False
-        kills = lane.kills(event.position.n)
-        if kills:
-            now = self._clock.now_ms()
-            why = f"it ended its worker {kills} times"
-            self._park(lane, event, Failure(why, kills, "", now, now))
-        return bool(kills)
+    def _before_try(self, lane: Lane, event: LoggedEvent) -> float | None:
+        """On a lane whose owners died: note the try; park an event that has ended too many.
+
+        Returns:
+            None if it is to be tried, 0.0 if it is parked; else when to come back, since another is
+            tried alone.
+        """
+        n = event.position.n
+        if not (lane.careful and self._apply.handles(type(event.envelope.event))):
+            return None
+        now = self._clock.monotonic()
+        if not self._alone.begin(lane.lease, n):
+            return now + AGAIN
+        kills = lane.kills(n)
+        if not kills:
+            return None
+        self._alone.end(lane.lease, n)
+        at, why = self._clock.now_ms(), f"it ended its worker {kills} times"
+        self._park(lane, event, Failure(why, kills, "", at, at))
+        return 0.0
 
     def _survived(self, lane: Lane, event: LoggedEvent) -> None:
         """Its try is over, and this worker lives."""
-        if self._is_tried(lane, event):
-            lane.survived(event.position.n)
-
-    def _is_tried(self, lane: Lane, event: LoggedEvent) -> bool:
-        return lane.careful and self._apply.handles(type(event.envelope.event))
+        n = event.position.n
+        if self._alone.is_on(lane.lease, n):
+            lane.survived(n)
+            self._alone.end(lane.lease, n)

@@ -5,9 +5,10 @@ from collections.abc import Callable
 from memorybus_providers.base import TransactionalProvider
 from redis import Redis
 
-from memorybus_workers.applier import Applier, Serving
+from memorybus_workers.applier import Applier
 from memorybus_workers.parallel import ParallelApplier
 from memorybus_workers.serial import SerialApplier
+from memorybus_workers.serving import Serving
 from memorybus_workers.transactional import TransactionalApplier
 
 

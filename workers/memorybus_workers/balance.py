@@ -1,10 +1,12 @@
 """The view of one worker on the lanes of all: who lives, who owns what, what it shall have."""
 
+import logging
 from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 from memorybus.clock import Clock
 from memorybus.keys import Keys
+from memorybus.links import foreign
 from memorybus.roster import WorkerInfo
 from memorybus.settings import Settings
 from redis import Redis
@@ -12,6 +14,8 @@ from redis import Redis
 from memorybus_workers.assignment import assign, sole, wanted
 from memorybus_workers.leases import Leases
 from memorybus_workers.served import Served
+
+_log = logging.getLogger("memorybus")
 
 DESERTED = 0.8
 """Seconds after which a free lane is taken by whoever sees it, whomever it is assigned to."""
@@ -22,11 +26,16 @@ MOST_SILENT = 5.0
 _LEAST_SILENT = 2.5
 
 
+_NEVER_ENDS = -1
+"""What the server says of a key without a time to live."""
+
+
 class Held(msgspec.Struct, frozen=True):
-    """A lane's lease: whose it is, and for how many seconds it runs."""
+    """A lane's lease: whose it is, for how many seconds it runs, and whether it is one of ours."""
 
     worker: str | None
     left: float
+    ours: bool = True
 
 
 class _Last(msgspec.Struct, frozen=True):
@@ -58,6 +67,7 @@ class Balance:
         self._holds = leases.holds
         self._keys = Keys(settings.namespace)
         self._free_since: dict[tuple[str, int], float] = {}
+        self._foreign: set[str] = set()
         self._last: dict[tuple[str, int], _Last] = {}
 
     @property
@@ -79,6 +89,9 @@ class Balance:
             redis.RedisError: Redis is away.
         """
         held = self._leases(redis, list(names))
+        self._name_foreign(held)
+        free = self._free_since.items()
+        self._free_since = {lane: since for lane, since in free if lane[0] in names}
         return {name: self._wanted(redis, name, held[name], alive) for name in names}
 
     def _wanted(
@@ -103,6 +116,18 @@ class Balance:
         return {
             name: {p: _held(next(replies), next(replies)) for p in partitions} for name in names
         }
+
+    def _name_foreign(self, held: Mapping[str, Mapping[int, Held]]) -> None:
+        """Say once of each lease that no worker wrote: its lane stands still while it is there."""
+        found = {
+            self._keys.lease(partition, name)
+            for name, lanes in held.items()
+            for partition, one in lanes.items()
+            if not one.ours
+        }
+        for key in sorted(found - self._foreign):
+            _log.error("a lane stands still: %s", foreign(key))
+        self._foreign = found
 
     def _deserted(self, name: str, owners: Mapping[int, str | None]) -> set[int]:
         now = self._clock.monotonic()
@@ -147,9 +172,9 @@ class Balance:
 
 
 def _held(lease: object, left: object) -> Held:
-    """Read a lease, `epoch:worker`, and its time; a foreign key is nobody's."""
+    """Read a lease, `epoch:worker`, and its time; a key of another type is nobody's."""
     if not isinstance(lease, bytes):
         return Held(None, 0.0)
-    return Held(
-        lease.decode().partition(":")[2], max(0, left) / 1000 if isinstance(left, int) else 0
-    )
+    epoch, _, worker = lease.decode("utf-8", "replace").partition(":")
+    ends = left if isinstance(left, int) else 0
+    return Held(worker, max(0, ends) / 1000, epoch.isdecimal() and ends != _NEVER_ENDS)

@@ -19,7 +19,9 @@ class Beginning:
 
     Redis may have come back without its last second: without events, without what was committed
     and put aside then, or without one of these. What is read again is known to the ledger, or
-    marked in the log as come again, or in doubt (G4).
+    marked in the log as come again, or in doubt (G4). What Redis says is of one moment: a done-set
+    that came back names entries of the log that came back with it. For no owner from before a
+    restart commits after it (`commit.lua`), and who renumbers a log drops it (`renumber.lua`).
     """
 
     def __init__(self, history: History, known: Acquired, partition: int, provider: str) -> None:

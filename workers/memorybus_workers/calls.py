@@ -129,6 +129,11 @@ class Troubles:
         if self._events:
             self._events.pop(event_id, None)
 
+    def forget(self, event_ids: Iterable[str]) -> None:
+        """Their lane is given up or lost: they are in trouble here no more."""
+        for event_id in event_ids:
+            self.settled(event_id)
+
     def of(self, event_id: str) -> Trouble | None:
         """Return what is known of an event, None if it never failed."""
         return self._events.get(event_id) if self._events else None

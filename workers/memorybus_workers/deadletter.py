@@ -1,6 +1,7 @@
 """Parked keys: what a provider refuses for good waits, with the later events of its key (G6)."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import msgspec
 from memorybus import scripts
@@ -16,6 +17,7 @@ from memorybus.dead_letters import (
 from memorybus.errors import LeaseLost
 from memorybus.events import DeadLetterResolved
 from memorybus.keys import Keys
+from memorybus.links import foreign
 from memorybus.logged import LoggedEvent
 from redis import Redis
 
@@ -37,6 +39,9 @@ class Failure(msgspec.Struct, frozen=True):
     first_at: int = 0
     last_at: int = 0
 
+
+Begins = Callable[[], Failure | None]
+"""Notes that a call is about to begin, or returns why it may not."""
 
 _FREED = 2
 
@@ -71,13 +76,18 @@ class Parked:
 
         Raises:
             redis.RedisError: Redis is away.
+            ForeignKey: the hash is not ours.
         """
         self._redis = redis
         self._place = (keys, partition, provider, epoch)
         self._worker = worker
         self._refused = refused
-        found = redis.hkeys(keys.parked(partition, provider))
-        self.keys = {bytes(key).decode("utf-8", "surrogatepass") for key in found}  # type: ignore[arg-type]
+        name = keys.parked(partition, provider)
+        found: Any = redis.hkeys(name)
+        try:
+            self.keys = {key.decode("utf-8", "surrogatepass") for key in found}
+        except UnicodeDecodeError as error:
+            raise foreign(name) from error
 
     def put_aside(self, events: Sequence[LoggedEvent], failure: Failure) -> None:
         """Put events aside, before the lane's checkpoint passes them; again is once.

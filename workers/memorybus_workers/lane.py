@@ -31,6 +31,9 @@ _log = logging.getLogger("memorybus")
 LEAP = 2_000
 """So many numbers that no span takes are passed over at once."""
 
+COMMIT_EVERY = 0.01
+"""Seconds between two commits of a lane while it has more to do: each is a round trip to Redis."""
+
 KILLS = 2
 """Workers that one event may end, tried alone, before it is parked (G6)."""
 

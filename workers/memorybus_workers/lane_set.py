@@ -11,14 +11,13 @@ from memorybus.links import connect_redis, translated
 from memorybus.scripts import Acquired
 from redis.exceptions import RedisError
 
-from memorybus_workers.applier import Serving
 from memorybus_workers.appliers import applier_for
 from memorybus_workers.halts import Halts
-from memorybus_workers.lane import Lane
+from memorybus_workers.lane import COMMIT_EVERY, Lane
 from memorybus_workers.leases import Lease
 from memorybus_workers.linking import linked
-from memorybus_workers.parallel import COMMIT_EVERY
 from memorybus_workers.redo import Redo
+from memorybus_workers.serving import Serving
 from memorybus_workers.surroundings import Surroundings
 
 _log = logging.getLogger("memorybus")
@@ -75,13 +74,9 @@ class LaneSet:
         self._pace = self._links.pace
         self.applier = applier_for(serving, self._redis, wake)
         keys = Keys(around.settings.namespace)
+        history, clock, crash = self._links.history, around.clock, around.crash
         self._redo = Redo(
-            self._redis,
-            keys,
-            name,
-            applier=self.applier,
-            clock=around.clock,
-            crash=around.crash,
+            self._redis, keys, name, applier=self.applier, history=history, clock=clock, crash=crash
         )
         self._halts = Halts(self._redis, keys, name, around.clock)
         self._tried_at = self._redone_at = self._looked_at = -_NEVER
@@ -130,8 +125,7 @@ class LaneSet:
         except (LeaseLost, RedisError, OSError) as error:
             _log.info("%s: %s", lane, error)
         self._around.crash("lane.before_release")
-        self._forget(partition)
-        self._release(lane.lease)
+        self._let_go(partition)
 
     def _acquire_one(self, partition: int) -> None:
         try:
@@ -168,10 +162,14 @@ class LaneSet:
         with contextlib.suppress(RedisError, OSError):  # without Redis it expires
             self._around.leases.release(self._redis, [lease])
 
-    def _forget(self, partition: int) -> None:
+    def _let_go(self, partition: int) -> None:
+        """A lane is given up or lost; while a call of it is under way, its lease has to run out."""
         lane = self._lanes.pop(partition)
         self._halts.forget(partition)
+        self._around.leases.drop(lane.lease)
         self.applier.forget(lane)
+        if self.applier.rests(lane):
+            self._release(lane.lease)
 
     def _raise_unless_foreign(self, partition: int, error: LogError) -> None:
         """One partition's key is somebody else's: the other lanes go on, and it is said once."""
@@ -264,13 +262,11 @@ class LaneSet:
             self._halts.stop(partition, error)
         except LeaseLost as lost:
             _log.info("%s", lost)
-            self._around.leases.drop(lane.lease)
-            self._forget(partition)
+            self._let_go(partition)
         except (ForeignKey, RedisError) as error:
             meant = error if isinstance(error, ForeignKey) else translated(error, self._name)
             if isinstance(meant, ForeignKey):
-                self._forget(partition)
-                self._release(lane.lease)
+                self._let_go(partition)
             self._raise_unless_foreign(partition, meant)
         else:
             self._halts.go_on(partition)

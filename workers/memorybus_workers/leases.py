@@ -33,9 +33,9 @@ class Lease(msgspec.Struct):
 class Leases:
     """The leases of one worker process, renewed by a thread of their own.
 
-    A busy or hung provider never delays a renewal. A lease that is dropped (another owns it, it has
-    no time left for a call, or its lane cannot be given up in good order) is not renewed any more,
-    and expires.
+    A busy or hung provider never delays a renewal. A lease that is dropped (another owns it, Redis
+    was restarted, it has no time left for a call, or its lane cannot be given up in good order) is
+    not renewed any more, and expires.
     """
 
     def __init__(self, settings: Settings, clock: Clock, worker: str) -> None:

@@ -28,6 +28,7 @@ from memorybus.testing import crash_points
 from memorybus.tools_seen import ToolsSeen
 from redis.exceptions import RedisError
 
+from memorybus_workers.alone import Alone
 from memorybus_workers.archiver import Archiver
 from memorybus_workers.children import JobProcesses
 from memorybus_workers.complaint import Complaint
@@ -88,6 +89,7 @@ class Worker:
         self._stop = threading.Event()
         self._redis = connect_redis(settings)
         self._leases = Leases(settings, clock, self.id)
+        self._alone = Alone(clock)
         self._jobs = jobs
         self._recalled: list[str] = []
         self._log_form: logs.Form = log
@@ -169,6 +171,7 @@ class Worker:
             clock=self._clock,
             rng=self._rng,
             leases=self._leases,
+            alone=self._alone,
             crash=crash,
             entries_read=self._server.counts_entries_read,
             answering=role.answering,

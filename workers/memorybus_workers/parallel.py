@@ -10,11 +10,12 @@ from memorybus.errors import ArchiveError, LeaseLost, ProviderHung
 from memorybus.logged import LoggedEvent
 from redis import Redis
 
-from memorybus_workers.applier import HUNG, Applier, Serving
+from memorybus_workers.applier import HUNG, Applier
 from memorybus_workers.calls import Slot
 from memorybus_workers.deadletter import BEHIND
-from memorybus_workers.lane import Lane
+from memorybus_workers.lane import COMMIT_EVERY, Lane
 from memorybus_workers.pool import Done, Pool, Task, Withdrawn
+from memorybus_workers.serving import Serving
 
 _AHEAD = 2
 """Calls handed to the pool for each of its threads: the next one is there when one returns."""
@@ -24,9 +25,6 @@ _PROBE = 0.02
 
 _DEATHS = 2
 """Owners of a lane that died in a row before its events go one by one, for that makes it slow."""
-
-COMMIT_EVERY = 0.01
-"""Seconds between two commits of a lane while calls are in flight."""
 
 
 class ParallelApplier(Applier):
@@ -119,17 +117,20 @@ class ParallelApplier(Applier):
 
     def _submit(self, lane: Lane, event: LoggedEvent) -> None:
         try:
-            deadly = self._deadly(lane, event)
+            until = self._before_try(lane, event)
         except BaseException:
             self._breaker.released()
             raise
-        if deadly:
-            self._breaker.released()
-            self._abandon(lane, event)
-        else:
+        if until is None:
             self._in_flight[lane] = self._in_flight.get(lane, 0) + 1
             probes = not self._breaker.closed
             self.pool.submit(Task(lane, event, self._troubles.served, probes))
+            return
+        self._breaker.released()
+        if until:
+            lane.window.postpone(event, until)
+        else:
+            self._abandon(lane, event)
 
     def _room(self) -> int:
         """Return how many calls may be handed out: few wait, so that a pause reaches them all."""
@@ -182,6 +183,7 @@ class ParallelApplier(Applier):
                 self._settle(lane, done)
             except LeaseLost:
                 lane.lease.lost = True
+                self._release(done.task)
             self.dirty.add(lane)  # if it is lost, its next turn finds out
         return {lane.partition for lane in self.dirty}
 
@@ -228,10 +230,14 @@ class ParallelApplier(Applier):
 
     # -- the rest ---------------------------------------------------------------------------------
 
+    def rests(self, lane: Lane) -> bool:
+        """Say whether nothing of a lane is in flight."""
+        return lane not in self._in_flight
+
     def drain(self, lane: Lane) -> bool:
         """Hand out nothing more; commit and say yes once nothing is in flight."""
         self._leaving.add(lane)
-        if self._in_flight.get(lane, 0):
+        if not self.rests(lane):
             return False
         lane.commit()
         self.forget(lane)
@@ -245,6 +251,7 @@ class ParallelApplier(Applier):
 
     def forget(self, lane: Lane) -> None:
         """A lane is another's: what is in flight for it is not looked at."""
+        super().forget(lane)
         self._leaving.discard(lane)
         self.dirty.discard(lane)
         self._committed_at.pop(lane, None)

@@ -6,7 +6,7 @@ place, its event counts as hung, and what it still does is not looked at any mor
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from queue import SimpleQueue
 
 import msgspec
@@ -103,13 +103,11 @@ class Pool:
         if len(self._threads) < min(self._size, self.unfinished):
             self._start()
 
-    def collect(self) -> list[Done]:
-        """Return the tasks that ended since the last call."""
-        found = []
+    def collect(self) -> Iterator[Done]:
+        """Yield the tasks that ended; those that are not asked for are there the next time."""
         while self._done:
-            found.append(self._done.popleft())
-        self.unfinished -= len(found)
-        return found
+            self.unfinished -= 1
+            yield self._done.popleft()
 
     def watch(self, timeout: float) -> list[str]:
         """Abandon threads whose call has taken longer than `timeout`; return their events."""

@@ -7,18 +7,19 @@ provider wait for another.
 import logging
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager, closing, nullcontext
 
 from memorybus.errors import LogError, MemoryBusError
 from memorybus_providers.base import MemoryProvider
 from redis.exceptions import RedisError
 
-from memorybus_workers.applier import Serving
 from memorybus_workers.calls import Slot, Troubles
 from memorybus_workers.lane_set import LaneSet
 from memorybus_workers.leases import Lease
 from memorybus_workers.parallel import ParallelApplier
 from memorybus_workers.pool import Pool
 from memorybus_workers.retry import Breaker, reason
+from memorybus_workers.serving import Serving
 from memorybus_workers.store_use import StoreUse
 from memorybus_workers.surroundings import Surroundings
 
@@ -129,24 +130,28 @@ class Runner:
     def _serve(self) -> None:
         """Open an instance, run its lanes until something breaks, leave nothing behind."""
         provider = self._make()
-        use = self._use(provider)
-        try:
-            self._watched("open", provider.open)
-            self._work(provider)
-        finally:
-            self._watched("shutdown", provider.shutdown)
-            if use is not None:
-                use.close()
+        with self._use(provider):
+            try:
+                self._watched("open", provider.open)
+                self._work(provider)
+            finally:
+                self._watched("shutdown", provider.shutdown)
 
-    def _use(self, provider: MemoryProvider) -> StoreUse | None:
+    def _use(self, provider: MemoryProvider) -> AbstractContextManager[object]:
         if provider.placement != "local":
-            return None
-        return StoreUse(provider.config.home, self._around.settings.log_name)
+            return nullcontext()
+        return closing(StoreUse(provider.config.home, self._around.settings.log_name))
 
     def _work(self, provider: MemoryProvider) -> None:
         around = self._around
         serving = Serving(
-            provider, around.settings, around.clock, self.slot, self.troubles, self._breaker
+            provider,
+            around.settings,
+            around.clock,
+            self.slot,
+            self.troubles,
+            self._breaker,
+            around.alone,
         )
         self._run_lanes(LaneSet(self._name, serving, around, self._stop, self._wake))
 

@@ -3,14 +3,15 @@
 from collections.abc import Iterable, Sequence
 
 import msgspec
-from memorybus.errors import LeaseLost, Transient, Unavailable
+from memorybus.errors import ArchiveError, LeaseLost, Transient, Unavailable
 from memorybus.events import Omitted
 from memorybus.logged import LoggedEvent
 from memorybus_providers.base import HookContext
 
-from memorybus_workers.applier import Applier, Serving
+from memorybus_workers.applier import Applier
 from memorybus_workers.deadletter import BEHIND
-from memorybus_workers.lane import Lane
+from memorybus_workers.lane import COMMIT_EVERY, Lane
+from memorybus_workers.serving import Serving
 from memorybus_workers.upto import runs_of, single
 
 _FIRST_CHUNK = 64
@@ -36,8 +37,9 @@ class Outcome(msgspec.Struct):
 class SerialApplier(Applier):
     """For ``keyed``, ``lookup`` and ``blind`` providers: the checkpoint is in Redis alone (G4).
 
-    ``keyed`` gets whole chunks, since a repeated event is recognised. The others commit after
-    every event, so that one crash leaves one event in doubt; ``lookup`` is asked for it.
+    ``keyed`` gets whole chunks, since a repeated event is recognised, and its lanes commit now and
+    then while they have more to do. The others commit after every event, so that one crash leaves
+    one event in doubt; ``lookup`` is asked for it.
     """
 
     def __init__(self, serving: Serving) -> None:
@@ -47,18 +49,36 @@ class SerialApplier(Applier):
         each = provider.delivery in ("lookup", "blind") and provider.capabilities.handles
         self._largest = 1 if each else self._settings.batch
         self._chunk = min(self._largest, _FIRST_CHUNK)
-        self._until = 0.0
+        self._until = self._due = 0.0
+        self._held = False
 
     def advance(self, lane: Lane) -> bool:
+        """Apply a batch, and more of them for a moment; commit."""
+        end = self._due = self._clock.monotonic() + COMMIT_EVERY
+        more, last = True, -1
+        try:
+            while more and lane.window.read_n > last and self._clock.monotonic() < end:
+                last = lane.window.read_n
+                more = self._batch(lane)
+        except ArchiveError:
+            lane.commit()  # what was applied before
+            raise
+        lane.commit()
+        return more
+
+    def _batch(self, lane: Lane) -> bool:
         """Try again what is due, then read and apply a batch, for a turn's time at most."""
         lane.check()
         if self._is_paused():
             return False
         self._until = self._clock.monotonic() + TURN
+        self._held = False
         more = self._retry(lane)
+        if self._held:
+            return False
         events = lane.read(self._settings.batch)
         for chunk in self._chunks(events, lane.chunk(self._chunk)):
-            if self._is_paused() or not self._take(lane, chunk):
+            if self._is_paused() or not self._take(lane, chunk) or self._held:
                 return False
             if self._is_over():
                 return True
@@ -83,6 +103,11 @@ class SerialApplier(Applier):
         handles = self._apply.handles
         return [e for e in events if handles(type(e.envelope.event))]
 
+    def drain(self, lane: Lane) -> bool:
+        """Commit what a turn that failed left; nothing is ever in flight."""
+        lane.commit()
+        return True
+
     def _is_over(self) -> bool:
         return self._clock.monotonic() >= self._until
 
@@ -100,7 +125,7 @@ class SerialApplier(Applier):
             else:
                 window.finish(event)
             lane.commit()
-            if self._is_paused() or self._is_over():
+            if self._held or self._is_paused() or self._is_over():
                 break
         return fed or window.has_ready() or window.hungry() is not None
 
@@ -117,7 +142,9 @@ class SerialApplier(Applier):
         lane.window.take_in(chunk, outcome.left)
         for key, until in outcome.delays.items():
             lane.window.delay(key, until)
-        lane.commit()
+        if self._largest == 1 or lane.careful or self._clock.monotonic() >= self._due:
+            lane.commit()
+            self._due = self._clock.monotonic() + COMMIT_EVERY
         return True
 
     def _fit(self, took: float) -> None:
@@ -243,4 +270,6 @@ class SerialApplier(Applier):
         until = self._troubles.until(event.envelope.id)
         if until:
             return until
-        return 0.0 if self._deadly(lane, event) else None
+        at = self._before_try(lane, event)
+        self._held = bool(at)
+        return at

@@ -8,6 +8,7 @@ from memorybus.plan import WHOLE, Plan
 from memorybus.settings import Settings
 from memorybus.testing import CrashPoint
 
+from memorybus_workers.alone import Alone
 from memorybus_workers.leases import Leases
 
 
@@ -15,6 +16,7 @@ class Surroundings(msgspec.Struct, frozen=True):
     """Settings, time, chance, leases and crash points.
 
     Attributes:
+        alone: what is tried alone now.
         entries_read: whether the server's consumer groups count entries read.
         answering: whether those are answered who wait for what became of their event.
         stands_for: the provider as agents know it, if the instance is a copy of it.
@@ -25,6 +27,7 @@ class Surroundings(msgspec.Struct, frozen=True):
     clock: Clock
     rng: random.Random
     leases: Leases
+    alone: Alone
     crash: CrashPoint
     entries_read: bool
     answering: bool = True

@@ -9,10 +9,10 @@ from memorybus.log import START
 from memorybus.logged import LoggedEvent
 from memorybus_providers.base import Fence, Progress, Transaction, TransactionalProvider
 
-from memorybus_workers.applier import Serving
 from memorybus_workers.deadletter import BEHIND
 from memorybus_workers.lane import Lane
 from memorybus_workers.serial import Outcome, SerialApplier
+from memorybus_workers.serving import Serving
 from memorybus_workers.window import Begin
 
 
@@ -138,8 +138,10 @@ class TransactionalApplier(SerialApplier):
             if outcome.delays and self._waits(lane, event, outcome):
                 continue
             self._whole = simple and not outcome.left
-            until = self._try(lane, event)
-            self._whole = False
+            try:
+                until = self._try(lane, event)
+            finally:
+                self._whole = False
             if until:
                 outcome.left.add(event.position.n)
                 outcome.delays[event.envelope.key] = until

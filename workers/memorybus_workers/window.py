@@ -10,6 +10,7 @@ does not keep the others of its lane from being read.
 import heapq
 from collections import deque
 from collections.abc import Collection, Iterator, Sequence
+from itertools import chain
 
 import msgspec
 from memorybus.done_set import encoded
@@ -85,6 +86,10 @@ class Window:
     def at_rest(self) -> bool:
         """Whether everything that was read is done."""
         return not (self._before or self._skipped)
+
+    def held(self) -> Iterator[LoggedEvent]:
+        """Yield the open events that are held."""
+        return chain.from_iterable(self._queues.values())
 
     def room(self) -> int:
         """Return how many events may be read now."""

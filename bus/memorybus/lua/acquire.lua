@@ -26,8 +26,7 @@ local was = redis.call('HMGET', KEYS[2], 'entry', 'n', 'done', 'sent', 'owner', 
 local log = redis.call('HMGET', KEYS[4], 'n', 'run', 'sealed')
 local sent, head = tonumber(was[4] or '0'), tonumber(log[1] or '0')
 head = math.max(head, tonumber(log[3] or '0')) -- the archive may have what the log lost
-local info = redis.pcall('INFO', 'server')
-local run = type(info) == 'string' and string.match(info, 'run_id:(%x+)') or ''
+local run = run_id()
 local epoch = redis.call('HINCRBY', KEYS[2], 'epoch', 1)
 if was[6] ~= run then -- a new lane, or the server was restarted and may have lost its last epochs
   local time = redis.call('TIME')

@@ -66,9 +66,7 @@ for i = 6, #ARGV, 4 do
 end
 
 if born then
-  local info = redis.pcall('INFO', 'server')
-  local run = type(info) == 'string' and string.match(info, 'run_id:(%x+)') or ''
-  redis.call('HSET', state, 'run', run)
+  redis.call('HSET', state, 'run', run_id())
 end
 redis.call('HSET', state, 'n', string.format('%d', n))
 redis.call('HSET', producers, ARGV[1], string.format('%d', last))

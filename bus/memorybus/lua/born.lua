@@ -5,8 +5,7 @@
 --
 -- Returns nothing.
 if redis.call('EXISTS', KEYS[1]) == 0 then
-  local info = redis.pcall('INFO', 'server')
-  local run = type(info) == 'string' and string.match(info, 'run_id:(%x+)') or ''
+  local run = run_id()
   local time = redis.call('TIME')
   local epoch = string.format('%d', time[1] * 1000 + math.floor(time[2] / 1000))
   redis.call('HSET', KEYS[1], 'run', run, 'epoch', epoch)

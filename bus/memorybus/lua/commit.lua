@@ -1,15 +1,16 @@
 -- Advance a lane's checkpoint, if the caller is its present owner (G5).
 --
--- KEYS[1] lane  hash: `epoch`, checkpoint `entry` and `n`, `done` (what is done above it), `sent`
---               (the highest n that may have been handed to the provider), `at` when it last moved
---               (ms); `deaths` and `tries` go when the checkpoint advances.
+-- KEYS[1] lane  hash: `epoch`, `run` (see acquire.lua), checkpoint `entry` and `n`, `done` (what is
+--               done above it), `sent` (the highest n that may have been handed to the provider),
+--               `at` when it last moved (ms); `deaths` and `tries` go when the checkpoint advances.
 -- KEYS[2] log   stream: the consumer group of the provider's name is set to the same place.
 --
 -- ARGV: epoch, entry, n, provider, '1' if the server knows XGROUP SETID … ENTRIESREAD (7.0), done
 --       ('' for nothing), sent ('' if nothing is sent in advance).
--- Returns 1, or 0 if the epoch is not the lane's: nothing was written.
-local was = redis.call('HMGET', KEYS[1], 'epoch', 'n', 'done')
-if was[1] ~= ARGV[1] then
+-- Returns 1, or 0 if the epoch is not the lane's, or the server not the one that gave it: nothing was
+-- written. What the owner holds done may be numbers that another server gave again to other events.
+local was = redis.call('HMGET', KEYS[1], 'epoch', 'n', 'done', 'run')
+if was[1] ~= ARGV[1] or restarted(was[4]) then
   return 0
 end
 -- A script whose first write may run out of memory is refused by a full server. This one may not

@@ -1,14 +1,15 @@
 -- Put events aside: a dead letter and the later events of its key (G6).
 --
--- KEYS[1] lane    hash: `epoch` is checked; `parked` counts the events put aside.
+-- KEYS[1] lane    hash: `epoch` and `run` are checked; `parked` counts the events put aside.
 -- KEYS[2] parked  hash: order key -> last entry put aside, and how many of the key's wait; the key
 --                 waits while its field exists.
 -- KEYS[3] dead    stream: field `r`, a JSON record with the reason and the place in the log; the
 --                 event itself stays in the log.
 --
 -- ARGV: epoch, then for each event: entry, order key, record.
--- Returns how many were put aside, or -1 if the epoch is not the lane's. An event at or below the
--- key's last entry was put aside before (by an owner that died before its commit): skipped.
+-- Returns how many were put aside, or -1 if the epoch is not the lane's, or the server not the one
+-- that gave it. An event at or below the key's last entry was put aside before (by an owner that died
+-- before its commit): skipped.
 local function later(a, b)
   local ams, aseq = string.match(a, '(%d+)%-(%d+)')
   local bms, bseq = string.match(b, '(%d+)%-(%d+)')
@@ -24,7 +25,8 @@ local function place(entry, last)
   return waiting and entry .. ' ' .. (waiting + 1) or entry -- an older release kept no number
 end
 
-if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then
+local was = redis.call('HMGET', KEYS[1], 'epoch', 'run')
+if was[1] ~= ARGV[1] or restarted(was[2]) then
   return -1
 end
 redis.call('HDEL', KEYS[1], '')

@@ -6,6 +6,9 @@
 --                end and with its next number, and deleted; its event's field is `r` from then on.
 --                Entries of others are added as they are.
 -- KEYS[2] state  hash: `n` becomes the last number given; `sealed` has to be ARGV[4].
+-- KEYS[3…] lanes hashes, those that are there: what names events by number goes (`done`, `tries`).
+--                Their owners, who know such numbers too, are refused from now on, by a new `epoch`
+--                and by a `run` that is no server's: who takes the lane doubts all (see acquire.lua).
 --
 -- ARGV: the log's last entry that the archive has, entry and n of the archive's end ('0-0' and 0 if
 --       it has nothing), what `sealed` is.
@@ -67,5 +70,12 @@ end
 if before then
   local lost = math.max(0, step(tonumber(counters[2] or '0'))) -- given last, and gone
   redis.call('HSET', state, 'n', string.format('%d', n + lost))
+end
+for i = 3, #KEYS do
+  if redis.call('EXISTS', KEYS[i]) == 1 then
+    redis.call('HDEL', KEYS[i], 'done', 'tries')
+    redis.call('HINCRBY', KEYS[i], 'epoch', 1)
+    redis.call('HSET', KEYS[i], 'run', 'renumbered')
+  end
 end
 return moved

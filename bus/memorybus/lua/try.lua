@@ -1,13 +1,13 @@
 -- Note that an event is about to be tried, or that its try is over, on a lane whose owners died: it
 -- may be what kills them.
 --
--- KEYS[1] lane  hash: `epoch` is checked; `tries` counts by n, as JSON, the tries that were begun
---               and are not known to be over; it goes when the checkpoint advances.
+-- KEYS[1] lane  hash: `epoch` and `run` are checked; `tries` counts by n, as JSON, the tries that
+--               were begun and are not known to be over; it goes when the checkpoint advances.
 -- ARGV: epoch, n, 1 for a try that begins, -1 for one that is over.
 -- Returns the number of tries of the event that are not known to be over, or -1 if the epoch is not
--- the lane's.
-local was = redis.call('HMGET', KEYS[1], 'epoch', 'tries')
-if was[1] ~= ARGV[1] then
+-- the lane's, or the server not the one that gave it.
+local was = redis.call('HMGET', KEYS[1], 'epoch', 'tries', 'run')
+if was[1] ~= ARGV[1] or restarted(was[3]) then
   return -1
 end
 redis.call('HDEL', KEYS[1], '')

@@ -1,0 +1,58 @@
+"""A runner whose thread hangs is replaced: what its pool still does is not done twice."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from conftest import MakeSettings
+from helpers.recording import calls, texts
+from helpers.scenario import NAME, home, recorded, say, thread_worker, wait_applied
+from helpers.waiting import wait_until
+from memorybus.client import MemoryBus
+from memorybus.dlq import DeadLetters
+from memorybus.ids import new_id
+from memorybus.keys import Keys
+from memorybus.redo import Request, Requests
+from memorybus_workers.host import ProviderHost
+
+
+def test_a_retry_that_hangs_repeats_no_other_call(
+    redis_client: redis.Redis,
+    make_settings: MakeSettings,
+    monkeypatch: pytest.MonkeyPatch,
+    flag: Path,
+    tmp_path: Path,
+) -> None:
+    """G4: ``lookup``: a call under way when its runner is replaced ends before another asks."""
+    monkeypatch.setattr(ProviderHost, "watch", lambda *_: None)  # we are the watch
+    stuck, slow = tmp_path / "stuck", f"!hang={tmp_path / 'slow'} slow"
+    stuck.touch()
+    (tmp_path / "slow").touch()
+    timings = {"partitions": 1, "call_timeout": 20.0, "lease": 30.0}
+    settings = make_settings(**timings, **recorded("LookupSide"))
+    keys = Keys(settings.namespace)
+    with MemoryBus.connect(settings) as bus, thread_worker(settings) as running:
+        say(bus, "bad", f"!permanent={flag} x")
+        wait_until(lambda: redis_client.xlen(keys.dead(0, NAME)), "it is parked")
+        (dead,) = DeadLetters(settings).letters([NAME])
+        say(bus, "good", slow)
+        wait_until(lambda: slow in calls(home(settings)), "a call is under way")
+        edited = {"user": f"!hang={stuck} x", "assistant": "ok"}
+        entry = dead.stored.letter.entry
+        request = Request(
+            new_id(), 0, "edit", entries=(entry,), event=edited, reason="why", operator="me"
+        )
+        Requests(redis_client, keys, NAME).send([request])
+        host: Any = running._hosts.all[0]
+        hanging = host._runner
+        wait_until(lambda: f"!hang={stuck} x" in calls(home(settings)), "the retry hangs")
+        host._replace(hanging.slot.hanging(0.0), redis_client)
+        assert redis_client.exists(keys.lease(0, NAME)), "nobody may take the lane yet"
+        (tmp_path / "slow").unlink()
+        wait_until(lambda: slow in texts(home(settings)), "the call has ended")
+        redis_client.delete(keys.lease(0, NAME))  # it has run out
+        wait_applied(redis_client, settings)
+        assert calls(home(settings)).count(slow) == 1
+        stuck.unlink()
+        wait_until(lambda: not hanging.alive, "the old thread ends")

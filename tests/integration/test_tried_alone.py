@@ -1,0 +1,57 @@
+"""Events that go alone since owners died: alone in their worker, whatever provider they are for."""
+
+from typing import Any, cast
+
+import pytest
+import redis
+from conftest import MakeSettings
+from helpers.recording import calls, texts
+from helpers.scenario import apart, home, partition, say, thread_worker
+from helpers.waiting import wait_until
+from memorybus.client import MemoryBus
+from memorybus.keys import Keys
+
+NAMES = ("one", "two")
+
+
+@pytest.mark.parametrize(
+    "kinds",
+    [("Keyed", "Keyed"), ("KeyedSide", "LookupSide"), ("Transactional", "KeyedSide")],
+)
+def test_what_goes_alone_is_alone_in_its_worker(
+    redis_client: redis.Redis,
+    make_settings: MakeSettings,
+    flag: Any,
+    kinds: tuple[str, str],
+) -> None:
+    """G6: of two providers whose lanes' owners died, one event is under way; neither is skipped."""
+    tables = {
+        name: {"kind": f"helpers.recording:{kind}"} for name, kind in zip(NAMES, kinds, strict=True)
+    }
+    timings = {"partitions": 2, "call_timeout": 8.0, "lease": 10.0}
+    settings = make_settings(**timings, providers=NAMES, provider=tables)
+    keys, slow = Keys(settings.namespace), f"!hang={flag} slow"
+    careful, sound = apart(settings, 2)
+
+    def has(*words: str) -> list[str]:
+        return [name for name in NAMES if set(words) <= set(texts(home(settings, name)))]
+
+    with MemoryBus.connect(settings) as bus:
+        say(bus, careful, slow)
+        assert bus.flush()
+        for name in NAMES:
+            lane = keys.lane(partition(settings, careful), name)
+            redis_client.hset(lane, mapping={"owner": "somebody", "deaths": 5})
+        with thread_worker(settings):
+            wait_until(lambda: any(calls(home(settings, name)) for name in NAMES), "one is called")
+            say(bus, sound, "sound")
+            wait_until(lambda: has("sound"), "the other provider's sound lane goes on")
+            say(bus, sound, "sound again")
+            wait_until(lambda: has("sound", "sound again"), "all its lanes had their turn")
+            assert sum(calls(home(settings, name)).count(slow) for name in NAMES) == 1
+            flag.unlink()
+            wait_until(lambda: len(has(slow, "sound", "sound again")) == 2, "both have all")
+    place = partition(settings, careful)
+    assert not any(redis_client.xlen(keys.dead(place, name)) for name in NAMES)
+    lanes: Any = [redis_client.hgetall(keys.lane(place, name)) for name in NAMES]
+    assert all(b"tries" not in cast("dict[bytes, bytes]", lane) for lane in lanes)

@@ -1,0 +1,37 @@
+"""The pool: what its threads have done is taken in once, and none of it is lost."""
+
+import threading
+from types import SimpleNamespace
+from typing import cast
+
+from memorybus.clock import SYSTEM
+from memorybus.logged import LoggedEvent
+from memorybus_workers.calls import Slot
+from memorybus_workers.lane import Lane
+from memorybus_workers.pool import Pool, Task
+
+
+def said(task: Task, _: Slot) -> str:
+    """Do a task."""
+    return str(task.served)
+
+
+def task(number: int) -> Task:
+    """Return a task of no lane."""
+    nothing = SimpleNamespace()
+    return Task(cast("Lane", nothing), cast("LoggedEvent", nothing), number, probes=False)
+
+
+def test_what_was_not_taken_in_is_there_the_next_time() -> None:
+    """G4, G5: Redis goes away while one outcome is taken in: the others are not lost with it."""
+    done = threading.Semaphore(0)
+    pool = Pool("p", 1, SYSTEM, said, done.release)
+    for number in range(3):
+        pool.submit(task(number))
+    for _ in range(3):
+        assert done.acquire(timeout=10)
+    assert next(pool.collect()).said == "0"  # then Redis goes away
+    assert pool.unfinished == 2
+    assert [one.said for one in pool.collect()] == ["1", "2"]
+    assert pool.unfinished == 0
+    pool.stop()

@@ -1,0 +1,32 @@
+"""The transactional applier's own bookkeeping."""
+
+from typing import cast
+
+import pytest
+from memorybus.errors import LeaseLost
+from memorybus.logged import LoggedEvent
+from memorybus_workers.lane import Lane
+from memorybus_workers.serial import Outcome
+from memorybus_workers.transactional import TransactionalApplier
+
+
+class Losing(TransactionalApplier):
+    """Loses its lane in the midst of a batch that goes one by one."""
+
+    def __init__(self) -> None:
+        """Serve nothing."""
+        self._whole = False
+
+    def _try(self, lane: Lane, event: LoggedEvent) -> float:
+        assert self._whole
+        raise LeaseLost("another has it")
+
+
+def test_a_lane_that_is_lost_leaves_the_next_one_careful() -> None:
+    """G3: that everything below an event is done was true of the lost lane, not of the next one."""
+    applier = Losing()
+    window = type("Window", (), {"idle": True})
+    lane = cast("Lane", type("Held", (), {"window": window}))
+    with pytest.raises(LeaseLost):
+        applier._one_by_one(lane, [cast("LoggedEvent", None)], Outcome(set(), {}))
+    assert not applier._whole

@@ -1,0 +1,22 @@
+"""A provider instance at work."""
+
+import msgspec
+from memorybus.clock import Clock
+from memorybus.settings import Settings
+from memorybus_providers.base import MemoryProvider
+
+from memorybus_workers.alone import Alone
+from memorybus_workers.calls import Slot, Troubles
+from memorybus_workers.retry import Breaker
+
+
+class Serving(msgspec.Struct, frozen=True):
+    """One provider instance at work, and what is known of its calls."""
+
+    provider: MemoryProvider
+    settings: Settings
+    clock: Clock
+    slot: Slot
+    troubles: Troubles
+    breaker: Breaker
+    alone: Alone
