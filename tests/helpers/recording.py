@@ -33,7 +33,7 @@ from memorybus_providers.digests import paired
 
 _SCHEMA = """
 create table if not exists effects(
-    id integer primary key, event_id text, lane integer, agent text, user text, session text,
+    id integer primary key, event_id text, key_ text, agent text, user text, session text,
     n integer, epoch integer, text text);
 """
 
@@ -159,11 +159,11 @@ class Recording(MemoryProvider):
 
     def _keep(self, text: str, ctx: HookContext) -> None:
         self.db.execute(
-            "insert into effects(event_id, lane, agent, user, session, n, epoch, text) "
+            "insert into effects(event_id, key_, agent, user, session, n, epoch, text) "
             "values (?, ?, ?, ?, ?, ?, 0, ?)",
             (
                 ctx.event_id,
-                ctx.position.partition,
+                f"lane {ctx.position.partition}",  # older releases say another
                 ctx.scope.agent,
                 ctx.scope.user,
                 ctx.session.id,
@@ -177,7 +177,7 @@ class Recording(MemoryProvider):
         if not self.config.options.get("digest", True):
             return None
         # Order is promised within a key, hence within a lane; a session's memory has another.
-        ask = "select session, event_id, text from effects order by lane, id"
+        ask = "select session, event_id, text from effects order by key_, id"
         rows = self.db.execute(ask).fetchall()
         sessions = {row[0] for row in rows}
         return paired(((s, [r[1:] for r in rows if r[0] == s]) for s in sessions), after)
@@ -369,7 +369,7 @@ def state_digest(home: Path) -> str:
     """Return what stands for the state, by session and lane: no other order is promised (G3)."""
     parts: dict[str, list[str]] = {}
     for session, lane, event_id, text in _rows(
-        home, "select session, lane, event_id, text from effects order by id"
+        home, "select session, key_, event_id, text from effects order by id"
     ):
         parts.setdefault(f"{lane} {session}", []).append(f"{event_id}:{text}")
     return hashlib.sha256(msgspec.json.encode(sorted(parts.items()))).hexdigest()
