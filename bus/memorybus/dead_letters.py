@@ -83,8 +83,9 @@ class Amendment(msgspec.Struct, frozen=True, omit_defaults=True):
         trace: the last traceback, bounded as in `DeadLetter`.
         edited: the event an operator put in its place for this provider, as JSON fields.
         request: the request that brought the edit; the same again changes nothing.
-        trying: the request for which it is being applied again; whoever finds it follows an owner
-            who died meanwhile.
+        trying: the request for which it is being applied again; another worker that finds it
+            follows one who died meanwhile.
+        by: the worker that is trying it.
     """
 
     reason: str = ""
@@ -95,6 +96,7 @@ class Amendment(msgspec.Struct, frozen=True, omit_defaults=True):
     edited: dict[str, Any] | None = None
     request: str = ""
     trying: str = ""
+    by: str = ""
 
 
 def amended(letter: DeadLetter, amendment: Amendment) -> DeadLetter:

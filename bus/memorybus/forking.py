@@ -32,12 +32,17 @@ class Undisturbed:
         """Disturb nobody yet."""
         self._inside: set[int] = set()
         self._forks: list[None] = []
+        self._forking = 0
 
     def __enter__(self) -> None:
-        """Wait for a fork that is under way; then count as a user."""
-        me = threading.get_ident()
+        """Wait for another thread's fork that is under way; then count as a user.
+
+        Who forks may come here too: a signal's handler, or a hook of the program's own, that
+        publishes. Nobody waits for ever: a fork waits half as long.
+        """
+        me, until = threading.get_ident(), SYSTEM.monotonic() + 2 * _PATIENCE
         self._inside.add(me)
-        while self._forks:
+        while self._forks and self._forking != me and SYSTEM.monotonic() < until:
             self._inside.discard(me)
             SYSTEM.sleep(_LOOK)
             self._inside.add(me)
@@ -61,8 +66,9 @@ class Undisturbed:
         os.register_at_fork(after_in_child=self._inside.clear)  # they were threads of the parent
 
     def _await_users(self) -> None:
+        self._forking = me = threading.get_ident()
         until = SYSTEM.monotonic() + _PATIENCE
-        while self._inside - {threading.get_ident()} and SYSTEM.monotonic() < until:
+        while self._inside - {me} and SYSTEM.monotonic() < until:
             SYSTEM.sleep(_LOOK)
 
 

@@ -1,6 +1,7 @@
 """How often lanes commit: a commit is a round trip, and what is not committed is done again."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,19 @@ def test_quick_batches_are_committed_together(run: Run) -> None:
     """G4: who recognises a repeated event commits a moment's work at once, and all of it."""
     assert run.turn() == [EVENTS]
     assert run.applied == EVENTS
+
+
+@pytest.mark.parametrize("kind", ["transactional", "keyed"])
+def test_what_may_be_uncommitted_goes_alone_after_a_death(run: Run) -> None:
+    """G6: an owner's death may be the deed of any event since its last commit, and no other."""
+    for _ in range(100):
+        run.world.publish("s0", "ok")
+    run.world.send()
+    steps = [0, *run.turn(), *run.turn()]
+    most = max(after - before for before, after in pairwise(steps))
+    lanes = run.process._lanes
+    assert lanes is not None
+    assert most == lanes.applier.suspects(1) > run.world.settings.batch
 
 
 @pytest.mark.parametrize("kind", ["lookup", "blind"])

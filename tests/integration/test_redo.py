@@ -106,10 +106,12 @@ class Scene:
         self.requests = Requests(self.redis, self.keys, NAME)
         self.box = Box(self.redis, self.keys, 0, NAME)
         self.history = History.of(self.redis, settings)
+        self.lives = 0
         self.owner()
 
-    def owner(self, crash: Callable[[str], None] = lambda _: None) -> None:
-        """Give the lane to a new owner, also if the last one died."""
+    def owner(self, crash: Callable[[str], None] = lambda _: None, *, same: bool = False) -> None:
+        """Give the lane to a new owner, also if the last one died, or to the same one again."""
+        self.lives += not same
         self.redis.delete(self.keys.lease(0, NAME))
         call = scripts.acquire(self.keys, 0, NAME, "w", 60_000)
         acquired = scripts.acquired(scripts.run(self.redis, call))
@@ -128,7 +130,7 @@ class Scene:
     def made_lane(self, epoch: int) -> FakeLane:
         """Return the lane under an epoch, with its checkpoint past the whole log."""
         n = int(self.redis.hget(self.keys.state(0), "n") or 0)  # type: ignore[arg-type]
-        return FakeLane(Parked(self.redis, self.keys, 0, NAME, epoch, "w-1"), epoch, n)
+        return FakeLane(Parked(self.redis, self.keys, 0, NAME, epoch, f"w-{self.lives}"), epoch, n)
 
     def publish(self, session: str, *texts: str) -> None:
         """Put turns of a session into the log."""
@@ -442,6 +444,23 @@ def test_a_deadly_letter_ends_one_owner_for_each_retry(scene: Scene) -> None:
     scene.ask("retry", keys=(A,))
     scene.work()
     assert scene.backend.applied == ["b1", "a1", "a2"], "it may be asked again"
+
+
+def test_who_lost_the_lane_and_lives_tries_again(scene: Scene) -> None:
+    """G6: a retry during which Redis was restarted ended nobody: who tried it takes it up again."""
+    scene.park("a", "a1", "a2")
+
+    def lost() -> None:
+        raise LeaseLost("another server")
+
+    scene.backend.on_call = lost
+    scene.ask("retry", keys=(A,))
+    scene.work()
+    scene.backend.on_call = lambda: None
+    scene.owner(same=True)
+    scene.work()
+    assert scene.backend.applied == ["a1", "a2"]
+    assert scene.letters() == []
 
 
 def test_what_is_deadly_behind_a_discarded_one_is_refused(scene: Scene) -> None:

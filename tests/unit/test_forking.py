@@ -1,6 +1,7 @@
 """A fork waits until no thread is inside SQLite or an import."""
 
 import os
+import signal
 import threading
 from collections.abc import Callable
 
@@ -9,7 +10,7 @@ from helpers.forked import in_child
 from helpers.interrupts import at_every_instruction
 from helpers.waiting import still, wait_until
 from memorybus import forking
-from memorybus.forking import ProcessLock, undisturbed
+from memorybus.forking import ProcessLock, Undisturbed, undisturbed
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
@@ -68,6 +69,27 @@ def test_a_fork_waits_for_every_user() -> None:
     late.end()
     assert not undisturbed()._inside
     assert not undisturbed()._forks
+
+
+@pytest.mark.timeout(20)
+def test_who_forks_may_enter() -> None:
+    """G9: a signal's handler that publishes while its thread waits to fork does not wait for it."""
+    one, entered = Undisturbed(), list[int]()
+    one._inside.add(0)  # some other thread
+    one._forks.append(None)
+
+    def handler(number: int, frame: object) -> None:
+        with one:
+            entered.append(number)
+        one._inside.discard(0)
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        one._await_users()
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert entered == [signal.SIGALRM]
 
 
 def test_a_fork_does_not_wait_for_ever() -> None:

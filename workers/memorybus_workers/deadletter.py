@@ -80,7 +80,7 @@ class Parked:
         """
         self._redis = redis
         self._place = (keys, partition, provider, epoch)
-        self._worker = worker
+        self.worker = worker
         self._refused = refused
         name = keys.parked(partition, provider)
         found: Any = redis.hkeys(name)
@@ -166,7 +166,7 @@ class Parked:
                 first_at=failure.first_at,
                 last_at=failure.last_at,
                 trace=tail(failure.trace),
-                worker=self._worker,
+                worker=self.worker,
             )
         )
 

@@ -133,7 +133,7 @@ class Redo:
         self._unreadable.update(f for f, r in zip(new, requests, strict=True) if r is None)
         known = [request for request in requests if request is not None]
         if known:
-            self._passes[lane.partition] = Pass(lane.epoch, apart(known))
+            self._passes[lane.partition] = Pass(lane.epoch, apart(known), lane.parked.worker)
 
     def _go_on(self, lane: Lane, share: float) -> None:
         way = self._passes[lane.partition]

@@ -49,8 +49,8 @@ class Pass:
         counts: what was done, for people.
     """
 
-    def __init__(self, epoch: int, requests: Sequence[Request]) -> None:
-        """Begin before the first letter."""
+    def __init__(self, epoch: int, requests: Sequence[Request], worker: str = "") -> None:
+        """Begin before the first letter; `worker` is who owns the lane."""
         self.epoch = epoch
         self.fields = [request.field for request in requests]
         self.cursor = START
@@ -59,6 +59,7 @@ class Pass:
         self._waiting: set[str] = set()
         self._early: set[str] = set()
         self._resume: str | None = None
+        self._worker = worker
         self._tried: set[str] = set()
         self._ids = {request.id for request in requests}
         self._drained = {key: request.id for request in requests for key in request.keys}
@@ -107,19 +108,21 @@ class Pass:
     # -- letters that end their worker ------------------------------------------------------------
 
     def is_deadly(self, stored: Stored) -> bool:
-        """Say whether an earlier owner died while it applied a letter for the same requests.
+        """Say whether another worker died while it applied a letter for the same requests.
 
-        A newer one that concerns its key lets it be tried once more.
+        We may have lost the lane meanwhile, and live. A newer request that concerns its key lets it
+        be tried once more.
         """
-        noted = stored.amendment.trying if stored.amendment else ""
-        mine = stored.id in self._tried
-        return noted in self._ids and not mine and self._causes.get(stored.letter.key, "") <= noted
+        known = stored.amendment or Amendment()
+        others = known.trying in self._ids and known.by != self._worker
+        return others and self._causes.get(stored.letter.key, "") <= known.trying
 
     def trying(self, stored: Stored) -> Amendment:
         """Return the note that a letter is about to be applied, and for which request."""
         self._tried.add(stored.id)
         cause = self._causes.get(stored.letter.key) or max(self._ids)
-        return msgspec.structs.replace(stored.amendment or Amendment(), trying=cause)
+        known = stored.amendment or Amendment()
+        return msgspec.structs.replace(known, trying=cause, by=self._worker)
 
     def survived(self, stored: Stored) -> bool:
         """A try is over, and may come again; return whether it was noted."""
@@ -176,6 +179,7 @@ def refused(stored: Stored, failure: Failure) -> Amendment:
         last_at=failure.last_at,
         trace=tail(failure.trace),
         trying="",
+        by="",
     )
 
 

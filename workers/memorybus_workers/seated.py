@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Sequence
 
 import msgspec
+from memorybus.clock import SYSTEM
 from memorybus.errors import MemoryBusError, as_told
 from memorybus.settings import Settings, to_environ
 
@@ -15,6 +16,10 @@ _LONGEST_LINE = 1 << 16
 
 _MOST_CHUNKS = 16
 """Of so many bytes, read at one look: more than a pipe holds of a process that has ended."""
+
+
+_LOOK = 0.05
+"""Seconds between looks at what it says while it ends."""
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -84,10 +89,17 @@ class WorkerProcess:
         self._process.send_signal(signal.SIGTERM)
 
     def ended(self, timeout: float) -> int:
-        """Wait for its end, by force after `timeout` seconds; return its exit code."""
-        try:
-            code = self._process.wait(timeout)
-        except subprocess.TimeoutExpired:
+        """Wait for its end, by force after `timeout` seconds; return its exit code.
+
+        What it says meanwhile is taken in: a full pipe would hold up its orderly end.
+        """
+        until = SYSTEM.monotonic() + timeout
+        code = self.listen()
+        while code is None and SYSTEM.monotonic() < until:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(_LOOK)
+            code = self.listen()
+        if code is None:
             self._process.kill()
             code = self._process.wait()
         self.close()

@@ -16,6 +16,9 @@ from memorybus_workers.upto import runs_of, single
 
 _FIRST_CHUNK = 64
 
+_BATCHES = 4
+"""So many batches are applied between two commits at most: if the owner dies they go one by one."""
+
 TURN = 0.25
 """Seconds after which a lane lets others have their turn, give or take one call."""
 
@@ -52,14 +55,23 @@ class SerialApplier(Applier):
         self._until = self._due = 0.0
         self._held = False
 
+    def suspects(self, deaths: int) -> int:
+        """Return all that may have been applied since a dead owner's last commit."""
+        return super().suspects(deaths) * (1 if self._largest == 1 else _BATCHES)
+
     def advance(self, lane: Lane) -> bool:
         """Apply a batch, and more of them for a moment; commit."""
         end = self._due = self._clock.monotonic() + COMMIT_EVERY
-        more, last = True, -1
         try:
-            while more and lane.window.read_n > last and self._clock.monotonic() < end:
-                last = lane.window.read_n
+            more = self._batch(lane)
+            for _ in range(_BATCHES - 1):
+                at = lane.window.read_n
+                if not more or self._clock.monotonic() >= end:
+                    break
                 more = self._batch(lane)
+                if lane.window.read_n == at:  # the end, or the pace waits: the next turn tells
+                    more = more or not (self._held or self._is_paused())
+                    break
         except ArchiveError:
             lane.commit()  # what was applied before
             raise

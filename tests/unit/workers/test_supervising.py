@@ -167,6 +167,20 @@ def test_a_line_without_end_is_bounded(tmp_path: Path) -> None:
         process.ended(5)
 
 
+def test_what_is_said_at_the_end_holds_nobody_up(tmp_path: Path) -> None:
+    """G10: a provider that prints more than a pipe holds while it ends does not end by force."""
+    noise = "told.wait(); import sys; sys.stdout.write('x' * 200_000); sys.stdout.flush()"
+    process = WorkerProcess(command(READY + noise), Settings(data_dir=tmp_path), 0.0)
+
+    def ready() -> str:
+        process.listen()
+        return process.worker
+
+    wait_until(ready, "the worker is ready")
+    process.tell()
+    assert process.ended(15) == 0
+
+
 def test_a_killed_worker_is_replaced(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """G9: kill -9 of one worker starts another; the others are left alone."""
     supervisor = supervised(tmp_path, OBEDIENT, OBEDIENT)
