@@ -1,11 +1,11 @@
 """Row 5: workers, then producers, are cut off from Redis and come back (G1, G5, G9)."""
 
-import socket
 from collections.abc import Callable
 
 import pytest
 from conftest import MakeServer
 from helpers import sink
+from helpers.clusters import free_ports
 from helpers.crew import Crew
 from helpers.islands import Island
 from helpers.processes import Spawn
@@ -32,18 +32,13 @@ def island(make_island: Callable[[], Island]) -> Island:
 @pytest.fixture
 def shore_redis(make_redis: MakeServer, island: Island) -> RedisServer:
     """Return a server that the island reaches by its network, and we by a socket."""
-    return make_redis(port=_free_port(), bind=island.shore, protected_mode="no")
+    (port,) = free_ports(1)
+    return make_redis(port=port, bind=island.shore, protected_mode="no")
 
 
 def url_from(island: Island, server: RedisServer) -> str:
     """Return the server as the island sees it."""
     return f"redis://{island.shore}:{server.options['port']}"
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def wait_for(seconds: float) -> None:

@@ -3,9 +3,10 @@
 import shutil
 import socket
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import redis
 from redis.crc import key_slot
@@ -43,6 +44,28 @@ def _free(port: int) -> bool:
         except OSError:
             return False
     return True
+
+
+def with_replica(
+    make_redis: Callable[..., RedisServer], **options: Any
+) -> tuple[RedisServer, RedisServer]:
+    """Return a master that listens on a port, and a replica that follows it."""
+    (port,) = free_ports(1)
+    at_once = {"repl_diskless_sync": "yes", "repl_diskless_sync_delay": 0}
+    master = make_redis(port=port, **at_once, **options)
+    replica = make_redis(**options)
+    follow(replica, port)
+    return master, replica
+
+
+def follow(replica: RedisServer, port: int) -> None:
+    """Let a server be the replica of another on this machine; wait until it follows."""
+    replica.client().replicaof("127.0.0.1", port)
+    wait_until(lambda: _follows(replica), "the replica follows", 20)
+
+
+def _follows(replica: RedisServer) -> bool:
+    return bool(replica.client().info("replication").get("master_link_status") == "up")
 
 
 class RedisCluster:
@@ -154,7 +177,7 @@ def _replicates(replica: RedisServer, name: str) -> bool:
         replica.client().execute_command("CLUSTER", "REPLICATE", name)
     except RedisError:
         return False  # it does not know its shard yet
-    return bool(replica.client().info("replication").get("master_link_status") == "up")
+    return _follows(replica)
 
 
 def _sees(server: RedisServer, nodes: int) -> bool:
@@ -199,12 +222,7 @@ class Sentinels:
         """Start all; wait until the replica follows and the sentinels know each other."""
         for server in self.servers:
             server.start()
-        self.servers[1].client().replicaof("127.0.0.1", self._ports[0])
-        wait_until(
-            lambda: self.servers[1].client().info("replication")["master_link_status"] == "up",
-            "the replica follows",
-            20,
-        )
+        follow(self.servers[1], self._ports[0])
         for sentinel in self.sentinels:
             sentinel.start()
         wait_until(

@@ -6,7 +6,6 @@ registries that this project uses.
 """
 
 import shutil
-import socket
 import subprocess
 import sys
 import urllib.request
@@ -15,6 +14,7 @@ from collections.abc import Iterator
 import pytest
 
 from helpers.binaries import FETCHED
+from helpers.clusters import free_ports
 from helpers.waiting import wait_until
 
 PACKAGE = "moto[server,s3]==5.2.5"
@@ -53,9 +53,7 @@ def s3_url(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     if not program.exists():
         said = f" (last time: {WHY.read_text()})" if WHY.exists() else ""
         pytest.skip(f"moto is not here; get it: make servers{said}")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    (port,) = free_ports(1)
     where = f"http://127.0.0.1:{port}"
     command = [program, "-H", "127.0.0.1", "-p", str(port)]
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

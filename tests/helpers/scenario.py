@@ -10,15 +10,19 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memorybus.client import MemoryBus
+from memorybus.clock import SYSTEM
 from memorybus.keys import Keys, partition_of, session_key
 from memorybus.settings import Settings, load, to_environ
 from memorybus_workers.main import Worker
 
 from helpers.processes import Child, Spawn
 from helpers.waiting import wait_until
+
+if TYPE_CHECKING:
+    import pytest
 
 TESTS = Path(__file__).parents[1]
 NAME = "rec"
@@ -29,6 +33,18 @@ def recorded(kind: str, **options: Any) -> dict[str, Any]:
     """Return the settings of one recording provider, named `NAME`."""
     table = {"kind": f"helpers.recording:{kind}", **options}
     return {"providers": (NAME,), "provider": {NAME: table}}
+
+
+def begin_after_a_failure(monkeypatch: "pytest.MonkeyPatch") -> None:
+    """Let the provider of every worker of this process seem down: its first call is a probe."""
+    made = Worker._host
+
+    def made_after_a_failure(self: Worker, name: str, role: Any) -> Any:
+        found = made(self, name, role)
+        found._breaker.failed(SYSTEM.monotonic())
+        return found
+
+    monkeypatch.setattr(Worker, "_host", made_after_a_failure)
 
 
 def environ(settings: Settings) -> dict[str, str]:

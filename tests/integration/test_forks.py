@@ -8,6 +8,7 @@ import pytest
 from conftest import MakeSettings
 from helpers.forked import in_child
 from helpers.scenario import partition
+from helpers.threads import side_by_side
 from helpers.waiting import still, wait_until
 from memorybus.client import MemoryBus
 from memorybus.errors import SpoolError
@@ -36,7 +37,8 @@ assert Watch.begun.wait(20)
 pid = os.fork()
 bus.session("s", warm=False).turn_completed("a", "b")
 sent = bus.flush("logged", 20)
-print("child" if pid == 0 else "parent", sent, bus.problem, flush=True)
+line = f"{'parent' if pid else 'child'} {sent} {bus.problem}".strip() + os.linesep
+os.write(1, line.encode())  # whole: `print` may write its words one by one
 if pid == 0:
     os._exit(0)
 os.waitpid(pid, 0)
@@ -54,10 +56,7 @@ def test_a_fork_while_the_flusher_imports(settings: Settings, module: str) -> No
         check=False,
         timeout=60,
     )
-    assert sorted(line.strip() for line in shown.stdout.splitlines()) == [
-        "child True",
-        "parent True",
-    ], shown.stderr
+    assert sorted(shown.stdout.splitlines()) == ["child True", "parent True"], shown.stderr
 
 
 THREADS = 4
@@ -80,11 +79,7 @@ def test_threads_of_a_child_share_its_spool(settings: Settings) -> None:
                 for number in range(TURNS):
                     session.turn_completed(f"{number}", "", ordinal=number)
 
-            threads = [threading.Thread(target=publish, args=(name,)) for name in names]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
+            side_by_side(publish, zip(names, strict=True))
             assert bus.flush("logged", 10)
             assert len(bus._publisher._left) == 1
             assert len(bus.sessions._left) == 1

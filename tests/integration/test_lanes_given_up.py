@@ -11,6 +11,7 @@ from helpers.recording import calls, effects, texts
 from helpers.scenario import (
     NAME,
     apart,
+    begin_after_a_failure,
     home,
     partition,
     recorded,
@@ -21,7 +22,6 @@ from helpers.scenario import (
 )
 from helpers.waiting import wait_until
 from memorybus.client import MemoryBus
-from memorybus.clock import SYSTEM
 from memorybus.keys import Keys
 from memorybus.settings import Settings
 from memorybus_workers.host import ProviderHost
@@ -216,14 +216,7 @@ def test_a_probe_whose_lane_is_lost_is_followed_by_another(
     flag: Path,
 ) -> None:
     """G6, G10: a backend is asked again if the lane that asked was another's when it answered."""
-    made = Worker._host
-
-    def made_after_a_failure(self: Worker, name: str, role: Any) -> Any:
-        found = made(self, name, role)
-        found._breaker.failed(SYSTEM.monotonic())
-        return found
-
-    monkeypatch.setattr(Worker, "_host", made_after_a_failure)
+    begin_after_a_failure(monkeypatch)
     settings = make_settings(partitions=2, call_timeout=8.0, lease=10.0, **recorded("KeyedSide"))
     lost, kept = apart(settings, 2)
     lane = Keys(settings.namespace).lane(partition(settings, lost), NAME)

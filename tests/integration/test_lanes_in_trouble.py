@@ -14,6 +14,7 @@ from helpers.replaying import replay
 from helpers.scenario import (
     NAME,
     apart,
+    begin_after_a_failure,
     environ,
     home,
     partition,
@@ -24,7 +25,6 @@ from helpers.scenario import (
 )
 from helpers.waiting import wait_until
 from memorybus.client import MemoryBus
-from memorybus.clock import SYSTEM
 from memorybus.ids import new_id
 from memorybus.keys import Keys
 from memorybus.redo import Request, Requests
@@ -199,14 +199,7 @@ def test_a_deadly_event_that_is_parked_uncalled_is_no_probe(
     redis_client: redis.Redis, make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """G6: an event that is parked without a call leaves the next call to probe the backend."""
-    made = Worker._host
-
-    def made_after_a_failure(self: Worker, name: str, role: Any) -> Any:
-        found = made(self, name, role)
-        found._breaker.failed(SYSTEM.monotonic())
-        return found
-
-    monkeypatch.setattr(Worker, "_host", made_after_a_failure)
+    begin_after_a_failure(monkeypatch)
     settings = make_settings(partitions=1, **recorded("KeyedSide"))
     with MemoryBus.connect(settings) as bus:
         say(bus, "deadly", "this one")

@@ -1,7 +1,6 @@
 """The publisher inside an agent's process: receipts, threads, forks, refusals."""
 
 import os
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from conftest import MakeSettings
 from helpers.forked import in_child
 from helpers.processes import Spawn
 from helpers.scenario import agent, log_length, numbers, partition
+from helpers.threads import side_by_side
 from helpers.waiting import wait_until
 from memorybus.client import MemoryBus
 from memorybus.clock import SYSTEM
@@ -84,11 +84,7 @@ def test_threads_publish_side_by_side(bus: MemoryBus, settings: Settings) -> Non
         for number in range(100):
             session.turn_completed(f"{number}", "", ordinal=number)
 
-    threads = [threading.Thread(target=run, args=(name,)) for name in names]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    side_by_side(run, zip(names, strict=True))
     assert bus.flush("logged", 15)
     for name in names:
         events = [e.envelope.event for e in logged(settings, name) if e.envelope.session.id == name]

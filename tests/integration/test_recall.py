@@ -2,7 +2,6 @@
 
 import base64
 import os
-import threading
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ from conftest import MakeSettings
 from helpers.processes import Spawn
 from helpers.scenario import recorded, thread_worker, worker
 from helpers.servers import RedisServer
+from helpers.threads import side_by_side
 from helpers.waiting import wait_until
 from memorybus.client import MemoryBus
 from memorybus.clock import SYSTEM
@@ -438,13 +438,7 @@ def test_prefetch_from_many_threads(bus: MemoryBus, user: str) -> None:
             block for _ in range(50) if f"mine {name}" not in (block := session.prefetch())
         )
 
-    threads = [
-        threading.Thread(target=read, args=pair) for pair in zip(names, sessions, strict=True)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    side_by_side(read, zip(names, sessions, strict=True))
     assert wrong == []
 
 

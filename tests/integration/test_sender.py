@@ -1,7 +1,6 @@
 """From the spool to the log: outages, lost acknowledgements, a log that lost its tail."""
 
 import logging
-import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 import redis
 from conftest import MakeServer, MakeSettings
+from helpers.clusters import with_replica
 from helpers.proxy import Proxy
 from helpers.recording import texts
 from helpers.scenario import (
@@ -316,25 +316,9 @@ def test_replicated_needs_a_replica(redis_server: RedisServer, make_settings: Ma
         assert stats.get("cmdstat_info", {"calls": 0})["calls"] < 20, "the flusher spins"
 
 
-@pytest.fixture(name="free_port")
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def test_replicated_with_a_replica(
-    make_redis: MakeServer, make_settings: MakeSettings, free_port: int
-) -> None:
+def test_replicated_with_a_replica(make_redis: MakeServer, make_settings: MakeSettings) -> None:
     """G1: `replicated` is told only when a replica has what was written, also after a reconnect."""
-    master = make_redis(port=free_port, repl_diskless_sync="yes", repl_diskless_sync_delay=0)
-    replica = make_redis()
-    replica.client().replicaof("127.0.0.1", free_port)
-    wait_until(
-        lambda: replica.client().info("replication").get("master_link_status") == "up",
-        "the replica follows",
-        20,
-    )
+    master, replica = with_replica(make_redis)
     settings = make_settings(url=master.url)
     with MemoryBus.connect(settings) as bus:
         session = bus.session("s", warm=False)

@@ -1,10 +1,10 @@
 """What is known of events ends with a loss: how long Redis has had them, who has confirmed them."""
 
-import socket
 from collections.abc import Callable
 
 import pytest
 from conftest import MakeServer, MakeSettings
+from helpers.clusters import with_replica
 from helpers.scenario import log_length
 from helpers.servers import RedisServer
 from helpers.waiting import still, wait_until
@@ -62,25 +62,11 @@ def test_what_is_sent_again_is_kept_as_long_again(
         wait_until(lambda: spool._rows == 0, "now they are deleted")
 
 
-@pytest.fixture(name="free_port")
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def test_a_confirmation_ends_with_the_server_that_had_it(
-    make_redis: MakeServer, make_settings: MakeSettings, free_port: int
+    make_redis: MakeServer, make_settings: MakeSettings
 ) -> None:
     """G1: `replicated` is not told of events that had to be sent again and nobody confirmed."""
-    master = make_redis(port=free_port, repl_diskless_sync="yes", repl_diskless_sync_delay=0)
-    replica = make_redis()
-    replica.client().replicaof("127.0.0.1", free_port)
-    wait_until(
-        lambda: replica.client().info("replication").get("master_link_status") == "up",
-        "the replica follows",
-        20,
-    )
+    master, replica = with_replica(make_redis)
     settings = make_settings(url=master.url)
     with MemoryBus.connect(settings) as bus:
         bus.session("s", warm=False).turn_completed("a", "b")

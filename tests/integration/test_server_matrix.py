@@ -9,7 +9,7 @@ import pytest
 from conftest import MakeServer, MakeSettings
 from helpers import binaries
 from helpers.binaries import Available
-from helpers.clusters import free_ports
+from helpers.clusters import with_replica
 from helpers.processes import Spawn
 from helpers.recording import calls, texts
 from helpers.scenario import (
@@ -134,15 +134,7 @@ def test_replicated_with_a_replica_on(
     server: Available, make_redis: MakeServer, make_settings: MakeSettings
 ) -> None:
     """G1: on every server a replica's word is taken, and its silence is told."""
-    (port,) = free_ports(1)
-    master = make_redis(
-        binary=server.path, port=port, repl_diskless_sync="yes", repl_diskless_sync_delay=0
-    )
-    replica = make_redis(binary=server.path)
-    replica.client().replicaof("127.0.0.1", port)
-    wait_until(
-        lambda: replica.client().info("replication")["master_link_status"] == "up", "it follows", 20
-    )
+    master, replica = with_replica(make_redis, binary=server.path)
     with MemoryBus.connect(make_settings(url=master.url)) as bus:
         session = bus.session("s", warm=False)
         publish(session, 0, 5)

@@ -25,7 +25,6 @@ MOST_SILENT = 5.0
 
 _LEAST_SILENT = 2.5
 
-
 _NEVER_ENDS = -1
 """What the server says of a key without a time to live."""
 

@@ -17,7 +17,6 @@ _LONGEST_LINE = 1 << 16
 _MOST_CHUNKS = 16
 """Of so many bytes, read at one look: more than a pipe holds of a process that has ended."""
 
-
 _LOOK = 0.05
 """Seconds between looks at what it says while it ends."""
 
