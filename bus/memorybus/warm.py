@@ -51,6 +51,7 @@ class WarmCache:
         self._keys = Keys(settings.namespace)
         self._lock = threading.RLock()
         self._redis: Any = None
+        self._is_asking = False
         self._pid = os.getpid()
         self.failures = 0
 
@@ -128,7 +129,10 @@ class WarmCache:
         redis = self._redis
         if redis is None:
             raise LogUnavailable(f"{keys[0]}: not connected")
+        if self._is_asking:  # by a signal handler, between our own question and its reply
+            raise LogUnavailable(f"{keys[0]}: this thread is in the middle of a read")
         try:
+            self._is_asking = True
             # The connection itself: a client's bookkeeping costs a tenth of this whole call.
             connections: list[Any] = [home_of(redis, key).connection for key in keys]
             for connection, key in zip(connections, keys, strict=True):
@@ -141,6 +145,8 @@ class WarmCache:
             if isinstance(error, RedisError | OSError):
                 raise translated(error, keys[0]) from error
             raise
+        finally:
+            self._is_asking = False
 
     def _limit(self, connection: Any, left: float) -> None:
         """Let the socket wait for what is left; the whole deadline if hardly any is gone."""
@@ -170,9 +176,9 @@ class WarmCache:
     def _check_process(self) -> None:
         """After a fork: connection and lock are the parent's; its replies would cross ours."""
         if self._pid != os.getpid():
-            self._pid = os.getpid()
             self._redis, self._lock, self.wants_connection = None, threading.RLock(), True
-            self._connected = Waiters()
+            self._connected, self._is_asking = Waiters(), False
+            self._pid = os.getpid()  # last: another thread must not go on with the parent's
 
     def _drop_connection(self) -> None:
         """A reply that came too late must not be read as the next one's."""

@@ -8,6 +8,7 @@ from helpers.waiting import wait_until
 from memorybus import waking
 from memorybus.client import MemoryBus
 from memorybus.clock import SYSTEM
+from memorybus.errors import LogUnavailable
 from memorybus.links import connect_redis
 from memorybus.settings import Settings
 from memorybus.warm import WarmCache
@@ -48,5 +49,31 @@ def test_an_interrupted_read_leaves_no_reply_behind(
             cache._fields([other], SYSTEM.monotonic() + 5)
         wait_until(lambda: cache._redis, "it is connected anew")
         assert cache._fields([mine], SYSTEM.monotonic() + 5) == [[b"whose", b"mine"]]
+    client.delete(mine, other)
+    client.close()
+
+
+def test_a_read_within_a_read_takes_no_reply_of_it(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """G9: a signal handler that reads in the middle of a read gets nothing, the reader its own."""
+    client = connect_redis(settings)
+    mine, other = (f"{settings.namespace}:{name}" for name in ("mine", "other"))
+    client.hset(mine, "whose", "mine")
+    client.hset(other, "whose", "other")
+    with MemoryBus.connect(settings) as bus:
+        cache = bus.warm
+        wait_until(lambda: cache._redis, "it is connected")
+        read = cache._redis.connection.read_response
+
+        def handled() -> Any:
+            monkeypatch.undo()
+            with pytest.raises(LogUnavailable, match="in the middle of a read"):
+                cache._fields([other], SYSTEM.monotonic() + 5)
+            return read()
+
+        monkeypatch.setattr(cache._redis.connection, "read_response", handled)
+        assert cache._fields([mine], SYSTEM.monotonic() + 5) == [[b"whose", b"mine"]]
+        assert cache._fields([other], SYSTEM.monotonic() + 5) == [[b"whose", b"other"]]
     client.delete(mine, other)
     client.close()
