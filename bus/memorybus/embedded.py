@@ -65,8 +65,9 @@ class _Silence(msgspec.Struct, frozen=True):
 class EmbeddedRedis:
     """Starts, adopts and stops the server behind ``settings.socket_path``.
 
-    Acknowledged writes survive the death of any process, and all but about the last second
-    survives a power cut (append-only file, synced every second); nothing is ever evicted (G1).
+    Its append-only file is synced every second: a power cut takes about the last second, and so may
+    a kill of the server itself, which keeps writes back while a sync is under way. Spools send such
+    a tail again (G1). Nothing is ever evicted.
 
     The server leads a session of its own: Ctrl-C does not reach it, and it outlives its starter
     unless `stop` is called. As a context manager it is started on entry and stopped on exit.
@@ -148,7 +149,7 @@ class EmbeddedRedis:
         """Stop the server if it was started here; it syncs its file first. Safe to call twice.
 
         Args:
-            timeout: seconds after which it is killed; what it acknowledged is kept even then.
+            timeout: seconds after which it is killed; then it may lose its last second.
         """
         child, self._child = self._child, None
         if child is None:

@@ -16,7 +16,7 @@ from memorybus.asks import Ask, Asks
 from memorybus.clock import Clock
 from memorybus.counts import SendCounts
 from memorybus.errors import LogError, MemoryBusError, SpoolCorrupt, SpoolError
-from memorybus.forking import undisturbed
+from memorybus.forking import importing
 from memorybus.retrying import backoff
 from memorybus.ripening import Ripening
 from memorybus.settings import Settings
@@ -101,6 +101,7 @@ class Flusher:
 
     def start(self) -> None:
         """Start the thread."""
+        importing()  # here: forks heed it before the thread's first import
         self._thread.start()
 
     def wake(self) -> None:
@@ -193,7 +194,7 @@ class Flusher:
         self._housekeep()
 
     def _connect(self) -> None:
-        with undisturbed():  # a fork in the middle of an import leaves the child half a module
+        with importing():  # a fork in the middle of an import leaves the child half a module
             import encodings.idna  # noqa: F401 - Python does, at the first name of a host
 
             from memorybus.links import connect_redis

@@ -15,6 +15,12 @@ from memorybus.clock import SYSTEM
 _PATIENCE = 1.0
 """Seconds that a fork waits at most: a disk that hangs shall not hang the process as well."""
 
+_IMPORT = 10.0
+"""Seconds that it waits for an import, which takes one or two on a busy machine.
+
+The child would be without those modules for good; a disk that hangs stops the program here anyway.
+"""
+
 _LOOK = 0.0005
 
 
@@ -26,10 +32,14 @@ class Undisturbed:
     forks, a fork marks itself before it looks for threads. A mark that an interrupt leaves behind
     is its thread's own: no fork of that thread heeds it, and its next visit takes it away. For the
     same reason the context does not nest.
+
+    Args:
+        patience: seconds that a fork waits at most.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, patience: float) -> None:
         """Disturb nobody yet."""
+        self.patience = patience
         self._inside: set[int] = set()
         self._forks: list[None] = []
         self._forking = 0
@@ -40,7 +50,7 @@ class Undisturbed:
         Who forks may come here too: a signal's handler, or a hook of the program's own, that
         publishes. Nobody waits for ever: a fork waits half as long.
         """
-        me, until = threading.get_ident(), SYSTEM.monotonic() + 2 * _PATIENCE
+        me, until = threading.get_ident(), SYSTEM.monotonic() + 2 * self.patience
         self._inside.add(me)
         while self._forks and self._forking != me and SYSTEM.monotonic() < until:
             self._inside.discard(me)
@@ -67,15 +77,25 @@ class Undisturbed:
 
     def _await_users(self) -> None:
         self._forking = me = threading.get_ident()
-        until = SYSTEM.monotonic() + _PATIENCE
+        until = SYSTEM.monotonic() + self.patience
         while self._inside - {me} and SYSTEM.monotonic() < until:
             SYSTEM.sleep(_LOOK)
 
 
 @cache
 def undisturbed() -> Undisturbed:
-    """Return the one of this process, which its forks heed from now on."""
-    one = Undisturbed()
+    """Return the one of this process for SQLite, which its forks heed from now on."""
+    return _heeded(_PATIENCE)
+
+
+@cache
+def importing() -> Undisturbed:
+    """Return the one of this process for imports, which its forks heed from now on."""
+    return _heeded(_IMPORT)
+
+
+def _heeded(patience: float) -> Undisturbed:
+    one = Undisturbed(patience)
     one.heed_forks()
     return one
 

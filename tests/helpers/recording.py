@@ -256,6 +256,24 @@ class LookupSide(Lookup):
     capabilities = _SIDE_BY_SIDE
 
 
+class LateLookup(Lookup):
+    """Its first answer is long on its way: it comes when the path in ``late`` is gone."""
+
+    def knows(self, event_id: str, ctx: HookContext) -> bool:
+        """Ask."""
+        known, late = super().knows(event_id, ctx), str(self.config.options["late"])
+        if not Path(f"{late}.asked").exists():
+            Path(f"{late}.asked").touch()
+            _hang(late)
+        return known
+
+
+class LateLookupSide(LateLookup):
+    """As `LateLookup`, called for several keys at once."""
+
+    capabilities = _SIDE_BY_SIDE
+
+
 class Transactional(Recording, TransactionalProvider):
     """Effects, ledger and checkpoint in one SQLite transaction.
 

@@ -9,7 +9,7 @@ from conftest import MakeSettings
 from helpers.forked import in_child
 from helpers.scenario import partition
 from helpers.threads import side_by_side
-from helpers.waiting import still, wait_until
+from helpers.waiting import wait_until
 from memorybus.client import MemoryBus
 from memorybus.errors import SpoolError
 from memorybus.events import TurnCompleted
@@ -30,6 +30,7 @@ class Watch(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path, target=None):
         if name == sys.argv[3]:
             self.begun.set()
+            threading.Event().wait(1.5)  # a busy machine: longer than a fork waits for SQLite
 
 sys.meta_path.insert(0, Watch())
 bus = MemoryBus.connect(Settings(url=sys.argv[1], data_dir=Path(sys.argv[2])))
@@ -68,7 +69,7 @@ def test_threads_of_a_child_share_its_spool(settings: Settings) -> None:
     names = [f"t{number}" for number in range(THREADS)]
     with MemoryBus.connect(settings) as bus:
         bus.session("parent", warm=False)
-        assert bus.flush("logged", 10)
+        assert bus.flush("logged", 30)
 
         def child() -> None:
             together = threading.Barrier(THREADS)
@@ -80,7 +81,7 @@ def test_threads_of_a_child_share_its_spool(settings: Settings) -> None:
                     session.turn_completed(f"{number}", "", ordinal=number)
 
             side_by_side(publish, zip(names, strict=True))
-            assert bus.flush("logged", 10)
+            assert bus.flush("logged", 30)
             assert len(bus._publisher._left) == 1
             assert len(bus.sessions._left) == 1
             assert len(list(settings.spool_dir.glob("*.db"))) == 2
@@ -101,8 +102,7 @@ def test_a_child_counts_its_own_events(settings: Settings, make_settings: MakeSe
     with MemoryBus.connect(make_settings(url="redis://127.0.0.1:1")) as bus:
         session = bus.session("s", warm=False)
         wait_until(lambda: bus.problem, "Redis is known to be away")
-        wait_until(still(lambda: bus.unsent, 0.05), "all are counted")
-        assert bus.unsent == 1
+        assert bus.unsent == 1, "its beginning"
 
         def child() -> None:
             assert bus.unsent == 0

@@ -163,6 +163,7 @@ class Applier:
             self._slot.end()
             if known:
                 return
+            lane.check(self._settings.call_timeout)  # the answer may have been long on its way
         lane.answers.given(event, self._call(event))
 
     def _in_doubt(self, lane: Lane, event: LoggedEvent) -> bool:

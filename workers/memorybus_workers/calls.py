@@ -1,10 +1,12 @@
 """Calls into a provider as others see them: which one, since when, and what failed before."""
 
 import random
+import threading
 from collections.abc import Iterable
 
 import msgspec
 from memorybus.clock import Clock
+from memorybus.errors import LeaseLost
 
 from memorybus_workers.retry import pause
 
@@ -14,6 +16,7 @@ class Slot:
 
     Attributes:
         in_hook: whether it is about an event.
+        abandoned: whether the thread was given up over it.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -21,7 +24,9 @@ class Slot:
         self._monotonic = clock.monotonic
         self._name = ""
         self.in_hook = False
+        self.abandoned = False
         self._since = 0.0
+        self._turn = threading.Lock()
 
     def begin(self, event_id: str) -> float:
         """A hook is about to be called for an event; return the time (monotonic)."""
@@ -29,6 +34,23 @@ class Slot:
         self.in_hook = True
         self._name = event_id
         return now
+
+    def go_on(self, event_id: str) -> None:
+        """Another call for an event follows the one that has just returned.
+
+        Raises:
+            LeaseLost: that one was abandoned before it returned: the event is another thread's.
+        """
+        with self._turn:
+            if self.abandoned:
+                raise LeaseLost(f"the call for event {event_id} was abandoned")
+            self.begin(event_id)
+
+    def abandon(self, timeout: float) -> bool:
+        """Give the thread up if its call takes longer than `timeout` seconds; return whether so."""
+        with self._turn:
+            self.abandoned = self.abandoned or bool(self.hanging(timeout))
+            return self.abandoned
 
     def enter(self, what: str) -> None:
         """Something else of the provider is about to be called: opening, a commit, its end."""

@@ -117,12 +117,13 @@ class ProviderHost:
         leases = hanging.abandon()
         for lease in leases:
             self._around.leases.drop(lease)
+        still = hanging.slot.hanging(self._around.settings.call_timeout) == what
         troubles = hanging.troubles.inherited()
         self._runner = Runner(self.name, self._make, self._around, troubles, self._breaker)
         self._runner.want(hanging.wanted)
         self._runner.start()
-        if hanging.pool and hanging.pool.unfinished:
-            return  # calls that do not hang go on: nobody may repeat them before the leases expire
+        if not still or (hanging.pool and hanging.pool.unfinished):
+            return  # what does not hang goes on: nobody may repeat it before the leases expire
         with contextlib.suppress(RedisError, OSError):  # without Redis they expire
             self._around.leases.release(redis, leases)
 

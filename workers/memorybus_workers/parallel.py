@@ -158,9 +158,11 @@ class ParallelApplier(Applier):
         lane.check(self._settings.call_timeout)
         slot.begin(event.envelope.id)
         context = self._context(event)
-        doubted = self._lookup and self._in_doubt(lane, event)
-        if doubted and self._provider.knows(event.envelope.id, context):
-            return None
+        if self._lookup and self._in_doubt(lane, event):
+            if self._provider.knows(event.envelope.id, context):
+                return None
+            slot.go_on(event.envelope.id)
+            lane.check(self._settings.call_timeout)
         return self._apply(event.envelope.event, context)
 
     # -- what came back ---------------------------------------------------------------------------

@@ -56,7 +56,6 @@ class PoolThread:
         """Start it."""
         self.slot = Slot(clock)
         self.task: Task | None = None
-        self.abandoned = False
         self._thread = threading.Thread(target=run, args=(self,), name=name, daemon=True)
         self._thread.start()
 
@@ -114,7 +113,11 @@ class Pool:
         late = [
             (thread, thread.task) for thread in list(self._threads) if thread.slot.hanging(timeout)
         ]
-        return [task.event.envelope.id for one, task in late if task and self._abandon(one, task)]
+        return [
+            task.event.envelope.id
+            for thread, task in late
+            if task and self._abandon(thread, task, timeout)
+        ]
 
     def taken_hung(self) -> list["PoolThread"]:
         """Return the threads that were abandoned since the last call."""
@@ -130,11 +133,10 @@ class Pool:
         name = f"memorybus-{self._name}-{len(self._threads)}"
         self._threads.append(PoolThread(self._clock, self._run, name))
 
-    def _abandon(self, thread: PoolThread, task: Task) -> bool:
+    def _abandon(self, thread: PoolThread, task: Task, timeout: float) -> bool:
         with self._lock:
-            if thread.task is not task or thread.abandoned:
+            if thread.task is not task or not thread.slot.abandon(timeout):
                 return False  # it has returned meanwhile
-            thread.abandoned = True
             self._threads.remove(thread)
             self._hung.append(thread)
             self._start()
@@ -157,7 +159,7 @@ class Pool:
                 error = raised
             thread.slot.end()
             with self._lock:
-                if thread.abandoned:
+                if thread.slot.abandoned:
                     return
                 thread.task = None
             self._finish(Done(task, error, said))
