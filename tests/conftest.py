@@ -40,6 +40,16 @@ SHORT_TIMINGS: dict[str, Any] = {
     "prefetch_deadline": 0.5,
 }
 
+_TERMINAL = ("TERM", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR")
+_TERMINAL += ("TTY_COMPATIBLE", "TTY_INTERACTIVE")
+"""What decides how output looks: it is the same whatever started the tests."""
+
+for _name in _TERMINAL:
+    os.environ.pop(_name, None)
+
+MANY_EXAMPLES = 300
+"""Seconds that a test of hypothesis may take; the slowest takes ten on a quiet machine."""
+
 MakeSettings = Callable[..., Settings]
 MakeServer = Callable[..., RedisServer]
 
@@ -53,6 +63,13 @@ def pytest_configure(config: pytest.Config) -> None:
     """Look for a server before processes are started that could not say what is missing."""
     if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput"):
         demand_server_binary()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let tests of many examples compute for longer: a busy machine is several times slower."""
+    for item in items:
+        if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+            item.add_marker(pytest.mark.timeout(MANY_EXAMPLES))
 
 
 def demand_server_binary() -> None:

@@ -142,7 +142,7 @@ class Stuck(Bare):
 
     def enrich_turn(self, user_message, messages):
         self.asked += 1
-        self.go.wait(30)
+        self.go.wait(60)
         return f"{self.name} knows."
 
 
@@ -154,7 +154,7 @@ class Meeting(Bare):
         self.barrier = barrier
 
     def enrich_turn(self, user_message, messages):
-        self.barrier.wait(5)
+        self.barrier.wait(20)
         return f"{self.name} knows."
 
 

@@ -8,5 +8,7 @@ from memorybus_providers.contract import ProviderContract
 
 
 class TestBuiltin(ProviderContract):
+    deadline = 10.0  # the machine may stand still for seconds
+
     def make_provider(self, tmp_path: Path) -> MemoryProvider:
         return registry.create("builtin", ProviderConfig(name="builtin", home=tmp_path))

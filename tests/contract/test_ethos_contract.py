@@ -58,6 +58,8 @@ def recalled(provider: MemoryProvider, scope: Scope | RecallScope, query: str = 
 
 
 class TestCoroutines(ProviderContract):
+    deadline = 20.0  # the machine may stand still for seconds
+
     def make_provider(self, tmp_path: Path) -> MemoryProvider:
         config = ProviderConfig(name="notes", home=tmp_path, options={"dir": "{home}/notes"})
         return registry.create("ethos:ethos_example:MarkdownNotes", config)

@@ -8,5 +8,7 @@ from memorybus_providers.contract import ProviderContract
 
 
 class TestHolographic(ProviderContract):
+    deadline = 10.0  # the machine may stand still for seconds
+
     def make_provider(self, tmp_path: Path) -> MemoryProvider:
         return registry.create("holographic", ProviderConfig(name="holographic", home=tmp_path))

@@ -11,17 +11,24 @@ from memorybus.events import TurnCompleted
 from memorybus_providers.adapters.hermes import HostedHermesProvider
 from memorybus_providers.base import MemoryProvider
 from memorybus_providers.contract import ProviderContract
+from memorybus_providers.contract.samples import hook_context
 
 
+@pytest.mark.timeout(240)  # it starts dozens of processes
 class TestHosted(ProviderContract):
     """The recorder of the tests, loaded by the fake Hermes."""
 
-    deadline = 10.0  # a recall may start a process, on a busy machine too
+    deadline = 30.0  # a recall may start a process, on a busy machine too
 
     @pytest.fixture(autouse=True)
     def _children_end(self, tmp_path: Path) -> Iterator[None]:
         with ended([tmp_path]):
             yield
+
+    @pytest.fixture(autouse=True)
+    def _writes_have_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Let a write, too, start a process on a busy machine: the contract gives it 5 s."""
+        monkeypatch.setitem(hook_context.__kwdefaults__, "deadline", self.deadline)
 
     def remember(self, provider: MemoryProvider, text: str) -> TurnCompleted:
         """Return a turn: the recorder recalls nothing else."""
@@ -29,5 +36,6 @@ class TestHosted(ProviderContract):
 
     def make_provider(self, tmp_path: Path) -> HostedHermesProvider:
         """Return an instance; its path is too long for a unix socket."""
-        options: dict[str, Any] = {"settle": "threads"}
+        # Unused for less than that they do not end: none does between its start and its first call.
+        options: dict[str, Any] = {"settle": "threads", "idle": 20.0}
         return hosted("recorder", tmp_path / "home", python_of(tmp_path), **options)

@@ -14,6 +14,8 @@ from provider_example import code_blocks, example_module
 
 
 class TestExample(ProviderContract):
+    deadline = 10.0  # the machine may stand still for seconds
+
     def make_provider(self, tmp_path: Path) -> MemoryProvider:
         return example_module().NotesProvider(ProviderConfig(name="notes", home=tmp_path))
 

@@ -69,7 +69,7 @@ def test_an_agent_dies_at_a_named_place(
     assert child.wait() == -9, child.output()
     accepted = numbers(child.output())
     with thread_worker(settings):
-        wait_until(lambda: not list(settings.spool_dir.glob("*.db")), "its spool was adopted", 20)
+        wait_until(lambda: not list(settings.spool_dir.glob("*.db")), "its spool was adopted", 45)
         wait_applied(redis_client, settings)
     assert_books_balance(settings, accepted)
     assert log_length(redis_client, settings) == len(texts(home(settings))) + 1
@@ -108,7 +108,7 @@ def test_agents_die_while_redis_is_away(
         child.kill()
     server.start()
     with thread_worker(settings):
-        wait_until(lambda: len(texts(home(settings))) == 90, "all are applied", 20)
+        wait_until(lambda: len(texts(home(settings))) == 90, "all are applied", 45)
         wait_until(lambda: not list(settings.spool_dir.glob("*.db")), "no spool is left")
 
 
@@ -149,8 +149,8 @@ def test_agents_die_again_and_again(
             accepted += numbers(child.output())
             first += 100
         with MemoryBus.connect(settings) as bus:
-            assert bus.flush("logged", 20)
-        wait_until(lambda: not list(settings.spool_dir.glob("*.db")), "no spool is left", 30)
+            assert bus.flush("logged", 60)
+        wait_until(lambda: not list(settings.spool_dir.glob("*.db")), "no spool is left", 60)
         wait_applied(redis_client, settings)
     found = texts(home(settings))
     assert len(found) == len(set(found))

@@ -10,7 +10,7 @@ import redis
 from conftest import MakeServer, MakeSettings
 from helpers.disks import Disk
 from helpers.processes import Child, Spawn
-from helpers.scenario import environ, recorded, worker
+from helpers.scenario import environ, patient, recorded, worker
 from helpers.sealed_log import QUICK, SealedLog
 from helpers.waiting import wait_until
 from memorybus import archive
@@ -49,7 +49,7 @@ def _log(redis_client: redis.Redis, make_settings: MakeSettings) -> Iterator[Sea
 def archive_all(log: SealedLog, settings: Settings | None = None) -> None:
     """Archive until everything is sealed; leases of the dead end meanwhile."""
     wait_until(
-        lambda: run_once(settings or log.settings) and log.sealed() == log.head(),
+        lambda: run_once(patient(settings or log.settings)) and log.sealed() == log.head(),
         "all is sealed",
     )
 
@@ -95,7 +95,7 @@ def test_a_frozen_archiver_that_comes_back_changes_nothing(log: SealedLog, spawn
     settings = _with(log.settings, recorded("Blind"))
     log.append(1_000)
     first = worker(spawn, settings)
-    wait_until(lambda: log.sealed() > 0, "the first one archives", 30)
+    wait_until(lambda: log.sealed() > 0, "the first one archives", 60)
     first.freeze()
     wait_until(lambda: not list(log.redis.scan_iter("*lease:@archive")), "its lease has ended")
     second = worker(spawn, settings)
@@ -123,7 +123,7 @@ class Stuck(LocalObjects):
         """Write a file that is not there yet, at last."""
         if self.kind in name and not self.reached.is_set():
             self.reached.set()
-            assert self.go.wait(30)
+            assert self.go.wait(90)
         return super().put_new(name, data)
 
 
@@ -141,12 +141,12 @@ def test_a_store_slower_than_the_lease_names_nothing(
         done: list[int] = []
         thread = threading.Thread(target=lambda: done.append(slow.look(force=True)))
         thread.start()
-        assert stuck.reached.wait(10)
+        assert stuck.reached.wait(30)
     wait_until(lambda: not list(log.redis.scan_iter("*lease:@archive")), "its lease has ended")
-    assert run_once(log.settings).events == 120
+    assert run_once(patient(log.settings)).events == 120
     named = sorted(log.archive().objects.list("p01"), key=lambda one: one.name)
     stuck.go.set()
-    thread.join(10)
+    thread.join(30)
     client.close()
     assert (done, slow.errors) == ([0], {})
     assert log.archive().objects.list("p01") == named
@@ -183,7 +183,7 @@ def test_a_full_disk_keeps_the_log(
     settings = make_settings(**SHORT, archive=str(disk.path))
     log.settings = settings
     log.append(2_000, words=60)
-    assert "No space left" in run_once(settings).errors["p01"]
+    assert "No space left" in run_once(patient(settings)).errors["p01"]
     log.assert_whole()
     disk.grow(64 << 20)
     archive_all(log)

@@ -12,6 +12,7 @@ from helpers.scale import rounds
 from helpers.servers import RedisServer
 from helpers.trial import Outcome, Trial
 from helpers.waiting import still, wait_until
+from memorybus.errors import SpoolFull
 
 MakeDisk = Callable[[Path, int], Disk]
 WORKERS = 2
@@ -23,7 +24,7 @@ def begun(trial: Trial, some: int = 200) -> Trial:
     trial.crew.start(WORKERS)
     trial.crew.wait_ready()
     (name,) = trial.sinks
-    wait_until(lambda: sink.count(trial.sink(name)) > some, "events flow", 20)
+    wait_until(lambda: sink.count(trial.sink(name)) > some, "events flow", 60)
     return trial
 
 
@@ -49,7 +50,7 @@ def judged(trial: Trial, report: Report) -> Outcome:
 
 
 @pytest.mark.fault
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("number", rounds(10))
 def test_the_disk_is_full_under_the_spool(
     aof_redis: RedisServer,
@@ -63,17 +64,19 @@ def test_the_disk_is_full_under_the_spool(
     disk = make_disk(short_dir, 32 * MIB)
     trial = begun(make_trial(aof_redis, "Keyed", spool_ballast=MIB, spool_keep=0.5))
     aof_redis.kill()
-    wait_until(still(lambda: len(trial.receipts()), 0.5), "the spool takes no more", 30)
+    assert trial.load is not None
+    trial.load.wait_refused(SpoolFull)  # a writer that stands still is not refused yet
+    wait_until(still(lambda: len(trial.receipts()), 0.5), "the spool takes no more", 60)
     trial.fault("disk full under the spool", waiting(trial))
     aof_redis.start()
-    wait_until(lambda: waiting(trial) < trial.faults[0].in_flight // 2, "the spool drains", 30)
+    wait_until(lambda: waiting(trial) < trial.faults[0].in_flight // 2, "the spool drains", 60)
     disk.grow(256 * MIB)
     outcome = judged(trial, report)
     assert outcome.done.refused.get("SpoolFull"), "no event was refused"
 
 
 @pytest.mark.fault
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("number", rounds(10))
 def test_the_disk_is_full_under_the_append_only_file(
     small_redis: tuple[RedisServer, Disk], make_trial: MakeTrial, report: Report, number: int
@@ -83,13 +86,13 @@ def test_the_disk_is_full_under_the_append_only_file(
     trial = begun(make_trial(server, "Keyed"))
     client = server.client()
     wait_until(
-        lambda: client.info("persistence")["aof_last_write_status"] != "ok", "the disk is full", 30
+        lambda: client.info("persistence")["aof_last_write_status"] != "ok", "the disk is full", 60
     )
     seen = waiting(trial)
-    wait_until(lambda: waiting(trial) > seen + 500, "events wait in the spool", 20)
+    wait_until(lambda: waiting(trial) > seen + 500, "events wait in the spool", 60)
     trial.fault("disk full under the append-only file", waiting(trial))
     disk.grow(512 * MIB)
-    wait_until(lambda: waiting(trial) < trial.faults[0].in_flight, "events flow again", 30)
+    wait_until(lambda: waiting(trial) < trial.faults[0].in_flight, "events flow again", 60)
     judged(trial, report)
 
 
@@ -104,7 +107,7 @@ def small_redis(make_disk: MakeDisk) -> Iterator[tuple[RedisServer, Disk]]:
 
 
 @pytest.mark.fault
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("number", rounds(10))
 def test_the_disk_is_full_under_a_sqlite_provider(
     make_redis: MakeServer,

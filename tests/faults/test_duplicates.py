@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 import pytest
+from conftest import MakeServer
 from helpers import sink
 from helpers.rows import MakeTrial, Report
 from helpers.scale import QUICK, rounds
-from helpers.servers import RedisServer
 from helpers.trial import Trial
 from helpers.waiting import wait_until
 from memorybus.client import MemoryBus
@@ -18,9 +18,12 @@ from memorybus.keys import Keys
 EVENTS = 1_000 if QUICK else 10_000
 OTHERS = 20
 """So many of them come, at last, with another payload under their id."""
-HOUR = 1.0
+HOUR = 5.0
 WINDOW = 24 * HOUR
-"""An hour is played in a second, and the day for which ids are remembered in proportion."""
+"""An hour is played in seconds, and the day for which ids are remembered in proportion.
+
+The whole row must be over within that day, also on a slow machine: later no id is remembered.
+"""
 
 
 def publish(trial: Trial, numbers: Sequence[int], said: str) -> Counters:
@@ -51,13 +54,17 @@ def counted(trial: Trial, what: str) -> int:
 
 
 @pytest.mark.fault
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("number", rounds(10))
 def test_duplicates_are_refused(
-    aof_redis: RedisServer, make_trial: MakeTrial, report: Report, number: int
+    make_redis: MakeServer, make_trial: MakeTrial, report: Report, number: int
 ) -> None:
-    """G2: each id has one effect in a blind backend; another payload under it is a conflict."""
-    trial = make_trial(aof_redis, "Blind", dedupe_window=WINDOW)
+    """G2: each id has one effect in a blind backend; another payload under it is a conflict.
+
+    Every write is synced: what a kill takes back (rows 3 and 4) a blind backend may get again.
+    """
+    server = make_redis(appendonly="yes", appendfsync="always")
+    trial = make_trial(server, "Blind", dedupe_window=WINDOW, lease=10.0)
     numbers = list(range(EVENTS))
     publish(trial, numbers, "said")
     publish(trial, numbers, "said")
@@ -65,14 +72,14 @@ def test_duplicates_are_refused(
     publish(trial, numbers, "said")
     trial.crew.start(2)
     trial.crew.wait_ready()
-    wait_until(lambda: trial.in_flight() == 0, "all are applied", 60)
+    wait_until(lambda: trial.in_flight() == 0, "all are applied", 90)
     trial.crew.stop()
-    aof_redis.restart()
+    server.restart()
     trial.crew.start(2)
     trial.crew.wait_ready()
     publish(trial, numbers, "said")
     counters = publish(trial, trial.rng.sample(numbers, OTHERS), "another payload")
-    wait_until(lambda: trial.in_flight() == 0, "all are applied", 60)
+    wait_until(lambda: trial.in_flight() == 0, "all are applied", 90)
     trial.crew.stop()
     effects = trial.effects("blind")
     report(events=EVENTS, again=3 * EVENTS, effects=len(effects), conflicts=counters.conflicts)

@@ -70,7 +70,8 @@ def promote(sentinels: Sentinels, master: RedisServer, replica: RedisServer) -> 
     """Let the master die; the replica, as far behind as it is, takes its place."""
     master.kill()
     replica.thaw()
-    wait_until(lambda: sentinels.master() is replica, "the replica is the master", 30)
+    # Sentinels that were held up for two seconds trust their clocks again after thirty.
+    wait_until(lambda: sentinels.master() is replica, "the replica is the master", 150)
 
 
 def under_way(trial: Trial, *words: str, env: dict[str, str] | None = None) -> None:
@@ -78,7 +79,7 @@ def under_way(trial: Trial, *words: str, env: dict[str, str] | None = None) -> N
     trial.write(*words, env=env)
     trial.crew.start(WORKERS)
     trial.crew.wait_ready()
-    wait_until(lambda: _least(trial) > BEHIND, "events flow", 40)
+    wait_until(lambda: _least(trial) > BEHIND, "events flow", 60)
 
 
 def is_found(trial: Trial) -> bool:
@@ -101,7 +102,7 @@ def _least(trial: Trial) -> int:
 
 @pytest.mark.fault
 @pytest.mark.skipif(QUICK, reason="one failover in CI; integration/test_sentinel.py holds this one")
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("number", rounds(25))
 def test_what_only_the_master_had_is_sent_again(
     sentinels: Sentinels, watched: Watched, make_trial: MakeTrial, report: Report, number: int
@@ -112,10 +113,10 @@ def test_what_only_the_master_had_is_sent_again(
     under_way(trial)
     stall_replica(master, replica)
     seen = len(trial.receipts())
-    wait_until(lambda: len(trial.receipts()) > seen + BEHIND, "only the master has the newest", 20)
+    wait_until(lambda: len(trial.receipts()) > seen + BEHIND, "only the master has the newest", 60)
     trial.catch("failover")
     promote(sentinels, master, replica)
-    wait_until(lambda: is_found(trial), "the new master is found", 20)
+    wait_until(lambda: is_found(trial), "the new master is found", 60)
     outcome = trial.finish()
     for name, verdict in outcome.verdicts.items():
         assert not verdict.faults(), name
@@ -124,7 +125,7 @@ def test_what_only_the_master_had_is_sent_again(
 
 
 @pytest.mark.fault
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("number", rounds(25))
 def test_what_was_replicated_outlives_producer_and_master(
     sentinels: Sentinels,
@@ -146,7 +147,7 @@ def test_what_was_replicated_outlives_producer_and_master(
     trial.load.child.kill()
     shutil.rmtree(home)
     promote(sentinels, master, replica)
-    wait_until(lambda: is_found(trial), "the new master is found", 20)
+    wait_until(lambda: is_found(trial), "the new master is found", 60)
     wait_until(lambda: trial.crew.checked() and trial.in_flight() == 0, "all is applied", 60)
     trial.crew.stop()
     for name in trial.sinks:

@@ -1,5 +1,7 @@
 """SIGKILL and SIGSTOP for Redis under load (G1, G3, G9)."""
 
+from pathlib import Path
+
 import pytest
 from conftest import MakeSettings
 from helpers.processes import Child, Spawn
@@ -16,6 +18,7 @@ from helpers.scenario import (
     worker,
 )
 from helpers.servers import RedisServer
+from helpers.stalls import Witness
 from helpers.waiting import wait_until
 from memorybus.client import MemoryBus
 from memorybus.clock import SYSTEM
@@ -26,7 +29,7 @@ from memorybus.settings import Settings
 def busy_agents(spawn: Spawn, settings: Settings, count: int, turns: int) -> list[Child]:
     """Start agents that publish without a pause, then wait for the log."""
     return [
-        agent(spawn, settings, "--session", f"s{n}", "--count", turns, "--flush", 40)
+        agent(spawn, settings, "--session", f"s{n}", "--count", turns, "--flush", 90)
         for n in range(count)
     ]
 
@@ -34,7 +37,7 @@ def busy_agents(spawn: Spawn, settings: Settings, count: int, turns: int) -> lis
 def assert_all_applied_once(settings: Settings, children: list[Child], turns: int) -> None:
     """Fail unless each agent's turns are all applied, once, in order."""
     for child in children:
-        assert child.wait(60) == 0, child.output()
+        assert child.wait(90) == 0, child.output()
         assert "\nflushed" in child.output(), child.output()[-300:]
         assert numbers(child.output()) == list(range(turns))
     found = texts(home(settings))
@@ -43,6 +46,7 @@ def assert_all_applied_once(settings: Settings, children: list[Child], turns: in
         assert found.count(f"turn {number:05d}") == len(children)
 
 
+@pytest.mark.timeout(240)
 def test_redis_is_killed_under_load(
     private_redis: RedisServer, make_settings: MakeSettings, spawn: Spawn
 ) -> None:
@@ -52,35 +56,40 @@ def test_redis_is_killed_under_load(
         children = busy_agents(spawn, settings, 2, 1_500)
         for _ in range(2):
             seen = len(texts(home(settings)))
-            wait_until(lambda seen=seen: len(texts(home(settings))) > seen, "events flow", 20)
+            wait_until(lambda seen=seen: len(texts(home(settings))) > seen, "events flow", 45)
             private_redis.restart()
-        wait_until(lambda: len(texts(home(settings))) >= 3_000, "all are applied", 40)
+        wait_until(lambda: len(texts(home(settings))) >= 3_000, "all are applied", 90)
         assert_all_applied_once(settings, children, 1_500)
 
 
+@pytest.mark.timeout(180)
 def test_redis_is_frozen_for_a_while(
-    private_redis: RedisServer, make_settings: MakeSettings
+    private_redis: RedisServer, make_settings: MakeSettings, spawn: Spawn, tmp_path: Path
 ) -> None:
     """G9: while Redis hangs over a lease's time, publishing is quick; then all is applied once."""
     settings = make_settings(
         url=private_redis.url, lease=1.0, call_timeout=0.5, **recorded("Transactional")
     )
+    witness = Witness(spawn, tmp_path)
     with thread_worker(settings), MemoryBus.connect(settings) as bus:
         session = bus.session("s", warm=False)
         _publish(session, 0, 50)
         wait_until(lambda: len(texts(home(settings))) == 50, "applied before")
         private_redis.freeze()
         until = SYSTEM.monotonic() + 3.0
-        begin = SYSTEM.monotonic()
+        begin, began_ms = SYSTEM.monotonic(), SYSTEM.now_ms()
         _publish(session, 50, 50)
-        assert SYSTEM.monotonic() - begin < 0.5
+        took = SYSTEM.monotonic() - begin
         wait_until(lambda: SYSTEM.monotonic() > until, "it has hung for three seconds")
+        # What the machine itself took, standing still, is noted by now.
+        assert took - witness.stood(range(began_ms, began_ms + round(1_000 * took))) < 0.5
         private_redis.thaw()
-        assert bus.flush("logged", 20), bus.problem
-        wait_until(lambda: len(texts(home(settings))) == 100, "applied after", 20)
+        assert bus.flush("logged", 45), bus.problem
+        wait_until(lambda: len(texts(home(settings))) == 100, "applied after", 45)
     assert texts(home(settings)) == [f"turn {number}" for number in range(100)]
 
 
+@pytest.mark.timeout(180)
 def test_redis_is_killed_while_a_worker_commits(
     private_redis: RedisServer, make_settings: MakeSettings
 ) -> None:
@@ -91,8 +100,8 @@ def test_redis_is_killed_while_a_worker_commits(
         for first in range(0, 150, 50):
             _publish(session, first, 50)
             private_redis.restart()
-        assert bus.flush("logged", 20), bus.problem
-        wait_until(lambda: len(texts(home(settings))) == 150, "all are applied", 20)
+        assert bus.flush("logged", 45), bus.problem
+        wait_until(lambda: len(texts(home(settings))) == 150, "all are applied", 45)
     assert texts(home(settings)) == [f"turn {number}" for number in range(150)]
 
 

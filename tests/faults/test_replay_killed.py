@@ -18,7 +18,9 @@ from memorybus.settings import Settings
 KILLS = 2 if QUICK else 20
 SESSIONS = ("a", "b", "c", "d", "e")
 EACH = 100 * KILLS
-PATIENCE = 60.0
+SLOWLY = "!takes=0.003"
+"""So that it is far from done when it is killed, however late that is."""
+PATIENCE = 120.0
 
 
 def fill(settings: Settings) -> None:
@@ -27,7 +29,7 @@ def fill(settings: Settings) -> None:
         for name in SESSIONS:
             session = bus.session(name, warm=False)
             for number in range(EACH):
-                session.turn_completed(f"{name} {number}", "ok", ordinal=number)
+                session.turn_completed(f"{SLOWLY} {name} {number}", "ok", ordinal=number)
         assert bus.flush("logged", PATIENCE)
 
 

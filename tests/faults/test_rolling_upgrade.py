@@ -25,7 +25,7 @@ from memorybus.keys import Keys
 from memorybus.log import EventLog
 from memorybus.settings import Settings
 
-pytestmark = [pytest.mark.fault, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.fault, pytest.mark.timeout(400)]
 
 SESSIONS = 6
 PROGRESS = 30
@@ -64,13 +64,13 @@ class Turns:
                     bus.session(f"s{name}", warm=False).turn_completed(
                         text, "ok", ordinal=self.count
                     )
-                assert bus.flush("logged", 20)  # as fast as Redis takes them, no faster
+                assert bus.flush("logged", 60)  # as fast as Redis takes them, no faster
                 self.count += 1
 
     def end(self) -> None:
         """Stop publishing."""
         self._stop.set()
-        self._thread.join(30)
+        self._thread.join(90)
         assert not self._thread.is_alive()
 
 
@@ -87,7 +87,7 @@ def flowing(settings: Settings) -> Iterator[Turns]:
 def goes_on(settings: Settings) -> None:
     """Wait until more effects are seen: whoever is there works."""
     seen = len(effects(home(settings)))
-    wait_until(lambda: len(effects(home(settings))) >= seen + PROGRESS, "effects go on", 20)
+    wait_until(lambda: len(effects(home(settings))) >= seen + PROGRESS, "effects go on", 60)
 
 
 def doubled(found: list[Effect]) -> int:
@@ -139,12 +139,13 @@ def test_old_and_new_workers_share_one_log(
     kind: str,
 ) -> None:
     """G3, G4: whoever takes over from whom, nothing is lost or twice, and order is kept."""
-    settings = make_settings(lease=0.6, call_timeout=0.3, batch=16, **recorded(kind))
-    words = ("--session", "old", "--count", 400, "--flush-every", 2, "--flush", 20)
+    # A worker that lost its lanes because the machine stood still could double an event, too.
+    settings = make_settings(lease=3.0, call_timeout=0.3, batch=16, **recorded(kind))
+    words = ("--session", "old", "--count", 400, "--flush-every", 2, "--flush", 60)
     agent = old.agent(spawn, settings, *words)
     with flowing(settings) as turns:
         upgrade(spawn, settings, old)
-    agent.wait_output("flushed", 60)
+    agent.wait_output("flushed", 90)
     wait_applied(redis_client, settings)
     _check(settings, turns, MAY_DOUBLE[kind])
     assert in_order(effects(home(settings)), "turn") == numbered("turn", 400, digits=5)
@@ -195,7 +196,7 @@ def publish(settings: Settings, count: int, first: int = 0, first_of_s0: str = "
                 text = first_of_s0 if first_of_s0 and not number and not name else ""
                 session = bus.session(f"s{name}", warm=False)
                 session.turn_completed(text or f"s{name} {number:04d}", "ok", ordinal=number)
-        assert bus.flush("logged", 20)
+        assert bus.flush("logged", 60)
 
 
 def numbered(session: str, count: int, digits: int = 4) -> list[str]:
@@ -243,7 +244,7 @@ from memorybus.settings import load
 bus = MemoryBus.connect(load())
 session = bus.session("asker", warm=False)
 session.queue_prefetch("ladder")
-tries = (threading.Event().wait(0.02) or session.prefetch("ladder") for _ in range(500))
+tries = (threading.Event().wait(0.02) or session.prefetch("ladder") for _ in range(1_500))
 print("answer:", next(filter(None, tries), "none"), flush=True)
 bus.close()
 """
@@ -258,16 +259,16 @@ def test_old_and_new_answer_each_other(
     asker: str,
 ) -> None:
     """G9: an agent of one release gets its recall from a worker of the other."""
-    settings = make_settings(**recorded("Keyed"))
+    settings = make_settings(recall_timeout=20.0, prefetch_deadline=5.0, **recorded("Keyed"))
     with MemoryBus.connect(settings) as bus:
         bus.session("s0", warm=False).turn_completed("the ladder stands behind the shed", "ok")
-        assert bus.flush("logged", 15)
+        assert bus.flush("logged", 60)
     answers = present_worker if asker == "old" else old.worker
     answers(spawn, settings, jobs=1)
     wait_applied(redis_client, settings)
     env = old.environ(settings) if asker == "old" else environ(settings)
     child = spawn("-c", ASKS, env=env)
-    assert child.wait(30) == 0, child.output()
+    assert child.wait(90) == 0, child.output()
     assert "behind the shed" in child.output()
 
 

@@ -40,7 +40,7 @@ def test_workers_end_when_asked(
         wait_until(
             lambda: trial.owners().total() == trial.settings.partitions,
             "all lanes have owners again",
-            GRACE,
+            GRACE + 10,  # less than a lease, still
         )
     outcome = trial.finish(faults=STORM)
     verdict = outcome.verdicts["blind"]

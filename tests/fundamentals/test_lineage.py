@@ -315,6 +315,7 @@ def test_hostile_parents_make_a_tree_all_the_same(
     assert all(node.root for node in lineage.nodes.values())
 
 
+@pytest.mark.timeout(180)  # it computes
 def test_a_long_lineage_is_walked_without_recursion() -> None:
     """Ten thousand compressions in a row are a tree that deep."""
     refs = [start("0")]

@@ -84,6 +84,7 @@ def test_all_subsets_of_neighbouring_cuts(start: int) -> None:
         assert scrubbed(cut(SHORT_BLOCK, list(places))) == "ac"
 
 
+@pytest.mark.timeout(180)  # it computes
 def test_all_sets_of_cuts() -> None:
     """All 2^17 ways to cut a tag with an unfinished one before it show the same."""
     text = f"<{CLOSE}"

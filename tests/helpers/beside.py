@@ -67,7 +67,7 @@ def present_worker(spawn: Spawn, settings: Settings, jobs: int = 0) -> Child:
 
 def _ready(spawn: Spawn, env: dict[str, str], jobs: int) -> Child:
     child = spawn("-m", "memorybus_workers", "worker", "--jobs", str(jobs), env=env)
-    wait_until(lambda: '"ready":true' in child.output() or not child.alive, "it is ready", 20)
+    wait_until(lambda: '"ready":true' in child.output() or not child.alive, "it is ready", 60)
     assert child.alive or env.get("MEMORYBUS_CRASH_AT"), child.output()
     return child
 

@@ -20,17 +20,24 @@ _FIRST_PORT, _LAST_PORT = 12_000, 22_000
 _BUS = 10_000
 """A shard talks to the others on its port plus this: both below what the kernel gives out."""
 
+_reservations: list[socket.socket] = []
+"""Kept open until this process ends."""
+
 MASTER = "mymaster"
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ports of this machine that nobody listens on, nor on the ones for a cluster's talk."""
+    """Return ports of this machine that nobody listens on, nor on the ones for a cluster's talk.
+
+    No other process of tests gets them as long as this one lives: until a server listens, or while
+    it is dead between two starts, a port looks free to everybody.
+    """
     found: list[int] = []
     with socket.socket() as probe:  # where to begin: chosen by the kernel, so runs do not collide
         probe.bind(("127.0.0.1", 0))
         start = _FIRST_PORT + probe.getsockname()[1] % (_LAST_PORT - _FIRST_PORT)
     for port in [*range(start, _LAST_PORT), *range(_FIRST_PORT, start)]:
-        if _free(port) and _free(port + _BUS):
+        if _free(port) and _free(port + _BUS) and _reserved(port):
             found.append(port)
         if len(found) == count:
             return found
@@ -43,6 +50,18 @@ def _free(port: int) -> bool:
             probe.bind(("127.0.0.1", port))
         except OSError:
             return False
+    return True
+
+
+def _reserved(port: int) -> bool:
+    """Take a port for this process: by the UDP port of its number, which nothing else here uses."""
+    mark = socket.socket(type=socket.SOCK_DGRAM)
+    try:
+        mark.bind(("127.0.0.1", port))
+    except OSError:
+        mark.close()
+        return False
+    _reservations.append(mark)
     return True
 
 
@@ -108,9 +127,10 @@ class RedisCluster:
         for i, replica in enumerate(self.replicas):
             name = self.shards[i % len(self.shards)].client().execute_command("CLUSTER", "MYID")
             wait_until(
-                lambda replica=replica, name=name: _replicates(replica, name.decode()),
-                "a replica follows its shard",
+                lambda replica=replica, name=name: _attached(replica, name.decode()),
+                "a replica knows its shard",
             )
+            wait_until(lambda replica=replica: _follows(replica), "a replica follows its shard")
 
     def wait_whole(self, timeout: float = 20) -> None:
         """Wait until every node that runs sees the whole cluster."""
@@ -172,12 +192,13 @@ def _cluster_server(port: int, binary: Path | None) -> RedisServer:
     )
 
 
-def _replicates(replica: RedisServer, name: str) -> bool:
+def _attached(replica: RedisServer, name: str) -> bool:
+    """Attach a replica to a shard; once, as another time would begin the transfer anew."""
     try:
         replica.client().execute_command("CLUSTER", "REPLICATE", name)
     except RedisError:
         return False  # it does not know its shard yet
-    return _follows(replica)
+    return True
 
 
 def _sees(server: RedisServer, nodes: int) -> bool:
@@ -241,10 +262,13 @@ class Sentinels:
         return self.servers[self._ports.index(self.master_port())]
 
     def fail_over(self) -> None:
-        """Kill the master, and wait until the other is one."""
+        """Kill the master, and wait until the other is one.
+
+        Sentinels that were held up for two seconds trust their clocks again after thirty.
+        """
         old, port = self.master(), self.master_port()
         old.kill()
-        wait_until(lambda: self.master_port() != port, "another master is named", 30)
+        wait_until(lambda: self.master_port() != port, "another master is named", 90)
         wait_until(
             lambda: self.master().client().info("replication")["role"] == "master",
             "it knows that it is the master",

@@ -15,7 +15,7 @@ from helpers.waiting import wait_until
 
 TESTS = Path(__file__).parents[1]
 READY = '"ready":true'
-START = 30.0
+START = 60.0
 """Seconds that a worker may take to be ready on a busy machine."""
 
 
@@ -112,16 +112,21 @@ class Crew:
         self.members.remove(member)
         member.child.kill()
 
-    def dismiss(self, member: Member, timeout: float = 20.0) -> int:
+    def dismiss(self, member: Member, timeout: float = 45.0) -> int:
         """SIGTERM one and take it out; return its exit code."""
         self.members.remove(member)
         return member.child.terminate(timeout)
 
     def stop(self) -> None:
-        """End all in order, at once."""
-        members, self.members = self.checked(), []
-        for member in members:
+        """End all in order, at once.
+
+        One that was started a moment ago does not listen to signals yet: SIGTERM would kill it.
+        """
+        for member in self.checked():
             member.child.thaw()
+        self.wait_ready()
+        members, self.members = self.members, []
+        for member in members:
             member.child.send(signal.SIGTERM)
         for member in members:
             assert member.child.wait() == 0, member.child.output()[-2000:]

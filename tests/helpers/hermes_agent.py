@@ -22,16 +22,30 @@ PYTHON = VENV / "bin" / "python"
 _PATH = Path(__file__).parent / "hermes_path"
 _CLOSED = "http://127.0.0.1:9"
 """A proxy that nobody serves: whatever honours proxies goes nowhere."""
-_TURN = 60.0
+_TURN = 120.0
 
 
 class Hook(msgspec.Struct, frozen=True):
-    """One call of the memory provider."""
+    """One call of the memory provider.
+
+    Attributes:
+        hook: which.
+        ms: how long it took.
+        thread: on which it was called.
+        args: with what.
+        stood: how long the whole process stood still meanwhile.
+    """
 
     hook: str
     ms: float
     thread: str
     args: str
+    stood: float = 0.0
+
+    @property
+    def own_ms(self) -> float:
+        """How long it took by its own doing: work, or waiting for something."""
+        return self.ms - self.stood
 
 
 class Home:
@@ -229,7 +243,7 @@ class Hermes:
         """Leave as the command line does; return the seconds until the process was gone."""
         begun = SYSTEM.monotonic()
         self.begin("leave")
-        wait_until(lambda: not self.alive, f"Hermes ends: {self.said()}", 60)
+        wait_until(lambda: not self.alive, f"Hermes ends: {self.said()}", 90)
         took = SYSTEM.monotonic() - begun
         self._close()
         return took

@@ -24,7 +24,7 @@ def main() -> None:
                 for role, text in zip(("user", "assistant"), values, strict=True)
             ]
             manager.sync_all(*values, session_id="s1", messages=list(said))
-            assert manager.flush_pending(timeout=10)
+            assert manager.flush_pending(timeout=60)
         elif kind == "write":
             manager.on_memory_write(*values, metadata={"session_id": "s1"})
         elif kind == "tool":

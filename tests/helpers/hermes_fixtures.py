@@ -19,8 +19,11 @@ def _hermes_python() -> None:
 
 @pytest.fixture(scope="module")
 def hermes_world(_hermes_python: None) -> Iterator[World]:
-    """One world with a worker, shared by the tests of a module."""
-    made = World()
+    """One world with a worker, shared by the tests of a module.
+
+    What is warm is waited for longer than a busy machine stands still.
+    """
+    made = World(prefetch_deadline=5.0)
     try:
         made.worker()
         yield made

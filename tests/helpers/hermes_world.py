@@ -91,7 +91,7 @@ class World:
         bus = MemoryBus.connect(self.settings)
         try:
             wait_until(lambda: not spool_status(self.settings).events, "all spools are empty", 60)
-            assert bus.flush("logged", 10)
+            assert bus.flush("logged", 60)
         finally:
             bus.close(30)  # also the adopter of many spools shall be through with them
 
@@ -125,7 +125,7 @@ class World:
 
     def wait_turns(self, session: str, *said: str) -> None:
         """Wait until a session's turns in the log are these, in this order."""
-        wait_until(lambda: self.turns(session) == list(said), f"the log has {said}", 20)
+        wait_until(lambda: self.turns(session) == list(said), f"the log has {said}", 60)
 
     def wait_events(self, kind: type[Event], session: str, count: int = 1) -> list[Envelope]:
         """Wait until a session has so many events of a kind in the log."""
@@ -134,7 +134,7 @@ class World:
             found = self.events(kind, session)
             return found if len(found) >= count else []
 
-        return wait_until(enough, f"{count} {kind.__name__} of {session}", 20)
+        return wait_until(enough, f"{count} {kind.__name__} of {session}", 60)
 
     def close(self) -> None:
         """End and delete everything; nobody may have reached beyond this host."""

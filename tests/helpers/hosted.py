@@ -36,13 +36,13 @@ def opened(plugin: str, home: Path, python: Path, **options: Any) -> HostedHerme
     return provider
 
 
-def context(session: str = "s1", *, user: str = "default", deadline: float = 10.0) -> HookContext:
+def context(session: str = "s1", *, user: str = "default", deadline: float = 60.0) -> HookContext:
     """Return a context of an event."""
     ref = SessionRef(session, session)
     return HookContext(Scope(user=user), ref, "0" * 32, Position(0, "1-0", 1), 0, deadline)
 
 
-def asking(session: str = "s1", *, user: str = "default", deadline: float = 10.0) -> RecallContext:
+def asking(session: str = "s1", *, user: str = "default", deadline: float = 60.0) -> RecallContext:
     """Return a context of a recall."""
     return RecallContext(RecallScope(user=user), SessionRef(session, session), deadline=deadline)
 

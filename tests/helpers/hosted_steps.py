@@ -61,7 +61,7 @@ def play_inside(python: Path, home: Path, plugin: str, query: str) -> str:
         env=env,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
     assert done.returncode == 0, done.stderr

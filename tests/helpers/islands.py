@@ -59,6 +59,15 @@ def _ip(*words: str) -> None:
     subprocess.run(["ip", *words], check=True, capture_output=True, timeout=10)
 
 
+def _free_number() -> int:
+    """Return a number whose addresses nobody has, such as another run; runs begin elsewhere."""
+    told = subprocess.run(
+        ["ip", "-o", "-4", "address"], check=True, capture_output=True, text=True, timeout=10
+    ).stdout
+    numbers = ((os.getpid() + step) % 250 for step in range(250))
+    return next(number for number in numbers if f" 198.18.{number}." not in told)
+
+
 @pytest.fixture
 def make_island() -> Iterator[Callable[[], Island]]:
     """Make islands: ``make_island()``; skipped where network namespaces are not allowed."""
@@ -66,7 +75,7 @@ def make_island() -> Iterator[Callable[[], Island]]:
 
     def make() -> Island:
         try:
-            island = Island(len(islands) + 1 + 2 * (os.getpid() % 100))
+            island = Island(_free_number())
         except (OSError, subprocess.CalledProcessError) as error:
             pytest.skip(f"network namespaces (iproute2, root) cannot be made here: {error}")
         islands.append(island)

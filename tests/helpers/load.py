@@ -27,6 +27,9 @@ from memorybus.settings import load
 from helpers.oracle import Receipt
 from helpers.processes import Child
 
+REFUSED = "refused"
+"""What the writer says, with the error's name, when it is refused for the first time."""
+
 TICK = 0.01
 _SMALLEST, _LARGEST = 200, 4096
 _CATCH_UP = 20
@@ -95,10 +98,17 @@ class Writer:
             ordinal = self._next[which]
             receipt = session.turn_completed(self._text(ordinal), "ok", ordinal=ordinal)
         except MemoryBusError as error:
-            self.refused[type(error).__name__] += 1
+            self._refuse(type(error).__name__)
             return None
         self._next[which] += 1
         return Receipt(receipt.event_id, session.id, ordinal)
+
+    def _refuse(self, name: str) -> None:
+        """Count a refusal; say the first of each kind at once, for who waits for it."""
+        if name not in self.refused:
+            sys.stdout.write(f"{REFUSED} {name}\n")
+            sys.stdout.flush()
+        self.refused[name] += 1
 
     def _session(self, which: int) -> Session:
         while len(self._sessions) <= which:
@@ -130,6 +140,10 @@ class Load:
         """Whether anything was accepted yet."""
         assert self.child.alive, f"the writer ended: {self.child.output()[-2000:]}"
         return self._journal.exists() and self._journal.stat().st_size > 0
+
+    def wait_refused(self, error: type[Exception]) -> None:
+        """Wait until `publish` has raised an error for the first time."""
+        self.child.wait_output(f"{REFUSED} {error.__name__}\n", 60)
 
     def receipts(self) -> list[Receipt]:
         """Return the journal's whole lines."""
@@ -180,7 +194,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--prefix", default="s")
     parser.add_argument("--level", choices=get_args(Level), default="spooled")
-    parser.add_argument("--flush", type=float, default=30, help="seconds to wait for the log")
+    parser.add_argument("--flush", type=float, default=60, help="seconds to wait for the log")
     return parser
 
 

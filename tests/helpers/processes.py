@@ -55,7 +55,7 @@ class Child:
         """Return what it has written so far."""
         return self.log_path.read_text(errors="replace")
 
-    def wait(self, timeout: float = 20.0) -> int:
+    def wait(self, timeout: float = 45.0) -> int:
         """Return its exit code; fail with its output if it does not end in time."""
         try:
             return self._process.wait(timeout)
@@ -64,12 +64,13 @@ class Child:
                 f"still running after {timeout:g} s: {self.argv}\n{self.output()}"
             ) from None
 
-    def wait_output(self, text: str, timeout: float = 20.0) -> None:
+    def wait_output(self, text: str, timeout: float = 45.0) -> None:
         """Wait until it has written `text`."""
 
         def said() -> bool:
+            alive = self.alive  # before reading: what it said just before its end is not missed
             found = text in self.output()
-            assert found or self.alive, f"ended ({self.exit_code}) unsaid {text!r}: {self.output()}"
+            assert found or alive, f"ended ({self.exit_code}) unsaid {text!r}: {self.output()}"
             return found
 
         wait_until(said, f"{self.argv} says {text!r}", timeout)
@@ -81,9 +82,9 @@ class Child:
     def kill(self) -> None:
         """SIGKILL, and wait for the end."""
         self.send(signal.SIGKILL)
-        self._process.wait(10)
+        self._process.wait(30)
 
-    def terminate(self, timeout: float = 20.0) -> int:
+    def terminate(self, timeout: float = 45.0) -> int:
         """SIGTERM; return the exit code."""
         self.send(signal.SIGTERM)
         return self.wait(timeout)
@@ -124,19 +125,23 @@ class Spawn:
 
     def end_all(self) -> None:
         """Kill every child and everything they started, orphans included."""
-        found = list(self._ours())
-        for process in found:
-            with suppress(psutil.NoSuchProcess):
-                process.kill()
         for child in self.children:
             if child.alive:
                 child.kill()
             child.wait()
-        wait_until(lambda: not any(map(_runs, found)), f"killed processes are gone: {found}")
+        wait_until(self._all_killed, "killed processes are gone", 30)
 
     def descendants(self) -> list[psutil.Process]:
         """Return what of this test's processes still runs, zombies apart."""
         return [p for p in self._ours() if _runs(p)]
+
+    def _all_killed(self) -> bool:
+        """Kill what runs; say whether nothing did. What dies may have started one more just now."""
+        found = self.descendants()
+        for process in found:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        return not found
 
     def _environment(self, env: Mapping[str, str]) -> dict[str, str]:
         # Compiled once, not by each of hundreds of processes, whatever is said around us.

@@ -43,8 +43,12 @@ class Proxy:
             except OSError:
                 return
             server = socket.socket(socket.AF_UNIX)
-            server.connect(str(self._target))
             self._sockets += [client, server]
+            try:
+                server.connect(str(self._target))
+            except OSError:  # there is no server now: the client finds its connection broken
+                _shut(client)
+                continue
             threading.Thread(target=self._forward, args=(client, server), daemon=True).start()
 
     def _forward(self, client: socket.socket, server: socket.socket) -> None:

@@ -30,6 +30,9 @@ NOTES = "notes.jsonl"
 SECRET = "hunter2-hunter2"
 """What must not be seen."""
 
+PATIENCE = 20.0
+"""Seconds for which Redis may be slow: a flusher asks again, a test asks once."""
+
 
 class Answering(MemoryProvider):
     """Answers each query with itself."""
@@ -80,7 +83,7 @@ class Recalls:
         self.settings = settings
         self.client = client
         self.keys = Keys(settings.namespace)
-        self.asker = Asker(client, settings)
+        self.asker = Asker(client, settings, patience=PATIENCE)
         self.processes: JobProcesses | None = None
         self.watched = True
 
@@ -101,7 +104,7 @@ class Recalls:
             self.processes.stop()
             self.processes = None
 
-    def until(self, condition: Callable[[], T], what: str, timeout: float = 10.0) -> T:
+    def until(self, condition: Callable[[], T], what: str, timeout: float = PATIENCE) -> T:
         """Wait for a condition while the processes are watched, as a worker does."""
 
         def looked() -> T:
@@ -121,7 +124,9 @@ class Recalls:
         results = warm_results(fields.items())
         return "\n".join(results.get(provider or self.provider, WarmResult()).lines)
 
-    def answered(self, slot: str, query: str, timeout: float = 10.0, provider: str = "") -> None:
+    def answered(
+        self, slot: str, query: str, timeout: float = PATIENCE, provider: str = ""
+    ) -> None:
         """Wait until a query's answer is warm."""
         what = f"an answer to {query}"
         self.until(lambda: what in self.warm(slot, provider), f"{what!r} is warm", timeout)
@@ -145,7 +150,7 @@ class Recalls:
             return [pid for pid, what in self.notes(provider) if what == query]
 
         return self.until(
-            lambda: pids() if len(pids()) >= times else [], f"{query!r} is asked {times} times", 20
+            lambda: pids() if len(pids()) >= times else [], f"{query!r} is asked {times} times", 30
         )[-1]
 
     def queries(self, provider: str = "") -> list[str]:

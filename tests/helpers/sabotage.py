@@ -15,7 +15,7 @@ import msgspec
 ROOT = Path(__file__).parents[2]
 ROOTS = ("bus", "providers", "workers")
 COPIED = (*ROOTS, "tests", "pyproject.toml")
-SECONDS = 240.0
+SECONDS = 600.0
 """In which a set of tests must have ended, on a busy machine."""
 
 RED = 1

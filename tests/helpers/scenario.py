@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from memorybus.client import MemoryBus
 from memorybus.clock import SYSTEM
 from memorybus.keys import Keys, partition_of, session_key
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
 TESTS = Path(__file__).parents[1]
 NAME = "rec"
 """The provider instance of most tests."""
+
+PATIENT: Any = {"lease": 30.0, "call_timeout": 20.0}
+"""Settings where nothing hangs: a machine that stands still for seconds costs no worker its lanes,
+and makes no call look as if it hung, which a ``blind`` backend would be sent twice (G4)."""
 
 
 def recorded(kind: str, **options: Any) -> dict[str, Any]:
@@ -45,6 +50,11 @@ def begin_after_a_failure(monkeypatch: "pytest.MonkeyPatch") -> None:
         return found
 
     monkeypatch.setattr(Worker, "_host", made_after_a_failure)
+
+
+def patient(settings: Settings) -> Settings:
+    """Return settings with `PATIENT`."""
+    return msgspec.structs.replace(settings, **PATIENT)
 
 
 def environ(settings: Settings) -> dict[str, str]:
@@ -84,12 +94,12 @@ def thread_worker(
 
     thread = threading.Thread(target=run, name="test-worker", daemon=True)
     thread.start()
-    assert ready.wait(20), "the worker is not ready"
+    assert ready.wait(45), "the worker is not ready"
     try:
         yield running
     finally:
         running.stop()
-        thread.join(20)
+        thread.join(45)
         assert not failed, f"the worker ended by {failed[0]!r}"
         assert not thread.is_alive(), "the worker does not end"
 
@@ -150,7 +160,7 @@ def backlog(client: Any, settings: Settings, name: str = NAME) -> int:
     return left
 
 
-def wait_applied(client: Any, settings: Settings, name: str = NAME, timeout: float = 20) -> None:
+def wait_applied(client: Any, settings: Settings, name: str = NAME, timeout: float = 45) -> None:
     """Wait until a provider has passed everything in the log."""
     wait_until(
         lambda: backlog(client, settings, name) == 0, f"{name} has passed the whole log", timeout

@@ -16,6 +16,9 @@ from redis.retry import Retry
 
 from helpers.waiting import wait_until
 
+START = 60.0
+"""Seconds in which a server must have read its file, which may hold a hundred megabytes."""
+
 DEFAULTS = {
     "port": "0",
     "save": "",
@@ -69,7 +72,7 @@ class RedisServer:
             self._process = subprocess.Popen(
                 self._arguments(), stdout=log, stderr=log, start_new_session=True
             )
-        wait_until(self._answers, f"redis-server answers on {self.socket}; {self.log()}")
+        wait_until(self._answers, f"redis-server answers on {self.socket}", START)
 
     def client(self, **options: Any) -> redis.Redis:
         """Return a client without retries; it is closed with the server's directory."""
@@ -92,8 +95,9 @@ class RedisServer:
         self.start()
 
     def freeze(self) -> None:
-        """SIGSTOP: connections stay open and nothing answers."""
+        """SIGSTOP: connections stay open, nothing answers. Returns once all its threads stand."""
         os.kill(self.pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def thaw(self) -> None:
         """SIGCONT: go on as if nothing had been."""
@@ -136,4 +140,4 @@ class RedisServer:
         process = self._running()
         process.send_signal(signal.SIGCONT)
         process.send_signal(how)
-        process.wait(10)
+        process.wait(30)  # a master waits ten by itself for a replica that lags behind

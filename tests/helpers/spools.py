@@ -1,6 +1,6 @@
 """Spools by hand: filled, left, damaged; and what the log has of them."""
 
-import os
+import random
 import sqlite3
 from pathlib import Path
 
@@ -53,4 +53,4 @@ def damage(path: Path) -> None:
     db.close()
     with path.open("r+b") as file:
         file.seek(path.stat().st_size // 2 // PAGE * PAGE)
-        file.write(os.urandom(PAGE))
+        file.write(random.Random(1).randbytes(PAGE))

@@ -24,7 +24,7 @@ from helpers.waiting import wait_until
 LOST = " is lost"
 """What a worker says when its lane has another owner."""
 
-DRAIN = 60.0
+DRAIN = 120.0
 """Seconds in which everything must be applied after the load has ended."""
 
 
@@ -114,7 +114,7 @@ class Trial:
         around = to_environ(self.settings, {}) | {"PYTHONPATH": str(TESTS)} | dict(env or {})
         child = self._spawn(*within, "-m", "helpers.load", *own, *map(str, words), env=around)
         self.load = Load(child, journal)
-        wait_until(lambda: self.load and self.load.flows, "the writer publishes", 20)
+        wait_until(lambda: self.load and self.load.flows, "the writer publishes", 60)
         return self.load
 
     def fault(self, name: str, in_flight: int | None = None) -> None:
@@ -123,7 +123,7 @@ class Trial:
 
     def catch(self, name: str) -> None:
         """Wait for a moment with something in flight, and note the fault that fires now."""
-        self.fault(name, wait_until(self.in_flight, "something is in flight", 20))
+        self.fault(name, wait_until(self.in_flight, "something is in flight", 60))
 
     # -- what is where ----------------------------------------------------------------------------
 
@@ -173,7 +173,7 @@ class Trial:
             even = max(owned) - min(owned) <= providers
             return owners.total() == lanes and all(owned) and even
 
-        wait_until(shared, "the lanes are shared out among all workers", 30)
+        wait_until(shared, "the lanes are shared out among all workers", 60)
 
     def refusals(self) -> int:
         """Count the lanes that workers gave up because they were told of another owner."""
@@ -214,7 +214,7 @@ class Trial:
     def drain(self, timeout: float = DRAIN) -> Done:
         """End the writer, and wait until all that it published has been passed by everyone."""
         assert self.load is not None, "nothing was written"
-        done = self.load.stop(timeout + 30)
+        done = self.load.stop(timeout + 60)
         wait_until(
             lambda: self.crew.checked() and self.in_flight() == 0, "everything is applied", timeout
         )

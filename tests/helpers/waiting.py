@@ -8,15 +8,17 @@ T = TypeVar("T")
 
 POLL = 0.01
 _LONGEST = 0.05
+_STALL = 0.1
+"""A sleep that takes so many seconds longer than it was to is a machine that stood still."""
 
 
-def wait_until(condition: Callable[[], T], what: str, timeout: float = 10.0) -> T:
+def wait_until(condition: Callable[[], T], what: str, timeout: float = 30.0) -> T:
     """Return the condition's first true value; fail, naming it, if none comes in time.
 
     Args:
         condition: asked again and again; an exception it raises is not caught.
         what: the condition in words, as the failure shall name it.
-        timeout: seconds.
+        timeout: seconds; those in which the whole machine stood still do not count.
     """
     deadline = time.monotonic() + timeout
     while True:
@@ -24,23 +26,33 @@ def wait_until(condition: Callable[[], T], what: str, timeout: float = 10.0) -> 
         value = condition()
         if value:
             return value
-        now = time.monotonic()
-        if now > deadline:
+        if asked > deadline:  # so the last question is one that was asked after it
             raise AssertionError(f"not within {timeout:g} s: {what} (last value: {value!r})")
         # What is waited for needs the cores more than a question that takes long.
-        time.sleep(min(_LONGEST, max(POLL, 2 * (now - asked))))
+        deadline += _stood(min(_LONGEST, max(POLL, 2 * (time.monotonic() - asked))))
+
+
+def _stood(pause: float) -> float:
+    """Sleep; return by how much too long that was, if it was no common delay."""
+    begin = time.monotonic()
+    time.sleep(pause)
+    over = time.monotonic() - begin - pause
+    return over if over > _STALL else 0.0
 
 
 def still(value: Callable[[], object], seconds: float) -> Callable[[], bool]:
-    """Return a condition for `wait_until`: `value` has not changed for so many seconds."""
+    """Return a condition for `wait_until`: `value` has not changed for so many seconds.
+
+    Those in which nobody looked do not count: the machine may have stood still.
+    """
     last = value()
-    since = time.monotonic()
+    looked, quiet = time.monotonic(), 0.0
 
     def unchanged() -> bool:
-        nonlocal last, since
-        now = value()
-        if now != last:
-            last, since = now, time.monotonic()
-        return time.monotonic() - since >= seconds
+        nonlocal last, looked, quiet
+        now, at = value(), time.monotonic()
+        quiet = quiet + min(at - looked, _LONGEST + _STALL) if now == last else 0.0
+        last, looked = now, at
+        return quiet >= seconds
 
     return unchanged

@@ -6,7 +6,7 @@ import pty
 import re
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 from helpers.hermes_agent import PYTHON, VENV
@@ -27,7 +27,7 @@ def test_one_question_is_a_turn(world: World) -> None:
     done = world.home.run("-z", "how deep is the sea", "--toolsets", "memory")
     assert done.returncode == 0, done.stderr
     assert "I have heard: how deep is the sea" in done.stdout
-    wait_until(lambda: "how deep is the sea" in world.turns(), "the turn is in the log", 20)
+    wait_until(lambda: "how deep is the sea" in world.turns(), "the turn is in the log", 60)
     [turn] = [e for e in world.events(TurnCompleted) if e.event.user == "how deep is the sea"]
     assert turn.scope.platform == "cli"
 
@@ -36,7 +36,7 @@ def test_a_single_query_of_chat_is_a_turn(world: World) -> None:
     """``hermes chat -q``: the turn is in the log, also though the process ends at once."""
     done = world.home.run("chat", "-q", "how high is the sky", "--toolsets", "memory")
     assert "how high is the sky" in done.stdout, done.stderr
-    wait_until(lambda: "how high is the sky" in world.turns(), "the turn is in the log", 20)
+    wait_until(lambda: "how high is the sky" in world.turns(), "the turn is in the log", 60)
     [turn] = [e for e in world.events(TurnCompleted) if e.event.user == "how high is the sky"]
     world.wait_events(SessionEnded, turn.session.id)
 
@@ -64,7 +64,7 @@ def test_install_and_activate_make_hermes_use_it(world: World) -> None:
     assert told["active"] == "memorybus"
     done = home.run("-z", "is this remembered now", "--toolsets", "memory")
     assert "I have heard" in done.stdout, done.stderr
-    wait_until(lambda: "is this remembered now" in world.turns(), "the turn is in the log", 20)
+    wait_until(lambda: "is this remembered now" in world.turns(), "the turn is in the log", 60)
 
 
 def test_a_conversation_at_a_terminal(world: World) -> None:
@@ -79,8 +79,8 @@ def test_a_conversation_at_a_terminal(world: World) -> None:
         said.type("the lark sings at dawn")
         said.wait("I have heard: the lark sings at dawn")
         said.type("/quit")
-        wait_until(lambda: said.ended(process), "Hermes ends", 40)
-    wait_until(lambda: "the lark sings at dawn" in world.turns(), "the turns are in the log", 20)
+        wait_until(lambda: said.ended(process), "Hermes ends", 90)
+    wait_until(lambda: "the lark sings at dawn" in world.turns(), "the turns are in the log", 60)
     found = {e.event.user: e.session.id for e in world.events(TurnCompleted)}
     assert found["the owl hoots at midnight"] != found["the lark sings at dawn"]
     for session in (found["the owl hoots at midnight"], found["the lark sings at dawn"]):
@@ -93,7 +93,13 @@ class Screen:
     def __init__(self, master: int) -> None:
         """Show nothing yet."""
         self._master = master
-        self.text = ""
+        self._raw = b""
+        self._seen = 0
+
+    @property
+    def text(self) -> str:
+        """All that was shown; one read may end within a character or an escape sequence."""
+        return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self._raw.decode(errors="replace"))
 
     def type(self, line: str) -> None:
         """Type a line and press enter."""
@@ -104,10 +110,10 @@ class Screen:
 
         def shown() -> bool:
             self.read()
-            return words in self.text
+            return words in self.text[self._seen :]
 
-        wait_until(shown, f"{words!r} is on the screen", 60)
-        self.text = self.text[self.text.index(words) + len(words) :]
+        wait_until(shown, f"{words!r} is on the screen", 90)
+        self._seen = self.text.index(words, self._seen) + len(words)
 
     def ended(self, process: "subprocess.Popen[bytes]") -> bool:
         """Say whether it has ended; what it shows meanwhile is read, or it could not."""
@@ -116,11 +122,8 @@ class Screen:
 
     def read(self) -> None:
         """Read what there is."""
-        try:
-            raw = os.read(self._master, 65_536).decode(errors="replace")
-        except (BlockingIOError, OSError):
-            return
-        self.text += re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", raw)
+        with suppress(OSError):  # nothing there, or nobody
+            self._raw += os.read(self._master, 65_536)
 
 
 @contextmanager

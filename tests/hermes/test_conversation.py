@@ -150,11 +150,12 @@ def test_new_with_a_busy_worker_mixes_nothing(world: World, hermes: Hermes) -> N
         keeps("a fresh start"),
         "started",
     )
-    hermes.do("busy", seconds=2.0)
+    hermes.do("busy")
     hermes.slash("/new")
     new = hermes.session
     assert new != old
     hermes.chat("what a fresh start")
+    hermes.do("free")
     hermes.do("settle")
     world.wait_turns(new, "what a fresh start")
     world.wait_events(MemoryWritten, new)
@@ -295,7 +296,7 @@ def test_the_system_prompt_is_the_same_from_turn_to_turn(world: World, hermes: H
 def test_no_hook_waited(world: World, hermes: Hermes) -> None:
     """G9: of all the hooks of this module, none that Hermes calls inline waited for anything."""
     hermes.chat("the last words")
-    slow = [h for h in world.home.hooks(*INLINE) if h.ms > SLOW]
+    slow = [h for h in world.home.hooks(*INLINE) if h.own_ms > SLOW]
     assert not slow
     errors = [
         line for line in world.home.log().splitlines() if "memorybus" in line and "ERROR" in line

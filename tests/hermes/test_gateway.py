@@ -32,7 +32,7 @@ def test_two_people_share_nothing(world: World) -> None:
     scopes = {(e.session.id, e.scope.user) for e in world.events(TurnCompleted)}
     assert scopes == {("s-anna", "anna"), ("s-ben", "ben")}
     assert {e.scope.platform for e in world.events(TurnCompleted)} == {"telegram"}
-    [write] = world.events(MemoryWritten, "s-anna")
+    [write] = world.wait_events(MemoryWritten, "s-anna")
     assert (write.scope.user, write.session.id) == ("anna", "s-anna")
     for number in range(2):
         wire = world.model.asked(f"is the secret bluebell {number}").users

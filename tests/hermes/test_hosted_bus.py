@@ -19,6 +19,7 @@ from memorybus.settings import Settings
 
 pytestmark = [
     pytest.mark.hermes,
+    pytest.mark.timeout(240),
     pytest.mark.skipif(not PYTHON.exists(), reason="no .hermes-venv: run make hermes-venv"),
     pytest.mark.usefixtures("redis_server"),
 ]
@@ -46,9 +47,10 @@ def hosting(make_settings: MakeSettings, short_dir: Path, server: Mem0Server) ->
                 "facts": {"kind": "hermes:holographic", **table},
                 "mem0": {"kind": "hermes:mem0", "hermes_home": str(mem0), **table},
             },
-            call_timeout=6.0,
-            lease=8.0,
-            recall_timeout=10.0,
+            call_timeout=30.0,
+            lease=40.0,
+            recall_timeout=40.0,
+            tool_wait=40.0,
         )
 
 
@@ -56,7 +58,7 @@ def test_two_plugins_at_once(hosting: Settings, server: Mem0Server, spawn: Spawn
     """Each plugin gets what it has a use for, all tools are offered, both recall (G3)."""
     worker(spawn, hosting, jobs=1)
     with MemoryBus.connect(hosting) as bus:
-        wait_until(lambda: len(bus.tools().schemas()) == 6, "the tools of both are offered", 20)
+        wait_until(lambda: len(bus.tools().schemas()) == 6, "the tools of both are offered", 60)
         session = bus.session("s1")
         session.turn_completed("I keep a parrot called Kiwi", "Nice.")
         session.memory_written("add", "Anna keeps a parrot", store="user")
@@ -65,14 +67,14 @@ def test_two_plugins_at_once(hosting: Settings, server: Mem0Server, spawn: Spawn
         found = session.call_tool("mem0_search", {"query": "parrot"})
         assert found["results"][0]["memory"] == "I keep a parrot called Kiwi"
         home = hosting.provider_home("facts") / "hermes"
-        wait_until(lambda: len(facts(home)) >= 2, "holographic holds both facts", 20)
+        wait_until(lambda: len(facts(home)) >= 2, "holographic holds both facts", 60)
 
         def both() -> bool:
             session.queue_prefetch("parrot")
             block = session.prefetch("parrot")
             return all(one in block for one in ("Kiwi", "Anna keeps a parrot", "can talk"))
 
-        wait_until(both, "one block recalls from both plugins", 30)
+        wait_until(both, "one block recalls from both plugins", 90)
     assert len(server.stored) == 1
     assert sorted(row[1] for row in facts(home)[:2]) == ["A parrot can talk", "Anna keeps a parrot"]
     assert not any(one.dead_letters for one in read_status(hosting).providers)

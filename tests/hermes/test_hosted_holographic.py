@@ -18,6 +18,7 @@ from memorybus_providers.base import RecallScope
 
 pytestmark = [
     pytest.mark.hermes,
+    pytest.mark.timeout(240),
     pytest.mark.skipif(not PYTHON.exists(), reason="no .hermes-venv: run make hermes-venv"),
 ]
 

@@ -58,6 +58,7 @@ def test_all_that_the_plugin_told_is_recognised(make_hermes_world: MakeWorld) ->
     """After a whole day with the plugin reconcile finds nothing to publish (G2)."""
     world = make_hermes_world()
     live(world, world.hermes())
+    world.drain()  # leaving waits for a moment only
     before = len(world.events())
     report = reconcile(world, world.home)
     assert (report["missing"], report["published"], report["memories"]) == (0, 0, 0), report

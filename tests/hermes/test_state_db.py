@@ -15,6 +15,7 @@ from memorybus.surfaces.hermes.stored_turns import read
 
 pytestmark = [
     pytest.mark.hermes,
+    pytest.mark.timeout(240),
     pytest.mark.skipif(
         not PYTHON.exists(), reason="no Hermes Agent in .hermes-venv: run make hermes-venv"
     ),

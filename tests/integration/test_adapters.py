@@ -3,6 +3,8 @@
 The providers are those of ``tests/contract/``, which know nothing of memorybus.
 """
 
+from typing import Any
+
 import pytest
 from conftest import MakeSettings
 from helpers.processes import Spawn
@@ -13,13 +15,18 @@ from memorybus.settings import Settings
 
 NOTES = {"kind": "ethos:contract.ethos_example:MarkdownNotes", "dir": "{home}/notes"}
 DIARY = {"kind": "registry:contract.registry_example:Notes", "dir": "{home}/diary"}
+PATIENT: Any = {"recall_wait": 20.0, "recall_timeout": 30.0}
+"""The one recall that is asked for waits for the lanes, however slow the machine is: a quarter of
+`recall_wait` without progress is the most that a recall waits."""
 
 
 @pytest.fixture(name="adapted")
 def _adapted(make_settings: MakeSettings, redis_url: str, spawn: Spawn) -> Settings:
     """Run a worker with a provider of either contract and one recall process for each."""
     tables = {"notes": NOTES, "diary": DIARY}
-    settings = make_settings(url=redis_url, providers=("notes", "diary"), provider=tables)
+    settings = make_settings(
+        url=redis_url, providers=("notes", "diary"), provider=tables, **PATIENT
+    )
     worker(spawn, settings, jobs=1)
     return settings
 
@@ -39,7 +46,7 @@ def test_both_remember_and_recall(adapted: Settings) -> None:
             found = second.prefetch()
             return found if "From notes:" in found and "Miso" in found else ""
 
-        found = wait_until(block, "both have answered", 20)
+        found = wait_until(block, "both have answered", 30)
 
     assert "From notes:\n- Alice likes green tea." in found
     assert "From diary:" in found
@@ -57,6 +64,6 @@ def test_recall_is_the_askers_own(adapted: Settings) -> None:
             return [item.text for item in found.results if item.provider == "notes"]
 
         wait_until(lambda: everyones() == ["Alice likes green tea."], "it is applied", 20)
-        of_bob = bus.recall("Who likes green tea?", agent="coach", user="bob", timeout=10)
+        of_bob = bus.recall("Who likes green tea?", agent="coach", user="bob", timeout=20)
 
     assert (of_bob.results, of_bob.missing) == ((), {})

@@ -17,6 +17,8 @@ from memorybus.settings import Settings
 
 __all__ = ["s3_url"]
 
+pytestmark = pytest.mark.timeout(240)  # the stand-in takes megabytes apart in Python
+
 
 def archive(url: str) -> Archive:
     """Return the archive at a URL, as a process that has never seen it."""

@@ -15,6 +15,7 @@ from memorybus.clock import SYSTEM
 from memorybus.health import read_health
 from memorybus.history import History
 from memorybus.ids import new_rng
+from memorybus.logged import moment
 from memorybus.segments import RawEntry
 from memorybus.testing import no_crash
 from memorybus_workers.archiver import Archiver, run_once
@@ -40,6 +41,19 @@ def clone_of(log: SealedLog, make_redis: MakeServer) -> SealedLog:
     return clone
 
 
+def append_later(log: SealedLog, than: SealedLog, count: int, user: str) -> None:
+    """Append turns whose places lie behind all that another server has: in a later millisecond."""
+    (last,) = than.redis.xrevrange(than.key, count=1)  # type: ignore[misc]
+    wait_until(lambda: now_ms(log) > moment(last[0].decode())[0], "its millisecond is over")
+    log.append(count, user=user)
+
+
+def now_ms(log: SealedLog) -> int:
+    """Return the server's time."""
+    seconds, micros = log.redis.time()  # type: ignore[misc]
+    return int(seconds) * 1_000 + int(micros) // 1_000
+
+
 def whose(log: SealedLog) -> dict[str, list[int]]:
     """Return the turns of the archive by user."""
     found: dict[str, list[int]] = {}
@@ -55,7 +69,7 @@ def test_what_a_clone_sealed_is_no_leave_to_trim(
     """G7: where a copy of this Redis sealed other events, nothing is trimmed, noted or sealed."""
     clone = clone_of(log, make_redis)
     log.append(20, user="ours")
-    clone.append(30, user="clone")
+    append_later(clone, log, 30, "clone")
     assert run_once(clone.settings).events == 30
     before = log.logged()
     said = refused(log)
@@ -76,7 +90,7 @@ def test_what_a_clone_sealed_can_be_taken_out(log: SealedLog, make_redis: MakeSe
     """G7: without the manifest that the copy wrote, this log's own events are sealed."""
     clone = clone_of(log, make_redis)
     log.append(20, user="ours")
-    clone.append(30, user="clone")
+    append_later(clone, log, 30, "clone")
     run_once(clone.settings)
     assert refused(log)
     max(log.settings.data_dir.glob("archive/*/*/p01/manifest-*")).unlink()
@@ -93,7 +107,7 @@ def test_a_clone_that_seals_in_between_is_noticed(
     """G7: what was read for a segment is not taken for sealed because another's ends behind it."""
     clone = clone_of(log, make_redis)
     log.append(20, user="ours")
-    clone.append(30, user="clone")
+    append_later(clone, log, 30, "clone")
     check = Sealer._check
 
     def late(self: Sealer, owned: Owned) -> None:
@@ -113,7 +127,7 @@ def test_a_worker_tells_of_it(log: SealedLog, make_redis: MakeServer) -> None:
     """G7: an archive with another log's events is an alarm, for as long as it lasts."""
     clone = clone_of(log, make_redis)
     log.append(5, user="ours")
-    clone.append(30, user="clone")
+    append_later(clone, log, 30, "clone")
     run_once(clone.settings)
     archiver = Archiver(log.settings, SYSTEM, "w", new_rng(), no_crash)
     archiver.start()
@@ -139,7 +153,7 @@ def test_a_lane_reads_nothing_that_only_a_clone_sealed(
     """G3: what lies in the archive behind what this log knows to be sealed is not its history."""
     clone = clone_of(log, make_redis)
     clone.append(30, user="clone")  # before ours: their places lie between our 50 and 51
-    log.append(20, user="ours")
+    append_later(log, clone, 20, "ours")
     log.redis.xtrim(log.key, maxlen=20, approximate=False)
     run_once(clone.settings)
     history, after, n = History.of(log.redis, log.settings), "0-0", 0

@@ -84,6 +84,12 @@ def result(done: "subprocess.CompletedProcess[str]") -> dict:
     return json.loads(done.stdout)
 
 
+def told(child: Child) -> list[dict]:
+    """Return the lines of JSON that a child has written, whatever it logged between and behind."""
+    lines = child.output().splitlines(keepends=True)
+    return [json.loads(line) for line in lines if line.startswith("{") and line.endswith("\n")]
+
+
 def caught_up(run: Run) -> dict:
     """Wait until no provider has a backlog; return the status."""
 
@@ -149,7 +155,7 @@ def test_up_told_twice_says_so(how, code, spawn, env, short_dir):
     child = spawn(*CLI, "up", "--json", env=env)
     child.wait_output('"ready"', timeout=30)
 
-    worker = psutil.Process(json.loads(child.output().splitlines()[-1])["worker_pid"])
+    worker = psutil.Process(told(child)[-1]["worker_pid"])
     worker.suspend()  # so that the first word takes its time
     wait_until(lambda: _stands(worker), "all threads of the worker stand")
 
@@ -187,13 +193,13 @@ def test_a_second_up_is_refused(up, run):
 
 def test_up_restarts_a_worker_that_died(up, spawn):
     """A killed worker is replaced, and told of."""
-    ready = json.loads(next(line for line in up.output().splitlines() if line.startswith("{")))
+    ready = told(up)[0]
     psutil.Process(ready["worker_pid"]).kill()
 
     up.wait_output("another starts in")
 
     def replaced() -> bool:
-        lines = [json.loads(line) for line in up.output().splitlines() if line.startswith("{")]
+        lines = told(up)
         return len(lines) > 1 and lines[-1]["worker_pid"] != ready["worker_pid"]
 
     wait_until(replaced, "another worker is ready", timeout=30)

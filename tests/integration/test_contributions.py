@@ -11,6 +11,7 @@ from helpers.scenario import home, thread_worker, wait_applied
 from memorybus.client import MemoryBus
 from memorybus.clock import SYSTEM
 from memorybus.keys import Keys
+from memorybus.links import TIMEOUT
 from memorybus.roster import Roster
 from memorybus.settings import Settings
 
@@ -59,11 +60,11 @@ def test_a_provider_that_hangs_costs_only_its_own_text(make: Make, tmp_path: Any
     settings = make(**several(deaf={"kind": "Deaf", "while": str(hangs)}, quick="Noting"))
     with thread_worker(settings), MemoryBus.connect(settings) as bus:
         begun = SYSTEM.monotonic()
-        text = bus.session("s", warm=False).contributions(MESSAGES, timeout=1.0)
+        text = bus.session("s", warm=False).contributions(MESSAGES, timeout=5.0)
         took = SYSTEM.monotonic() - begun
         hangs.unlink()
     assert text == "From quick:\nkept 2 {lt}messages{gt}"
-    assert 0.9 < took < 2.0
+    assert 4.9 < took < LONG
 
 
 def test_messages_split_over_events_all_contribute(make: Make) -> None:
@@ -124,7 +125,7 @@ def test_without_redis_the_event_is_durable_and_the_wait_is_bounded(
         (server.kill if state == "down" else server.freeze)()
         begun = SYSTEM.monotonic()
         assert session.contributions(MESSAGES, timeout=1.0) == ""
-        assert SYSTEM.monotonic() - begun < 1.6
+        assert SYSTEM.monotonic() - begun < TIMEOUT, "it did not wait for a reply of Redis"
         assert bus.unsent == 1
         (server.start if state == "down" else server.thaw)()
         assert bus.flush("logged", LONG)

@@ -15,6 +15,7 @@ from helpers.recording import texts
 from helpers.scale import QUICK
 from helpers.scenario import (
     NAME,
+    PATIENT,
     apart,
     home,
     recorded,
@@ -115,7 +116,7 @@ def test_a_retry_drains_in_order_once(
     redis_client: redis.Redis, make_settings: MakeSettings, flag: Path, run: Any, kind: str
 ) -> None:
     """G3, G4, G6: once the provider is well, one command applies what waits, in order, once."""
-    settings = make_settings(partitions=2, **recorded(kind))
+    settings = make_settings(partitions=2, **PATIENT, **recorded(kind))
     dlq = run(settings)
     bad, good = together(settings, 2)
     with thread_worker(settings):
@@ -143,7 +144,7 @@ def test_what_is_refused_again_is_said(
     redis_client: redis.Redis, make_settings: MakeSettings, flag: Path, run: Any, kind: str
 ) -> None:
     """G6: a retry of what is still poison ends with exit code 1, and counts the try."""
-    settings = make_settings(partitions=1, **recorded(kind))
+    settings = make_settings(partitions=1, **PATIENT, **recorded(kind))
     dlq = run(settings)
     with thread_worker(settings):
         say(settings, "s", poison(flag), "after")
@@ -166,7 +167,7 @@ def test_a_discard_frees_what_waits(
     redis_client: redis.Redis, make_settings: MakeSettings, flag: Path, run: Any, kind: str
 ) -> None:
     """G6: a discarded event is skipped for good, and history says who did it and why."""
-    settings = make_settings(partitions=1, **recorded(kind))
+    settings = make_settings(partitions=1, **PATIENT, **recorded(kind))
     dlq = run(settings)
     with thread_worker(settings):
         say(settings, "s", poison(flag), "after 1", "after 2")
@@ -196,7 +197,7 @@ def test_an_edited_event_is_applied_in_place(
     kind: str,
 ) -> None:
     """G6: an edit made from what `show` prints is applied in the event's place, and recorded."""
-    settings = make_settings(partitions=1, **recorded(kind))
+    settings = make_settings(partitions=1, **PATIENT, **recorded(kind))
     dlq = run(settings)
     with thread_worker(settings):
         say(settings, "s", poison(flag), "after")
@@ -221,7 +222,9 @@ def test_lanes_of_all_shards(
 ) -> None:
     """G6: on a cluster, dead letters of lanes on every shard are listed, discarded and retried."""
     cluster = RedisCluster()
-    settings = make_settings(url=cluster.url, jobs_url=redis_server.url, **recorded("Keyed"))
+    settings = make_settings(
+        url=cluster.url, jobs_url=redis_server.url, **PATIENT, **recorded("Keyed")
+    )
     dlq = run(settings)
     with running(cluster):
         client = connect_redis(settings)
@@ -253,7 +256,7 @@ def test_a_bad_edit_asks_nobody(
     said: str,
 ) -> None:
     """G6: an edit that is no event of its type is refused before anything is asked."""
-    settings = make_settings(partitions=1, **recorded("Keyed"))
+    settings = make_settings(partitions=1, **PATIENT, **recorded("Keyed"))
     with thread_worker(settings):
         say(settings, "s", poison(flag))
         wait_applied(redis_client, settings)
@@ -269,7 +272,7 @@ def test_errors_are_grouped(
     redis_client: redis.Redis, make_settings: MakeSettings, flag: Path, run: Any
 ) -> None:
     """G6: what fails alike is one group, which can be retried alone."""
-    settings = make_settings(partitions=4, **recorded("Keyed"))
+    settings = make_settings(partitions=4, **PATIENT, **recorded("Keyed"))
     dlq = run(settings)
     with thread_worker(settings):
         for session in ("a", "b", "c"):
@@ -294,7 +297,7 @@ def test_without_an_owner_requests_are_kept(
     redis_client: redis.Redis, make_settings: MakeSettings, flag: Path, run: Any
 ) -> None:
     """G6: without a worker the command says so in bounded time, and the next one does it."""
-    settings = make_settings(partitions=1, lease=0.5, call_timeout=0.1, **recorded("Keyed"))
+    settings = make_settings(partitions=1, lease=3.0, call_timeout=2.0, **recorded("Keyed"))
     dlq = run(settings)
     with thread_worker(settings):
         say(settings, "s", poison(flag), "after")
@@ -313,7 +316,7 @@ def test_people_see_what_waits(
     redis_client: redis.Redis, make_settings: MakeSettings, flag: Path, run: Any
 ) -> None:
     """G6: the list, one letter and a dry run are fit for people, hostile texts too."""
-    settings = make_settings(partitions=1, **recorded("Keyed"))
+    settings = make_settings(partitions=1, **PATIENT, **recorded("Keyed"))
     dlq = run(settings)
     assert "no dead letters" in dlq("ls").out
     with thread_worker(settings):
@@ -390,7 +393,7 @@ def test_a_worker_dies_while_it_drains(
 
     Where it died with a letter, that one waits to be asked for again.
     """
-    settings = make_settings(partitions=1, lease=0.6, call_timeout=0.3, **recorded(kind))
+    settings = make_settings(partitions=1, lease=4.0, call_timeout=3.0, **recorded(kind))
     keys = Keys(settings.namespace)
     dlq = run(settings)
     with thread_worker(settings):

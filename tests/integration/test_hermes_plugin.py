@@ -14,6 +14,7 @@ from helpers.processes import Spawn
 from helpers.scenario import recorded, thread_worker, worker
 from helpers.waiting import still, wait_until
 from memorybus.events import TurnCompleted
+from memorybus.links import TIMEOUT
 from memorybus.settings import Settings
 from memorybus.surfaces.hermes.provider import HermesMemory
 
@@ -23,6 +24,9 @@ promise is 2 at p99 on an idle one; whatever waited for Redis would take 50 and 
 
 GENEROUS = 100.0
 """Milliseconds by the wall clock at p99, where a busy machine shows more than we do."""
+
+PATIENT: Any = {"recall_wait": 20.0, "recall_timeout": 30.0, "prefetch_deadline": 5.0}
+"""For what is asked once: neither recall nor Redis is given up because the machine is slow."""
 
 ANSWER = "An answer of a usual length. " * 20
 
@@ -60,7 +64,7 @@ def test_recall_comes_warm_once_and_again_after_a_compression(
 ) -> None:
     """What a worker remembers is in the next turn, in no later one, and again in a new window."""
     settings = make_settings(
-        url=redis_url, providers=("holographic",), compress_wait=0.1, opening_wait=0.0
+        **PATIENT, url=redis_url, providers=("holographic",), compress_wait=0.1, opening_wait=0.0
     )
     worker(spawn, settings, jobs=1)
     with running(settings, tmp_path) as host:
@@ -68,12 +72,14 @@ def test_recall_comes_warm_once_and_again_after_a_compression(
         past: list[dict[str, Any]] = []
         memory.on_memory_write("add", "memory", "The parrot is called Admiral <b>", {})
         have_turn(memory, "What is the parrot called, Admiral?", past)
+        session = host.shared.session(host.events()[0].scope, "s1")
 
-        def warm() -> str:
+        def warm() -> bool:  # without a turn of its own: each would be remembered, too
             memory.queue_prefetch("What is the parrot called?", session_id="s1")
-            return have_turn(memory, "Tell me about the parrot called Admiral.", past)
+            return "parrot is called" in str(session.warm_lines())
 
-        text = wait_until(warm, "recall is warm")
+        wait_until(warm, "recall is warm", 30)
+        text = have_turn(memory, "Tell me about the parrot called Admiral.", past)
         assert "Admiral" in text
         assert "<" not in text, "escaped: no tag of ours, none of a memory's"
         assert len(text) <= settings.turn_budget
@@ -86,7 +92,7 @@ def test_recall_comes_warm_once_and_again_after_a_compression(
             memory.queue_prefetch("What is the parrot called?", session_id="s1")
             return first in memory.prefetch("parrot")
 
-        wait_until(again, "the new window has it again")
+        wait_until(again, "the new window has it again", 30)
         assert host.shared.problems.count == 0
 
 
@@ -94,7 +100,9 @@ def test_a_sessions_first_turn_waits_a_moment_for_its_own_recall(
     spawn: Spawn, redis_url: str, make_settings: MakeSettings, tmp_path: Path
 ) -> None:
     """Hermes makes its agent when the person has spoken: the first prompt is asked at once."""
-    settings = make_settings(url=redis_url, providers=("holographic",), opening_wait=20.0)
+    settings = make_settings(
+        **PATIENT, url=redis_url, providers=("holographic",), opening_wait=30.0
+    )
     worker(spawn, settings, jobs=1)
     with running(settings, tmp_path) as host:
         host.instance("s1").on_memory_write("add", "memory", "The parrot is called Admiral", {})
@@ -107,7 +115,7 @@ def test_a_first_turn_does_not_wait_for_nobody(
     redis_url: str, make_settings: MakeSettings, tmp_path: Path
 ) -> None:
     """G9: without a worker the first turn waits for its deadline, the second not at all."""
-    settings = make_settings(url=redis_url, opening_wait=0.5)
+    settings = make_settings(url=redis_url, opening_wait=4.0)
     with running(settings, tmp_path) as host:
         memory = host.instance("s1")
         wait_until(lambda: host.bus.unsent == 0, "connected")
@@ -117,8 +125,8 @@ def test_a_first_turn_does_not_wait_for_nobody(
             begin = time.perf_counter()
             assert memory.prefetch(prompt) == ""
             took.append(time.perf_counter() - begin)
-    assert 0.4 < took[0] < 3.0
-    assert took[1] < 0.4
+    assert 3.9 < took[0] < 15.0
+    assert took[1] < 3.9
 
 
 def test_the_new_session_never_sees_the_old_one_s_recall(
@@ -132,7 +140,7 @@ def test_the_new_session_never_sees_the_old_one_s_recall(
         memory.on_turn_start(0, "hello")
         memory.queue_prefetch("old question about things", session_id="old")
         old = host.shared.session(host.events()[0].scope, "old")
-        wait_until(old.warm_lines, "the old session is warm")
+        wait_until(old.warm_lines, "the old session is warm", 30)
         host.hint = "new"
         memory.on_turn_start(1, "fresh")
         assert "old question" not in memory.prefetch("fresh")
@@ -145,7 +153,7 @@ def test_tools_are_called_and_answered_as_json(
     settings = make_settings(url=redis_url, providers=("holographic",), tool_wait=5.0)
     with thread_worker(settings), running(settings, tmp_path) as host:
         memory = host.instance("s1")
-        schemas = wait_until(memory.get_tool_schemas, "tools are known")
+        schemas = wait_until(memory.get_tool_schemas, "tools are known", 30)
         names = [schema["name"] for schema in schemas]
         assert all({"name", "description", "parameters"} <= set(schema) for schema in schemas)
         assert host.instance().get_tool_schemas() == schemas
@@ -268,7 +276,7 @@ def test_prefetch_keeps_its_deadline_while_redis_hangs(
         try:
             begin = time.perf_counter()
             assert memory.prefetch("hello") == ""
-            assert time.perf_counter() - begin < 1.0
+            assert time.perf_counter() - begin < TIMEOUT, "it did not wait for a reply of Redis"
         finally:
             server.thaw()
 
@@ -279,5 +287,5 @@ def test_nothing_listens_and_nobody_waits() -> None:
         memory = host.instance("s1")
         begin = time.perf_counter()
         assert memory.on_pre_compress(talk("hello")) == ""
-        assert time.perf_counter() - begin < 3.0
+        assert time.perf_counter() - begin < 10.0
         assert len(host.events()) == 2

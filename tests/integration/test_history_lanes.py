@@ -12,6 +12,7 @@ from conftest import MakeSettings
 from helpers.recording import texts
 from helpers.scenario import (
     NAME,
+    PATIENT,
     home,
     log_length,
     partition,
@@ -70,7 +71,7 @@ def test_a_lane_that_fell_behind_crosses_the_seam(
     redis_client: redis.Redis, make_settings: MakeSettings, kind: str
 ) -> None:
     """G3, G4, G7: of each class nothing is lost or doubled while the log is trimmed under it."""
-    settings = make_settings(**QUICK, batch=20, window=64, **recorded(kind))
+    settings = make_settings(**QUICK, **PATIENT, batch=20, window=64, **recorded(kind))
     first, second = together(settings, 2)
     with MemoryBus.connect(settings) as bus:
         said = {name: spoken(bus, name, 0, 60) for name in (first, second)}
@@ -89,7 +90,7 @@ def test_a_checkpoint_that_was_trimmed_goes_on(
     redis_client: redis.Redis, make_settings: MakeSettings
 ) -> None:
     """G7: a lane that stands where the log no longer reaches goes on from the archive."""
-    settings = make_settings(**QUICK, **recorded("Transactional"))
+    settings = make_settings(**QUICK, **PATIENT, **recorded("Transactional"))
     with MemoryBus.connect(settings) as bus:
         said = spoken(bus, "s", 0, 10)
         with thread_worker(msgspec.structs.replace(settings, seal_after=1e9)):
@@ -108,7 +109,7 @@ def test_a_lane_passes_a_strangers_entry_that_was_trimmed(
     redis_client: redis.Redis, make_settings: MakeSettings, kind: str, strangers: int
 ) -> None:
     """G3, G7: a lane that stands at another's entry goes on, though only the archive has that."""
-    settings = make_settings(**QUICK, **recorded(kind))
+    settings = make_settings(**QUICK, **PATIENT, **recorded(kind))
     with MemoryBus.connect(settings) as bus:
         said = spoken(bus, "s", 0, 3)
         for _ in range(strangers):
@@ -129,7 +130,7 @@ def test_a_damaged_segment_stops_its_lane_alone(
     redis_client: redis.Redis, make_settings: MakeSettings
 ) -> None:
     """G7: damage stops the lane that needs it, by name; others go on, and it does once mended."""
-    settings = make_settings(**QUICK, **recorded("Keyed"))
+    settings = make_settings(**QUICK, **PATIENT, **recorded("Keyed"))
     keys = Keys(settings.namespace)
     names = ("s0", "s1", "s2", "s3")
     with MemoryBus.connect(settings) as bus:
@@ -160,7 +161,7 @@ def test_a_lane_that_lags_costs_no_redis_memory(
     redis_client: redis.Redis, make_settings: MakeSettings, flag: Path
 ) -> None:
     """G7: a provider that is down keeps no event in Redis, and gets each of them later."""
-    settings = make_settings(**QUICK, **recorded("Keyed"))
+    settings = make_settings(**QUICK, **PATIENT, **recorded("Keyed"))
     client = connect_redis(settings)
     with MemoryBus.connect(settings) as bus:
         say(bus, "s", f"!unavailable={flag}")
@@ -183,7 +184,7 @@ def test_a_lane_waits_for_the_archive_that_has_its_checkpoint(
     redis_client: redis.Redis, make_settings: MakeSettings, kind: str
 ) -> None:
     """G4, G7: a lane halts while the newest manifest is away, and then nothing comes twice."""
-    settings = make_settings(**QUICK, **recorded(kind))
+    settings = make_settings(**QUICK, **PATIENT, **recorded(kind))
     never = msgspec.structs.replace(settings, seal_after=1e9)
     with MemoryBus.connect(settings) as bus:
         said = spoken(bus, "s", 0, 20)

@@ -4,6 +4,7 @@ import random
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 import redis
@@ -33,6 +34,8 @@ from memorybus_workers.serving import Serving
 from memorybus_workers.surroundings import Surroundings
 
 KINDS = ("Transactional", "Keyed", "Lookup", "Recording", "KeyedSide")
+OURS: Any = QUICK | {"lease": 1e6}
+"""Nobody renews the leases here: they are to last for the whole test, however slow it is."""
 
 
 @contextmanager
@@ -88,7 +91,7 @@ def test_an_instance_gets_what_its_query_takes(
     redis_client: redis.Redis, make_settings: MakeSettings, kind: str
 ) -> None:
     """G3, G8: from archive and log alike only what is wanted is applied, and all of it counts."""
-    settings = make_settings(**QUICK, batch=7, window=20, **recorded(kind))
+    settings = make_settings(**OURS, batch=7, window=20, **recorded(kind))
     filled(settings)
     plan = Plan(query=Query(sessions=("bob",)))
     with lanes_of(settings, plan) as turns:
@@ -111,7 +114,7 @@ def test_an_instance_stops_where_its_plan_ends(
 ) -> None:
     """G8: nothing behind the last span is read, nothing between spans is applied."""
     monkeypatch.setattr(lane, "LEAP", leap)
-    settings = make_settings(**QUICK, batch=7, window=20, **recorded(kind))
+    settings = make_settings(**OURS, batch=7, window=20, **recorded(kind))
     filled(settings)
     plan = Plan(spans={0: (Span(4, 6), Span(20, 25)), 1: ()})
     with lanes_of(settings, plan) as turns:
@@ -136,7 +139,7 @@ def test_a_rate_bounds_what_is_applied(
     redis_client: redis.Redis, make_settings: MakeSettings, fake_clock: FakeClock
 ) -> None:
     """G10: an instance with a rate takes no more than that in a second, over all its lanes."""
-    settings = make_settings(**QUICK, lease=1e6, **recorded("Keyed"))
+    settings = make_settings(**OURS, **recorded("Keyed"))
     filled(settings)
     with lanes_of(settings, Plan(rate=4.0), fake_clock) as turns:
         for second in range(5):

@@ -24,6 +24,7 @@ AIM = 0.75
 
 pytestmark = [
     pytest.mark.locomo,
+    pytest.mark.timeout(300),  # it only computes: half a minute where four others do, too
     pytest.mark.skipif(not FILES, reason=f"no LoCoMo conversations in {DATA}"),
 ]
 

@@ -4,7 +4,6 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from conftest import MakeSettings
@@ -29,15 +28,17 @@ def make_hosted(make_settings: MakeSettings, short_dir: Path) -> Iterator[MakeHo
     """Make settings with recorders of these names as the providers."""
     python, homes = str(python_of(short_dir)), []
 
-    def make(*names: str, **options: Any) -> Settings:
+    def make(*names: str, call_timeout: float = 20.0) -> Settings:
         kind = f"hermes:{PLUGINS / 'recorder'}"
-        table = {"kind": kind, "hermes_python": python, "idle": 1.0, "settle": "threads", **options}
+        table = {"kind": kind, "hermes_python": python, "idle": 1.0, "settle": "threads"}
         settings = make_settings(
             partitions=4,
             providers=names,
             provider=dict.fromkeys(names, table),
-            call_timeout=3.0,
-            lease=5.0,
+            call_timeout=call_timeout,
+            lease=1.5 * call_timeout,
+            recall_wait=20.0,
+            recall_timeout=60.0,
         )
         homes.extend(settings.provider_home(name) for name in names)
         return settings
@@ -74,7 +75,7 @@ def test_two_plugins_behind_one_agent(make_hosted: MakeHosted, spawn: Spawn) -> 
             block = session.prefetch("the cat")
             return "From one:" in block and "From two:" in block and "turn 4 of the cat" in block
 
-        wait_until(both, "both have recalled what they heard last", 20)
+        wait_until(both, "both have recalled what they heard last", 40)
     for name in ("one", "two"):  # the recall process asked the lane's child
         assert len({one["pid"] for one in calls(hermes_home(settings, name))}) == 1
     assert dead_letters(settings) == 0
@@ -103,7 +104,7 @@ def test_a_hanging_call_ends_the_child_not_the_worker(
     make_hosted: MakeHosted, spawn: Spawn, tmp_path: Path
 ) -> None:
     """The event is tried again in another process; the worker's threads never hang."""
-    settings = make_hosted("one")
+    settings = make_hosted("one", call_timeout=10.0)  # its last fifth is for the child's end
     home, hangs = hermes_home(settings, "one"), tmp_path / "hangs"
     hangs.touch()
     running = worker(spawn, settings)
@@ -112,7 +113,7 @@ def test_a_hanging_call_ends_the_child_not_the_worker(
         session.turn_completed(f"!hang={hangs}", "ok")
         wait_until(lambda: calls(home, "hanging"), "the call hangs", 20)
         (child,) = children(settings.provider_home("one"))
-        wait_until(lambda: not is_alive(child), "its process is ended", 20)
+        wait_until(lambda: not is_alive(child), "its process is ended", 30)
         hangs.unlink()
         session.turn_completed("the next", "ok")
         wait_until(lambda: turns(home)[-1:] == ["the next"], "both are applied", 20)

@@ -8,18 +8,21 @@ from pathlib import Path
 import pytest
 import redis
 from conftest import MakeServer, MakeSettings
-from helpers.recalls import SECRET, Recalls
+from helpers.recalls import PATIENCE, SECRET, Recalls
 from memorybus.clock import SYSTEM
 from memorybus.monitor import read_status
 from memorybus.recall import Want, WarmAsk
 from memorybus.recall_health import pause_after
 from memorybus.recall_queue import LIFE, LONGEST
 
-SOON = 12.0
-"""Seconds in which a killed job is run again: looked for 3, seen and started anew in 2; noise."""
+SOON = 25.0
+"""Seconds in which a killed job is run again: looked for 3, seen and started anew in 2; noise.
 
-MANY = 300
-"""Sessions: few enough that all of them ask before the first question is too old (`LIFE`)."""
+RQ alone would take minutes.
+"""
+
+MANY = 60
+"""Sessions: few enough that none's question is too old (`LIFE`) when its turn comes."""
 
 TESTS = Path(__file__).parents[1]
 SHARED = {"rq:queues", "rq:workers"}
@@ -91,7 +94,7 @@ def test_a_job_killed_after_its_answer_is_not_asked_twice(recalls: Recalls) -> N
     recalls.until(lambda: not recalls.jobs(), "its job is gone", SOON)
     assert recalls.queries() == ["walnut"]
     recalls.ask("s", "hazel")
-    recalls.answered("s", "hazel", 2)
+    recalls.answered("s", "hazel")
 
 
 def test_killed_jobs_do_not_block_their_session(recalls: Recalls) -> None:
@@ -105,7 +108,7 @@ def test_killed_jobs_do_not_block_their_session(recalls: Recalls) -> None:
     recalls.file("block").unlink()
     recalls.answered("s", "third", SOON)
     recalls.ask("s", "fourth")
-    recalls.answered("s", "fourth", 2)
+    recalls.answered("s", "fourth")
 
 
 def test_another_process_takes_a_killed_ones_job(recalls: Recalls) -> None:
@@ -145,7 +148,7 @@ def test_a_recall_that_kills_its_process_is_tried_twice(recalls: Recalls) -> Non
 def test_a_live_process_keeps_its_slow_job(recalls: Recalls) -> None:
     """G9: a job that takes longer than a dead one's silence is not taken from its process."""
     recalls.file("block").touch()
-    recalls.start(2)
+    recalls.start(2, recall_timeout=30.0)  # else it may be over while we wait
     recalls.ask("s", "slow")
     recalls.asked_in("slow")
     begin = SYSTEM.monotonic()
@@ -236,14 +239,14 @@ def test_a_hanging_recall_is_interrupted(
 ) -> None:
     """G10: a recall past its time is ended and told; the process goes on with a new instance."""
     recalls.file("block").touch()
-    recalls.start(recall_timeout=1.0)
+    recalls.start(recall_timeout=4.0)  # enough for the next one, however slow the machine
     recalls.ask("s", "hangs")
     pid = recalls.asked_in("hangs")
     want = recalls.keys.want("s")
     recalls.until(lambda: redis_client.hexists(want, "e:rec"), "the failure is told")
     recalls.file("block").unlink()
     recalls.ask("s", "next")
-    recalls.answered("s", "next", 3)
+    recalls.answered("s", "next")
     assert recalls.notes() == [(pid, "open"), (pid, "hangs"), (pid, "open"), (pid, "next")]
     assert b"JobTimeoutException" in (redis_client.hget(want, "e:rec") or b"")
 
@@ -254,7 +257,7 @@ def test_a_recall_that_cannot_be_interrupted_ends_its_process(
     """G10: a provider that swallows its time-out loses its process; another provider's goes on."""
     kind = {"kind": "helpers.recalls:Answering"}
     settings = make_settings(
-        recall_timeout=1.0, providers=("bad", "good"), provider={"bad": kind, "good": kind}
+        recall_timeout=2.0, providers=("bad", "good"), provider={"bad": kind, "good": kind}
     )
     recalls = Recalls(settings, redis_client)
     try:
@@ -264,10 +267,12 @@ def test_a_recall_that_cannot_be_interrupted_ends_its_process(
         stuck = recalls.asked_in("hangs")
         for number in range(5):
             recalls.ask("t", f"q{number}", ["good"])
-            recalls.answered("t", f"q{number}", 2, "good")
+            recalls.answered("t", f"q{number}", provider="good")
+        (good,) = {pid for pid, _ in recalls.notes("good")}
+        assert good != stuck
         recalls.asked_in("hangs", times=2)
         recalls.file("stubborn").unlink()
-        recalls.answered("s", "hangs", 20)
+        recalls.answered("s", "hangs")
         assert stuck not in {pid for pid, what in recalls.notes()[-2:]}
     finally:
         recalls.file("stubborn").unlink(missing_ok=True)
@@ -332,8 +337,8 @@ def test_a_dead_provider_is_let_rest(recalls: Recalls, how: str) -> None:
         ask_as_agents_do(recalls, "fresh", "walnut")
         return recalls.warm("fresh")
 
-    recalls.until(warm, "it answers again", pause_after(calls) + 4)
-    assert read_status(recalls.settings).jobs[0].failing == 0
+    recalls.until(warm, "it answers again", pause_after(calls) + PATIENCE)
+    recalls.until(lambda: not read_status(recalls.settings).jobs[0].failing, "and fails no more")
 
 
 def _all_failed(recalls: Recalls) -> bool:
@@ -350,7 +355,8 @@ def test_a_person_who_asks_is_a_probe(recalls: Recalls) -> None:
     recalls.until(lambda: read_status(recalls.settings).jobs[0].paused, "asking pauses")
     recalls.file("down").unlink()
     recalls.asker.want("s", Want(query="q9", detail=True), ["rec"])
-    recalls.answered("s", "q9", 2)
+    recalls.answered("s", "q9")
+    recalls.until(lambda: not read_status(recalls.settings).jobs[0].failing, "that is noted")
     assert not read_status(recalls.settings).jobs[0].paused
 
 

@@ -65,7 +65,7 @@ def test_a_lane_that_cannot_be_handed_over_expires(
         lanes._redis.connection._sock.shutdown(2)
         say(bus, "b", "news")
         wait_until(lambda: runner_of(running)._lanes is not lanes, "the lanes were left")
-        wait_until(lambda: epoch(redis_client, settings) > before, "the lane is taken again", 6)
+        wait_until(lambda: epoch(redis_client, settings) > before, "the lane is taken again")
         flag.unlink()
         wait_applied(redis_client, settings)
     assert sorted(texts(home(settings))) == [f"!hang={flag} x", "news"]
@@ -78,7 +78,7 @@ def test_a_lane_that_is_wanted_again_while_it_drains_goes_on(
     flag: Path,
 ) -> None:
     """G3: a hand-over that is called off leaves the lane at work, in the same epoch."""
-    settings = make_settings(partitions=1, call_timeout=5.0, lease=8.0, **recorded("KeyedSide"))
+    settings = make_settings(partitions=1, call_timeout=25.0, lease=40.0, **recorded("KeyedSide"))
     with MemoryBus.connect(settings) as bus, thread_worker(settings) as running:
         runner = runner_of(running)
         say(bus, "a", f"!hang={flag} one")
@@ -91,8 +91,8 @@ def test_a_lane_that_is_wanted_again_while_it_drains_goes_on(
             runner.want(frozenset({0}))
             flag.unlink()
             say(bus, "b", "two")
-            assert bus.flush()
-            wait_applied(redis_client, settings, timeout=5)
+            assert bus.flush(timeout=25)
+            wait_applied(redis_client, settings)
         assert epoch(redis_client, settings) == before
     assert sorted(texts(home(settings))) == [f"!hang={flag} one", "two"]
 
@@ -113,10 +113,10 @@ def test_a_store_that_hangs_while_a_lane_begins_gives_it_back(
     settings = make_settings(partitions=1, call_timeout=0.3, lease=1.0, **how[where])
     with MemoryBus.connect(settings) as bus:
         say(bus, "a", "one")
-        assert bus.flush()
+        assert bus.flush(timeout=25)
         worker(spawn, settings, wait=False)
-        before = wait_until(lambda: epoch(redis_client, settings), "a first owner begins", 20)
-        wait_until(lambda: epoch(redis_client, settings) > before, "another one begins", 6)
+        before = wait_until(lambda: epoch(redis_client, settings), "a first owner begins")
+        wait_until(lambda: epoch(redis_client, settings) > before, "another one begins")
         flag.unlink()
         wait_applied(redis_client, settings)
     assert texts(home(settings)) == ["one"]
@@ -126,7 +126,7 @@ def test_a_lane_lost_while_its_call_returns_costs_the_others_nothing(
     redis_client: redis.Redis, make_settings: MakeSettings, flag: Path
 ) -> None:
     """G5: if one lane is another's by now, what came back for it is dropped, the rest goes on."""
-    settings = make_settings(partitions=2, call_timeout=0.9, lease=1.2, **recorded("KeyedSide"))
+    settings = make_settings(partitions=2, call_timeout=8.0, lease=10.0, **recorded("KeyedSide"))
     lost, kept = apart(settings, 2)
     keys = Keys(settings.namespace)
     with MemoryBus.connect(settings) as bus, thread_worker(settings) as running:
@@ -146,16 +146,18 @@ def test_a_slow_serial_provider_ends_in_good_order(
     redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
 ) -> None:
     """G5: told to end in the midst of long batches, a worker commits what it did and gives up."""
-    settings = make_settings(partitions=4, batch=400, **recorded("Keyed"))
+    timings = {"call_timeout": 10.0, "lease": 30.0}
+    settings = make_settings(partitions=4, batch=400, **timings, **recorded("Keyed"))
     with MemoryBus.connect(settings) as bus:
         for name in apart(settings, 4):
             say(bus, name, *[f"{SLOW} {number}" for number in range(400)])
-        assert bus.flush()
+        assert bus.flush(timeout=25)
         child = worker(spawn, settings)
         wait_until(lambda: len(texts(home(settings))) > 50, "it is busy")
-        assert child.terminate(settings.call_timeout + 5) == 0
+        assert child.terminate() == 0
     assert [owner(redis_client, settings, place) for place in range(4)] == [""] * 4
     applied = effects(home(settings))
+    assert len(applied) < 4 * 400, "it did not end before its work was done"
     for place in range(4):
         n: Any = redis_client.hget(Keys(settings.namespace).lane(place, NAME), "n")
         mine = [e.n for e in applied if partition(settings, e.session) == place]
@@ -165,7 +167,10 @@ def test_a_slow_serial_provider_ends_in_good_order(
 def test_a_busy_serial_provider_takes_lanes_over_in_time(
     redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
 ) -> None:
-    """G5: two seconds after a dead worker's leases have ended, a busy one works on its lanes."""
+    """G5: two seconds after a dead worker's leases have ended, a busy one works on its lanes.
+
+    The time is counted in the busy one's calls: a slow machine makes fewer of them.
+    """
     settings = make_settings(
         partitions=4, batch=200, lease=1.0, call_timeout=0.5, **recorded("Keyed")
     )
@@ -175,14 +180,17 @@ def test_a_busy_serial_provider_takes_lanes_over_in_time(
         return [p for p in range(4) if f"-{pid}-" in owner(redis_client, settings, p)]
 
     with MemoryBus.connect(settings) as bus:
-        wait_until(lambda: len(owned(first.pid)) == len(owned(second.pid)) == 2, "shared", 20)
+        wait_until(lambda: len(owned(first.pid)) == len(owned(second.pid)) == 2, "shared")
         for name in apart(settings, 4):
             say(bus, name, *[f"{SLOW} {number}" for number in range(400)])
-        assert bus.flush()
+        assert bus.flush(timeout=25)
         wait_until(lambda: len(calls(home(settings), second.pid)) > 20, "the second is busy")
         first.kill()
-        wait_until(lambda: len(owned(second.pid)) == 4, "taken over", settings.lease + 2)
+        before = len(calls(home(settings), second.pid))
+        wait_until(lambda: len(owned(second.pid)) == 4, "taken over")
+        made = len(calls(home(settings), second.pid)) - before
         second.kill()
+    assert made < 200, "three seconds are 150 calls; its own lanes have 800"
 
 
 @pytest.mark.parametrize("kind", ["Keyed", "KeyedSide", "Transactional"])
@@ -222,15 +230,15 @@ def test_a_probe_whose_lane_is_lost_is_followed_by_another(
     lane = Keys(settings.namespace).lane(partition(settings, lost), NAME)
     with MemoryBus.connect(settings) as bus:
         say(bus, lost, f"!hang={flag} x")
-        assert bus.flush()
+        assert bus.flush(timeout=25)
         redis_client.hset(lane, mapping={"owner": "somebody", "deaths": 5})
         with thread_worker(settings):
             wait_until(lambda: calls(home(settings)), "the probe is under way")
             say(bus, kept, "fine")
-            assert bus.flush()
+            assert bus.flush(timeout=25)
             redis_client.hincrby(lane, "epoch")
             flag.unlink()
-            wait_until(lambda: "fine" in texts(home(settings)), "others follow", 5)
+            wait_until(lambda: "fine" in texts(home(settings)), "others follow")
 
 
 @pytest.mark.parametrize("kind", ["Keyed", "Transactional"])

@@ -69,7 +69,7 @@ def outlasted(client: redis.Redis, settings: Settings, flag: Path) -> None:
     """Let a worker take over from dead ones, try for a while, and succeed once the flag is gone."""
     mourn(client, settings)
     with thread_worker(settings):
-        wait_until(lambda: len(calls(home(settings))) >= 4, "it was tried again and again", 15)
+        wait_until(lambda: len(calls(home(settings))) >= 4, "it was tried again and again")
         flag.unlink()
         wait_applied(client, settings)
 
@@ -85,7 +85,7 @@ def test_an_outage_after_a_kill_parks_nothing(
     settings = make_settings(partitions=1, **recorded(kind))
     with MemoryBus.connect(settings) as bus:
         say(bus, "s", f"!unavailable={flag} hello")
-        assert bus.flush()
+        assert bus.flush(timeout=25)
         outlasted(redis_client, settings, flag)
     assert letters(redis_client, settings) == []
     assert texts(home(settings)) == [f"!unavailable={flag} hello"]
@@ -99,7 +99,7 @@ def test_a_hanging_backend_after_a_kill_parks_nothing(
     settings = make_settings(partitions=1, **timings, **recorded("Keyed"))
     with MemoryBus.connect(settings) as bus:
         say(bus, "s", f"!hang={flag} hello")
-        assert bus.flush()
+        assert bus.flush(timeout=25)
         outlasted(redis_client, settings, flag)
     assert letters(redis_client, settings) == []
 
@@ -112,7 +112,7 @@ def test_a_backend_that_is_down_costs_few_calls(
     with MemoryBus.connect(settings) as bus:
         for number in range(300):
             say(bus, f"s{number}", f"!unavailable={flag} x")
-        assert bus.flush()
+        assert bus.flush(timeout=25)
         with thread_worker(settings) as running:
             breaker = host_of(running)._breaker
             wait_until(lambda: breaker.failures >= 4, "it was probed")
@@ -134,11 +134,11 @@ def test_a_replay_outlives_an_outage(
     settings = make_settings(partitions=1, **recorded("KeyedSide"))
     with MemoryBus.connect(settings) as bus, ThreadPoolExecutor() as threads:
         say(bus, "s", f"!unavailable={flag} x", "y")
-        assert bus.flush()
+        assert bus.flush(timeout=25)
         filling = threads.submit(replay, settings)
         copy = home(settings, "copy")
         try:
-            wait_until(lambda: len(calls(copy)) >= 4 or filling.done(), "it is tried for long", 20)
+            wait_until(lambda: len(calls(copy)) >= 4 or filling.done(), "it is tried for long")
         finally:
             flag.unlink()
         assert filling.result(20).applied == 3
@@ -158,7 +158,7 @@ def test_a_deadly_event_far_above_a_waiting_key_is_found(
         say(bus, "bad", f"!transient={flag} x")
         say(bus, "good", *[str(number) for number in range(90)])
         say(bus, "deadly", "this one")
-        assert bus.flush()
+        assert bus.flush(timeout=25)
         n = number_of(redis_client, settings, "this one")
         mourn(redis_client, settings, tries=msgspec.json.encode({n: 3}))
         with thread_worker(settings):
@@ -181,7 +181,7 @@ def test_what_goes_alone_is_alone_in_its_instance(
         say(bus, first, f"!hang={flag} first")
         say(bus, second, f"!hang={flag} second")
         say(bus, sound, "sound")
-        assert bus.flush()
+        assert bus.flush(timeout=25)
         for name in (first, second):
             lane = keys.lane(partition(settings, name), NAME)
             redis_client.hset(lane, mapping={"owner": "somebody", "deaths": 5})
@@ -204,11 +204,11 @@ def test_a_deadly_event_that_is_parked_uncalled_is_no_probe(
     with MemoryBus.connect(settings) as bus:
         say(bus, "deadly", "this one")
         say(bus, "good", "fine")
-        assert bus.flush()
+        assert bus.flush(timeout=25)
         n = number_of(redis_client, settings, "this one")
         mourn(redis_client, settings, tries=msgspec.json.encode({n: 3}))
         with thread_worker(settings):
-            wait_applied(redis_client, settings, timeout=6)
+            wait_applied(redis_client, settings)
     assert texts(home(settings)) == ["fine"]
     assert len(letters(redis_client, settings)) == 1
 
@@ -221,7 +221,7 @@ def test_hung_calls_of_a_closed_instance_still_count(
 ) -> None:
     """G10: threads that hang are counted for the worker's life, not for the instance's."""
     monkeypatch.setattr(host, "MOST_HUNG", 1)
-    limits = {"call_timeout": 0.2, "lease": 1.0, "attempts": 1, "concurrency": 2}
+    limits = {"call_timeout": 2.0, "lease": 4.0, "attempts": 1, "concurrency": 2}
     settings = make_settings(partitions=1, **limits, **recorded("KeyedSide"))
     with MemoryBus.connect(settings) as bus, thread_worker(settings) as running:
         say(bus, "a", f"!hang={flag} one")
@@ -234,7 +234,7 @@ def test_hung_calls_of_a_closed_instance_still_count(
         wait_until(lambda: runner._lanes is not lanes, "another instance is open")
         assert not running.failed
         say(bus, "d", f"!hang={flag} three")
-        wait_until(lambda: running.failed, "the worker gives up", 6)
+        wait_until(lambda: running.failed, "the worker gives up")
         flag.unlink()
 
 
@@ -242,7 +242,7 @@ def test_a_letter_that_hangs_again_is_refused_again(
     redis_client: redis.Redis, make_settings: MakeSettings, flag: Path
 ) -> None:
     """G6: to retry what still hangs costs one call; the request is done with, others go on."""
-    timings = {"call_timeout": 0.3, "lease": 1.0, "attempts": 1}
+    timings = {"call_timeout": 2.0, "lease": 20.0, "attempts": 1}
     settings = make_settings(partitions=1, **timings, **recorded("Keyed"))
     requests = Requests(redis_client, Keys(settings.namespace), NAME)
     with MemoryBus.connect(settings) as bus, thread_worker(settings) as running:
@@ -250,7 +250,7 @@ def test_a_letter_that_hangs_again_is_refused_again(
         wait_until(lambda: letters(redis_client, settings), "it is parked")
         before = len(calls(home(settings)))
         requests.send([Request(new_id(), 0, "retry", keys=("session:bad",))])
-        wait_until(lambda: not requests.waiting(), "the request is carried out", 8)
+        wait_until(lambda: not requests.waiting(), "the request is carried out")
         assert len(calls(home(settings))) == before + 1
         say(bus, "good", "fine")
         wait_until(lambda: texts(home(settings)) == ["fine"], "others go on")
@@ -272,11 +272,11 @@ def test_an_event_in_doubt_above_waiting_ones_is_asked_for(
         say(bus, "good", "first")
         say(bus, "bad", f"!transient={flag} x", "y", "z")
         say(bus, "good", "only once")
-        assert bus.flush()
+        assert bus.flush(timeout=25)
     crash = {"MEMORYBUS_CRASH_AT": "recording.after_effect:2"}
     words = ("-m", "memorybus_workers", "worker", "--jobs", "0")
     child = spawn(*words, env=environ(settings) | crash)
-    wait_until(lambda: not child.alive, "it died after the effect", 20)
+    wait_until(lambda: not child.alive, "it died after the effect")
     assert texts(home(settings)) == ["first", "only once"]
     flag.unlink()
     with thread_worker(settings):
@@ -301,26 +301,31 @@ def test_a_backlog_goes_on_after_an_outage_while_another_lane_is_busy(
     with MemoryBus.connect(settings) as bus:
         say(bus, busy, f"!unavailable={flag} x")
         say(bus, quiet, *[str(number) for number in range(500)])
-        assert bus.flush()
+        assert bus.flush(timeout=25)
         with thread_worker(settings) as running:
             breaker = host_of(running)._breaker
             wait_until(lambda: breaker.failures >= 2, "the backend is down")
             flag.unlink()
-            wait_until(drained, "the quiet lane is done", 8)
+            wait_until(drained, "the quiet lane is done")
 
 
 @pytest.mark.parametrize(("kind", "applied"), [("Keyed", 640), ("DeafSide", 0)])
 def test_a_batch_above_the_window_drains_at_full_speed(
-    redis_client: redis.Redis, make_settings: MakeSettings, kind: str, applied: int
+    redis_client: redis.Redis,
+    make_settings: MakeSettings,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    applied: int,
 ) -> None:
     """G10: the window bounds what is held, not how soon the lane reads on."""
+    monkeypatch.setattr(lane_set, "LOOK_AROUND", 10.0)  # a lane that waits for it is never done
     settings = make_settings(partitions=1, window=32, batch=33, **recorded(kind))
     with MemoryBus.connect(settings) as bus:
         for number in range(640):
             say(bus, f"s{number % 97}", str(number))
-        assert bus.flush()
+        assert bus.flush(timeout=25)
         with thread_worker(settings):
-            wait_applied(redis_client, settings, timeout=5)  # 20 windows; half a second for each
+            wait_applied(redis_client, settings, timeout=30)  # 20 windows
     assert sorted(map(int, texts(home(settings)))) == list(range(applied))
 
 
@@ -333,7 +338,7 @@ def test_a_gap_below_what_is_done_is_passed(
     with MemoryBus.connect(settings) as bus:
         say(bus, "bad", f"!transient={flag} x")
         say(bus, "good", "1", "2", "3")
-        assert bus.flush()
+        assert bus.flush(timeout=25)
         with thread_worker(settings):
             wait_until(lambda: len(texts(home(settings))) == 3, "the others are done")
         n: Any = redis_client.hget(keys.lane(0, NAME), "n")
@@ -341,8 +346,8 @@ def test_a_gap_below_what_is_done_is_passed(
         (gone,) = [entry for entry, fields in found if int(fields[b"n"]) == int(n) + 1]
         redis_client.xdel(keys.log(0), gone)
         say(bus, "good", "4")
-        assert bus.flush()
+        assert bus.flush(timeout=25)
         with thread_worker(settings):
-            wait_applied(redis_client, settings, timeout=6)
+            wait_applied(redis_client, settings)
     assert texts(home(settings)) == ["1", "2", "3", "4"]
     assert [what for what in calls(home(settings)) if what in "1234"] == ["1", "2", "3", "4"]

@@ -82,7 +82,7 @@ def test_a_publisher_waits_for_a_safe_server(
         wait_until(lambda: "allkeys-lru" in bus.problem, "the problem is named")
         assert not list(server.client().scan_iter("*log"))
         server.client().config_set("maxmemory-policy", "noeviction")
-        assert bus.flush("logged", 15)
+        assert bus.flush("logged", 25)
         assert bus.problem == ""
 
 
@@ -132,7 +132,7 @@ def test_foreign_entries_are_parked_and_the_rest_goes_on(
     with thread_worker(settings), MemoryBus.connect(settings) as bus:
         session = bus.session("s", warm=False)
         session.turn_completed("one", "ok")
-        assert bus.flush()
+        assert bus.flush(timeout=25)
         for fields in FOREIGN_ENTRIES:
             redis_client.xadd(keys.log(0), fields)  # type: ignore[arg-type]
         session.turn_completed("two", "ok")
@@ -161,7 +161,7 @@ def test_a_future_event_is_parked_with_its_bytes(
     redis_client.hset(keys.state(0), "n", 2)
     with thread_worker(settings), MemoryBus.connect(settings) as bus:
         bus.session("c", warm=False).turn_completed("mine", "ok")
-        assert bus.flush()
+        assert bus.flush(timeout=25)
         wait_applied(redis_client, settings)
     assert texts(home(settings)) == ["mine"]
     parked = redis_client.hkeys(keys.parked(0, "rec"))
@@ -191,11 +191,11 @@ def test_a_foreign_key_stops_only_its_partition(
     with thread_worker(settings), MemoryBus.connect(settings) as bus:
         bus.session(bad, warm=False).turn_completed("held up", "ok")
         bus.session(good, warm=False).turn_completed("free", "ok")
-        wait_until(lambda: "free" in texts(home(settings)), "the other partition goes on", 15)
+        wait_until(lambda: "free" in texts(home(settings)), "the other partition goes on")
         assert redis_client.get(name) == b"theirs"
         assert read_status(settings).providers[0].name == "rec"
         redis_client.delete(name)
-        wait_until(lambda: "held up" in texts(home(settings)), "the partition goes on too", 15)
+        wait_until(lambda: "held up" in texts(home(settings)), "the partition goes on too")
     assert sorted(texts(home(settings))) == ["free", "held up"]
 
 
@@ -218,7 +218,7 @@ def test_any_client_reads_the_log(
     """G3: how a client was made does not decide what is read through it."""
     with MemoryBus.connect(settings) as bus:
         bus.session("s", warm=False).turn_completed("hello", "ok")
-        assert bus.flush("logged", 10)
+        assert bus.flush("logged", 25)
     where = partition(settings, "s")
     for client in (redis_client, redis.Redis(**_address(redis_client), protocol=3)):
         found = EventLog(client, settings).read(where)

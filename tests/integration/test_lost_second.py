@@ -48,7 +48,7 @@ def publish(settings: Settings, session: str, *words: str) -> None:
     mine = settings.data_dir.parent / session
     with MemoryBus.connect(msgspec.structs.replace(settings, data_dir=mine)) as bus:
         say(bus, session, *words)
-        assert bus.flush()
+        assert bus.flush(timeout=25)
 
 
 @every_kind

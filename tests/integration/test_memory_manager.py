@@ -154,7 +154,7 @@ def test_two_managers_of_one_bus_keep_apart(bus: MemoryBus, settings: Settings) 
         manager = bus.memory_manager()
         manager.initialize_all(f"of-{user}", platform="telegram", user_id=user)
         manager.sync_all(f"I am {user}", "Hello.", session_id=f"of-{user}")
-    assert bus.flush()
+    assert bus.flush(timeout=25)
 
     found = {e.scope.user: e.event for e in logged(settings, TurnCompleted)}
     assert {u: e.user for u, e in found.items()} == {  # type: ignore[attr-defined]
@@ -178,7 +178,7 @@ def test_managers_of_one_bus_share_what_they_saw_of_memory_files(
     os.utime(file, (1, 1))  # at rest, not being written
     finder.on_turn_start(1, "hello")
     writer.on_memory_write("add", "user", "Likes tea.", {"session_id": "s1", "tool_call_id": "c"})
-    assert bus.flush()
+    assert bus.flush(timeout=25)
 
     found = [e.event for e in logged(settings, MemoryWritten)]
     assert [e.content for e in found].count("Likes tea.") == 1  # type: ignore[attr-defined]
@@ -214,7 +214,7 @@ def test_a_shutdown_leaves_nothing_and_closes_nothing(
 
     state = manager.shutdown_drain_state
     assert (state["status"], state["abandoned_writes"], state["active_tasks"]) == ("drained", 0, 0)
-    assert bus.flush()
+    assert bus.flush(timeout=25)
     assert len(logged(settings, TurnCompleted)) == 1
 
 

@@ -91,7 +91,7 @@ def test_the_shape_is_stable(redis_server: RedisServer, make_settings: MakeSetti
     settings = make_settings(**recorded("Transactional"))
     with MemoryBus.connect(settings) as bus, thread_worker(settings):
         bus.session("s", warm=False)
-        assert bus.flush()
+        assert bus.flush(timeout=25)
         status = status_of(settings)
     assert list(status) == list(SHAPE)
     for part in ("redis", "spool", "continuity", "memory", "archive"):
@@ -106,14 +106,14 @@ def test_the_shape_is_stable(redis_server: RedisServer, make_settings: MakeSetti
 
 def test_counts_are_right(redis_client: redis.Redis, make_settings: MakeSettings) -> None:
     """G10: backlog, applied, parked and times follow what happens, by our own numbers."""
-    settings = make_settings(**recorded("Transactional"))
+    settings = make_settings(lease=30.0, **recorded("Transactional"))
     with MemoryBus.connect(settings) as bus:
         for name in ("a", "b", "c"):
             session = bus.session(name, warm=False)
             for number in range(5):
                 session.turn_completed(f"{number}", "")
         bus.session("a", warm=False).turn_completed("!permanent", "")
-        assert bus.flush()
+        assert bus.flush(timeout=25)
         (before,) = status_of(settings)["providers"]
         assert (before["applied"], before["backlog"], before["lanes_owned"]) == (0, 19, 0)
         assert ISO.fullmatch(before["oldest_unapplied_at"])
@@ -134,7 +134,7 @@ def test_trimming_does_not_move_the_backlog(
     with MemoryBus.connect(settings) as bus:
         for number in range(9):
             bus.session("s", warm=False).turn_completed(f"{number}", "")
-        assert bus.flush()
+        assert bus.flush(timeout=25)
     redis_client.xtrim(Keys(settings.namespace).log(0), maxlen=2)
     assert status_of(settings)["providers"][0]["backlog"] == 10
 
@@ -159,9 +159,7 @@ def test_a_foreign_worker_entry_stops_no_worker(
     with MemoryBus.connect(settings) as bus, thread_worker(settings) as running:
         before: Any = redis_client.hget(keys.workers, running.id)
         redis_client.hset(keys.workers, "foo", "bar")
-        wait_until(
-            lambda: redis_client.hget(keys.workers, running.id) != before, "it beats again", 15
-        )
+        wait_until(lambda: redis_client.hget(keys.workers, running.id) != before, "it beats again")
         bus.session("s", warm=False).turn_completed("hello", "")
         wait_until(lambda: texts(home(settings)) == ["hello"], "events are applied")
 
@@ -170,7 +168,7 @@ def test_no_key_lives_for_ever_unknown(
     redis_server: RedisServer, make_settings: MakeSettings, spawn: Spawn
 ) -> None:
     """G10: after a whole run every key without a time to live is in the table of keys."""
-    settings = make_settings(**recorded("Transactional"))
+    settings = make_settings(recall_timeout=20.0, **recorded("Transactional"))
     child = worker(spawn, settings, jobs=1)
     with MemoryBus.connect(settings) as bus:
         session = bus.session("{p00}:*", user="a:b", title="a walnut tree")
@@ -179,7 +177,7 @@ def test_no_key_lives_for_ever_unknown(
         session.queue_prefetch("walnut")
         wait_until(lambda: "walnut" in session.prefetch(), "recalled")
         session.branch("b").queue_prefetch("walnut again")
-        assert bus.recall("walnut", timeout=5).missing == {}
+        assert bus.recall("walnut", timeout=25).missing == {}
     assert child.terminate() == 0
     client = redis_server.client()
     ours = [

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 import redis
 from conftest import MakeSettings
@@ -62,7 +63,7 @@ def publish(settings: Settings, *numbers: int) -> None:
     with MemoryBus.connect(settings) as bus:
         for number in numbers:
             bus.session("s", warm=False).turn_completed(f"turn {number}", "ok", ordinal=number)
-        assert bus.flush("logged", 15)
+        assert bus.flush("logged", 25)
 
 
 def test_a_local_provider_is_served_where_its_state_lies(
@@ -89,7 +90,7 @@ def test_the_list_says_where_the_home_is(
     redis_client: redis.Redis, places: tuple[Settings, Settings], spawn: Spawn
 ) -> None:
     """`provider ls` tells the home's host and path, whether it is here, lanes and backlog."""
-    here, there = places
+    here, there = (msgspec.structs.replace(place, lease=30.0) for place in places)
     assert listed(here)["home"] is None
     worker(spawn, here)
     publish(here, 0)
@@ -167,7 +168,7 @@ def test_a_served_provider_does_not_move(
     redis_client: redis.Redis, places: tuple[Settings, Settings], spawn: Spawn
 ) -> None:
     """G4: while a worker owns lanes a move is refused, and forced it takes effect by itself."""
-    here, there = places
+    here, there = (msgspec.structs.replace(place, lease=30.0) for place in places)
     first, second = worker(spawn, here), worker(spawn, there)
     publish(here, 0)
     wait_applied(redis_client, here)
@@ -177,9 +178,9 @@ def test_a_served_provider_does_not_move(
     assert listed(there)["here"] is False
     assert provider(there, "move", "rec", "--execute", "--force").returncode == 0
     first.wait_output(STAYS)
-    wait_until(lambda: texts(home(there)) == ["turn 0"], "the new home has taken over", 20)
+    wait_until(lambda: texts(home(there)) == ["turn 0"], "the new home has taken over")
     publish(here, 1)
-    wait_until(lambda: texts(home(there)) == ["turn 0", "turn 1"], "the new home caught up", 20)
+    wait_until(lambda: texts(home(there)) == ["turn 0", "turn 1"], "the new home caught up")
     assert texts(home(here)) == ["turn 0"]
     assert second.alive
 

@@ -83,7 +83,7 @@ def publish(settings: Settings, *words: str) -> None:
     """Publish turns of one session."""
     with MemoryBus.connect(settings) as bus:
         say(bus, "s", *words)
-        assert bus.flush()
+        assert bus.flush(timeout=25)
 
 
 def test_who_comes_late_catches_up(place: Place, redis_client: redis.Redis) -> None:

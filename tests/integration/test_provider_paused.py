@@ -184,7 +184,7 @@ def test_who_takes_over_from_a_paused_one_has_all_there_is(
         session = bus.session("slow", user="z", warm=False)
         for number in range(30):
             session.turn_completed(f"!takes=0.1 {number}", "ok", ordinal=number)
-        assert bus.flush("logged", 10)
+        assert bus.flush("logged", 25)
     wait_applied(redis_client, settings, now, 60)
     ran(spawn, settings, *QUOTA)
     wait_until(lambda: at_rest(settings, now), "its lanes are given up")

@@ -18,7 +18,7 @@ from memorybus.clock import SYSTEM
 from memorybus.errors import InvalidEvent, SpoolError
 from memorybus.events import Scope, SessionRef, TurnCompleted
 from memorybus.keys import Keys
-from memorybus.links import connect_redis
+from memorybus.links import TIMEOUT, connect_redis
 from memorybus.log import EventLog
 from memorybus.logged import LoggedEvent
 from memorybus.session import Session
@@ -51,7 +51,7 @@ def test_a_receipt_tells_what_is_promised(bus: MemoryBus, session: Session) -> N
     assert first.level == "spooled"
     assert len(first.event_id) == 32
     assert second.sequence > first.sequence
-    assert bus.flush("logged", 10)
+    assert bus.flush("logged", 25)
     assert session.turn_started("x").log == "up"
 
 
@@ -59,9 +59,9 @@ def test_nothing_to_send_is_flushed_at_once(settings: Settings) -> None:
     """G1: a bus without new events is flushed, also on a spool that another owner left."""
     for _ in range(2):
         with MemoryBus.connect(settings) as bus:
-            assert bus.flush("logged", 5)
+            assert bus.flush("logged", 25)
             bus.session("s", warm=False)
-            assert bus.flush("logged", 5)
+            assert bus.flush("logged", 25)
 
 
 def test_the_same_turn_again_adds_nothing(
@@ -71,7 +71,7 @@ def test_the_same_turn_again_adds_nothing(
     again = bus.session("s", warm=False)
     ids = {one.turn_completed("a", "b", ordinal=0).event_id for one in (session, again, session)}
     assert len(ids) == 1
-    assert bus.flush()
+    assert bus.flush(timeout=25)
     assert len(logged(settings, "s")) == 2
 
 
@@ -85,7 +85,7 @@ def test_threads_publish_side_by_side(bus: MemoryBus, settings: Settings) -> Non
             session.turn_completed(f"{number}", "", ordinal=number)
 
     side_by_side(run, zip(names, strict=True))
-    assert bus.flush("logged", 15)
+    assert bus.flush("logged", 25)
     for name in names:
         events = [e.envelope.event for e in logged(settings, name) if e.envelope.session.id == name]
         assert [e.ordinal for e in events if isinstance(e, TurnCompleted)] == list(range(100))
@@ -115,7 +115,7 @@ def test_any_text_is_taken(bus: MemoryBus, session: Session, settings: Settings,
     session.compressing([{"content": text}])
     session.branch("b", title=text).turn_started(text)
     bus.session("t", title=text)
-    assert bus.flush("logged", 10), bus.problem
+    assert bus.flush("logged", 25), bus.problem
     assert all(event.envelope.id for event in logged(settings, "s"))
 
 
@@ -144,7 +144,7 @@ def test_nonsense_is_refused_clearly(bus: MemoryBus, call: Callable[[MemoryBus],
     with pytest.raises(InvalidEvent):
         call(bus)
     bus.session("well", warm=False)
-    assert bus.flush()
+    assert bus.flush(timeout=25)
 
 
 def test_a_closed_bus_says_so(settings: Settings) -> None:
@@ -169,17 +169,17 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path, make_settings: 
 def test_a_forked_child_publishes(bus: MemoryBus, session: Session, settings: Settings) -> None:
     """G2: after a fork both processes publish, each through a spool of its own."""
     session.turn_completed("parent before", "", ordinal=0)
-    assert bus.flush()
+    assert bus.flush(timeout=25)
 
     def child() -> None:
         session.turn_completed("child", "", ordinal=1)
-        assert bus.flush("logged", 10)
+        assert bus.flush("logged", 25)
         assert len(list(settings.spool_dir.glob("*.db"))) == 2
         bus.close()
 
     in_child(child)
     session.turn_completed("parent after", "", ordinal=2)
-    assert bus.flush("logged", 10)
+    assert bus.flush("logged", 25)
     events = [e.envelope.event for e in logged(settings, "s")]
     turns = [e.user for e in events if isinstance(e, TurnCompleted)]
     assert turns == ["parent before", "child", "parent after"]
@@ -193,14 +193,14 @@ def test_a_forked_child_asks_and_reads_alone(
     """G9: a child's requests do not wait for its parent's events, nor use its connection."""
     for number in range(30):
         session.turn_completed(f"{number}", "")
-    assert bus.flush()
+    assert bus.flush(timeout=25)
     assert session.prefetch() == ""
     want = Keys(settings.namespace).want(session.slot)
     addresses = _connections(redis_client)
 
     def child() -> None:
         session.queue_prefetch("what was said")
-        wait_until(lambda: redis_client_of(settings).exists(want), "the child's request", 5)
+        wait_until(lambda: redis_client_of(settings).exists(want), "the child's request")
         assert session.prefetch() == ""
         here = _connections(redis_client_of(settings))
         assert len(here) > len(addresses), "a connection of its own"
@@ -232,13 +232,17 @@ def test_an_ended_agent_leaves_nothing_unsent(
 
 
 def test_connecting_is_quick_without_redis(make_settings: MakeSettings) -> None:
-    """G9: connecting, publishing and closing do not wait for a Redis that does not answer."""
+    """G9: connecting, publishing and closing do not wait for a Redis that does not answer.
+
+    Who waited for it would do so for `TIMEOUT` seconds, each of the hundred times.
+    """
     settings = make_settings(url="redis://10.255.255.1:6379/0")
     begin = SYSTEM.monotonic()
     bus = MemoryBus.connect(settings)
     session = bus.session("s", warm=False)
     for number in range(100):
         session.turn_completed(f"{number}", "")
-    assert SYSTEM.monotonic() - begin < 1.0
+    assert SYSTEM.monotonic() - begin < TIMEOUT
+    begin = SYSTEM.monotonic()
     bus.close(0.1)
-    assert SYSTEM.monotonic() - begin < 2.5
+    assert SYSTEM.monotonic() - begin < TIMEOUT

@@ -49,7 +49,7 @@ def fill(settings: Settings, sessions: str = "abcd", count: int = 20) -> None:
             for number in range(count):
                 session.turn_completed(f"{name} {number}", "ok", ordinal=number)
             session.memory_written("add", f"{name} remembers", store="user")
-        assert bus.flush("logged", 15)
+        assert bus.flush("logged", 25)
 
 
 def live(client: redis.Redis, settings: Settings) -> str:
@@ -80,7 +80,7 @@ def talking(settings: Settings, session: str = "busy", pause: float = 0.01) -> I
                 text = f"{session} says {len(said)}"
                 speaker.turn_completed(text, "ok", ordinal=len(said))
                 said.append(text)
-            assert bus.flush("logged", 15)
+            assert bus.flush("logged", 25)
 
     thread = threading.Thread(target=talk, daemon=True)
     thread.start()
@@ -88,7 +88,7 @@ def talking(settings: Settings, session: str = "busy", pause: float = 0.01) -> I
         yield said
     finally:
         stop.set()
-        thread.join(20)
+        thread.join(40)
 
 
 POINTS = ("made", "filled", "met", "verified", "swapped", "purged", "ended")
@@ -192,7 +192,7 @@ def test_a_poisoned_person_goes_and_the_rest_stays(
     for user in ("ann", "mallory"):
         with MemoryBus.connect(msgspec.structs.replace(settings, user=user)) as bus:
             say(bus, user, *(f"{user} {number}" for number in range(5)))
-            assert bus.flush("logged", 15)
+            assert bus.flush("logged", 25)
     child = worker(spawn, settings, jobs=1)
     plan = ran(spawn, settings, "rebuild", NAME, "--except-user", "mallory")
     assert (plan["compared"], plan["known"], live(redis_client, settings)) == (False, False, NAME)
@@ -201,7 +201,7 @@ def test_a_poisoned_person_goes_and_the_rest_stays(
     done = ran(spawn, settings, "rebuild", NAME, "--except-user", "mallory", "--execute")
     with MemoryBus.connect(msgspec.structs.replace(settings, user="mallory")) as bus:
         say(bus, "mallory", "mallory again")
-        assert bus.flush("logged", 15)
+        assert bus.flush("logged", 25)
     settled(redis_client, settings, done["live"])
     assert texts(home(settings, done["live"])) == [f"ann {number}" for number in range(5)]
     assert child.terminate() == 0
@@ -218,7 +218,7 @@ def test_a_state_of_an_earlier_time_lives_on(
     settings = make_settings(partitions=1, **recorded("Transactional"))
     with MemoryBus.connect(settings) as bus:
         say(bus, "s", "one", "two", "three")
-        assert bus.flush("logged", 15)
+        assert bus.flush("logged", 25)
     child = worker(spawn, settings, jobs=1)
     settled(redis_client, settings, NAME)
     two = next(one.n for one in effects(home(settings)) if one.text == "two")
@@ -226,7 +226,7 @@ def test_a_state_of_an_earlier_time_lives_on(
     done = ran(spawn, settings, "rebuild", NAME, "--until", f"p00:{two}", "--execute")
     with MemoryBus.connect(settings) as bus:
         say(bus, "later", "four")
-        assert bus.flush("logged", 15)
+        assert bus.flush("logged", 25)
     settled(redis_client, settings, done["live"])
     assert texts(home(settings, done["live"])) == ["one", "two", "four"]
     last = effects(home(settings, done["live"]))[-1].n

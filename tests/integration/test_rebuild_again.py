@@ -54,7 +54,7 @@ def test_what_was_left_out_stays_out(
     for user in ("ann", "mallory"):
         with MemoryBus.connect(msgspec.structs.replace(settings, user=user)) as bus:
             say(bus, user, f"{user} one", f"{user} two")
-            assert bus.flush("logged", 15)
+            assert bus.flush("logged", 25)
     child = worker(spawn, settings, jobs=1)
     ran(spawn, settings, "rebuild", NAME, "--except-user", "mallory", "--execute")
     plan = ran(spawn, settings, "rebuild", NAME)

@@ -66,7 +66,7 @@ def test_warm_results_of_before_are_asked_for_anew(
     for user in ("ann", "mallory"):
         with MemoryBus.connect(msgspec.structs.replace(settings, user=user)) as bus:
             say(bus, f"of-{user}", f"walnut {user}")
-            assert bus.flush("logged", 15)
+            assert bus.flush("logged", 25)
     child = worker(spawn, settings, jobs=1)
     settled(redis_client, settings, NAME)
     damage(home(settings), "update effects set user = 'ann'")  # somebody got into ann's memory
@@ -78,7 +78,7 @@ def test_warm_results_of_before_are_asked_for_anew(
         done = ran(spawn, settings, *words)
         assert done["purged"] >= 1
         assert "mallory" not in session.prefetch("walnut")
-        wait_until(lambda: "walnut ann" in session.prefetch("walnut"), "it is warm again", 20)
+        wait_until(lambda: "walnut ann" in session.prefetch("walnut"), "it is warm again")
     assert child.terminate() == 0
 
 
@@ -162,7 +162,7 @@ def test_a_shared_state_is_not_rebuilt_over_itself(
     settings = make_settings(providers=(NAME,), provider={NAME: table})
     with MemoryBus.connect(settings) as bus:
         say(bus, "s", "one")
-        assert bus.flush("logged", 15)
+        assert bus.flush("logged", 25)
     refused = ran(spawn, settings, "rebuild", NAME, code=2)
     assert "--set collection=" in refused
     plan = ran(spawn, settings, "rebuild", NAME, "--set", "collection=two")
@@ -204,7 +204,7 @@ def test_what_acts_on_the_world_is_done_once_through_the_swap(
                 said.append(f"mail {len(said):04}")
                 session.call_tool("mail_send", {"text": said[-1]}, timeout=0.02)
             assert rebuild.wait() == (-9 if point else 0), rebuild.output()
-            assert bus.flush("logged", 15)
+            assert bus.flush("logged", 25)
             wait_until(lambda: mailed(settings)[-1:] == said[-1:], "who serves goes on")
         done = result(rebuild)
         assert killed or 0 < done["held_ms"] < 20_000
@@ -306,7 +306,7 @@ def test_what_lies_elsewhere_is_not_called_dropped(
         desk.make(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
         desk.roster.beat(WorkerInfo("w", "a-third-host", 1, 0, 0, (NAME,), 0))
         child = cli(spawn, settings, "rebuild", "--drop", NAME, "--execute")
-        assert child.wait(10) == 0, child.output()
+        assert child.wait() == 0, child.output()
         assert f"/srv/memorybus/providers/{NEXT} on another-host" in child.output()
         assert "no worker there is alive" in child.output()
         assert f"dropped {NEXT}" not in child.output()
@@ -316,6 +316,6 @@ def test_what_lies_elsewhere_is_not_called_dropped(
         assert desk.instances.swap(NAME, known, Live(f"{NAME}@2", NAME))
         desk.lanes.bear(NAME)
         child = cli(spawn, settings, "rebuild", "--drop", NAME, "--execute")
-        assert child.wait(10) == 2, child.output()
+        assert child.wait() == 2, child.output()
         assert "run this command there" in child.output()
         assert desk.instances.live()[NAME].previous == NAME

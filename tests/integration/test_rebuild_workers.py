@@ -61,7 +61,7 @@ def test_two_workers_rebuild_roll_back_and_drop(
         assert [one["dropped"] for one in dropped] == [[f"{name}@1"] for name in BOTH]
     with MemoryBus.connect(settings) as bus:
         say(bus, "late", "late: after all that")
-        assert bus.flush("logged", 15)
+        assert bus.flush("logged", 25)
     for name in BOTH:
         settled(redis_client, settings, name)
         found = texts(home(settings, name))

@@ -229,14 +229,16 @@ def test_a_reason_that_is_not_unicode_is_kept(scene: Scene) -> None:
     assert scene.letters()[0].letter.reason == "bad ?"
 
 
-def test_nothing_asked_is_one_round_trip(scene: Scene) -> None:
+def test_nothing_asked_is_one_round_trip(make_redis: Any, make_settings: MakeSettings) -> None:
     """G6: a redo without requests costs one command, also with dead letters there."""
+    scene = Scene(make_settings(url=make_redis().url, partitions=1), FakeClock())  # nobody else's
     scene.park("a", "a1")
     before = scene.redis.info("commandstats")
     assert not scene.redo.work({0: cast("Any", scene.lane)})
     after = scene.redis.info("commandstats")
     grown = {name for name, stat in after.items() if stat != before.get(name)}
     assert grown - {"cmdstat_info"} == {"cmdstat_hkeys"}
+    scene.redis.close()
 
 
 def test_a_retry_drains_a_key_in_order(scene: Scene) -> None:

@@ -109,12 +109,12 @@ def test_a_lost_tail_comes_again_marked(
     with MemoryBus.connect(settings) as bus:
         session = bus.session("s", warm=False)
         turns(session, 0, 9)
-        assert bus.flush("logged", 10)
+        assert bus.flush("logged", 25)
         assert marks(settings) == [False] * 10
         redis_server.client().flushall()
-        wait_until(lambda: len(marks(settings)) == 10, "all are sent again", 15)
+        wait_until(lambda: len(marks(settings)) == 10, "all are sent again")
         turns(session, 9, 5)
-        assert bus.flush("logged", 10)
+        assert bus.flush("logged", 25)
     assert marks(settings) == [True] * 10 + [False] * 5
 
 
@@ -145,12 +145,12 @@ def test_what_redis_refused_is_not_marked(
     settings = make_settings(url=server.url)
     with MemoryBus.connect(settings) as bus:
         session = bus.session("s", warm=False)
-        assert bus.flush("logged", 10)
+        assert bus.flush("logged", 25)
         server.client().config_set("maxmemory", "1")
         turns(session, 0, 5)
         wait_until(lambda: "maxmemory" in bus.problem, "the problem is named")
         server.client().config_set("maxmemory", "0")
-        assert bus.flush("logged", 15)
+        assert bus.flush("logged", 25)
     assert marks(settings) == [False] * 6
 
 
@@ -171,8 +171,8 @@ def test_a_dead_agents_lost_events_come_again_marked(
     assert marks(settings) == [False] * 6
     redis_server.client().flushall()
     with MemoryBus.connect(settings) as bus:
-        wait_until(lambda: len(marks(settings)) == 6, "the spool was adopted", 15)
-        assert bus.flush("logged", 10)
+        wait_until(lambda: len(marks(settings)) == 6, "the spool was adopted")
+        assert bus.flush("logged", 25)
     assert marks(settings) == [True] * 6
 
 
@@ -189,7 +189,7 @@ def test_what_was_never_sent_is_not_marked(
     finally:
         redis_server.thaw()
     with MemoryBus.connect(settings) as bus:
-        assert bus.flush("logged", 10)
+        assert bus.flush("logged", 25)
     assert marks(settings) == [False] * 6
 
 

@@ -49,12 +49,12 @@ def test_what_is_sent_again_is_kept_as_long_again(
     with MemoryBus(settings, clock=clock) as bus:
         flusher, spool = bus._publisher.flusher, bus._publisher.spool
         bus.session("s", warm=False).turn_completed("a", "b", ordinal=0)
-        assert bus.flush("logged", 10)
+        assert bus.flush("logged", 25)
         wait_until(lambda: flusher._ripening._marks, "it is known when Redis had them")
         lose(server, bus)
         clock.ahead += KEEP
-        assert bus.flush("logged", 20), bus.problem
-        wait_until(lambda: log_length(server.client(), settings) >= 2, "they are sent again", 20)
+        assert bus.flush("logged", 25), bus.problem
+        wait_until(lambda: log_length(server.client(), settings) >= 2, "they are sent again")
         wait_until(lambda: flusher._ripening._marks, "and marked again")
         wait_until(still(lambda: spool.size, 1.2), "some rounds pass")
         assert spool._rows >= 2
@@ -70,11 +70,11 @@ def test_a_confirmation_ends_with_the_server_that_had_it(
     settings = make_settings(url=master.url)
     with MemoryBus.connect(settings) as bus:
         bus.session("s", warm=False).turn_completed("a", "b")
-        assert bus.flush("replicated", 10)
+        assert bus.flush("replicated", 25)
         count = log_length(master.client(), settings)
         replica.kill()
         master.kill()
         master.start()
-        wait_until(lambda: log_length(master.client(), settings) == count, "sent again", 20)
-        assert bus.flush("logged", 10)
+        wait_until(lambda: log_length(master.client(), settings) == count, "sent again")
+        assert bus.flush("logged", 25)
         assert not bus.flush("replicated", 1.0)

@@ -40,7 +40,7 @@ def publish(settings: Settings, *words: str) -> None:
     """Publish turns of one session."""
     with MemoryBus.connect(settings) as bus:
         say(bus, "s", *words)
-        assert bus.flush()
+        assert bus.flush(timeout=25)
 
 
 def generation(settings: Settings, **plan: object) -> Instance:
@@ -128,7 +128,7 @@ def test_a_copy_that_cannot_be_made_is_told(
         desk.instances.add(Instance(name="bad", provider="builtin", options={"nonsense": 1}))
     with MemoryBus.connect(settings) as bus:
         bus.session("s", warm=False).memory_written("add", "it goes on")
-        assert bus.flush()
+        assert bus.flush(timeout=25)
     with thread_worker(settings):
         wait_applied(redis_client, settings, "builtin")
         wait_until(lambda: read_status(settings).copies[0].failing, "it is told")
@@ -147,7 +147,7 @@ def test_a_dropped_copy_goes_with_all_it_has(
     with Copies(settings) as desk:
         desk.instances.hold(GENERATION, Hold("a test"))
         assert desk.instances.change(made, msgspec.structs.replace(made, dropped=True))
-        wait_until(lambda: desk.instances.get(GENERATION) is None, "it is gone", 20)
+        wait_until(lambda: desk.instances.get(GENERATION) is None, "it is gone")
         assert GENERATION not in desk.instances.held()
     name = GENERATION.encode()
     wait_until(
@@ -182,7 +182,7 @@ def test_a_dropped_copy_waits_for_its_home(
             )
         assert desk.instances.get(GENERATION) is not None
         Homes(redis_client, Keys(settings.namespace)).forget(GENERATION)
-        wait_until(lambda: desk.instances.get(GENERATION) is None, "it is gone", 20)
+        wait_until(lambda: desk.instances.get(GENERATION) is None, "it is gone")
     assert not home(settings, GENERATION).exists()
 
 
@@ -204,9 +204,10 @@ def test_who_is_live_calls_outside_tools(
         Copies(settings) as desk,
         MemoryBus.connect(settings) as bus,
     ):
+        wait_until(lambda: bus.tools().named("mail_send"), "the tools are noted on this host")
         session = bus.session("s", warm=False)
-        session.call_tool("mail_send", {"text": "first"}, timeout=10)
-        session.call_tool("note_add", {"text": "noted"}, timeout=10)
+        session.call_tool("mail_send", {"text": "first"}, timeout=25)
+        session.call_tool("note_add", {"text": "noted"}, timeout=25)
         assert texts(home(settings)) == ["first", "noted"]
         generation(settings)
         wait_applied(redis_client, settings, GENERATION)
@@ -215,7 +216,7 @@ def test_who_is_live_calls_outside_tools(
         desk.instances.hold(NAME, Hold("replaced"))
         wait_until(lambda: leases(redis_client, settings, NAME) == 0, "the old one rests")
         session.call_tool("mail_send", {"text": "second"}, timeout=0.01)
-        assert bus.flush()
+        assert bus.flush(timeout=25)
         wait_applied(redis_client, settings, GENERATION)
     assert texts(home(settings, GENERATION)) == ["noted", "second"]
     assert texts(home(settings)) == ["first", "noted"]

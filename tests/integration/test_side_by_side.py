@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import redis
 from conftest import MakeSettings
@@ -23,6 +24,7 @@ from helpers.scenario import (
 )
 from helpers.waiting import wait_until
 from memorybus.client import MemoryBus
+from memorybus.done_set import above
 from memorybus.keys import Keys
 from memorybus.monitor import read_status
 from memorybus.settings import Settings
@@ -38,6 +40,14 @@ def lane(client: Any, settings: Settings, session: str) -> dict[bytes, bytes]:
     return found
 
 
+def left_open(client: Any, settings: Settings, session: str) -> int:
+    """Count the events of a session's lane that its checkpoint and done-set do not hold."""
+    found = lane(client, settings, session)
+    n = int(found.get(b"n", 0))
+    head = client.hget(Keys(settings.namespace).state(partition(settings, session)), "n")
+    return int(head) - n - above(found.get(b"done", b""), n).bit_count()
+
+
 @both
 def test_keys_of_one_lane_run_side_by_side(
     redis_client: redis.Redis, make_settings: MakeSettings, tmp_path: Path, kind: str
@@ -48,7 +58,7 @@ def test_keys_of_one_lane_run_side_by_side(
     with MemoryBus.connect(settings) as bus, thread_worker(settings):
         say(bus, one, f"!meet={tmp_path / 'place'} one")
         say(bus, other, f"!meet={tmp_path / 'place'} other")
-        assert bus.flush()
+        assert bus.flush(timeout=25)
         wait_applied(redis_client, settings)
     assert len(texts(home(settings))) == 2
 
@@ -64,7 +74,7 @@ def test_each_key_keeps_its_order(
         for number in range(40):
             for name in names:
                 say(bus, name, f"{name} {number:02d}")
-        assert bus.flush()
+        assert bus.flush(timeout=25)
         wait_applied(redis_client, settings)
     found = texts(home(settings))
     for name in names:
@@ -85,7 +95,7 @@ def test_a_failing_key_holds_up_nothing_but_itself(
     with MemoryBus.connect(settings) as bus, thread_worker(settings):
         say(bus, bad, f"!transient={flag} first", "second")
         say(bus, good, *[f"fine {number}" for number in range(30)])
-        assert bus.flush()
+        assert bus.flush(timeout=25)
         wait_until(lambda: len(texts(home(settings))) == 30, "the other key is through")
         wait_until(
             lambda: lane(redis_client, settings, bad).get(b"done"), "the done-set is committed"
@@ -110,9 +120,9 @@ def test_a_busy_session_does_not_keep_others_waiting(
         say(bus, other, "fine")
         say(bus, busy, *[f"more {n:03d}" for n in range(400, 420)])
         say(bus, other, "still fine")
-        assert bus.flush()
+        assert bus.flush(timeout=25)
         with thread_worker(settings):
-            wait_until(lambda: texts(home(settings)) == ["fine", "still fine"], "others go on", 20)
+            wait_until(lambda: texts(home(settings)) == ["fine", "still fine"], "others go on")
             flag.unlink()
             wait_applied(redis_client, settings)
     assert texts(home(settings))[3:] == [f"more {n:03d}" for n in range(420)]
@@ -129,15 +139,15 @@ def test_a_crash_repeats_only_what_was_not_done(
     """G4: the next owner calls nothing that the done-set holds."""
     flag = tmp_path / "flag"
     flag.touch()
-    settings = make_settings(lease=1.5, call_timeout=1.4, attempts=1_000, **recorded(kind))
+    settings = make_settings(lease=4.0, call_timeout=3.5, attempts=1_000, **recorded(kind))
     bad, good = together(settings, 2)
     with MemoryBus.connect(settings) as bus:
         say(bus, bad, f"!transient={flag} first")
         say(bus, good, *[f"fine {number}" for number in range(30)])
-        assert bus.flush()
+        assert bus.flush(timeout=25)
     first = worker(spawn, settings)
     wait_until(lambda: len(texts(home(settings))) == 30, "the other key is through")
-    wait_until(lambda: lane(redis_client, settings, bad).get(b"done"), "the done-set is committed")
+    wait_until(lambda: left_open(redis_client, settings, bad) == 1, "all of it is committed")
     first.kill()
     flag.unlink()
     with thread_worker(settings):
@@ -152,15 +162,16 @@ def test_only_what_may_have_been_sent_is_asked_for(
 ) -> None:
     """G4, ``lookup``: after a crash the backend is asked for events in doubt, and for no others."""
     settings = make_settings(
-        lease=1.0, call_timeout=0.5, window=8, batch=8, partitions=1, **recorded("LookupSide")
+        lease=30.0, call_timeout=20.0, window=8, batch=8, partitions=1, **recorded("LookupSide")
     )
     with MemoryBus.connect(settings) as bus:
         for number in range(40):
             say(bus, f"s{number}", f"turn {number}")
-        assert bus.flush()
+        assert bus.flush(timeout=25)
+    dying = msgspec.structs.replace(settings, lease=3.0, call_timeout=2.5)  # it is waited for
     first = spawn(
         *("-m", "memorybus_workers", "worker", "--jobs", "0"),
-        env=environ(settings) | {"MEMORYBUS_CRASH_AT": "recording.after_effect:11"},
+        env=environ(dying) | {"MEMORYBUS_CRASH_AT": "recording.after_effect:11"},
     )
     assert first.wait() == -9, first.output()
     with thread_worker(settings):
@@ -177,7 +188,7 @@ def test_a_hanging_call_is_replaced_alone(
     """G6, G9: one call hangs: its thread is replaced, its event parked; the others never wait."""
     flag = tmp_path / "flag"
     flag.touch()
-    settings = make_settings(attempts=2, call_timeout=0.3, **recorded("KeyedSide"))
+    settings = make_settings(attempts=2, call_timeout=1.5, **recorded("KeyedSide"))
     bad, *good = together(settings, 6)
     with MemoryBus.connect(settings) as bus, thread_worker(settings):
         say(bus, bad, f"!hang={flag} for ever", "behind")
@@ -185,8 +196,8 @@ def test_a_hanging_call_is_replaced_alone(
         for number in range(20):
             for name in good:
                 say(bus, name, f"{name} {number}")
-        assert bus.flush()
-        wait_until(lambda: len(texts(home(settings))) == 100, "the others are through", 5)
+        assert bus.flush(timeout=25)
+        wait_until(lambda: len(texts(home(settings))) == 100, "the others are through")
         say(bus, good[0], "life")
         wait_applied(redis_client, settings, timeout=30)
         (status,) = read_status(settings).providers
@@ -205,7 +216,7 @@ def test_a_backend_that_is_down_is_probed_and_nothing_is_parked(
     with MemoryBus.connect(settings) as bus, thread_worker(settings):
         for name in names:
             say(bus, name, f"!unavailable={flag} {name}", f"after {name}")
-        assert bus.flush()
+        assert bus.flush(timeout=25)
         wait_until(lambda: len(calls(home(settings))) >= 5, "it has been tried")
         wait_until(lambda: backlog(redis_client, settings) > 0, "and waits")
         flag.unlink()
@@ -226,14 +237,15 @@ def test_transient_failures_of_every_event_park_nothing(
     with MemoryBus.connect(settings) as bus, thread_worker(settings):
         for number in range(30):
             say(bus, f"s{number}", f"!transient={flag} {number}")
-        assert bus.flush()
-        wait_until(lambda: len(calls(home(settings))) >= 12, "it is tried and tried", 20)
+        assert bus.flush(timeout=25)
+        wait_until(lambda: len(calls(home(settings))) >= 12, "it is tried and tried")
         flag.unlink()
         wait_applied(redis_client, settings, timeout=40)
         (status,) = read_status(settings).providers
     assert (status.dead_letters, len(texts(home(settings)))) == (0, 30)
 
 
+@pytest.mark.timeout(150)
 @pytest.mark.parametrize("kind", ["KeyedSide", "Keyed", "Transactional"])
 def test_an_event_that_ends_its_worker_is_parked(
     redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn, kind: str
@@ -244,7 +256,7 @@ def test_an_event_that_ends_its_worker_is_parked(
         say(bus, "good", "before")
         say(bus, "bad", "!exit now", "behind")
         say(bus, "good", "after")
-        assert bus.flush()
+        assert bus.flush(timeout=25)
     deaths = 0
     crew = Crew(spawn, settings)
     crew.start()
@@ -254,7 +266,7 @@ def test_an_event_that_ends_its_worker_is_parked(
         deaths += crew.replace_dead()  # as their supervisor would
         return backlog(redis_client, settings) == 0
 
-    wait_until(goes_on, "the event is parked and the lane goes on", 40)
+    wait_until(goes_on, "the event is parked and the lane goes on", 100)  # several starts
     crew.stop()
     # Side by side two deaths come before it goes alone; one whose owner advanced counts for none.
     assert 3 <= deaths <= (6 if kind == "KeyedSide" else 4)

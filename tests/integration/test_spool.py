@@ -1,6 +1,7 @@
 """The spool on a real disk: bounds, damage, owners."""
 
 import os
+import random
 import sqlite3
 import subprocess
 from collections.abc import Callable, Iterator
@@ -266,7 +267,7 @@ def damaged_middle(path: Path) -> None:
     size = path.stat().st_size
     with path.open("r+b") as file:
         file.seek(size // 2 // 4096 * 4096)
-        file.write(os.urandom(4096))
+        file.write(random.Random(1).randbytes(4096))
 
 
 def truncated(path: Path) -> None:
@@ -313,7 +314,7 @@ def test_publishing_goes_on_over_damage(away: Settings) -> None:
         db.close()
         with path.open("r+b") as file:
             file.seek(4096)
-            file.write(os.urandom(path.stat().st_size - 4096))
+            file.write(random.Random(1).randbytes(path.stat().st_size - 4096))
         for number in range(50, 60):
             session.turn_completed("y" * 2_000, "ok", ordinal=number)
     left = sum(inspect(path, {}).events for path in away.spool_dir.glob("*.db"))

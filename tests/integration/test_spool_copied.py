@@ -90,7 +90,7 @@ def test_two_hosts_on_copies_lose_nothing(
     """G1, G2: agents on a data directory and its copy publish at once: all is logged, once."""
     with MemoryBus.connect(settings) as bus:
         bus.session("s", warm=False).turn_completed("before", "ok")
-        assert bus.flush("logged", 10)
+        assert bus.flush("logged", 25)
     hosts = [settings, copied(settings, short_dir)]
     buses = [MemoryBus.connect(host) for host in hosts]
     said = {"before"}
@@ -99,7 +99,7 @@ def test_two_hosts_on_copies_lose_nothing(
             said.add(f"{name} {number}")
             bus.session("s", warm=False).turn_completed(f"{name} {number}", "ok")
     for bus in buses:
-        assert bus.flush("logged", 10)
+        assert bus.flush("logged", 25)
         bus.close()
     assert log_length(redis_client, settings) >= 101
     found = EventLog(redis_client, settings).read(partition(settings, "s"), count=10_000)

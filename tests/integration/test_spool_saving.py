@@ -80,7 +80,7 @@ def test_a_damaged_neighbour_holds_up_nobody(redis_client: redis.Redis, settings
     path = damaged(settings)
     with MemoryBus.connect(bounded(settings)) as bus:
         bus.session("s", warm=False).turn_completed("a", "b")
-        assert bus.flush("logged", 15), bus.problem
+        assert bus.flush("logged", 25), bus.problem
     assert path.with_suffix(".corrupt").exists()
     assert not spools(settings) & {path.name}
 

@@ -49,7 +49,7 @@ def test_two_logs_do_not_write_to_one_store(
     for settings, text in ((one, "of one"), (other, "of another")):
         with MemoryBus.connect(settings) as bus:
             bus.session("s", warm=False).turn_completed(text, "ok")
-            assert bus.flush()
+            assert bus.flush(timeout=25)
     with thread_worker(one):
         wait_applied(redis_client, one)
         with thread_worker(other):

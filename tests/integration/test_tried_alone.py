@@ -38,7 +38,7 @@ def test_what_goes_alone_is_alone_in_its_worker(
 
     with MemoryBus.connect(settings) as bus:
         say(bus, careful, slow)
-        assert bus.flush()
+        assert bus.flush(timeout=25)
         for name in NAMES:
             lane = keys.lane(partition(settings, careful), name)
             redis_client.hset(lane, mapping={"owner": "somebody", "deaths": 5})

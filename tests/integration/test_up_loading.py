@@ -56,7 +56,7 @@ def test_up_ends_while_its_server_loads(how: signal.Signals, spawn: Spawn, short
 
     child.send(how)
 
-    assert child.wait(10) == 0, child.output()
+    assert child.wait(25) == 0, child.output()
     assert not listens(server.socket)
     assert "Received shutdown signal during loading" in server.log_path.read_text()
     wait_until(lambda: spawn.descendants() == [], "no process is left")

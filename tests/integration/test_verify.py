@@ -60,7 +60,7 @@ def test_what_a_killed_verification_made_goes(
             made = desk.instances.get(CHECKED)
             assert made is not None
             assert not made.dropped
-        wait_until(lambda: desk.instances.get(CHECKED) is None, "it is gone", 20)
+        wait_until(lambda: desk.instances.get(CHECKED) is None, "it is gone")
         assert desk.lanes.left(CHECKED) == 0
     assert not home(settings, CHECKED).exists()
     assert texts(home(settings)) == ["one", "two"]
@@ -70,7 +70,7 @@ def published(settings: Settings, session: str, *words: str) -> None:
     """Publish turns of one session."""
     with MemoryBus.connect(settings) as bus:
         say(bus, session, *words)
-        assert bus.flush("logged", 15)
+        assert bus.flush("logged", 25)
 
 
 @pytest.mark.timeout(60)

@@ -102,7 +102,7 @@ GUARDS = tuple(dict.fromkeys(test for one in SABOTAGES for test in one.tests))
 
 pytestmark = [
     pytest.mark.fault,
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(700),
     pytest.mark.skipif(scale.QUICK, reason="has a target of its own: make sabotage"),
 ]
 

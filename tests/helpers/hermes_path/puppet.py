@@ -32,28 +32,65 @@ HOOKS = (
 )
 
 
-def note(hook: str, seconds: float, arguments: Any) -> None:
+class Witness:
+    """Knows for how long this process stood still, which is no hook's doing.
+
+    A thread that only looks at the clock: a hook that waits for something leaves it alone; a
+    machine that has no time for the process holds it up as well.
+    """
+
+    TICK = 0.01
+    STILL = 0.05
+    """Seconds that the thread must be late: less is what threads cost each other."""
+
+    def __init__(self) -> None:
+        """Begin to look; a child of a fork begins anew."""
+        self._seen = (0.0, 0.0)
+        self.begin()
+        os.register_at_fork(after_in_child=self.begin)
+
+    def begin(self) -> None:
+        """Start the thread."""
+        self._seen = (time.perf_counter(), 0.0)
+        threading.Thread(target=self._look, name="witness", daemon=True).start()
+
+    def _look(self) -> None:
+        nothing = threading.Event()
+        while True:
+            nothing.wait(self.TICK)
+            self._seen = (time.perf_counter(), self.stood())
+
+    def stood(self) -> float:
+        """Return the seconds in which the process stood still so far."""
+        last, stood = self._seen
+        late = time.perf_counter() - last - self.TICK
+        return stood + late if late > self.STILL else stood
+
+
+def note(hook: str, seconds: float, stood: float, arguments: Any) -> None:
     """Append one call to the journal."""
     line = {
         "hook": hook,
         "at": time.time(),
         "ms": seconds * 1e3,
+        "stood": stood * 1e3,
         "thread": threading.current_thread().name,
     }
     with open(os.environ["HERMES_TEST_HOOKS"], "a") as file:
         file.write(json.dumps(line | {"args": repr(arguments)[:2000]}) + "\n")
 
 
-def timed(hook: str, call: Any) -> Any:
+def timed(hook: str, call: Any, witness: Witness) -> Any:
     """Wrap a hook; its signature stays visible to Hermes's probes."""
 
     @functools.wraps(call)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        begun = time.perf_counter()
+        begun, stood = time.perf_counter(), witness.stood()
         try:
             return call(*args, **kwargs)
         finally:
-            note(hook, time.perf_counter() - begun, (args, kwargs))
+            stood = witness.stood() - stood
+            note(hook, time.perf_counter() - begun, stood, (args, kwargs))
 
     return wrapper
 
@@ -62,13 +99,13 @@ def time_hooks() -> None:
     """Time the hooks of every provider that Hermes loads from now on."""
     import plugins.memory as memory
 
-    load = memory.load_memory_provider
+    load, witness = memory.load_memory_provider, Witness()
 
     def loading(*args: Any, **kwargs: Any) -> Any:
         provider = load(*args, **kwargs)
         for hook in HOOKS:
             if provider is not None and hasattr(provider, hook):
-                setattr(provider, hook, timed(hook, getattr(provider, hook)))
+                setattr(provider, hook, timed(hook, getattr(provider, hook), witness))
         return provider
 
     memory.load_memory_provider = loading
@@ -83,6 +120,7 @@ class Puppet:
         self._agents: dict[str, Any] = {}
         self._histories: dict[str, list[Any]] = {}
         self._cli: Any = None
+        self._free = threading.Event()
 
     @property
     def cli(self) -> Any:
@@ -122,9 +160,15 @@ class Puppet:
         seam.MemoryManager = bus.memory_manager
         return {}
 
-    def busy(self, seconds: float) -> dict[str, Any]:
-        """Keep the memory manager's one background thread busy, as a slow backend does."""
-        self.cli.agent._memory_manager._submit_background(lambda: threading.Event().wait(seconds))
+    def busy(self) -> dict[str, Any]:
+        """Keep the memory manager's one background thread busy until `free`, as a slow backend."""
+        self._free.clear()
+        self.cli.agent._memory_manager._submit_background(lambda: self._free.wait(60))
+        return {}
+
+    def free(self) -> dict[str, Any]:
+        """Let the background thread go on."""
+        self._free.set()
         return {}
 
     def settle(self) -> dict[str, Any]:

@@ -25,8 +25,7 @@ from memorybus.clock import SYSTEM
 from memorybus.errors import ConfigError, Permanent, Transient, Unavailable
 from memorybus.events import Position, Scope, SessionRef
 from memorybus_providers.base import Fence, HookContext, RecallContext, RecallScope
-from memorybus_providers.builtin import BuiltinProvider, database, files
-from memorybus_providers.builtin.database import LOCK_WAIT_MS
+from memorybus_providers.builtin import BuiltinProvider, database, files, store
 
 MINE = RecallContext(RecallScope(agent="coder", user="ann"))
 
@@ -35,6 +34,13 @@ MINE = RecallContext(RecallScope(agent="coder", user="ann"))
 def home(tmp_path: Path) -> Path:
     """Return a home that does not exist yet."""
     return tmp_path / "home"
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let who finds the store locked wait longer than a busy machine or disk may stand still."""
+    for module in (database, store):
+        monkeypatch.setattr(module, "LOCK_WAIT_MS", 40_000)
 
 
 @pytest.fixture
@@ -208,6 +214,7 @@ def test_the_origin_goes_with_the_entry(provider: BuiltinProvider) -> None:
     assert [r.at for r in provider.prefetch("tea", MINE)] == [3_000]
 
 
+@pytest.mark.usefixtures("patient")
 def test_a_reader_needs_no_lock_and_sees_what_is_pending(home: Path) -> None:
     """While another process holds the store, committed writes are recalled (G9)."""
     writer = provider_at(home, _die_at("builtin.after_commit"))
@@ -220,7 +227,7 @@ def test_a_reader_needs_no_lock_and_sees_what_is_pending(home: Path) -> None:
     began = SYSTEM.monotonic()
     reader.open()
 
-    assert SYSTEM.monotonic() - began < LOCK_WAIT_MS / 2_000
+    assert SYSTEM.monotonic() - began < 20
     assert not memory_file(home).exists()
     assert [r.text for r in reader.prefetch("tea", MINE)] == ["likes tea"]
 
@@ -271,6 +278,7 @@ def test_a_busy_new_file_can_be_opened(
     holder.close()
 
 
+@pytest.mark.usefixtures("patient")
 def test_two_writers_of_one_home_take_turns(home: Path) -> None:
     """Workers that share a home bring each other's writes to the files, each once (G4)."""
 

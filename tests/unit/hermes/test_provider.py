@@ -3,12 +3,12 @@
 import inspect
 import json
 import logging
-import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from helpers.forked import in_child
 from helpers.hermes_plugin import Host, hermes_host, talk, told
 from memorybus.events import (
     ContextCompressing,
@@ -316,15 +316,13 @@ def test_a_forked_child_goes_on(host: Host) -> None:
     """After a fork hooks publish through a spool of the child's own."""
     memory = host.instance("s1")
     turn(memory, "parent", "s1")
-    reading, writing = os.pipe()
-    if (child := os.fork()) == 0:
+
+    def child() -> None:
         turn(memory, "child", "s1")
-        os.write(writing, str(memory._shared.problems.count if memory._shared else -1).encode())
-        os._exit(0)
-    os.waitpid(child, 0)
-    assert os.read(reading, 10) == b"0"
-    os.close(reading)
-    os.close(writing)
+        assert memory._shared
+        assert memory._shared.problems.count == 0
+
+    in_child(child)
     assert len(list(host.settings.spool_dir.glob("*.db"))) == 2
 
 

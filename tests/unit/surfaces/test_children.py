@@ -225,10 +225,12 @@ def _is_gone(process: psutil.Process) -> bool:
 
 def test_silence_is_told_from_the_end(tmp_path):
     """A child that says nothing does not speak; its end is heard."""
-    words = script("pass")
+    words = script("input()")  # it ends when it is told something, and not before
 
     with children.running(words, Settings(data_dir=tmp_path)) as child:
-        assert not child.speaks(0)  # an interpreter is not that fast
+        assert not child.speaks(0)
+        child.process.stdin.write("\n")
+        child.process.stdin.flush()
         assert child.speaks(30)
         assert child.report() is None
 

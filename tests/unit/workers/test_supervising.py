@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import psutil
@@ -20,6 +21,8 @@ from memorybus.errors import (
     MissingProvider,
 )
 from memorybus.settings import Settings
+from memorybus_workers import supervisor as supervisors
+from memorybus_workers.process import say
 from memorybus_workers.seated import WorkerProcess
 from memorybus_workers.supervisor import MISCONFIGURED, Supervisor, shares, verdict
 
@@ -35,9 +38,12 @@ DEAF = READY + "threading.Event().wait()"
 TWICE = READY + "told.wait(); told.clear(); told.wait(); sys.exit(1)"
 
 
+MARK = "# a stand-in for a worker\n"
+
+
 def command(program: str) -> list[str]:
     """Return the command line of a stand-in."""
-    return [sys.executable, "-c", program]
+    return [sys.executable, "-c", MARK + program]
 
 
 def failing(kind: str, code: int) -> str:
@@ -66,7 +72,7 @@ class Run:
 
     def end(self) -> int | None:
         """Wait for its end; return the exit code."""
-        self._thread.join(20)
+        self._thread.join(40)
         assert not self._thread.is_alive(), "the supervisor does not end"
         return self.code
 
@@ -84,8 +90,8 @@ def running(supervisor: Supervisor) -> Iterator[Run]:
 
 
 def stand_ins() -> list[psutil.Process]:
-    """Return the stand-ins that run; a test's server is a child of this process, too."""
-    return [p for p in psutil.Process().children() if "-c" in _words(p)]
+    """Return the stand-ins that run; what other tests left is a child of this process, too."""
+    return [p for p in psutil.Process().children() if MARK in " ".join(_words(p))]
 
 
 def _words(process: psutil.Process) -> list[str]:
@@ -93,11 +99,6 @@ def _words(process: psutil.Process) -> list[str]:
         return process.cmdline()
     except (psutil.NoSuchProcess, psutil.ZombieProcess):
         return []
-
-
-def said(capfd: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
-    """Return the JSON lines on stdout so far."""
-    return [msgspec.json.decode(line) for line in capfd.readouterr().out.splitlines()]
 
 
 @given(st.integers(0, 100), st.integers(1, 40))
@@ -131,21 +132,29 @@ def test_wrong_usage_ends_all() -> None:
 
 
 def test_one_line_says_that_all_are_ready(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Readiness is told once, when every worker is ready; told to end, all do, with 0."""
-    lines: list[dict[str, object]] = []
+    told: list[dict[str, Any]] = []
+
+    def say_and_note(line: dict[str, Any]) -> None:
+        say(line)
+        told.append(line)
+
+    monkeypatch.setattr(supervisors, "say", say_and_note)
     supervisor = supervised(tmp_path, OBEDIENT, OBEDIENT, OBEDIENT)
     with running(supervisor) as run:
-        wait_until(lambda: lines.extend(said(capfd)) or lines, "it is ready")
+        wait_until(lambda: told, "it is ready")
         processes = stand_ins()
         assert len(processes) == 3
-        ids = [f"w{process.pid}" for process in processes]
+        ids = [f"w{one.pid}" for one in processes]
         supervisor.stop()
         assert run.end() == 0
-    assert lines == [{"ready": True, "worker": lines[0]["worker"], "workers": lines[0]["workers"]}]
-    assert sorted(map(str, lines[0]["workers"])) == sorted(ids)  # type: ignore[call-overload]
-    assert not [process for process in processes if process.is_running()]
+    # Read once, at the end: what is said while it is being read is lost.
+    (line,) = [msgspec.json.decode(one) for one in capfd.readouterr().out.splitlines()]
+    assert line == {"ready": True, "worker": line["worker"], "workers": line["workers"]}
+    assert sorted(line["workers"]) == sorted(ids)
+    assert not [one for one in processes if one.is_running()]
 
 
 def test_a_line_without_end_is_bounded(tmp_path: Path) -> None:
@@ -178,7 +187,7 @@ def test_what_is_said_at_the_end_holds_nobody_up(tmp_path: Path) -> None:
 
     wait_until(ready, "the worker is ready")
     process.tell()
-    assert process.ended(15) == 0
+    assert process.ended(30) == 0
 
 
 def test_a_killed_worker_is_replaced(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
