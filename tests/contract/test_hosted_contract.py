@@ -11,7 +11,6 @@ from memorybus.events import TurnCompleted
 from memorybus_providers.adapters.hermes import HostedHermesProvider
 from memorybus_providers.base import MemoryProvider
 from memorybus_providers.contract import ProviderContract
-from memorybus_providers.contract.samples import hook_context
 
 
 @pytest.mark.timeout(240)  # it starts dozens of processes
@@ -24,11 +23,6 @@ class TestHosted(ProviderContract):
     def _children_end(self, tmp_path: Path) -> Iterator[None]:
         with ended([tmp_path]):
             yield
-
-    @pytest.fixture(autouse=True)
-    def _writes_have_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Let a write, too, start a process on a busy machine: the contract gives it 5 s."""
-        monkeypatch.setitem(hook_context.__kwdefaults__, "deadline", self.deadline)
 
     def remember(self, provider: MemoryProvider, text: str) -> TurnCompleted:
         """Return a turn: the recorder recalls nothing else."""

@@ -75,7 +75,7 @@ class WorkerProcess:
             return b""
         try:
             return self._process.stdout.read(_LONGEST_LINE) or b""
-        except ValueError:  # closed: another thread ends it by force
+        except (ValueError, OSError):  # closed: another thread ends it by force
             return b""
 
     def _heard(self, report: Report) -> None:

@@ -113,7 +113,7 @@ def every_event(text: str) -> tuple[AnyEvent, ...]:
     )
 
 
-def hook_context(step: Step, *, at: int = AT, deadline: float = 5.0) -> HookContext:
+def hook_context(step: Step, *, at: int = AT, deadline: float = 30.0) -> HookContext:
     """Return what a hook is told of a step."""
     position = Position(0, step.entry, step.n)
     return HookContext(step.scope, step.session, step.event_id, position, at, deadline)
