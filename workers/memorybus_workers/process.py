@@ -89,11 +89,11 @@ class Ending:
             self._settings.grace,
         )
         self._stop()
-        why = self._why()
-        self._at_once()
-        last_words = threading.Thread(target=self._explain, args=(why,), daemon=True)
+        # Said first: once all has ended, the main thread may leave before we do.
+        last_words = threading.Thread(target=self._explain, args=(self._why(),), daemon=True)
         last_words.start()
         last_words.join(_LAST_WORDS)  # nobody may read our log any more
+        self._at_once()
         self._leave(FAILED)
 
     def _why(self) -> str:

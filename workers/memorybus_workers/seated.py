@@ -84,8 +84,12 @@ class WorkerProcess:
         self.worker = report.worker or self.worker
 
     def tell(self) -> None:
-        """Tell it to end; the second time, at once."""
+        """Tell it to end."""
         self._process.send_signal(signal.SIGTERM)
+
+    def tell_again(self) -> None:
+        """Tell it to end at once; by another signal, as two of one kind that wait are one."""
+        self._process.send_signal(signal.SIGINT)
 
     def ended(self, timeout: float) -> int:
         """Wait for its end, by force after `timeout` seconds; return its exit code.

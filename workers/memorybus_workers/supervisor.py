@@ -166,7 +166,7 @@ class Supervisor:
         """Pass a second word on, and end by force who does not hear it."""
         running = self._running()
         for process in running:
-            process.tell()
+            process.tell_again()
         for process in running:
             process.ended(_AT_ONCE)
 

@@ -54,6 +54,16 @@ def test_the_second_word_ends_at_once(caplog: pytest.LogCaptureFixture) -> None:
     wait_until(lambda: "leases expire by themselves within 10 s" in caplog.text, "it says so")
 
 
+def test_the_last_words_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is said at the end is out before all is ended: the main thread may leave right then."""
+    told = Told(NEVER)
+    monkeypatch.setattr(Ending, "_explain", lambda *_: told.did.append("said"))
+    told.ending.tell()
+    told.ending.tell()
+    assert told.left.get(timeout=10) == 1
+    assert told.did == ["stop", "said", "at once"]
+
+
 def test_an_orphan_is_not_told_twice() -> None:
     """A starter that says end and then goes has not said it twice."""
     told = Told(NEVER)

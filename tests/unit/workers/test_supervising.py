@@ -29,7 +29,8 @@ from memorybus_workers.supervisor import MISCONFIGURED, Supervisor, shares, verd
 READY = """
 import json, os, signal, sys, threading
 told = threading.Event()
-signal.signal(signal.SIGTERM, lambda *_: told.set())
+for name in (signal.SIGTERM, signal.SIGINT):
+    signal.signal(name, lambda *_: told.set())
 print("a provider prints this"); print("{and this")
 print(json.dumps({"ready": True, "worker": f"w{os.getpid()}"}), flush=True)
 """
