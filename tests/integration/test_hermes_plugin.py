@@ -226,7 +226,8 @@ def timed(host: Host, turns: int = 150) -> Times:
 def undisturbed(host: Host) -> Times:
     """Time the hooks; once more if what runs beside this test had the processor meanwhile."""
     took = timed(host)
-    busy = any(at(0.5, wall) >= ALLOWED for wall in took.wall.values())
+    walls = took.wall.values()
+    busy = any(at(0.5, wall) >= ALLOWED or at(0.99, wall) >= GENEROUS for wall in walls)
     return timed(host) if busy else took
 
 
