@@ -62,7 +62,7 @@ def environ(settings: Settings) -> dict[str, str]:
     return to_environ(settings, {}) | {"PYTHONPATH": str(TESTS)}
 
 
-def agent(spawn: Spawn, settings: Settings, *words: str | int) -> Child:
+def agent(spawn: Spawn, settings: Settings, *words: str | int | Path) -> Child:
     """Start an agent (see `main`)."""
     return spawn("-m", "helpers.scenario", *map(str, words), env=environ(settings))
 
@@ -177,10 +177,13 @@ def main() -> None:
     parser.add_argument("--flush-every", type=int, default=0, help="turns")
     parser.add_argument("--hold", action="store_true", help="stay until killed")
     parser.add_argument("--padding", type=int, default=0)
+    parser.add_argument("--gate", type=Path, help="half of the turns wait until this file is gone")
     options = parser.parse_args()
     bus = MemoryBus.connect(load())
     session = bus.session(options.session)
     for number in range(options.first, options.first + options.count):
+        while options.gate and number == options.count // 2 and options.gate.exists():
+            threading.Event().wait(0.01)
         text = f"turn {number:05d}" + " x" * options.padding
         session.turn_completed(text, "ok", ordinal=number)
         sys.stdout.write(f"{number}\n")

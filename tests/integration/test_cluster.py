@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -245,7 +246,11 @@ def test_a_slot_moves_under_the_load(
 
 
 def test_a_worker_and_a_shard_die_under_load(
-    own_cluster: Run, redis_server: RedisServer, make_settings: MakeSettings, spawn: Spawn
+    own_cluster: Run,
+    redis_server: RedisServer,
+    make_settings: MakeSettings,
+    spawn: Spawn,
+    flag: Path,
 ) -> None:
     """G1 to G5: a killed worker and a killed shard, which comes back, lose and double nothing."""
     cluster = own_cluster()
@@ -260,14 +265,15 @@ def test_a_worker_and_a_shard_die_under_load(
     turns = 4_000
     workers = [worker(spawn, settings), worker(spawn, settings)]
     agents = [
-        agent(spawn, settings, "--session", f"s{n}", "--count", turns, "--flush", 60)
+        agent(
+            spawn, settings, "--session", f"s{n}", "--count", turns, "--flush", 60, "--gate", flag
+        )
         for n in range(3)
     ]
     wait_until(lambda: texts(home(settings)), "events flow", 20)
     workers[0].kill()
-    logged = sum(lengths(cluster.shards, f"{settings.namespace}:*:log"))
     cluster.shards[1].kill()
-    assert 0 < logged < 3 * turns, "the shard died while events flowed"
+    flag.unlink()  # half of them at least come while the shard is dead
     wait_until(lambda: cluster.says_down(0), "the others miss the shard", 20)
     cluster.shards[1].start()
     for child in agents:
