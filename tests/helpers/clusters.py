@@ -261,13 +261,14 @@ class Sentinels:
         """Return the server that the sentinels call the master."""
         return self.servers[self._ports.index(self.master_port())]
 
-    def fail_over(self) -> None:
-        """Kill the master, and wait until the other is one.
+    def fail_over(self, meanwhile: Callable[[], object] = lambda: None) -> None:
+        """Kill the master, do something while there is none, and wait until the other is one.
 
         Sentinels that were held up for two seconds trust their clocks again after thirty.
         """
         old, port = self.master(), self.master_port()
         old.kill()
+        meanwhile()
         wait_until(lambda: self.master_port() != port, "another master is named", 90)
         wait_until(
             lambda: self.master().client().info("replication")["role"] == "master",
