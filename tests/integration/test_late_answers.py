@@ -30,7 +30,8 @@ def test_a_late_no_is_not_acted_upon(
     redis_client: redis.Redis, make_settings: MakeSettings, flag: Path, kind: str
 ) -> None:
     """G4, G5: who asks a backend and is abandoned meanwhile sends nothing when the answer comes."""
-    settings = make_settings(call_timeout=0.5, attempts=100, **recorded(kind, late=str(flag)))
+    timings = {"lease": 10.0, "call_timeout": 2.0}
+    settings = make_settings(attempts=100, **timings, **recorded(kind, late=str(flag)))
     with MemoryBus.connect(settings) as bus:
         say(bus, "s", "one", "two")
         assert bus.flush()
