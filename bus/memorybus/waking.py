@@ -2,12 +2,15 @@
 
 `threading.Event` and `threading.Condition` are Python around a lock: a KeyboardInterrupt inside
 `set`, or as a `with` begins, leaves the lock held, and whoever comes next stands still for ever: an
-agent that is told to end would not (G9). Each method of a `SimpleQueue`, or of a set, is one step.
+agent that is told to end would not (G9). Each method of a bare lock, or of a set, is one step.
+
+`SimpleQueue.get` is no way to wait: where its time-out passes between its first look and its wait,
+CPython 3.11 takes what is left, a negative number, for ever.
 """
 
+import threading
 from collections.abc import Callable
 from contextlib import suppress
-from queue import Empty, SimpleQueue
 
 from memorybus.clock import SYSTEM
 
@@ -17,17 +20,18 @@ class Wake:
 
     def __init__(self) -> None:
         """Nobody was woken yet."""
-        self._words: SimpleQueue[None] = SimpleQueue()
+        self._word = threading.Lock()  # held while there is none
+        self._word.acquire()
 
     def set(self) -> None:
         """Wake who waits, or who waits next."""
-        if self._words.empty():
-            self._words.put(None)
+        if self._word.locked():  # else it is said already
+            with suppress(RuntimeError):  # or was in between
+                self._word.release()
 
     def wait(self, timeout: float) -> None:
         """Wait for a word, at most so many seconds, and take it."""
-        with suppress(Empty):
-            self._words.get(timeout=timeout)
+        self._word.acquire(timeout=max(0.0, timeout))
 
 
 class Ending:

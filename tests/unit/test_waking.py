@@ -2,6 +2,7 @@
 
 import signal
 import threading
+import time
 from types import FrameType
 
 import pytest
@@ -52,6 +53,15 @@ def test_an_interrupt_leaves_it_usable() -> None:
     other.start()
     other.join(20)
     assert not other.is_alive()
+
+
+def test_a_wait_ends_however_short_it_was() -> None:
+    """G9: a time-out that has passed before the wait began is over, also the first time."""
+    begin = time.monotonic()
+    for _ in range(20_000):
+        Wake().wait(1e-6)
+        Ending().wait(1e-6)
+    assert time.monotonic() - begin < 60
 
 
 def test_a_word_before_the_wait_counts_once() -> None:

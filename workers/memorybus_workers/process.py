@@ -14,6 +14,7 @@ import msgspec
 from memorybus import logs
 from memorybus.clock import SYSTEM, Clock
 from memorybus.settings import Settings
+from memorybus.waking import Wake
 
 from memorybus_workers.main import Worker
 from memorybus_workers.parent import when_parent_ends
@@ -67,6 +68,7 @@ class Ending:
         self._clock = clock
         self._leave = leave
         self._words: queue.SimpleQueue[bool] = queue.SimpleQueue()
+        self._told = Wake()
         threading.Thread(target=self._run, name="memorybus-ending", daemon=True).start()
 
     def install(self) -> None:
@@ -77,10 +79,12 @@ class Ending:
     def tell(self) -> None:
         """Tell the process to end; the second time, at once."""
         self._words.put(True)
+        self._told.set()
 
     def orphaned(self) -> None:
         """Tell the process to end in order, however often: who started it has gone."""
         self._words.put(False)
+        self._told.set()
 
     def _run(self) -> None:
         self._words.get()
@@ -100,8 +104,9 @@ class Ending:
         """Wait for the second word, or for the end of the time; return which it was."""
         deadline = self._clock.monotonic() + self._settings.grace + self._reserve
         while (left := deadline - self._clock.monotonic()) > 0:
-            with contextlib.suppress(queue.Empty):
-                if self._words.get(timeout=left):
+            self._told.wait(left)
+            while not self._words.empty():
+                if self._words.get():
                     return "told to end a second time"
         return f"not ended within {self._settings.grace:g} s"
 

@@ -152,7 +152,7 @@ def side_by_side(
         By name: the result, the exception, or a `TimeoutError`. A call that is late goes on in its
         thread, and what it returns is thrown away.
     """
-    answers: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
+    answers: queue.Queue[tuple[str, Any]] = queue.Queue()
     for name, call in calls.items():
         threading.Thread(target=_answer, args=(answers, name, call), name=name, daemon=True).start()
     found: dict[str, Any] = {}
@@ -167,9 +167,7 @@ def side_by_side(
     return {name: found.get(name, late) for name in calls}
 
 
-def _answer(
-    answers: "queue.SimpleQueue[tuple[str, Any]]", name: str, call: Callable[[], Any]
-) -> None:
+def _answer(answers: "queue.Queue[tuple[str, Any]]", name: str, call: Callable[[], Any]) -> None:
     try:
         answers.put((name, call()))
     except Exception as error:
