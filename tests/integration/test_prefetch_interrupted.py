@@ -1,5 +1,6 @@
 """Ctrl-C while an agent reads its memories."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -28,52 +29,55 @@ def test_an_interrupted_wait_stops_no_sending(settings: Settings) -> None:
         assert bus.flush("logged", 10)
 
 
+@pytest.fixture
+def slots(settings: Settings) -> Iterator[tuple[str, str]]:
+    """Return the keys of two slots, "mine" and "other", each of which says whose it is."""
+    mine, other = f"{settings.namespace}:mine", f"{settings.namespace}:other"
+    with connect_redis(settings) as client:
+        client.hset(mine, "whose", "mine")
+        client.hset(other, "whose", "other")
+        yield mine, other
+        client.delete(mine, other)
+
+
+@pytest.fixture
+def cache(settings: Settings) -> Iterator[WarmCache]:
+    """Return the cache of a bus that is connected."""
+    with MemoryBus.connect(settings) as bus:
+        wait_until(lambda: bus.warm._redis, "it is connected")
+        yield bus.warm
+
+
 def test_an_interrupted_read_leaves_no_reply_behind(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
+    cache: WarmCache, slots: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """G9: the reply that an interrupt left unread is not taken for the next slot's."""
-    client = connect_redis(settings)
-    mine, other = (f"{settings.namespace}:{name}" for name in ("mine", "other"))
-    client.hset(mine, "whose", "mine")
-    client.hset(other, "whose", "other")
-    with MemoryBus.connect(settings) as bus:
-        cache = bus.warm
-        wait_until(lambda: cache._redis, "it is connected")
+    mine, other = slots
 
-        def interrupted(*_: Any) -> None:
-            monkeypatch.undo()
-            raise KeyboardInterrupt
+    def interrupted(*_: Any) -> None:
+        monkeypatch.undo()
+        raise KeyboardInterrupt
 
-        monkeypatch.setattr(cache._redis.connection, "read_response", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            cache._fields([other], SYSTEM.monotonic() + 5)
-        wait_until(lambda: cache._redis, "it is connected anew")
-        assert cache._fields([mine], SYSTEM.monotonic() + 5) == [[b"whose", b"mine"]]
-    client.delete(mine, other)
-    client.close()
+    monkeypatch.setattr(cache._redis.connection, "read_response", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        cache._fields([other], SYSTEM.monotonic() + 5)
+    wait_until(lambda: cache._redis, "it is connected anew")
+    assert cache._fields([mine], SYSTEM.monotonic() + 5) == [[b"whose", b"mine"]]
 
 
 def test_a_read_within_a_read_takes_no_reply_of_it(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
+    cache: WarmCache, slots: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """G9: a signal handler that reads in the middle of a read gets nothing, the reader its own."""
-    client = connect_redis(settings)
-    mine, other = (f"{settings.namespace}:{name}" for name in ("mine", "other"))
-    client.hset(mine, "whose", "mine")
-    client.hset(other, "whose", "other")
-    with MemoryBus.connect(settings) as bus:
-        cache = bus.warm
-        wait_until(lambda: cache._redis, "it is connected")
-        read = cache._redis.connection.read_response
+    mine, other = slots
+    read = cache._redis.connection.read_response
 
-        def handled() -> Any:
-            monkeypatch.undo()
-            with pytest.raises(LogUnavailable, match="in the middle of a read"):
-                cache._fields([other], SYSTEM.monotonic() + 5)
-            return read()
+    def handled() -> Any:
+        monkeypatch.undo()
+        with pytest.raises(LogUnavailable, match="in the middle of a read"):
+            cache._fields([other], SYSTEM.monotonic() + 5)
+        return read()
 
-        monkeypatch.setattr(cache._redis.connection, "read_response", handled)
-        assert cache._fields([mine], SYSTEM.monotonic() + 5) == [[b"whose", b"mine"]]
-        assert cache._fields([other], SYSTEM.monotonic() + 5) == [[b"whose", b"other"]]
-    client.delete(mine, other)
-    client.close()
+    monkeypatch.setattr(cache._redis.connection, "read_response", handled)
+    assert cache._fields([mine], SYSTEM.monotonic() + 5) == [[b"whose", b"mine"]]
+    assert cache._fields([other], SYSTEM.monotonic() + 5) == [[b"whose", b"other"]]
