@@ -13,7 +13,7 @@ import time
 import msgspec
 from gauge import Figures, Size, p50, p99
 from memorybus.client import MemoryBus
-from memorybus.keys import partition_of, session_key
+from memorybus.keys import partition_of
 from stage import Agent, Stage, wait_for
 from texts import SESSIONS, Turn, turns
 
@@ -82,5 +82,5 @@ def _until_checkpoint(stage: Stage, agent: Agent, count: int) -> list[float]:
 
 
 def _partition(agent: Agent, turn: Turn, partitions: int) -> int:
-    root = agent.sessions[turn.session % SESSIONS].ref.root
-    return partition_of(session_key(root), partitions)
+    session = agent.sessions[turn.session % SESSIONS]
+    return partition_of(session.key, partitions)

@@ -38,8 +38,12 @@ def spread(partitions: int, count: int) -> list[str]:
     names = (f"key-{number:05d}" for number in range(1_000 * count))
     while len(by_partition) < partitions or min(map(len, by_partition.values())) < rows:
         name = next(names)
-        by_partition[partition_of(session_key(name), partitions)].append(name)
+        by_partition[partition_of(session_key(_scope(name), name), partitions)].append(name)
     return [by_partition[p][row] for row in range(rows) for p in range(partitions)][:count]
+
+
+def _scope(session: str) -> Scope:
+    return Scope(user=f"user-of-{session}")
 
 
 class Filler:
@@ -84,14 +88,15 @@ class Filler:
 
     def _next(self) -> tuple[int, Outgoing]:
         session = next(self._sessions)
-        key = session_key(session.root)
+        scope = _scope(session.id)
+        key = session_key(scope, session.root)
         self._sequence += 1
         event = msgspec.structs.replace(next(self._events), ordinal=self._sequence)
         event_id = new_id()
         envelope = Envelope(
             id=event_id,
             key=key,
-            scope=Scope(user=f"user-of-{session.id}"),
+            scope=scope,
             session=session,
             at=1_700_000_000_000,
             event=event,

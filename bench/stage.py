@@ -22,7 +22,7 @@ from memorybus.client import MemoryBus
 from memorybus.codec import Encoder
 from memorybus.embedded import EmbeddedRedis
 from memorybus.events import Envelope, TurnCompleted
-from memorybus.keys import Keys, session_key
+from memorybus.keys import Keys
 from memorybus.links import connect_redis
 from memorybus.log import EventLog
 from memorybus.server_binary import ServerBinary, find_server_binary
@@ -288,7 +288,7 @@ class Agent:
         return self._encoder.envelope(
             Envelope(
                 id=self.bus.new_id(),
-                key=session_key(session.ref.root),
+                key=session.key,
                 scope=session.scope,
                 session=session.ref,
                 at=1_700_000_000_000,

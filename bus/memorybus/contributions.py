@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from memorybus.events import SessionRef
 from memorybus.fence import escape, escape_inline
-from memorybus.keys import Keys, partition_of, session_key
+from memorybus.keys import Keys, partition_of
 from memorybus.listening import Asked
 from memorybus.publisher import Receipt
 from memorybus.replies import Reply
@@ -16,10 +15,13 @@ if TYPE_CHECKING:
     from memorybus.client import MemoryBus
 
 
-def gathered(bus: MemoryBus, ref: SessionRef, receipts: Sequence[Receipt], timeout: float) -> str:
-    """Wait for what providers answer to a compression's events; see `Session.contributions`."""
+def gathered(bus: MemoryBus, key: str, receipts: Sequence[Receipt], timeout: float) -> str:
+    """Wait for what providers answer to a compression's events, which stand under `key`.
+
+    See `Session.contributions`.
+    """
     settings = bus.settings
-    partition = partition_of(session_key(ref.root), settings.partitions)
+    partition = partition_of(key, settings.partitions)
     ids = [receipt.event_id for receipt in receipts]
 
     def ask(redis: Any) -> Asked:

@@ -47,7 +47,7 @@ class SessionRef(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
     Attributes:
         id: the session.
-        root: the first session of the lineage; the order key is made of it.
+        root: the first session of the lineage; the order key is made of it and of the scope.
         parent: the session it came from, empty for a root.
         epoch: bumped by undo and in-place compression, which both make turn ordinals start over.
     """
@@ -278,7 +278,7 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc
 
     Attributes:
         id: 32 hex digits: a UUIDv7, or derived from an idempotency key.
-        key: the order key, ``session:<root>`` or ``store:<owner>:<store>``.
+        key: the order key, ``session:<whose>:<root>`` or ``store:<owner>:<store>``.
         scope: who it belongs to.
         session: where in the lineage it happened.
         at: wall time of the event, milliseconds since the Unix epoch.

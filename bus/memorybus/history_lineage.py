@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from memorybus.events import Delegated, Envelope, SessionStarted, SessionSwitched
-from memorybus.query import Query
+from memorybus.identities import Identity, identity_of
+from memorybus.query import Query, row_of
 
 _LINKING = frozenset({"resume", "reset", "rewind"})
 """Such a switch names where the conversation came from, which is no parent."""
@@ -15,22 +16,29 @@ _LINKING = frozenset({"resume", "reset", "rewind"})
 def descendants(query: Query, envelopes: Iterable[Envelope]) -> Query:
     """Return a query whose lineages stand as sessions.
 
+    A named session is meant in every scope that the query wants; what came from it has its scope.
+
     Args:
         query: what is wanted.
         envelopes: the beginnings, switches and delegations of the history, in any order.
     """
-    children: defaultdict[str, set[str]] = defaultdict(set)
-    for envelope in envelopes:
+    children: defaultdict[Identity, set[Identity]] = defaultdict(set)
+    ours = Query(agents=query.agents, users=query.users, workspaces=query.workspaces)
+    for envelope in (one for one in envelopes if ours.wants(row_of(one))):
+        whose = identity_of(envelope.scope, "")
         for parent, child in _edges(envelope):
-            children[parent].add(child)
-    found = closure(query.lineages, children)
-    sessions = tuple(sorted({*query.sessions, *found}))
+            children[whose.beside(parent)].add(whose.beside(child))
+    roots = [one for one in children if one.session in query.lineages]
+    found = {one.session for one in closure(roots, children)}
+    sessions = tuple(sorted({*query.sessions, *query.lineages, *found}))
     return msgspec.structs.replace(query, lineages=(), sessions=sessions)
 
 
-def closure(roots: Iterable[str], children: Mapping[str, Iterable[str]]) -> set[str]:
+def closure(
+    roots: Iterable[Identity], children: Mapping[Identity, Iterable[Identity]]
+) -> set[Identity]:
     """Return some sessions and all that came from them; a circle is walked once."""
-    found: set[str] = set()
+    found: set[Identity] = set()
     todo = list(roots)
     while todo:
         session = todo.pop()

@@ -7,6 +7,7 @@ All keys of one partition share the hash tag ``{pNN}``, hence a slot of Redis Cl
 import zlib
 
 from memorybus.events import Scope, StoreName
+from memorybus.identities import identity_of
 from memorybus.ids import text_digest
 
 ARCHIVE_LANE = "@archive"
@@ -18,9 +19,14 @@ def partition_of(key: str, partitions: int) -> int:
     return zlib.crc32(key.encode("utf-8", "surrogatepass")) % partitions
 
 
-def session_key(root: str) -> str:
-    """Return the order key of a lineage."""
-    return f"session:{root}"
+def session_key(scope: Scope, root: str) -> str:
+    """Return the order key of a lineage: ``session:<whose>:<root>``.
+
+    `whose` is 16 hex digits that stand for agent, person and workspace: no text of theirs can form
+    a key, and the lineages of two people share neither order nor parking, whatever their ids (G3,
+    G6). Keys in an old log may have another form: nobody but this function may rely on it.
+    """
+    return f"session:{_digest(scope.agent, scope.user, scope.workspace)}:{root}"
 
 
 def store_key(store: StoreName, scope: Scope) -> str:
@@ -129,5 +135,9 @@ def recall_slot(scope: Scope, session: str) -> str:
     A digest, because ids may hold any character; it covers the scope, so that equal session ids of
     two users never meet.
     """
-    parts = (scope.agent, scope.user, scope.workspace, session)
+    return _digest(*identity_of(scope, session))
+
+
+def _digest(*parts: str) -> str:
+    """Return 16 hex digits that stand for some texts, wherever one ends and the next begins."""
     return text_digest("\x00".join(f"{len(part)}:{part}" for part in parts))

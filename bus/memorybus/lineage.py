@@ -23,9 +23,9 @@ from types import MappingProxyType
 
 import msgspec
 
+from memorybus.claims import LINKING, Claim, claims, left
 from memorybus.errors import InvalidEvent
 from memorybus.events import (
-    Delegated,
     Envelope,
     Reason,
     SessionEnded,
@@ -34,11 +34,10 @@ from memorybus.events import (
     SessionSwitched,
     TurnCompleted,
 )
+from memorybus.identities import Identity, identity_of
 
 CONTINUING: frozenset[Reason] = frozenset({"branch", "compression", "resume", "rewind"})
 """Reasons after which the conversation goes on: warm recall is carried over."""
-
-_LINKING: frozenset[Reason] = frozenset({"resume", "reset"})
 
 
 def start(session_id: str) -> SessionRef:
@@ -117,25 +116,11 @@ def _new(session_id: str, beside: SessionRef | None = None) -> str:
     return session_id
 
 
-class Claim(msgspec.Struct, frozen=True, order=True):
-    """What one event says of a session's origin: the least claim holds, whatever the order.
-
-    `rank` tells how good a witness the event is, 0 the best (see `_own_claim`); `at` (ms) and
-    `event_id` decide between equals; `reason` is empty if the event does not tell.
-    """
-
-    rank: int
-    at: int
-    event_id: str
-    root: str
-    parent: str = ""
-    reason: str = ""
-
-
 class Node(msgspec.Struct, frozen=True):
     """What is known of one session. Times are milliseconds, 0 if unknown.
 
     Attributes:
+        identity: which one, and whose.
         origin: the claim that holds.
         epoch: the highest seen.
         titled: the newest title, after the time and the id of the event that gave it.
@@ -143,7 +128,7 @@ class Node(msgspec.Struct, frozen=True):
         links: sessions it was resumed or reset from: related, yet no parents.
     """
 
-    id: str
+    identity: Identity
     origin: Claim
     epoch: int = 0
     titled: tuple[int, str, str] = (0, "", "")
@@ -154,6 +139,11 @@ class Node(msgspec.Struct, frozen=True):
     links: frozenset[str] = frozenset()
 
     @property
+    def id(self) -> str:
+        """Its id, which sessions of other people may have, too."""
+        return self.identity.session
+
+    @property
     def root(self) -> str:
         """The first session of its lineage."""
         return self.origin.root
@@ -162,6 +152,11 @@ class Node(msgspec.Struct, frozen=True):
     def parent(self) -> str:
         """Where it came from as the events have it; perhaps unknown here, or hostile."""
         return self.origin.parent
+
+    @property
+    def above(self) -> Identity:
+        """The parent: a session comes from one of its own agent, person and workspace."""
+        return self.identity.beside(self.parent)
 
     @property
     def ended(self) -> bool:
@@ -178,22 +173,22 @@ class Lineage:
     knows and a session's own id are no parents, and of a circle the oldest session is the root.
     """
 
-    def __init__(self, nodes: Mapping[str, Node], turn_ids: frozenset[str]) -> None:
+    def __init__(self, nodes: Mapping[Identity, Node], turn_ids: frozenset[str]) -> None:
         """Arrange `nodes` as a forest; `turn_ids` are the turns counted in them."""
-        self.nodes: Mapping[str, Node] = MappingProxyType(dict(nodes))
+        self.nodes: Mapping[Identity, Node] = MappingProxyType(dict(nodes))
         self.turn_ids = turn_ids
-        self._children: dict[str | None, list[Node]] = {}
+        self._children: dict[Identity | None, list[Node]] = {}
         parents = _parents(self.nodes)
         for node in sorted(self.nodes.values(), key=_age):
-            self._children.setdefault(parents.get(node.id), []).append(node)
+            self._children.setdefault(parents.get(node.identity), []).append(node)
 
     def roots(self) -> tuple[Node, ...]:
         """Return the sessions without a parent, oldest first."""
         return tuple(self._children.get(None, ()))
 
-    def children(self, session_id: str) -> tuple[Node, ...]:
+    def children(self, session: Identity) -> tuple[Node, ...]:
         """Return the sessions that came from one, oldest first; none if it is unknown."""
-        return tuple(self._children.get(session_id, ()))
+        return tuple(self._children.get(session, ()))
 
     def walk(self) -> Iterator[tuple[int, Node]]:
         """Yield every session once with its depth, each before its children, oldest first."""
@@ -201,7 +196,7 @@ class Lineage:
         while stack:
             depth, node = stack.pop()
             yield depth, node
-            stack.extend((depth + 1, child) for child in reversed(self.children(node.id)))
+            stack.extend((depth + 1, child) for child in reversed(self.children(node.identity)))
 
 
 def fold(envelopes: Iterable[Envelope], onto: Lineage | None = None) -> Lineage:
@@ -209,44 +204,20 @@ def fold(envelopes: Iterable[Envelope], onto: Lineage | None = None) -> Lineage:
     nodes = dict(onto.nodes) if onto else {}
     turn_ids = set(onto.turn_ids) if onto else set()
     for envelope in envelopes:
-        session_id = envelope.session.id
-        if session_id:
-            _claimed(nodes, session_id, _own_claim(envelope))
-            nodes[session_id] = _told(nodes[session_id], envelope, turn_ids)
-            _delegated(nodes, envelope)
+        session = identity_of(envelope.scope, envelope.session.id)
+        if session.session:
+            for claimed, claim in claims(envelope):
+                _claimed(nodes, session.beside(claimed), claim)
+            nodes[session] = _told(nodes[session], envelope, turn_ids)
     return Lineage(nodes, frozenset(turn_ids))
 
 
-def _claimed(nodes: dict[str, Node], session_id: str, claim: Claim) -> None:
-    node = nodes.get(session_id)
+def _claimed(nodes: dict[Identity, Node], session: Identity, claim: Claim) -> None:
+    node = nodes.get(session)
     if node is None:
-        nodes[session_id] = Node(session_id, claim)
+        nodes[session] = Node(session, claim)
     elif claim < node.origin:
-        nodes[session_id] = msgspec.structs.replace(node, origin=claim)
-
-
-def _own_claim(envelope: Envelope) -> Claim:
-    """Return what an event says of its own session's origin.
-
-    Ranks: 0 it began and knows from where and how; 1 a parent says it delegated to it; 2 it began,
-    by its own account simply so, as a child does that was not told; 3 it went on; 4 it was seen.
-    """
-    ref, event = envelope.session, envelope.event
-    rank, parent, reason = 4, ref.parent, ""
-    if isinstance(event, SessionStarted | SessionSwitched):
-        reason = event.reason
-        parent = ref.parent if reason in _LINKING else _left(envelope) or ref.parent
-        began = isinstance(event, SessionStarted) or event.parent != ref.id
-        knows = parent and reason != "start"
-        rank = (0 if knows else 2) if began and reason not in {"resume", "rewind"} else 3
-    return Claim(rank, envelope.at, envelope.id, ref.root or ref.id, parent, reason)
-
-
-def _left(envelope: Envelope) -> str:
-    """Return the other session that a beginning or a switch names; empty if there is none."""
-    event = envelope.event
-    named = event.parent if isinstance(event, SessionStarted | SessionSwitched) else ""
-    return "" if named == envelope.session.id else named
+        nodes[session] = msgspec.structs.replace(node, origin=claim)
 
 
 def _told(node: Node, envelope: Envelope, turn_ids: set[str]) -> Node:
@@ -257,10 +228,10 @@ def _told(node: Node, envelope: Envelope, turn_ids: set[str]) -> Node:
         turns += 1
     if isinstance(event, SessionStarted) and event.title:
         titled = max(titled, (at, envelope.id, event.title))
-    if isinstance(event, SessionStarted | SessionSwitched) and event.reason in _LINKING:
-        links |= {_left(envelope)} - {""}
+    if isinstance(event, SessionStarted | SessionSwitched) and event.reason in LINKING:
+        links |= {left(envelope)} - {""}
     return Node(
-        id=node.id,
+        identity=node.identity,
         origin=node.origin,
         epoch=max(node.epoch, envelope.session.epoch),
         titled=titled,
@@ -272,29 +243,22 @@ def _told(node: Node, envelope: Envelope, turn_ids: set[str]) -> Node:
     )
 
 
-def _delegated(nodes: dict[str, Node], envelope: Envelope) -> None:
-    event, parent = envelope.event, envelope.session.id
-    if isinstance(event, Delegated) and event.child_session not in {"", parent}:
-        child = event.child_session
-        _claimed(nodes, child, Claim(1, envelope.at, envelope.id, child, parent, "delegation"))
-
-
-def _parents(nodes: Mapping[str, Node]) -> dict[str, str]:
+def _parents(nodes: Mapping[Identity, Node]) -> dict[Identity, Identity]:
     """Return each session's parent in the forest, circles (of one, too) cut above the oldest."""
-    parents = {node.id: node.parent for node in nodes.values() if node.parent in nodes}
-    settled: set[str] = set()
-    for session_id in nodes:
-        trail: dict[str, None] = {}
-        here = session_id
+    parents = {one: node.above for one, node in nodes.items() if node.above in nodes}
+    settled: set[Identity] = set()
+    for session in nodes:
+        trail: dict[Identity, None] = {}
+        here = session
         while here in parents and here not in settled and here not in trail:
             trail[here] = None
             here = parents[here]
         if here in trail:
             met = list(trail)
-            del parents[min(met[met.index(here) :], key=lambda i: _age(nodes[i]))]
+            del parents[min(met[met.index(here) :], key=lambda one: _age(nodes[one]))]
         settled.update(trail)
     return parents
 
 
-def _age(node: Node) -> tuple[int, str]:
-    return node.started_at, node.id
+def _age(node: Node) -> tuple[int, Identity]:
+    return node.started_at, node.identity

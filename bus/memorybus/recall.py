@@ -117,7 +117,7 @@ def wanted(scope: Scope, session: SessionRef, query: str, budget: int) -> Want:
 
 def written_by(scope: Scope, session: SessionRef, partitions: int) -> tuple[int, ...]:
     """Return the partitions that a session's events and its stores' go to."""
-    keys = (session_key(session.root), store_key("memory", scope), store_key("user", scope))
+    keys = (session_key(scope, session.root), store_key("memory", scope), store_key("user", scope))
     return tuple({partition_of(key, partitions) for key in keys})
 
 

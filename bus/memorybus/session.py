@@ -26,6 +26,7 @@ class Session(SessionEvents):
     Attributes:
         scope: who it belongs to.
         ref: its place in the lineage.
+        key: the order key of its events, but for memory writes.
         slot: the name of its warm results.
     """
 
@@ -154,7 +155,7 @@ class Session(SessionEvents):
             InvalidEvent, EventTooLarge, SpoolFull: see `Publisher.publish`.
         """
         receipts = self.compressions(messages, compression_count, wants_reply=True, at=at)
-        return contributions.gathered(self._bus, self.ref, receipts, timeout)
+        return contributions.gathered(self._bus, self.key, receipts, timeout)
 
     def call_tool(
         self, offered: str, arguments: Mapping[str, Any] | None = None, *, timeout: float = 10.0

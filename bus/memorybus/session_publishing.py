@@ -37,6 +37,7 @@ class SessionEvents:
     Attributes:
         scope: who it belongs to.
         ref: its place in the lineage.
+        key: the order key of its events, but for memory writes.
     """
 
     def __init__(self, bus: MemoryBus, scope: Scope, ref: SessionRef) -> None:
@@ -44,7 +45,7 @@ class SessionEvents:
         self._bus = bus
         self.scope = scope
         self.ref = ref
-        self._key = session_key(ref.root)
+        self.key = session_key(scope, ref.root)
         self._derivation = Derivation(scope.agent, scope.user, scope.workspace, ref.id, ref.epoch)
 
     @property
@@ -217,7 +218,7 @@ class SessionEvents:
         return self._bus.publish(
             event,
             event_id=event_id,
-            key=key or self._key,
+            key=key or self.key,
             scope=self.scope,
             session=self.ref,
             at=at,

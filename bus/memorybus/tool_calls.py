@@ -13,7 +13,7 @@ import msgspec
 from memorybus.cleaning import clean_text
 from memorybus.errors import InvalidEvent, MemoryBusError
 from memorybus.events import ToolCalled
-from memorybus.keys import Keys, partition_of, session_key
+from memorybus.keys import Keys, partition_of
 from memorybus.listening import Asked, Heard
 from memorybus.recall import written_by
 from memorybus.replies import Reply
@@ -150,7 +150,7 @@ def _result(reply: Reply, tool: Tool, **more: Any) -> dict[str, Any]:
 
 
 def _partition(bus: MemoryBus, session: Session) -> int:
-    return partition_of(session_key(session.ref.root), bus.settings.partitions)
+    return partition_of(session.key, bus.settings.partitions)
 
 
 def _roster(bus: MemoryBus, redis: Any) -> Any:

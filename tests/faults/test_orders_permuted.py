@@ -11,7 +11,8 @@ from helpers.scale import chances, rounds
 from helpers.stories import Story
 from helpers.waiting import wait_until
 from memorybus.client import MemoryBus
-from memorybus.events import Envelope
+from memorybus.events import Envelope, Scope
+from memorybus.identities import identity_of
 from memorybus.lineage import Lineage, fold
 from memorybus.links import connect_redis
 from memorybus.log import EventLog
@@ -29,7 +30,7 @@ def renamed(envelope: Envelope, old: str, new: str) -> Envelope:
 
 def assert_forest(lineage: Lineage) -> None:
     """Fail unless every session is met once on the way from the roots: no circle, none left out."""
-    met = [node.id for _, node in lineage.walk()]
+    met = [node.identity for _, node in lineage.walk()]
     assert sorted(met) == sorted(lineage.nodes)
 
 
@@ -44,7 +45,7 @@ def test_every_order_tells_the_same_lineage(report: Report, number: int) -> None
     assert len(orders) == ORDERS
     assert all(fold(order).nodes == told.nodes for order in orders)
     for ref in story.homes.values():
-        assert told.nodes[ref.id].root == ref.root
+        assert told.nodes[identity_of(Scope(), ref.id)].root == ref.root
     report(orders=len(orders), sessions=len(told.nodes))
 
 

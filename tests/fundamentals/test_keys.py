@@ -1,5 +1,7 @@
 """Order keys, partitions and Redis keys."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +22,12 @@ ids = st.text(min_size=1, max_size=60)
 
 @pytest.mark.parametrize(
     ("key", "partitions", "expected"),
-    [("123456789", 1 << 10, 0xCBF43926 % 1024), ("session:s1", 16, 4), ("session:é😀", 16, 13)],
+    [
+        ("123456789", 1 << 10, 0xCBF43926 % 1024),
+        ("session:s1", 16, 4),
+        ("session:é😀", 16, 13),
+        (session_key(Scope(), "s1"), 16, 6),
+    ],
 )
 def test_partitions_never_move(key: str, partitions: int, expected: int) -> None:
     """A key's partition is the same in every release: CRC-32 modulo the count."""
@@ -38,7 +45,26 @@ def test_stores_belong_to_agent_and_person() -> None:
     scope = Scope(agent="gardener", user="ann")
     assert store_key("memory", scope) == "store:gardener:memory"
     assert store_key("user", scope) == "store:ann:user"
-    assert session_key("s") == "session:s"
+
+
+def test_a_session_key_never_moves() -> None:
+    """G3: a lineage's key is the same in every release, and holds no text of its scope."""
+    gardener = Scope(agent="gardener", user="ann", workspace="é😀", platform="cli")
+    assert session_key(Scope(), "s1") == "session:aa6edef1a7211261:s1"
+    assert session_key(gardener, "s1") == "session:c09b61cc883ad8b1:s1"
+
+
+@given(st.tuples(ids, ids, st.text()), st.tuples(ids, ids, st.text()), ids)
+def test_sessions_of_different_owners_share_no_key(
+    one: tuple[str, str, str], other: tuple[str, str, str], root: str
+) -> None:
+    """G3, G6: equal ids of two agents, persons or workspaces have two keys; a platform has none."""
+    mine, theirs = (session_key(Scope(*owner), root) for owner in (one, other))
+    assert (mine == theirs) == (one == other)
+    assert mine == session_key(Scope(*one, platform="elsewhere"), root)
+    kind, whose, rest = mine.split(":", 2)
+    assert (kind, rest) == ("session", root)
+    assert re.fullmatch("[0-9a-f]{16}", whose)
 
 
 @given(ids, ids, ids, ids)

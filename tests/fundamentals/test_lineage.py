@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable
 from itertools import permutations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,10 +22,12 @@ from memorybus.events import (
     SessionSwitched,
     TurnCompleted,
 )
+from memorybus.identities import identity_of
 from memorybus.keys import session_key
 from memorybus.lineage import (
     CONTINUING,
     Lineage,
+    Node,
     branch,
     compress,
     delegate,
@@ -45,7 +48,7 @@ def envelope(number: int, session: SessionRef, event: AnyEvent, at: int | None =
     """Return the `number`-th event, by default at that many milliseconds."""
     return Envelope(
         id=f"{number:032x}",
-        key=session_key(session.root),
+        key=session_key(Scope(), session.root),
         scope=Scope(),
         session=session,
         at=number if at is None else at,
@@ -56,6 +59,16 @@ def envelope(number: int, session: SessionRef, event: AnyEvent, at: int | None =
 def seen(lineage: Lineage) -> list[tuple[int, str]]:
     """Return the tree as depths and ids, in the order of the walk."""
     return [(depth, node.id) for depth, node in lineage.walk()]
+
+
+def of(lineage: Lineage, session: str) -> Node:
+    """Return what is known of a session of the default scope."""
+    return lineage.nodes[identity_of(Scope(), session)]
+
+
+def children(lineage: Lineage, session: str) -> tuple[Node, ...]:
+    """Return what came from a session of the default scope."""
+    return lineage.children(identity_of(Scope(), session))
 
 
 # -- steps --------------------------------------------------------------------------------------
@@ -180,14 +193,14 @@ STORY = (
 def test_a_story_as_a_tree() -> None:
     """A branch and a delegation hang under their parent; facts land in their sessions."""
     lineage = fold(STORY)
-    a, b, d = (lineage.nodes[name] for name in "abd")
+    a, b, d = (of(lineage, name) for name in "abd")
 
     assert seen(lineage) == [(0, "a"), (1, "b"), (1, "d")]
     assert (a.root, b.root, d.root) == ("a", "a", "d")
     assert (a.origin.reason, b.origin.reason, d.origin.reason) == ("start", "branch", "delegation")
     assert (a.titled[2], a.turns, a.started_at, a.last_at, a.ended) == ("Lisbon", 1, 1, 6, True)
     assert (b.parent, b.ended, d.titled[2]) == ("a", False, "sub")
-    assert (lineage.roots(), lineage.children("a"), lineage.children("z")) == ((a,), (b, d), ())
+    assert (lineage.roots(), children(lineage, "a"), children(lineage, "z")) == ((a,), (b, d), ())
 
 
 def test_every_order_of_a_story_tells_the_same() -> None:
@@ -198,12 +211,25 @@ def test_every_order_of_a_story_tells_the_same() -> None:
         assert fold(order).nodes == expected.nodes
 
 
+def test_sessions_of_one_id_are_as_many_as_have_it() -> None:
+    """G3: of two people's sessions of one id each has its own tree; the platform makes no other."""
+    ben = Scope(user="ben")
+    theirs = [msgspec.structs.replace(one, scope=ben, id=f"{one.at:030x}be") for one in STORY[:2]]
+    again = msgspec.structs.replace(STORY[1], scope=Scope(platform="phone"), id="f" * 32)
+    lineage = fold([*STORY, *theirs, again])
+
+    other = lineage.nodes[identity_of(ben, "a")]
+    assert (of(lineage, "a").turns, other.turns) == (2, 1)
+    assert len(lineage.roots()) == 2
+    assert (len(children(lineage, "a")), lineage.children(other.identity)) == (2, ())
+
+
 def test_a_turn_after_the_end_reopens_a_session() -> None:
     """Hosts end a session at every compression: an end that something follows is none."""
     ended = fold([envelope(1, A, SessionStarted()), envelope(2, A, SessionEnded())])
 
-    assert ended.nodes["a"].ended
-    assert not fold([envelope(3, A, TurnCompleted())], ended).nodes["a"].ended
+    assert of(ended, "a").ended
+    assert not of(fold([envelope(3, A, TurnCompleted())], ended), "a").ended
 
 
 def test_a_resume_links_two_roots() -> None:
@@ -218,8 +244,8 @@ def test_a_resume_links_two_roots() -> None:
     )
 
     assert seen(lineage) == [(0, "old"), (0, "a")]
-    assert lineage.nodes["old"].links == {"a"}
-    assert lineage.nodes["old"].origin.reason == "start"
+    assert of(lineage, "old").links == {"a"}
+    assert of(lineage, "old").origin.reason == "start"
 
 
 def test_a_reset_begins_a_tree_of_its_own() -> None:
@@ -230,7 +256,7 @@ def test_a_reset_begins_a_tree_of_its_own() -> None:
     )
 
     assert seen(lineage) == [(0, "a"), (0, "n")]
-    assert (lineage.nodes["n"].origin.reason, lineage.nodes["n"].links) == ("reset", frozenset("a"))
+    assert (of(lineage, "n").origin.reason, of(lineage, "n").links) == ("reset", frozenset("a"))
 
 
 def test_compressions_and_rewinds_in_place_keep_their_origin() -> None:
@@ -248,8 +274,8 @@ def test_compressions_and_rewinds_in_place_keep_their_origin() -> None:
     )
 
     assert seen(lineage) == [(0, "a"), (1, "b"), (2, "c")]
-    assert (lineage.nodes["b"].origin.reason, lineage.nodes["b"].epoch) == ("branch", 4)
-    assert lineage.nodes["c"].origin.reason == "compression"
+    assert (of(lineage, "b").origin.reason, of(lineage, "b").epoch) == ("branch", 4)
+    assert of(lineage, "c").origin.reason == "compression"
 
 
 def test_a_child_that_was_not_told_is_placed_by_its_parent() -> None:
@@ -268,7 +294,7 @@ def test_an_undo_without_a_reason_links_nothing() -> None:
     lineage = fold([envelope(1, A, SessionStarted()), envelope(2, rewind(A), undo)])
 
     assert seen(lineage) == [(0, "a")]
-    assert (lineage.nodes["a"].links, lineage.nodes["a"].epoch) == (frozenset(), 1)
+    assert (of(lineage, "a").links, of(lineage, "a").epoch) == (frozenset(), 1)
 
 
 @pytest.mark.parametrize(
@@ -287,7 +313,7 @@ def test_the_best_witness_of_an_origin_is_believed(
     """Clocks of two hosts differ: an event that only goes on never hides how it began."""
     lineage = fold([envelope(1, B, earlier), envelope(2, B, origin)])
 
-    assert lineage.nodes["b"].origin.reason == reason
+    assert of(lineage, "b").origin.reason == reason
 
 
 @pytest.mark.parametrize(
@@ -375,7 +401,7 @@ def test_the_walk_visits_every_session_once(history: list[Envelope]) -> None:
     walked = seen(lineage)
     depths = {name: depth for depth, name in walked}
 
-    assert sorted(name for _, name in walked) == sorted(lineage.nodes)
+    assert sorted(name for _, name in walked) == sorted(one.session for one in lineage.nodes)
     for name, depth in depths.items():
-        assert all(depths[child.id] == depth + 1 for child in lineage.children(name))
+        assert all(depths[child.id] == depth + 1 for child in children(lineage, name))
     assert {node.id for node in lineage.roots()} == {name for name, d in depths.items() if d == 0}

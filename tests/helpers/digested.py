@@ -16,7 +16,7 @@ from memorybus.events import (
     TurnCompleted,
 )
 from memorybus.ids import derived_id
-from memorybus.keys import store_key
+from memorybus.keys import session_key, store_key
 from memorybus.lineage import start
 from memorybus_providers.base import (
     Fence,
@@ -44,7 +44,7 @@ class Told(msgspec.Struct, frozen=True):
         """Return an event of a session; of a store, if it is a memory write."""
         scope = Scope(agent="coder", user="ann")
         ref = start(session)
-        key = f"session:{ref.root}"
+        key = session_key(scope, ref.root)
         if isinstance(event, MemoryWritten):
             key = store_key(event.store, scope)
         event_id = derived_id("digested", session, number)

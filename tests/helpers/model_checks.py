@@ -7,6 +7,8 @@ from typing import Any
 import msgspec
 from memorybus.dead_letters import DeadLetter
 from memorybus.done_set import above
+from memorybus.events import Scope
+from memorybus.keys import session_key
 from memorybus.logged import LoggedEvent
 
 from helpers.model_backend import Backend
@@ -158,7 +160,7 @@ class Checks:
         for key, said in self._expected().items():
             ids = {one.id for one in said}
             assert ids <= applied | dead, f"{len(ids - applied - dead)} events of {key} are lost"
-            if f"session:{key}" not in doubtful:
+            if session_key(Scope(), key) not in doubtful:
                 assert not ids & applied & dead, f"events of {key} are applied and put aside"
             self._blocks_behind(key, [one.id for one in said], dead)
 

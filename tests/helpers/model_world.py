@@ -15,7 +15,7 @@ from memorybus.codec import Encoder
 from memorybus.errors import LogError
 from memorybus.events import Envelope, Scope, SessionRef, TurnCompleted
 from memorybus.ids import checksum, derived_id, new_id
-from memorybus.keys import Keys, partition_of
+from memorybus.keys import Keys, partition_of, session_key
 from memorybus.links import connect_redis
 from memorybus.log import EventLog, read_entries
 from memorybus.producers import taken
@@ -117,7 +117,7 @@ class World:
         event = TurnCompleted(user=f"turn {number}", assistant=fate)
         envelope = Envelope(
             id=derived_id("model", number),
-            key=f"session:{root}",
+            key=session_key(Scope(), root),
             scope=Scope(),
             session=SessionRef(id=root, root=root),
             at=self.clock.now_ms(),

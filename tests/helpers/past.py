@@ -131,7 +131,7 @@ def envelope(n: int, person: str, event: Event) -> Envelope:
     """Return an envelope of a person's session."""
     return Envelope(
         id=derived_id("past", str(n)),
-        key=session_key(f"s-{person}"),
+        key=session_key(Scope(agent="a", user=person), f"s-{person}"),
         scope=Scope(agent="a", user=person),
         session=SessionRef(f"s-{person}", f"s-{person}"),
         at=FIRST_MS + n,

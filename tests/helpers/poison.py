@@ -42,7 +42,7 @@ def put_into_log(redis: Redis, settings: Settings, kind: str, number: int) -> in
     name = session_of(kind, number)
     envelope = Envelope(
         id=derived_id(name),
-        key=session_key(name),
+        key=session_key(Scope(), name),
         scope=Scope(),
         session=SessionRef(name, name),
         at=0,
@@ -77,7 +77,7 @@ def refused_at_once(bus: MemoryBus) -> int:
         try:
             bus.publish(
                 TurnCompleted(user=text),
-                key=session_key(session.id),
+                key=session.key,
                 scope=session.scope,
                 session=session.ref,
             )

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from memorybus.client import MemoryBus
 from memorybus.clock import SYSTEM
+from memorybus.events import Scope
 from memorybus.keys import Keys, partition_of, session_key
 from memorybus.settings import Settings, load, to_environ
 from memorybus_workers.main import Worker
@@ -115,9 +116,15 @@ def say(bus: MemoryBus, session: str, *words: str) -> None:
         bus.session(session, warm=False).turn_completed(text, "ok")
 
 
+def key_of(settings: Settings, session: str) -> str:
+    """Return the order key of a root session of whom the settings name."""
+    scope = Scope(agent=settings.agent, user=settings.user, workspace=settings.workspace)
+    return session_key(scope, session)
+
+
 def partition(settings: Settings, session: str) -> int:
-    """Return the partition of a root session's events."""
-    return partition_of(session_key(session), settings.partitions)
+    """Return the partition of a root session's events, for whom the settings name."""
+    return partition_of(key_of(settings, session), settings.partitions)
 
 
 def apart(settings: Settings, count: int, prefix: str = "s") -> list[str]:

@@ -62,7 +62,7 @@ class SealedLog:
     def _turn(self, n: int, words: int, user: str) -> Outgoing:
         envelope = Envelope(
             id=derived_id("turn", str(n)),
-            key=session_key("s"),
+            key=session_key(Scope(agent="a", user=user), "s"),
             scope=Scope(agent="a", user=user),
             session=SessionRef(id="s", root="s"),
             at=int(self.redis.time()[0]) * 1000,  # type: ignore[index]

@@ -49,7 +49,7 @@ class Story:
         number = len(self.envelopes)
         envelope = Envelope(
             id=derived_id(self._name, number),
-            key=session_key(ref.root),
+            key=session_key(Scope(), ref.root),
             scope=Scope(),
             session=ref,
             at=1_000 + number,

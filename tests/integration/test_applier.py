@@ -11,6 +11,7 @@ from helpers.recording import calls, effects, texts
 from helpers.scenario import (
     PATIENT,
     home,
+    key_of,
     partition,
     recorded,
     say,
@@ -76,7 +77,7 @@ def test_poison_parks_only_its_key(
         more = [f"more {number}" for number in range(10)]
         assert texts(home(settings)) == ["before", "one", "two", *more, "last"]
     letters = dead_letters(redis_client, settings, bad)
-    assert [letter["key"] for letter in letters] == [f"session:{bad}"] * 4
+    assert [letter["key"] for letter in letters] == [key_of(settings, bad)] * 4
     assert letters[0]["attempts"] == 1
     assert "told to raise" in letters[0]["reason"]
     assert {letter["reason"] for letter in letters[1:]} == {"waits behind the key's dead letter"}
@@ -187,7 +188,7 @@ def test_a_hanging_event_is_parked_after_its_tries(
         flag.unlink()
     assert len(tries) == 2
     assert "call_timeout" in letter["reason"]
-    assert (letter["attempts"], letter["key"]) == (2, f"session:{bad}")
+    assert (letter["attempts"], letter["key"]) == (2, key_of(settings, bad))
 
 
 def test_a_hang_inside_a_transaction_ends_with_it(
@@ -244,7 +245,7 @@ def test_a_refusal_at_commit_parks_the_key(
         wait_until(lambda: texts(home(settings)) == ["fine"], "the other key goes on", 15)
         wait_applied(redis_client, settings)
     assert [letter["key"] for letter in dead_letters(redis_client, settings, bad)] == [
-        f"session:{bad}"
+        key_of(settings, bad)
     ]
 
 

@@ -57,7 +57,7 @@ def test_a_life_of_a_session(bus: MemoryBus, settings: Settings) -> None:
     found = [
         envelope
         for envelope in envelopes(settings, partition(settings, "life"))
-        if envelope.key == "session:life"
+        if envelope.key == session.key
     ]
     assert [type(envelope.event) for envelope in found] == [
         SessionStarted,

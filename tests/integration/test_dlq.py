@@ -18,6 +18,7 @@ from helpers.scenario import (
     PATIENT,
     apart,
     home,
+    key_of,
     recorded,
     thread_worker,
     together,
@@ -84,7 +85,7 @@ def say(settings: Settings, session: str, *words: str) -> None:
     """Publish turns of one session."""
     with MemoryBus.connect(settings) as bus:
         for text in words:
-            bus.session(session, user="ann", warm=False).turn_completed(text, "ok")
+            bus.session(session, warm=False).turn_completed(text, "ok")
         assert bus.flush()
 
 
@@ -288,8 +289,8 @@ def test_errors_are_grouped(
         flag.unlink()
         assert dlq("retry", "--error", groups[3]["error"], "--execute").code == OK
         (left,) = dlq("ls", "--json").json
-        assert left["key"] == "session:d"
-        assert dlq("retry", "--key", "session:d", "--execute").code == OK
+        assert left["key"] == key_of(settings, "d")
+        assert dlq("retry", "--key", left["key"], "--execute").code == OK
     assert letters(settings) == []
 
 

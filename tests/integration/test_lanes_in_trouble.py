@@ -17,6 +17,7 @@ from helpers.scenario import (
     begin_after_a_failure,
     environ,
     home,
+    key_of,
     partition,
     recorded,
     say,
@@ -249,7 +250,7 @@ def test_a_letter_that_hangs_again_is_refused_again(
         say(bus, "bad", f"!hang={flag} x")
         wait_until(lambda: letters(redis_client, settings), "it is parked")
         before = len(calls(home(settings)))
-        requests.send([Request(new_id(), 0, "retry", keys=("session:bad",))])
+        requests.send([Request(new_id(), 0, "retry", keys=(key_of(settings, "bad"),))])
         wait_until(lambda: not requests.waiting(), "the request is carried out")
         assert len(calls(home(settings))) == before + 1
         say(bus, "good", "fine")

@@ -9,7 +9,7 @@ from conftest import MakeSettings
 from helpers.processes import Spawn
 from helpers.recording import state_digest, texts
 from helpers.replaying import begun, cli, command, described_here, lines, replay
-from helpers.scenario import home, recorded, thread_worker, wait_applied
+from helpers.scenario import home, key_of, recorded, thread_worker, wait_applied
 from helpers.servers import RedisServer
 from helpers.waiting import wait_until
 from memorybus.client import MemoryBus
@@ -258,7 +258,7 @@ def test_a_plan_takes_what_is_asked(redis_client: redis.Redis, make_settings: Ma
     fill(settings, 10)
     plan = begun(settings, "one", query=Query(sessions=("a",), types=("TurnCompleted",)))
     assert plan.counted.types == {"TurnCompleted": 10}
-    assert plan.counted.keys == {"session:a": 10}
+    assert plan.counted.keys == {key_of(settings, "a"): 10}
     assert plan.counted.left_out == {"filtered": 4 * 12 - 10}
     assert plan.counted.bytes > 10 * 50
     replay(settings, "one", query=Query(sessions=("a",), types=("TurnCompleted",)))

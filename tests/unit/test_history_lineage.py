@@ -14,13 +14,15 @@ from memorybus.events import (
 from memorybus.history_lineage import descendants
 from memorybus.query import Query
 
+ANYBODY = Scope()
 
-def said(session: str, event: Event, parent: str = "") -> Envelope:
+
+def said(session: str, event: Event, parent: str = "", scope: Scope = ANYBODY) -> Envelope:
     """Return an event of a session."""
     return Envelope(
         id="0" * 32,
         key="k",
-        scope=Scope(),
+        scope=scope,
         session=SessionRef(session, session, parent),
         at=0,
         event=event,  # type: ignore[arg-type]
@@ -65,3 +67,25 @@ def test_a_lineage_is_a_session_and_what_came_from_it(
     for events in (EVENTS, EVENTS[::-1]):
         found = descendants(Query(lineages=lineages), events)
         assert (found.lineages, found.sessions) == ((), sessions)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "sessions"),
+    [
+        (Query(lineages=("a",)), ("a", "b", "y")),
+        (Query(lineages=("a",), users=("ann",)), ("a", "b")),
+        (Query(lineages=("a",), users=("ben",)), ("a", "y")),
+        (Query(lineages=("b",), users=("ben",)), ("b", "c")),
+    ],
+)
+def test_what_came_from_a_session_is_of_its_own_scope(
+    wanted: Query, sessions: tuple[str, ...]
+) -> None:
+    """Of two people's sessions of one id, neither's lineage goes on in the other's."""
+    ben = Scope(user="ben")
+    events = [
+        said("b", SessionStarted(parent="a", reason="branch"), "a", Scope(user="ann")),
+        said("y", SessionStarted(parent="a", reason="branch"), "a", ben),
+        said("c", SessionStarted(parent="b", reason="branch"), "b", ben),
+    ]
+    assert descendants(wanted, events).sessions == sessions

@@ -18,12 +18,13 @@ def rows(lineage: Lineage, session: str | None = None) -> list[Row]:
 
     Args:
         lineage: the graph.
-        session: only the tree in which this one stands; empty if nobody knows it.
+        session: only the trees in which sessions of this id stand, whoever has them; none if
+            nobody knows it.
     """
     if session is None:
         return list(lineage.walk())
     trees = (tree for tree in _trees(lineage) if any(node.id == session for _, node in tree))
-    return next(trees, [])
+    return [row for tree in trees for row in tree]
 
 
 def _trees(lineage: Lineage) -> Iterator[list[Row]]:
@@ -42,6 +43,9 @@ def as_json(row: Row) -> dict[str, Any]:
     depth, node = row
     return {
         "session": node.id,
+        "agent": node.identity.agent,
+        "user": node.identity.user,
+        "workspace": node.identity.workspace,
         "depth": depth,
         "parent": node.parent or None,
         "root": node.root,
@@ -57,7 +61,7 @@ def as_json(row: Row) -> dict[str, Any]:
 
 
 def drawn(row: Row) -> Text:
-    """Return a session as a line, indented under the one it came from."""
+    """Return a session as a line, indented under the one it came from; a root says whose it is."""
     depth, node = row
     began = (iso(node.started_at) or "-")[:16].replace("T", " ")
     return Text.assemble(
@@ -67,4 +71,10 @@ def drawn(row: Row) -> Text:
         f"  {one_line(node.titled[2], 48)}" if node.titled[2] else "",
         (f"  after {one_line(', '.join(sorted(node.links)))}" if node.links else "", "dim"),
         (f"  {node.turns} turns, {began}{', ended' if node.ended else ''}", "dim"),
+        ("" if depth else f"  {_whose(node)}", "dim"),
     )
+
+
+def _whose(node: Node) -> str:
+    agent, user, workspace, _ = node.identity
+    return one_line(f"of {agent} with {user}{f' in {workspace}' if workspace else ''}")

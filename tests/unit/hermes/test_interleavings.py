@@ -207,7 +207,7 @@ class Interleavings(RuleBasedStateMachine):
         begun = Counter(e.session.id for e in mine if isinstance(e.event, SessionStarted))
         assert all(count == 1 for count in begun.values())
         graph = fold([e for e in mine if isinstance(e.event, SessionStarted | SessionSwitched)])
-        assert {node.id for _, node in graph.walk()} == set(graph.nodes)
+        assert {node.identity for _, node in graph.walk()} == set(graph.nodes)
 
 
 Interleavings.TestCase.settings = settings(

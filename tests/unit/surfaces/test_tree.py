@@ -4,13 +4,15 @@ from memorybus.events import Envelope, Scope, SessionRef, SessionStarted, TurnCo
 from memorybus.lineage import fold
 from memorybus.surfaces import tree
 
+ANYBODY = Scope()
 
-def told(event, at, session, root="a", parent=""):
+
+def told(event, at, session, root="a", parent="", scope=ANYBODY):
     """Return an envelope of a session."""
     return Envelope(
         id=f"{at:032x}",
         key=f"session:{root}",
-        scope=Scope(),
+        scope=scope,
         session=SessionRef(session, root, parent),
         at=at,
         event=event,
@@ -42,11 +44,24 @@ def test_one_session_shows_its_whole_tree():
     assert tree.rows(LINEAGE, "nobody") == []
 
 
+def test_everybodys_session_of_an_id_is_shown():
+    """An id that several people's sessions have shows the trees of all, and says whose each is."""
+    scopes = (Scope(user="ann"), Scope(user="ben", workspace="boat\x1b"))
+    events = [told(SessionStarted(), at, "a", scope=scope) for at, scope in enumerate(scopes, 1)]
+    found = tree.rows(fold(events), "a")
+
+    assert [tree.as_json(row)["user"] for row in found] == ["ann", "ben"]
+    assert [tree.drawn(row).plain.split("  ")[-1] for row in found] == [
+        "of default with ann",
+        "of default with ben in boat\\x1b",
+    ]
+
+
 def test_a_line_tells_what_is_known_and_steers_nothing():
     """Indent, id, reason, title, turns; hostile titles are made harmless."""
     first, second, _ = (tree.drawn(row).plain for row in tree.rows(LINEAGE))
 
-    assert first == "a  start  Lens\\x1b[2J  1 turns, 1970-01-01 00:00"
+    assert first == "a  start  Lens\\x1b[2J  1 turns, 1970-01-01 00:00  of default with default"
     assert second.startswith("└─ b  branch  0 turns")
 
 

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from memorybus.query import Query
 
 Users = Annotated[list[str] | None, Parameter(name="--user", help="Only this person's; again.")]
-Sessions = Annotated[list[str] | None, Parameter(name="--session", help="Only this session's.")]
+Sessions = Annotated[
+    list[str] | None,
+    Parameter(name="--session", help="Only this session's (with --user, that person's)."),
+]
 Agents = Annotated[list[str] | None, Parameter(name="--agent", help="Only this agent's.")]
 Execute = Annotated[
     bool, Parameter(negative="", help="Do it; without, only say what would be done.")

@@ -30,7 +30,9 @@ def some_text(_: Any, text: str | None) -> None:
 
 Provider = Annotated[str | None, Parameter(help="Only dead letters of this provider instance.")]
 Event = Annotated[str | None, Parameter(help="An event's id, or the beginning of one.")]
-Key = Annotated[str | None, Parameter(help="All that wait under this order key.")]
+Key = Annotated[
+    str | None, Parameter(help="All that wait under this order key, as `dlq ls` prints it.")
+]
 Error = Annotated[str | None, Parameter(help="Those refused like this: a group of `dlq ls`.")]
 Everything = Annotated[bool, Parameter(name="--all", negative="", help="All of them.")]
 Reason = Annotated[str, Parameter(help="Why; it is recorded.", validator=some_text)]
@@ -141,7 +143,7 @@ def run_dlq_retry(
     For example:
 
     - `memorybus dlq retry --error 3f9a21c0 --execute`
-    - `memorybus dlq retry --key session:chat-17`
+    - `memorybus dlq retry --key session:aa6edef1a7211261:chat-17`
     """
     from memorybus.surfaces.cli.dlq_acting import Acting
     from memorybus.surfaces.dlq import Selection

@@ -32,7 +32,9 @@ def known_type(_: Any, given: str | None) -> None:
     raise ValueError(f"Event types: {', '.join(TYPE_NAMES)}.")
 
 
-Session = Annotated[str | None, Parameter(help="Only this session, or this lineage's root.")]
+Session = Annotated[
+    str | None, Parameter(help="Only sessions of this id, or this lineage's root: everybody's.")
+]
 Type = Annotated[
     str | None,
     Parameter(help="Only events of this type, e.g. TurnCompleted.", validator=known_type),

@@ -50,7 +50,9 @@ def run_rebuild(
             "or an event's id) and what comes from now on; what came between is left out."
         ),
     ] = "",
-    except_session: Annotated[Words, Parameter(help="Leave this session out.")] = None,
+    except_session: Annotated[
+        Words, Parameter(help="Leave sessions of this id out: everybody's.")
+    ] = None,
     except_user: Annotated[Words, Parameter(help="Leave this person out.")] = None,
     except_agent: Annotated[Words, Parameter(help="Leave this agent out.")] = None,
     except_origin: Annotated[

@@ -54,7 +54,9 @@ def run_replay(
         ),
     ] = None,
     until: Annotated[str | None, Parameter(help="Last moment; the present if none.")] = None,
-    session: Annotated[Words, Parameter(help="Only this session; may be repeated.")] = None,
+    session: Annotated[
+        Words, Parameter(help="Only this session (with --user, that person's); may be repeated.")
+    ] = None,
     lineage: Annotated[Words, Parameter(help="Only this one and all that came of it.")] = None,
     user: Annotated[Words, Parameter(help="Only this person's.")] = None,
     agent: Annotated[Words, Parameter(help="Only this agent's.")] = None,

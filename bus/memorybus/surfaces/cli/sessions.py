@@ -16,7 +16,10 @@ def register(app: App) -> None:
 
 
 def run_sessions_tree(
-    session: Annotated[str | None, Parameter(help="Only the tree of this session.")] = None,
+    session: Annotated[
+        str | None,
+        Parameter(help="Only the trees in which a session of this id stands: everybody's."),
+    ] = None,
     /,
     *,
     show_all: Annotated[

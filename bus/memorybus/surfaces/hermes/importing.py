@@ -11,6 +11,7 @@ from memorybus.client import MemoryBus
 from memorybus.clock import Clock
 from memorybus.errors import EventError
 from memorybus.events import AnyEvent, SessionEnded, SessionRef, SessionStarted
+from memorybus.identities import identity_of
 from memorybus.ids import derived_id
 from memorybus.session import Session
 from memorybus.session_events import turn as turn_event
@@ -82,7 +83,7 @@ class Importer:
     def _publish(
         self, session: Session, event: AnyEvent, parts: tuple[str | int, ...], at: int
     ) -> None:
-        event_id = derived_id("reconcile", session.id, *parts)
+        event_id = derived_id("reconcile", *identity_of(session.scope, session.id), *parts)
         self.paced.accepted(lambda: session.publish(event, event_id, at))
 
     def finish(self) -> None:

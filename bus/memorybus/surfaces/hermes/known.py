@@ -58,11 +58,12 @@ class Known:
 
     # -- filling it -------------------------------------------------------------------------------
 
-    def read(self, history: History, on_page: Callable[[int], None]) -> None:
-        """Note everything that archive and log have.
+    def read(self, history: History, agent: str, on_page: Callable[[int], None]) -> None:
+        """Note what archive and log have of one agent's sessions, and of memory writes.
 
         Args:
             history: what is known of the past.
+            agent: whose sessions: another agent's of the same id is another session.
             on_page: called with the number of events read since the last call.
 
         Raises:
@@ -72,22 +73,24 @@ class Known:
         for partition in range(history.log.partitions):
             after, n = START, 0
             while page := history.read(partition, after, _PAGE, after_n=n):
-                self.note([event.envelope for event in page])
+                self.note([event.envelope for event in page], agent)
                 after, n = page[-1].position.entry, page[-1].position.n
                 on_page(len(page))
 
-    def note(self, envelopes: list[Envelope]) -> None:
+    def note(self, envelopes: list[Envelope], agent: str) -> None:
         """Note some events."""
         self._db.execute("begin")
         for envelope in envelopes:
-            self._note(envelope)
+            self._note(envelope, agent)
         self._db.execute("commit")
 
-    def _note(self, envelope: Envelope) -> None:
+    def _note(self, envelope: Envelope, agent: str) -> None:
         event, ref = envelope.event, envelope.session
         if isinstance(event, MemoryWritten):
             self._mark("writes", _write(envelope.key, event.content))
         if not ref.id or isinstance(event, MemoryWritten | TurnStarted):
+            return
+        if envelope.scope.agent != agent:
             return
         self._placed(ref, ended=isinstance(event, SessionEnded))
         if isinstance(event, TurnCompleted):

@@ -195,7 +195,8 @@ class Reconciliation:
 
     def _read_past(self, history: History, known: Known) -> None:
         self._progress.total("read the log", sum(head.n for head in history.log.heads()))
-        known.read(history, self._progress.advance)
+        agent = scope_of(self._settings, self._home.told("cli")).agent
+        known.read(history, agent, self._progress.advance)
         history.close()
 
     def _compared(

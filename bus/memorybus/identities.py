@@ -1,0 +1,32 @@
+"""Which session is meant: its id, and whose it is. Two people's sessions of one id are two."""
+
+from typing import NamedTuple
+
+from memorybus.events import Scope
+
+
+class Identity(NamedTuple):
+    """A session told from all others, also from those of the same id.
+
+    The platform is no part of it: a person who goes on elsewhere goes on with the same session.
+
+    Attributes:
+        agent: whose session it is: this agent's,
+        user: with this person,
+        workspace: in this workspace, empty for none.
+        session: its id.
+    """
+
+    agent: str
+    user: str
+    workspace: str
+    session: str
+
+    def beside(self, session: str) -> "Identity":
+        """Return another session of the same agent, person and workspace."""
+        return self._replace(session=session)
+
+
+def identity_of(scope: Scope, session: str) -> Identity:
+    """Return which session an id means within a scope."""
+    return Identity(scope.agent, scope.user, scope.workspace, session)
