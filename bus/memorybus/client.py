@@ -227,6 +227,7 @@ class MemoryBus:
         *,
         agent: str | None = None,
         user: str | None = None,
+        workspace: str | None = None,
         session: str | None = None,
         providers: Sequence[str] | None = None,
         budget: int | None = None,
@@ -236,8 +237,9 @@ class MemoryBus:
 
         Args:
             question: what to recall.
-            agent: only this agent's memories; everyone's if None.
-            user: only this person's; everyone's if None.
+            agent: only this agent's memories; the setting's default if None, as the next two.
+            user: only this person's.
+            workspace: only this workspace's; those of no workspace if "".
             session: on behalf of this session.
             providers: only these; all that recall if None.
             budget: characters of the block; the setting's if None.
@@ -247,12 +249,14 @@ class MemoryBus:
             NoWorker: nobody serves recalls.
             LogUnavailable: Redis is away.
         """
+        scope = self._scope(agent, user, workspace, None)
         return recall_now(
             self.settings,
             self.clock,
             question,
-            agent=agent,
-            user=user,
+            agent=scope.agent,
+            user=scope.user,
+            workspace=scope.workspace,
             session=session,
             providers=providers,
             budget=self.settings.recall_budget if budget is None else budget,

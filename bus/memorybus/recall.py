@@ -34,9 +34,9 @@ class Want(msgspec.Struct, frozen=True, omit_defaults=True):
 
     Attributes:
         query: the question or prompt.
-        agent: whose memories: this agent's; None for everyone's (an operator).
+        agent: whose memories: this agent's; None for everyone's, which only an operator asks.
         user: and this person's; None for everyone's.
-        workspace: and this workspace's; None for all.
+        workspace: and this workspace's, "" for those of none; None for all.
         session: who asks, or None.
         budget: characters of lines a provider may return.
         detail: also keep the single items, not only rendered lines (the operator's recall).
@@ -44,9 +44,9 @@ class Want(msgspec.Struct, frozen=True, omit_defaults=True):
     """
 
     query: str
-    agent: str | None = None
-    user: str | None = None
-    workspace: str | None = None
+    agent: str | None = "default"
+    user: str | None = "default"
+    workspace: str | None = ""
     session: SessionRef | None = None
     budget: int = 2_000
     detail: bool = False
@@ -109,7 +109,7 @@ def wanted(scope: Scope, session: SessionRef, query: str, budget: int) -> Want:
         query=query,
         agent=scope.agent,
         user=scope.user,
-        workspace=scope.workspace or None,
+        workspace=scope.workspace,
         session=session,
         budget=budget,
     )

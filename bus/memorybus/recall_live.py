@@ -46,12 +46,16 @@ def recall_now(
     *,
     agent: str | None,
     user: str | None,
+    workspace: str | None,
     session: str | None,
     providers: Sequence[str] | None,
     budget: int,
     timeout: float,
 ) -> Recall:
-    """Ask every provider and wait for the answers; see `MemoryBus.recall`."""
+    """Ask every provider and wait for the answers; see `MemoryBus.recall`.
+
+    For whom it asks is said in full: None means everyone's, which only an operator may ask.
+    """
     from redis.exceptions import RedisError
 
     from memorybus.links import TIMEOUT, connect_redis, translated
@@ -70,6 +74,7 @@ def recall_now(
             query=clean_text(question),
             agent=agent,
             user=user,
+            workspace=workspace,
             session=SessionRef(session, session) if session else None,
             budget=budget,
             detail=True,

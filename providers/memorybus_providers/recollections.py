@@ -1,15 +1,26 @@
 """What a recall is asked with, and what it answers."""
 
+from typing import Self
+
 import msgspec
-from memorybus.events import SessionRef
+from memorybus.events import Scope, SessionRef
 
 
 class RecallScope(msgspec.Struct, frozen=True):
-    """Whose memories may be recalled. None means everyone's: only an operator may ask that."""
+    """Whose memories may be recalled. None means everyone's: only an operator may ask that.
+
+    An empty workspace is one like any other, that of sessions which name none. It stands for
+    nobody else's.
+    """
 
     agent: str | None = "default"
     user: str | None = "default"
-    workspace: str | None = None
+    workspace: str | None = ""
+
+    @classmethod
+    def own(cls, scope: Scope) -> Self:
+        """Return what a session of a scope may recall: exactly its own."""
+        return cls(scope.agent, scope.user, scope.workspace)
 
 
 class RecallContext(msgspec.Struct, frozen=True):

@@ -304,19 +304,31 @@ class Scoped(Sound):
 @breaks("recall_keeps_scopes_apart")
 class LeaksUsers(Scoped):
     def _asked(self, scope: Any) -> Any:
-        return type(scope)(agent=scope.agent, user=None)
+        return type(scope)(scope.agent, None, scope.workspace)
 
 
 @breaks("recall_keeps_scopes_apart")
 class LeaksEverything(Scoped):
     def _asked(self, scope: Any) -> Any:
-        return type(scope)(agent=None, user=None)
+        return type(scope)(agent=None, user=None, workspace=None)
+
+
+@breaks("recall_keeps_workspaces_apart")
+class LeaksWorkspaces(Scoped):
+    def _asked(self, scope: Any) -> Any:
+        return type(scope)(agent=scope.agent, user=scope.user, workspace=None)
+
+
+@breaks("recall_keeps_workspaces_apart")
+class NoneIsEveryWorkspace(Scoped):
+    def _asked(self, scope: Any) -> Any:
+        return type(scope)(scope.agent, scope.user, scope.workspace or None)
 
 
 @breaks("recall_keeps_scopes_apart")
 class NobodyIsEveryone(Scoped):
     def _asked(self, scope: Any) -> Any:
-        return type(scope)(agent=scope.agent or "", user=scope.user or "")
+        return type(scope)(scope.agent or "", scope.user or "", scope.workspace or "")
 
 
 class PerUserFile(Sound):

@@ -162,8 +162,8 @@ def test_everyones_memories_are_those_of_all_it_was_written_for(opened: Opened) 
 
     other = opened()
 
-    assert set(recalled(other, RecallScope(None, None))) == {"Likes tea.", "Likes rum."}
-    assert recalled(other, RecallScope("coach", None), "Who likes rum?")[0] == "Likes rum."
+    assert set(recalled(other, RecallScope(None, None, None))) == {"Likes tea.", "Likes rum."}
+    assert recalled(other, RecallScope("coach", None, None), "Who likes rum?")[0] == "Likes rum."
 
 
 def test_plain_methods_and_mappings_will_do(opened: Opened) -> None:

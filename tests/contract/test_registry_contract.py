@@ -332,8 +332,9 @@ def test_errors_are_classified(error: Exception, kind: type[Exception], opened: 
 
 def test_session_keys_are_distinct_and_safe() -> None:
     """No two owners share a key, whatever characters their ids are made of."""
-    keys = [session_key(Owner(a, b)) for a in HOSTILE_IDS for b in HOSTILE_IDS]
-    keys += [session_key(Owner("a_b", "c")), session_key(Owner("a", "b_c"))]
+    keys = [session_key(Owner(a, b, "")) for a in HOSTILE_IDS for b in HOSTILE_IDS]
+    keys += [session_key(Owner("a", b, c)) for b in HOSTILE_IDS for c in HOSTILE_IDS]
+    keys += [session_key(Owner("a_b", "c", "")), session_key(Owner("a", "b_c", ""))]
 
     assert len(set(keys)) == len(keys)
     assert not [key for key in keys if "/" in key or "\x00" in key]

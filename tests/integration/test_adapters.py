@@ -11,6 +11,8 @@ from helpers.processes import Spawn
 from helpers.scenario import worker
 from helpers.waiting import wait_until
 from memorybus.client import MemoryBus
+from memorybus.clock import SYSTEM
+from memorybus.recall_live import recall_now
 from memorybus.settings import Settings
 
 NOTES = {"kind": "ethos:contract.ethos_example:MarkdownNotes", "dir": "{home}/notes"}
@@ -60,7 +62,18 @@ def test_recall_is_the_askers_own(adapted: Settings) -> None:
         assert bus.flush()
 
         def everyones() -> list[str]:
-            found = bus.recall("Who likes green tea?", timeout=10)
+            found = recall_now(
+                adapted,
+                SYSTEM,
+                "Who likes green tea?",
+                agent=None,
+                user=None,
+                workspace=None,
+                session=None,
+                providers=None,
+                budget=2_000,
+                timeout=10.0,
+            )
             return [item.text for item in found.results if item.provider == "notes"]
 
         wait_until(lambda: everyones() == ["Alice likes green tea."], "it is applied", 20)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from helpers.fake_hermes import python_of
 from helpers.hosted import (
@@ -27,9 +28,11 @@ from memorybus.events import (
     ContextCompressing,
     Delegated,
     MemoryWritten,
+    Scope,
     SessionEnded,
     SessionStarted,
     SessionSwitched,
+    TurnCompleted,
     TurnStarted,
 )
 from memorybus_providers.adapters.hermes import HostedHermesProvider
@@ -294,11 +297,44 @@ def test_nothing_of_one_person_is_recalled_for_another(recorder: Any, hermes_hom
     assert turns(hermes_home) == ["my cat is Tom"]
 
 
+OWNERS = [Scope(a, u, w) for a in ("a", "b") for u in ("ann", "ben") for w in ("", "boat", "sea")]
+
+
+def test_every_owner_is_told_its_own(make: Make) -> None:
+    """Two agents, two persons, three workspaces, one session id: recalls and tools keep apart."""
+    provider: Any = make(settle="threads", processes=4)
+    for scope in OWNERS:
+        told = TurnCompleted(user=f"cat {_named(scope)}", assistant="ok")
+        provider.sync_turn(told, msgspec.structs.replace(context(), scope=scope))
+    for scope in OWNERS:
+        asked = msgspec.structs.replace(asking(), scope=RecallScope.own(scope))
+        assert [one.text for one in provider.prefetch("cat", asked)] == [f"cat {_named(scope)}"]
+    everywhere = msgspec.structs.replace(asking(), scope=RecallScope("a", "ann", None))
+    found = {one.text for one in provider.prefetch("cat", everywhere)}
+    assert found == {f"cat a/ann/{workspace}" for workspace in ("", "boat", "sea")}
+
+
+def _named(scope: Scope) -> str:
+    return f"{scope.agent}/{scope.user}/{scope.workspace}"
+
+
+def test_a_session_has_an_instance_for_each_workspace(make: Make, hermes_home: Path) -> None:
+    """G9: where all share a home, a session of the same id elsewhere is another session."""
+    provider: Any = make(apart=False)
+    for workspace in ("", "boat"):
+        scope = Scope(user="ann", workspace=workspace)
+        provider.sync_turn(
+            TurnCompleted(user="hello"), msgspec.structs.replace(context(), scope=scope)
+        )
+    begun = [one["agent_workspace"] for one in calls(hermes_home, "initialize")]
+    assert begun == ["hermes", "boat"]
+
+
 def test_an_operator_asks_for_everyones(recorder: Any) -> None:
     """A recall without a person finds what was written for each."""
     say(recorder, "Anna's cat is Mimi", user="anna")
     say(recorder, "my cat is Tom")
-    everyone = RecallContext(RecallScope(agent=None, user=None))
+    everyone = RecallContext(RecallScope(None, None, None))
     texts = [one.text for one in recorder.prefetch("cat", everyone)]
     assert sorted(texts) == ["Anna's cat is Mimi", "my cat is Tom"]
 
@@ -323,7 +359,7 @@ def test_one_home_for_all_if_told_so(make: Make, hermes_home: Path) -> None:
 def test_a_shared_account_serves_one_person(home: Path) -> None:
     """Where neither plugin nor home keeps persons apart, another's events wait for an operator."""
     provider = hosted("supermemory", home, Path("/python"))
-    with pytest.raises(Permanent, match="does not keep persons apart"):
+    with pytest.raises(Permanent, match="keeps nobody apart"):
         say(provider, "hello", user="anna")
     assert provider.prefetch("hello", asking(user="anna")) == []
 

@@ -25,7 +25,7 @@ from memorybus.events import MemoryWritten, SessionRef, StoreName
 
 from memorybus_providers import registry
 from memorybus_providers.adapters.hosted import Caller, options
-from memorybus_providers.adapters.owners import Owner, Owners
+from memorybus_providers.adapters.owners import Owner, Owners, owner_of
 from memorybus_providers.adapters.passages import passages
 from memorybus_providers.base import (
     Capabilities,
@@ -142,8 +142,8 @@ class EthosProvider(MemoryProvider):
         updates = updates_of(event)
         if not updates:
             return
-        owner = Owner(ctx.scope.agent, ctx.scope.user)
-        context = _context(owner, ctx.session, ctx.scope.platform, ctx.scope.workspace)
+        owner = owner_of(ctx.scope)
+        context = _context(owner, ctx.session, ctx.scope.platform)
         self._owners.note(owner)
         self._call("sync", context, updates, deadline=ctx.deadline)
 
@@ -158,7 +158,7 @@ class EthosProvider(MemoryProvider):
         return [Recollection(parts[at], score=score) for score, at in rank(parts, query)]
 
     def _remembered(self, owner: Owner, ctx: RecallContext) -> str:
-        context = _context(owner, ctx.session, "", ctx.scope.workspace or "")
+        context = _context(owner, ctx.session, "")
         return content_of(self._call("prefetch", context, deadline=ctx.deadline))
 
     def _call(self, method: str, *args: Any, deadline: float) -> Any:
@@ -206,14 +206,12 @@ def content_of(context: Any) -> str:
     return content
 
 
-def _context(
-    owner: Owner, session: SessionRef | None, platform: str, workspace: str
-) -> LoadContext:
+def _context(owner: Owner, session: SessionRef | None, platform: str) -> LoadContext:
     return LoadContext(
         session_id=session.id if session else "",
         session_key=session.root if session else "",
         user_id=folder_of(owner.user),
         platform=platform,
-        working_dir=workspace or None,
+        working_dir=owner.workspace or None,
         personality_id=folder_of(owner.agent),
     )

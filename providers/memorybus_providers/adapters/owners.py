@@ -1,12 +1,13 @@
 """Whose memories a hosted provider holds.
 
 The other contracts cannot be asked for everyone's memories, as an operator may ask the bus. So an
-adapter notes each agent and person it has written for, one line of JSON each, in its home.
+adapter notes each owner it has written for, one line of JSON each, in its home.
 """
 
 from pathlib import Path
 
 import msgspec
+from memorybus.events import Scope
 
 from memorybus_providers.base import RecallScope
 
@@ -17,10 +18,16 @@ _FILE = "owners.jsonl"
 
 
 class Owner(msgspec.Struct, frozen=True):
-    """An agent and the person it spoke with."""
+    """An agent, the person it spoke with, and the workspace, "" for none."""
 
     agent: str
     user: str
+    workspace: str
+
+
+def owner_of(scope: Scope) -> Owner:
+    """Return whose memories a scope's events make."""
+    return Owner(scope.agent, scope.user, scope.workspace)
 
 
 class Owners:
@@ -43,8 +50,8 @@ class Owners:
 
     def asked(self, scope: RecallScope) -> list[Owner]:
         """Return those whose memories a recall may return, newest first, at most `MOST`."""
-        if scope.agent is not None and scope.user is not None:
-            return [Owner(scope.agent, scope.user)]
+        if scope.agent is not None and scope.user is not None and scope.workspace is not None:
+            return [Owner(scope.agent, scope.user, scope.workspace)]
         meant = [owner for owner in self._read() if _fits(owner, scope)]
         return meant[: -MOST - 1 : -1]
 
@@ -57,7 +64,8 @@ class Owners:
 
 
 def _fits(owner: Owner, scope: RecallScope) -> bool:
-    return scope.agent in (None, owner.agent) and scope.user in (None, owner.user)
+    asked = ((scope.agent, owner.agent), (scope.user, owner.user))
+    return all(one in (None, its) for one, its in (*asked, (scope.workspace, owner.workspace)))
 
 
 def _decoded(line: bytes) -> list[Owner]:

@@ -1,9 +1,9 @@
 """The nine-member contract behind the bus: ``kind = "registry:module:Class"``.
 
 `Class` (or any callable) is called without arguments and returns a provider of the contract in
-`registry_members`, or several. Each agent and person has instances of its own, since the contract
-ties an instance to a ``session_key``: it is made of agent and person, not of the session, so that
-a later session recalls what an earlier one remembered. A single provider gets all of the options
+`registry_members`, or several. Each agent, person and workspace has instances of its own, since the
+contract ties an instance to a ``session_key``: it is made of these, not of the session, so that a
+later session recalls what an earlier one remembered. A single provider gets all of the options
 as its configuration, one of several those under its name.
 
 Better than several in one instance of the bus are several instances: each has its own lanes then,
@@ -21,7 +21,7 @@ from memorybus.events import ContextCompressing, MemoryWritten, Message, StoreNa
 
 from memorybus_providers import registry
 from memorybus_providers.adapters.hosted import Caller, classified, options, side_by_side
-from memorybus_providers.adapters.owners import Owner, Owners
+from memorybus_providers.adapters.owners import Owner, Owners, owner_of
 from memorybus_providers.adapters.passages import passages
 from memorybus_providers.adapters.registry_members import (
     COMPRESS_DEADLINE,
@@ -40,7 +40,7 @@ from memorybus_providers.builtin.places import folder_of
 from memorybus_providers.errors import Permanent
 
 INSTANCES = 64
-"""Agents and persons that are served at once; the one unused longest is shut down (G10)."""
+"""Owners that are served at once; the one unused longest is shut down (G10)."""
 
 _EVICTION = 2.0
 """Seconds that a call waits for the shutdown of instances which make room for its own."""
@@ -124,7 +124,7 @@ class RegistryProvider(MemoryProvider):
         ]
 
     def _tell(self, ctx: HookContext, method: str, *args: Any) -> None:
-        owner = Owner(ctx.scope.agent, ctx.scope.user)
+        owner = owner_of(ctx.scope)
         self._owners.note(owner)
         deadline = min(ctx.deadline, COMPRESS_DEADLINE)
         self._registry(owner).tell(ctx.event_id, method, *args, deadline=deadline)
@@ -200,8 +200,9 @@ def host(target: str) -> type[MemoryProvider]:
 
 
 def session_key(owner: Owner) -> str:
-    """Return the key of an agent and a person: safe in a file name, and no two share one."""
-    return f"{folder_of(owner.agent)}@{folder_of(owner.user)}"
+    """Return the key of an owner: safe in a file name, and no two share one."""
+    parts = (owner.agent, owner.user, *([owner.workspace] if owner.workspace else []))
+    return "@".join(map(folder_of, parts))
 
 
 def plain(message: Message) -> dict[str, str]:

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from memorybus.clock import SYSTEM
 from memorybus.errors import ProviderError
-from memorybus.events import Scope
+from memorybus.events import Scope, TurnCompleted
 
 from memorybus_providers.base import HookContext, MemoryProvider, RecallScope, Recollection
 from memorybus_providers.contract.rules import Rules, require
@@ -19,9 +19,11 @@ from memorybus_providers.contract.samples import (
     HOSTILE_TEXTS,
     OTHER_USER,
     OTHERS,
+    WORKSPACES,
     Step,
     every_event,
     feed,
+    handled,
     hook_context,
     recall_context,
     steps,
@@ -55,6 +57,20 @@ class RecallRules(Rules):
             for scope in (OTHER_USER, OTHERS):
                 require(not self._finds(provider, scope), f"{scope} recalls another's memory")
             require(self._finds(provider, EVERYONE), "everyone's memories leave this one out")
+
+    def test_recall_keeps_workspaces_apart(self, tmp_path: Path) -> None:
+        """A turn is recalled in its own workspace alone; none named is one like any other.
+
+        Writes to the two stores are another matter: they belong to the agent or to the person.
+        """
+        with self.opened_recalling(tmp_path) as provider:
+            if not handled(provider, TurnCompleted):
+                pytest.skip("it remembers no turns")
+            for n, where in enumerate(WORKSPACES, 1):
+                told = TurnCompleted(user=f"{_WORD} number{n}", assistant="Indeed.")
+                feed(provider, [Step(n, told, _in(where))])
+            for n, where in enumerate(WORKSPACES, 1):
+                _require_only(self._recall(provider, _in(where)), f"number{n}", repr(where))
 
     def test_recall_keeps_hostile_ids_apart_and_at_home(self, tmp_path: Path) -> None:
         """Ids of any characters are scopes of their own and name no path outside the home."""
@@ -110,11 +126,15 @@ class RecallRules(Rules):
         return any(_WORD in r.text for r in self._recall(provider, scope))
 
 
+def _in(workspace: str) -> Scope:
+    return msgspec.structs.replace(HERE, workspace=workspace)
+
+
 def _require_only(found: Sequence[Recollection], word: str, owner: str) -> None:
     texts = [r.text for r in found if _WORD in r.text]
-    require(texts, f"user {owner[:20]!r} recalls nothing")
+    require(texts, f"{owner[:20]!r} recalls nothing")
     strangers = [text for text in texts if not re.search(rf"\b{word}\b", text)]
-    require(not strangers, f"user {owner[:20]!r} recalls another's {strangers}")
+    require(not strangers, f"{owner[:20]!r} recalls another's {strangers}")
 
 
 def _require_plain(found: Sequence[Recollection], text: str) -> None:

@@ -38,6 +38,7 @@ EVERYONE: Final = RecallScope(agent=None, user=None, workspace=None)
 HERE: Final = Scope(agent="contract-agent", user="contract-user")
 OTHER_USER: Final = Scope(agent="contract-agent", user="another-user")
 OTHERS: Final = Scope(agent="another-agent", user="another-user")
+WORKSPACES: Final = ("", "boat", "house")
 AT: Final = 1_700_000_000_000
 
 HOSTILE_TEXTS: Final[tuple[str, ...]] = (
@@ -122,7 +123,7 @@ def hook_context(step: Step, *, at: int = AT, deadline: float = 30.0) -> HookCon
 def recall_context(scope: Scope | RecallScope, deadline: float = 5.0) -> RecallContext:
     """Return a recall's context for a scope's own memories."""
     if isinstance(scope, Scope):
-        scope = RecallScope(agent=scope.agent, user=scope.user)
+        scope = RecallScope.own(scope)
     return RecallContext(scope=scope, budget=100_000, deadline=deadline)
 
 

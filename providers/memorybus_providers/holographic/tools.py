@@ -129,7 +129,7 @@ class Tools:
 
     def search(self, call: Search, ctx: HookContext) -> list[Scored]:
         """Return the best facts of the caller's scope."""
-        return self._recall.answer(call.query, _scope(ctx), call.about)[: call.limit]
+        return self._recall.answer(call.query, RecallScope.own(ctx.scope), call.about)[: call.limit]
 
     def count_retrieved(self, found: Sequence[Scored]) -> None:
         """Count one retrieval of each fact that was found."""
@@ -172,10 +172,6 @@ def _parameters(arguments: type[Arguments]) -> dict[str, Any]:
     (schema,), definitions = msgspec.json.schema_components([arguments])
     body = dict(definitions[str(schema["$ref"]).rsplit("/", 1)[-1]])
     return {name: value for name, value in body.items() if name not in {"title", "description"}}
-
-
-def _scope(ctx: HookContext) -> RecallScope:
-    return RecallScope(ctx.scope.agent, ctx.scope.user, ctx.scope.workspace)
 
 
 def _shown(scored: Scored) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from memorybus_providers.holographic import HolographicProvider
 LANE = "p00"
 ME = Scope(agent="coder", user="ann")
 MINE = RecallScope("coder", "ann")
-EVERYONE = RecallScope(None, None)
+EVERYONE = RecallScope(None, None, None)
 DAY = 86_400_000
 AT = 1_700_000_000_000
 

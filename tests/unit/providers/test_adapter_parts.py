@@ -11,7 +11,7 @@ from memorybus_providers.adapters.owners import MOST, Owner, Owners
 from memorybus_providers.adapters.passages import passages
 from memorybus_providers.base import ProviderConfig, RecallScope
 
-EVERYONE = RecallScope(None, None)
+EVERYONE = RecallScope(None, None, None)
 
 
 def test_home_in_an_option_is_the_instances_own(tmp_path: Path) -> None:
@@ -52,33 +52,44 @@ def test_a_text_as_passages(text: str, expected: list[str]) -> None:
 def test_owners_are_noted_once_and_found_by_others(tmp_path: Path) -> None:
     """A second instance reads what the first has noted, and adds to it."""
     first, second = Owners(tmp_path), Owners(tmp_path)
-    for owner in (Owner("a", "u"), Owner("a", "u"), Owner("b", "v")):
+    for owner in (Owner("a", "u", ""), Owner("a", "u", ""), Owner("b", "v", "")):
         first.note(owner)
-    second.note(Owner("b", "v"))
-    second.note(Owner("c", "w"))
+    second.note(Owner("b", "v", ""))
+    second.note(Owner("c", "w", ""))
 
-    assert first.asked(EVERYONE) == [Owner("c", "w"), Owner("b", "v"), Owner("a", "u")]
-    assert first.asked(RecallScope("a", None)) == [Owner("a", "u")]
-    assert first.asked(RecallScope("x", "y")) == [Owner("x", "y")]
+    assert first.asked(EVERYONE) == [Owner("c", "w", ""), Owner("b", "v", ""), Owner("a", "u", "")]
+    assert first.asked(RecallScope("a", None, None)) == [Owner("a", "u", "")]
+    assert first.asked(RecallScope("x", "y")) == [Owner("x", "y", "")]
+
+
+def test_no_workspace_is_a_workspace_of_its_own(tmp_path: Path) -> None:
+    """A recall without a workspace asks for none's memories; only None asks for every one's."""
+    owners = Owners(tmp_path)
+    kept = [Owner("a", "u", workspace) for workspace in ("", "boat", "house")]
+    for owner in kept:
+        owners.note(owner)
+    assert owners.asked(RecallScope("a", "u")) == kept[:1]
+    assert owners.asked(RecallScope("a", "u", "boat")) == kept[1:2]
+    assert owners.asked(RecallScope("a", "u", None)) == kept[::-1]
 
 
 def test_a_broken_line_costs_only_itself(tmp_path: Path) -> None:
     """A crash in mid-write leaves the owners before and after it readable."""
-    Owners(tmp_path).note(Owner("a", "u"))
+    Owners(tmp_path).note(Owner("a", "u", ""))
     with (tmp_path / "owners.jsonl").open("ab") as file:
         file.write(b'\n{"agent":"b","us')
 
     after = Owners(tmp_path)
-    after.note(Owner("c", "w"))
+    after.note(Owner("c", "w", ""))
 
-    assert after.asked(EVERYONE) == [Owner("c", "w"), Owner("a", "u")]
+    assert after.asked(EVERYONE) == [Owner("c", "w", ""), Owner("a", "u", "")]
 
 
 def test_a_recall_asks_a_bounded_number_of_owners(tmp_path: Path) -> None:
     """Everyone's memories are those of the newest owners (G10)."""
     owners = Owners(tmp_path)
     for number in range(MOST + 5):
-        owners.note(Owner("a", str(number)))
+        owners.note(Owner("a", str(number), ""))
 
     asked = owners.asked(EVERYONE)
 

@@ -26,11 +26,11 @@ from memorybus_providers.adapters.hermes.child.failures import (
 )
 from memorybus_providers.adapters.hermes.child.settle import ADAPTERS, Settling
 from memorybus_providers.adapters.hermes.child.watch import Call, Watch
-from memorybus_providers.adapters.hermes.homes import Place, make_home, place_of
+from memorybus_providers.adapters.hermes.homes import Place, make_home, place_of, user_id_of
 from memorybus_providers.adapters.hermes.plugins import PLUGINS, SETTLES
 from memorybus_providers.adapters.owners import Owner
 
-FIRST = Owner("default", "default")
+FIRST = Owner("default", "default", "")
 
 
 class StatusError(Exception):
@@ -354,7 +354,7 @@ def test_a_recalls_complaints_are_its_own(tmp_path: Path) -> None:
 def test_hermes_is_told_what_it_knows() -> None:
     """Optional values are given only if there are some; the nobody of the bus has no user id."""
     begun = SessionStarted(platform="telegram", title="t")
-    told = requests.session(Scope(agent="coder", user="anna"), "s", Path("/h"), begun)
+    told = requests.session(Scope(agent="coder", user="anna"), "s", Path("/h"), "anna", begun)
     assert told == {
         "session_id": "s",
         "platform": "telegram",
@@ -365,7 +365,7 @@ def test_hermes_is_told_what_it_knows() -> None:
         "user_id": "anna",
         "session_title": "t",
     }
-    assert "user_id" not in requests.session(Scope(), "s", Path("/h"))
+    assert "user_id" not in requests.session(Scope(), "s", Path("/h"), "")
 
 
 def test_reasons_have_hermess_words() -> None:
@@ -389,12 +389,25 @@ def test_an_owners_home_has_the_operators_configuration(tmp_path: Path) -> None:
     make_home(own.home, own.home, "mem0")
     for name in ("config.yaml", "mem0.json", "memory_store.db", "other.json"):
         (own.home / name).write_text(name)
-    owner = place_of(own, Owner("default", "anna"), FIRST)
+    owner = place_of(own, Owner("default", "anna", ""), FIRST)
     assert place_of(own, FIRST, FIRST) == own
     for _ in range(2):
         make_home(owner.home, own.home, "mem0")
     assert sorted(path.name for path in owner.home.iterdir()) == ["config.yaml", "mem0.json"]
     assert (owner.home / "config.yaml").read_text() == "config.yaml"
+
+
+def test_every_owner_has_a_home_and_a_user_id_of_its_own(tmp_path: Path) -> None:
+    """Agents, persons and workspaces are told apart, whatever their names are made of."""
+    own = Place(tmp_path, tmp_path / "hermes")
+    names = ("default", "anna", "a\0b", "b", "a", "\0b")
+    owners = {Owner(a, u, w) for a in names for u in names for w in ("", *names)}
+    ids = {owner: user_id_of(owner, FIRST) for owner in owners}
+    impostors = {Owner("default", made, "") for made in ids.values() if "~" in made}
+    ids |= {owner: user_id_of(owner, FIRST) for owner in impostors}
+    assert len(set(ids.values())) == len(ids) == len({place_of(own, one, FIRST) for one in ids})
+    assert ids[FIRST] == ""
+    assert ids[Owner("default", "anna", "")] == "anna"
 
 
 def test_the_python_of_the_hermes_command_is_found(

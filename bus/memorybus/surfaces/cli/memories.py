@@ -10,10 +10,16 @@ from cyclopts import App, Parameter
 from rich.text import Text
 
 from memorybus.clock import SYSTEM
-from memorybus.errors import MemoryBusError, MissingProvider
-from memorybus.events import Scope
-from memorybus.query import Query
+from memorybus.errors import MissingProvider
 from memorybus.settings import Settings
+from memorybus.surfaces.cli.asking import (
+    NOBODY_NAMED,
+    WIDER,
+    Asked,
+    Whose,
+    scope_of,
+    scope_of_session,
+)
 from memorybus.surfaces.cli.options import DEFAULT, MEMORIES, Common, names, positive, some_names
 from memorybus.surfaces.output import Output
 from memorybus.surfaces.render import grid
@@ -97,10 +103,10 @@ def _refusal(refusal: "ingest.Refused") -> str:
 def run_recall(
     question: Annotated[str, Parameter(validator=asked)],
     *,
-    user: User = None,
-    agent: Agent = None,
+    whose: Whose = NOBODY_NAMED,
     session: Annotated[
-        str | None, Parameter(help="As this session would ask: for its agent and user.")
+        str | None,
+        Parameter(help="As this session would ask: for its agent, user and workspace."),
     ] = None,
     provider: Annotated[
         str | None, Parameter(help="Only this provider; several by comma.", validator=some_names)
@@ -117,18 +123,19 @@ def run_recall(
     ] = 10.0,
     common: Common = DEFAULT,
 ) -> int:
-    """Ask what is remembered. Without --user: everyone's memories, for the operator.
+    """Ask what is remembered for one agent, person and workspace: those of the settings.
+
+    An operator asks for more by name: --all-users, --all-agents, --all-workspaces.
 
     For example:
 
     - `memorybus recall "When does the inspector come?" --user ana`
+    - `memorybus recall "When does the inspector come?" --all-users`
     - `memorybus recall grease --provider holographic --budget 500 --json`
     """
     output, settings = common.output(), common.settings()
-    if session is not None:
-        scope = _scope_of(session, settings)
-        agent, user = agent or scope.agent, user or scope.user
-    ask = _Question(question, agent, user, session, names(provider) or None, timeout)
+    own = scope_of(settings) if session is None else scope_of_session(session, whose, settings)
+    ask = _Question(question, whose.of(own), session, names(provider) or None, timeout)
     given = settings.recall_budget if budget is None else budget
     found = _recalled(settings, ask, given)
     for name, reason in found.missing.items():
@@ -146,26 +153,11 @@ def run_recall(
     return 1 if found.missing and not found.results else 0
 
 
-class UnknownSession(MemoryBusError):
-    """A session that no event in the log belongs to."""
-
-
-def _scope_of(session: str, settings: Settings) -> Scope:
-    from memorybus.surfaces import journal
-
-    events = journal.checked_history(settings).scan(Query(sessions=(session,)))
-    found = next((event.envelope.scope for event in events), None)
-    if found is None:
-        raise UnknownSession(f"no session {session!r} in the log; see: memorybus sessions tree")
-    return found
-
-
 class _Question(msgspec.Struct, frozen=True):
     """What is asked, whatever the budget."""
 
     question: str
-    agent: str | None
-    user: str | None
+    asked: Asked
     session: str | None
     providers: tuple[str, ...] | None
     timeout: float
@@ -176,7 +168,16 @@ def _recalled(settings: Settings, ask: _Question, budget: int) -> "Recall":
     from memorybus.recall_live import recall_now
 
     try:
-        return recall_now(settings, SYSTEM, **msgspec.structs.asdict(ask), budget=budget)
+        return recall_now(
+            settings,
+            SYSTEM,
+            ask.question,
+            **msgspec.structs.asdict(ask.asked),
+            session=ask.session,
+            providers=ask.providers,
+            budget=budget,
+            timeout=ask.timeout,
+        )
     except MissingProvider as error:
         raise MissingProvider(f"{error}{_nearest(ask.providers or (), settings)}") from error
 
@@ -192,7 +193,7 @@ def _nothing(settings: Settings, ask: _Question, found: "Recall", budget: int) -
     if not found.results and budget < AMPLE:
         found = _recalled(settings, ask, AMPLE)
     if not found.results:
-        return "nothing is remembered about that"
+        return f"nothing is remembered about that for {ask.asked}; ask wider with {WIDER}"
     return (
         f"something is remembered about that, but a budget of {budget} characters is too small "
         f"for a block; give a larger --budget"

@@ -99,6 +99,7 @@ def run_call(
     ] = "",
     user: User = None,
     agent: Agent = None,
+    workspace: Annotated[str | None, Parameter(help="The workspace; '' for none.")] = None,
     session: Annotated[str, Parameter(help="On behalf of this session.")] = SESSION,
     timeout: Annotated[
         float, Parameter(help="Seconds to wait for the result.", validator=positive)
@@ -119,7 +120,7 @@ def run_call(
     ToolsSeen(settings, SYSTEM, new_id).look()
     with MemoryBus.connect(settings) as bus:
         given = arguments(arg, json_args, bus.tools(), name)
-        asking = bus.session(session, user=user, agent=agent, warm=False)
+        asking = bus.session(session, user=user, agent=agent, workspace=workspace, warm=False)
         result = asking.call_tool(name, given, timeout=timeout)
     if output.json:
         output.result(result)

@@ -3,11 +3,13 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 from cyclopts import App, Parameter
 from rich.text import Text
 
 from memorybus.clock import SYSTEM
 from memorybus.errors import ConfigError
+from memorybus.surfaces.cli.asking import NOBODY_NAMED, Whose, scope_of
 from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, not_negative, positive
 from memorybus.surfaces.cli.working import checked_desk, steps
 from memorybus.surfaces.output import Output
@@ -111,8 +113,7 @@ def run_diff(
         Parameter(negative="", consume_multiple=False, help="A question; may be repeated."),
     ] = None,
     queries: Annotated[Path | None, Parameter(help="A file with a question on each line.")] = None,
-    user: Annotated[str | None, Parameter(help="The person.")] = None,
-    agent: Annotated[str | None, Parameter(help="The agent's identity.")] = None,
+    whose: Whose = NOBODY_NAMED,
     budget: Annotated[
         int, Parameter(help="Characters that each may recall.", validator=positive)
     ] = 2_000,
@@ -136,7 +137,8 @@ def run_diff(
     with checked_desk(settings) as desk:
         names = (first, second)
         provider = provider_of(names, desk.instances.look(), settings.providers)
-    wants = [Want(query=one, agent=agent, user=user, budget=budget, detail=True) for one in asked]
+    scope = msgspec.structs.asdict(whose.of(scope_of(settings)))
+    wants = [Want(query=one, **scope, budget=budget, detail=True) for one in asked]
     found = differing(Inspector(settings, SYSTEM), provider, names, wants)
     if output.json:
         output.result(found)

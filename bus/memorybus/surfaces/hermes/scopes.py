@@ -9,8 +9,9 @@ workspace   ``agent_workspace``                            the setting `workspac
 platform    ``platform``: cli, telegram, …                 the setting `platform`
 ==========  =============================================  ====================================
 
-``user_name`` goes into each turn. Chats and threads (``chat_id``, ``thread_id``,
-``gateway_session_key``) make no scope: their sessions have ids of their own.
+To everybody Hermes says `WORKSPACE`, which names none. ``user_name`` goes into each turn. Chats and
+threads (``chat_id``, ``thread_id``, ``gateway_session_key``) make no scope: their sessions have ids
+of their own.
 """
 
 from collections.abc import Mapping
@@ -18,16 +19,18 @@ from typing import Any
 
 from memorybus.events import Scope
 from memorybus.settings import Settings
+from memorybus.surfaces.hermes.home import WORKSPACE
 
 _NOT_THE_AGENT = frozenset({"cron", "subagent"})
 
 
 def scope_of(settings: Settings, told: Mapping[str, Any]) -> Scope:
     """Return the scope of a session, see the module's table."""
+    workspace = _text(told, "agent_workspace")
     return Scope(
         agent=_text(told, "agent_identity") or settings.agent,
         user=_text(told, "user_id") or _text(told, "user_id_alt") or settings.user,
-        workspace=_text(told, "agent_workspace") or settings.workspace,
+        workspace=settings.workspace if workspace in ("", WORKSPACE) else workspace,
         platform=_text(told, "platform") or settings.platform,
     )
 

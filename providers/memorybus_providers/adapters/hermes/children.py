@@ -5,7 +5,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from memorybus_providers.adapters.hermes.homes import Place, make_home, place_of
+from memorybus_providers.adapters.hermes.homes import (
+    Place,
+    make_home,
+    place_of,
+    plain_id,
+    user_id_of,
+)
 from memorybus_providers.adapters.hermes.launch import Launch
 from memorybus_providers.adapters.hermes.link import HostLink
 from memorybus_providers.adapters.hermes.options import Options
@@ -48,13 +54,13 @@ class Children:
         """Return where an owner's memories are.
 
         Raises:
-            Permanent: they would lie among another person's.
+            Permanent: they would lie among another owner's.
         """
         if not self.serves(owner):
             raise Permanent(
-                f"the plugin {self._plugin} does not keep persons apart, and this instance is "
-                f"{self._options.user!r}'s: configure one for {owner.user!r} with an account of "
-                "its own, or set apart = false to let everybody share"
+                f"the plugin {self._plugin} keeps nobody apart, and this instance is "
+                f"{_named(self._options.owner)}: configure one for {_named(owner)} with an "
+                "account of its own, or set apart = false to let everybody share"
             )
         if self._known.apart != "home" or not self._options.apart:
             return self.own
@@ -63,7 +69,12 @@ class Children:
     def serves(self, owner: Owner) -> bool:
         """Whether an owner's memories may be here."""
         shared = self._known.apart == "no" and self._options.apart
-        return not shared or owner.user == self._options.user
+        return not shared or owner == self._options.owner
+
+    def user_id(self, owner: Owner) -> str:
+        """Return the ``user_id`` that the plugin is given for an owner, "" for none."""
+        by_plugin = self._known.apart == "plugin" and self._options.apart
+        return user_id_of(owner, self._options.owner) if by_plugin else plain_id(owner)
 
     def ask(
         self, place: Place, request: Mapping[str, Any], seconds: float, *, ends_hung: bool = False
@@ -98,6 +109,11 @@ class Children:
             idle=options.idle,
             env=options.env,
         )
+
+
+def _named(owner: Owner) -> str:
+    where = f" in {owner.workspace!r}" if owner.workspace else ""
+    return f"that of {owner.user!r} with {owner.agent!r}{where}"
 
 
 def _home_of(config: ProviderConfig) -> Path:

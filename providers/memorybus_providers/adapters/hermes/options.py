@@ -20,6 +20,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     settle: str = ""
     agent: str = "default"
     user: str = "default"
+    workspace: str = ""
     apart: bool = True
     instances: int = 32
     processes: int = 8
@@ -34,7 +35,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     @property
     def owner(self) -> Owner:
         """Whose the instance's own HERMES_HOME is."""
-        return Owner(self.agent, self.user)
+        return Owner(self.agent, self.user, self.workspace)
 
 
 SCHEMA: Final[tuple[Mapping[str, Any], ...]] = (
@@ -61,11 +62,12 @@ SCHEMA: Final[tuple[Mapping[str, Any], ...]] = (
     },
     {"key": "agent", "description": "whose hermes_home is: the agent", "default": "default"},
     {"key": "user", "description": "whose hermes_home is: the person", "default": "default"},
+    {"key": "workspace", "description": "whose hermes_home is: the workspace", "default": ""},
     {
         "key": "apart",
-        "description": "keep persons apart where the plugin does not: by a HERMES_HOME for each "
-        "other agent and person, or, where all share a service's account, by refusing other "
-        "persons' events; false lets everybody share",
+        "description": "keep agents, persons and workspaces apart where the plugin does not: by a "
+        "HERMES_HOME for each other owner, by user ids of their own, or, where all share a "
+        "service's account, by refusing other owners' events; false lets everybody share",
         "default": True,
     },
     {"key": "instances", "description": "sessions open at once in a process", "default": 32},

@@ -7,8 +7,8 @@ from typing import Final, Literal
 import msgspec
 
 Apart = Literal["plugin", "home", "no"]
-"""Who keeps persons apart: the plugin by ``user_id``; a HERMES_HOME for each agent and person,
-since the memories lie in it; or nobody, because all share the account of a service."""
+"""Who keeps owners apart: the plugin by ``user_id``; a HERMES_HOME for each agent, person and
+workspace, since the memories lie in it; or nobody, because all share the account of a service."""
 
 
 class Known(msgspec.Struct, frozen=True):

@@ -34,7 +34,7 @@ from memorybus_providers.adapters.hermes.children import Children
 from memorybus_providers.adapters.hermes.options import SCHEMA, Options, options_of
 from memorybus_providers.adapters.hermes.plugins import Known, known, note
 from memorybus_providers.adapters.hermes.python import find_python
-from memorybus_providers.adapters.owners import Owner, Owners
+from memorybus_providers.adapters.owners import Owner, Owners, owner_of
 from memorybus_providers.adapters.passages import passages
 from memorybus_providers.base import (
     Capabilities,
@@ -192,16 +192,17 @@ class HostedHermesProvider(MemoryProvider):
         for owner in owners:
             seconds = ctx.deadline * _SHARE / len(owners)
             request = {"op": "recall", "query": query, "seconds": seconds / 2}
-            text = self._aside(request, owner, ctx.scope.workspace or "", name, seconds)
+            text = self._aside(request, owner, name, seconds)
             found.extend(Recollection(part) for part in passages(text))
         return found
 
     def system_prompt_block(self, scope: RecallScope) -> str:
         """Return what the plugin adds to the system prompt; without a person, its own owner's."""
         first = self._options.owner
-        owner = Owner(scope.agent or first.agent, scope.user or first.user)
-        request = {"op": "prompt", "seconds": 1.0}
-        return self._aside(request, owner, scope.workspace or "", _ASIDE, _STARTING)
+        asked = ((scope.agent, first.agent), (scope.user, first.user))
+        named = (*asked, (scope.workspace, first.workspace))
+        owner = Owner(*(own if one is None else one for one, own in named))
+        return self._aside({"op": "prompt", "seconds": 1.0}, owner, _ASIDE, _STARTING)
 
     def get_tool_schemas(self) -> Sequence[Mapping[str, Any]]:
         """Return the plugin's tools; before `open`, a child is started for it.
@@ -224,10 +225,10 @@ class HostedHermesProvider(MemoryProvider):
         """Run a tool; an answer that is no JSON object is returned under ``result``."""
         args = {"tool": tool, "arguments": dict(arguments)}
         if tool in self.capabilities.reading_tools:
-            owner, workspace = Owner(ctx.scope.agent, ctx.scope.user), ctx.scope.workspace
             seconds = ctx.deadline * _SHARE
             request = {"op": "read", "args": args, "seconds": seconds / 2}
-            return _as_object(self._aside(request, owner, workspace, ctx.session.id, seconds))
+            owner = owner_of(ctx.scope)
+            return _as_object(self._aside(request, owner, ctx.session.id, seconds))
         return _as_object(str(self._write("handle_tool_call", args, ctx)))
 
     # -- asking -----------------------------------------------------------------------------------
@@ -235,25 +236,22 @@ class HostedHermesProvider(MemoryProvider):
     def _write(
         self, name: str, args: requests.Args, ctx: HookContext, start: SessionStarted | None = None
     ) -> Any:
-        owner = Owner(ctx.scope.agent, ctx.scope.user)
+        owner = owner_of(ctx.scope)
         place = self._children.place(owner)
         self._owners.note(owner)
-        session = requests.session(ctx.scope, ctx.session.id, place.home, start)
+        user_id = self._children.user_id(owner)
+        session = requests.session(ctx.scope, ctx.session.id, place.home, user_id, start)
         request = requests.hook(name, args, session)
         return self._children.ask(place, request, ctx.deadline * _SHARE, ends_hung=True)
 
     def _aside(
-        self,
-        request: Mapping[str, Any],
-        owner: Owner,
-        workspace: str,
-        session_id: str,
-        seconds: float,
+        self, request: Mapping[str, Any], owner: Owner, session_id: str, seconds: float
     ) -> str:
         """Ask beside the lane, and let a child that hangs live: the lane ends it."""
         place = self._children.place(owner)
-        scope = Scope(owner.agent, owner.user, workspace)
-        session = requests.session(scope, session_id, place.home)
+        scope = Scope(owner.agent, owner.user, owner.workspace)
+        user_id = self._children.user_id(owner)
+        session = requests.session(scope, session_id, place.home, user_id)
         return str(self._children.ask(place, {**request, "session": session}, seconds))
 
 

@@ -20,9 +20,6 @@ from memorybus_providers.base import HookContext
 
 Args = dict[str, Any]
 
-NOBODY = "default"
-"""The person of a scope that names none; Hermes gives no ``user_id`` then."""
-
 _REASONS: Mapping[str, str] = {"reset": "new_session", "rewind": "", "start": ""}
 """Hermes's words for why a session was switched, where they are not ours."""
 
@@ -32,13 +29,16 @@ def hook(name: str, args: Args, session: Args) -> Args:
     return {"op": "hook", "hook": name, "args": args, "session": session}
 
 
-def session(scope: Scope, session_id: str, home: Path, event: SessionStarted | None = None) -> Args:
+def session(
+    scope: Scope, session_id: str, home: Path, user_id: str, event: SessionStarted | None = None
+) -> Args:
     """Return what ``initialize`` is called with; Hermes gives optional values only if it has some.
 
     Args:
         scope: who the session belongs to.
         session_id: the session.
         home: HERMES_HOME.
+        user_id: by which the plugin knows the person, "" for none.
         event: the session's beginning, if that is the event.
     """
     values = {
@@ -48,7 +48,7 @@ def session(scope: Scope, session_id: str, home: Path, event: SessionStarted | N
         "agent_context": event.agent_context if event else "primary",
         "agent_identity": scope.agent,
         "agent_workspace": scope.workspace or "hermes",
-        "user_id": "" if scope.user == NOBODY else scope.user,
+        "user_id": user_id,
         "session_title": event.title if event else "",
     }
     return {name: value for name, value in values.items() if value}

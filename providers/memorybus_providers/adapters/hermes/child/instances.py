@@ -11,8 +11,10 @@ from .settle import Settling
 from .watch import Call
 
 Message = dict[str, Any]
-Key = tuple[str, str, str]
-"""A session, and whose: an instance is initialised for one person, and answers no other."""
+Key = tuple[str, ...]
+"""A session, and whose: an instance is initialised for one owner, and answers no other."""
+
+_WHOSE = ("agent_identity", "user_id", "agent_workspace")
 
 _LONGEST = 2_000
 
@@ -120,4 +122,4 @@ class Instances:
 
 
 def _key(session: Mapping[str, Any], session_id: str) -> Key:
-    return session_id, session.get("agent_identity", ""), session.get("user_id", "")
+    return session_id, *(session.get(name, "") for name in _WHOSE)

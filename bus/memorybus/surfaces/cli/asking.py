@@ -1,0 +1,102 @@
+"""Whose memories a command asks for: by default exactly those of whom the settings name."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import msgspec
+from cyclopts import Parameter
+
+from memorybus.errors import ConfigError, MemoryBusError
+from memorybus.events import Scope
+from memorybus.query import Query
+from memorybus.settings import Settings
+
+WIDER = "--all-users, --all-agents, --all-workspaces"
+
+_All = Annotated[bool, Parameter(negative="")]
+
+
+class UnknownSession(MemoryBusError):
+    """A session that no event in the log belongs to, or that several people have."""
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """Whose memories are asked for; None means everyone's."""
+
+    agent: str | None
+    user: str | None
+    workspace: str | None
+
+    def __str__(self) -> str:
+        """Return it in words."""
+        agent = "every agent" if self.agent is None else f"agent {self.agent!r}"
+        user = "every user" if self.user is None else f"user {self.user!r}"
+        where = "every workspace" if self.workspace is None else f"workspace {self.workspace!r}"
+        return f"{agent}, {user}, {where}"
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Whose:
+    """Options that say whose memories; what is not given is as the settings have it."""
+
+    user: Annotated[str | None, Parameter(help="The person.")] = None
+    agent: Annotated[str | None, Parameter(help="The agent's identity.")] = None
+    workspace: Annotated[str | None, Parameter(help="The workspace; '' for none.")] = None
+    all_users: Annotated[_All, Parameter(help="Everyone's, whoever the person is.")] = False
+    all_agents: Annotated[_All, Parameter(help="Of every agent.")] = False
+    all_workspaces: Annotated[_All, Parameter(help="Of every workspace.")] = False
+
+    def of(self, own: Scope) -> Asked:
+        """Return whose memories are meant, where nothing is said those of `own`.
+
+        Raises:
+            ConfigError: one and all are asked for.
+        """
+        return Asked(
+            agent=_one("agent", self.agent, own.agent, everyone=self.all_agents),
+            user=_one("user", self.user, own.user, everyone=self.all_users),
+            workspace=_one(
+                "workspace", self.workspace, own.workspace, everyone=self.all_workspaces
+            ),
+        )
+
+
+NOBODY_NAMED = Whose()
+
+
+def _one(name: str, given: str | None, own: str, *, everyone: bool) -> str | None:
+    if not everyone:
+        return own if given is None else given
+    if given is not None:
+        raise ConfigError(f"say --{name} or --all-{name}s, not both")
+    return None
+
+
+def scope_of(settings: Settings) -> Scope:
+    """Return the scope that the settings name."""
+    return Scope(agent=settings.agent, user=settings.user, workspace=settings.workspace)
+
+
+def scope_of_session(session: str, whose: Whose, settings: Settings) -> Scope:
+    """Return whose a session is; `whose` tells sessions of one id apart.
+
+    Raises:
+        UnknownSession: nobody's, or several people's.
+        LogError: the history cannot be read.
+    """
+    from memorybus.surfaces import journal
+
+    named = {"agents": whose.agent, "users": whose.user, "workspaces": whose.workspace}
+    words = {field: (word,) for field, word in named.items() if word is not None}
+    events = journal.checked_history(settings).scan(Query(sessions=(session,), **words))
+    found = {msgspec.structs.replace(event.envelope.scope, platform="") for event in events}
+    if not found:
+        raise UnknownSession(f"no session {session!r} in the log; see: memorybus sessions tree")
+    if len(found) > 1:
+        said = "; ".join(sorted(str(NOBODY_NAMED.of(scope)) for scope in found))
+        raise UnknownSession(
+            f"several people have a session {session!r} ({said}); "
+            "say whose: --user, --agent or --workspace"
+        )
+    return found.pop()
