@@ -29,8 +29,8 @@ def is_trivial(query: str) -> bool:
     return not text or text.startswith("/") or _TRIVIAL.fullmatch(text) is not None
 
 
-class Want(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A recall that a session asks for (stored as JSON).
+class Want(msgspec.Struct, frozen=True):
+    """A recall that a session asks for (stored as JSON, in full: no reader is to guess a scope).
 
     Attributes:
         query: the question or prompt.

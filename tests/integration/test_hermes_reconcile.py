@@ -142,7 +142,7 @@ def test_a_history_is_imported_once(run: Run, state: HermesState, settings: Sett
     assert (turn.at, turn.event.model) == (at, "m")
     assert [m["role"] for m in turn.event.messages] == ["user", "assistant", "tool", "assistant"]
     scope = turn.scope
-    assert (scope.agent, scope.user, scope.workspace) == ("coder", "ilse", "hermes")
+    assert (scope.agent, scope.user, scope.workspace) == ("coder", "ilse", "")
     assert scope.platform == "telegram"
     assert isinstance(end.event, SessionEnded)
 
@@ -163,7 +163,7 @@ def test_turns_of_a_live_plugin_are_recognised(
     """A turn that a plugin published is known by its texts, also one with a footer; how often."""
     state.session("s")
     with MemoryBus.connect(settings) as bus:
-        session = bus.session("s", agent="coder", workspace="hermes", platform="cli")
+        session = bus.session("s", agent="coder", platform="cli")
         for number, answer in enumerate(("a0", "a1")):
             state.turn("s", f"q{number}", answer)
             session.turn_completed(f"q{number}", answer, ordinal=number)
@@ -189,7 +189,7 @@ def test_the_same_words_close_together_are_told_apart(
     state.turn("s", "continue", "first")
     state.turn("s", "continue", "second")
     with MemoryBus.connect(settings) as bus:
-        session = bus.session("s", agent="coder", workspace="hermes", platform="cli")
+        session = bus.session("s", agent="coder", platform="cli")
         session.turn_completed("continue", "second", ordinal=1, at=int(state.now * 1000))
         assert bus.flush("logged")
     run(apply=True)
@@ -235,7 +235,7 @@ def test_what_a_plugin_knows_of_a_session_holds(
     state.session("s", parent="old")
     state.turn("s", "q", "a")
     with MemoryBus.connect(settings) as bus:
-        bus.session("s", agent="coder", workspace="hermes", platform="cli")
+        bus.session("s", agent="coder", platform="cli")
         assert bus.flush("logged")
     run(apply=True)
     roots = {e.session.root for e in in_log(settings) if e.session.id == "s"}
@@ -289,7 +289,7 @@ def test_a_memory_written_live_is_not_imported(
     home.memories.mkdir()
     (home.memories / "MEMORY.md").write_text("The mill is old.\n§\nNew.")
     with MemoryBus.connect(settings) as bus:
-        session = bus.session("s", agent="coder", workspace="hermes", platform="cli")
+        session = bus.session("s", agent="coder", platform="cli")
         session.memory_written("add", "The mill is old.")
         assert bus.flush("logged")
     run(apply=True)
@@ -344,7 +344,7 @@ def test_what_a_dead_agent_spooled_is_not_published_twice(
     state.session("s")
     state.turn("s", "q", "a")
     with MemoryBus.connect(settings) as bus:
-        session = bus.session("s", agent="coder", workspace="hermes", platform="cli", warm=False)
+        session = bus.session("s", agent="coder", platform="cli", warm=False)
         session.turn_completed("q", "a", ordinal=0)
         bus.close(timeout=0.1)
     server.start()

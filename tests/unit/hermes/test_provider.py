@@ -44,7 +44,7 @@ def test_a_turn_is_published_once(host: Host) -> None:
     turn(again, "hello", "s1")
     (started,) = host.events(SessionStarted)
     (completed,) = host.events(TurnCompleted)
-    assert completed.scope == Scope(agent="coder", user="ann", workspace="hermes", platform="cli")
+    assert completed.scope == Scope(agent="coder", user="ann", platform="cli")
     assert completed.session == started.session
     assert told(completed.event) | {"messages": ()} == told(
         TurnCompleted(user="hello", assistant="HELLO", user_name="Ann", ordinal=0)
