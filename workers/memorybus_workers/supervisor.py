@@ -6,7 +6,6 @@ sessions of their own, so that Ctrl-C reaches only us, and end in order by thems
 
 import logging
 import signal
-import sys
 import threading
 from collections.abc import Sequence
 
@@ -15,6 +14,7 @@ from memorybus.burial import bury
 from memorybus.clock import SYSTEM, Clock
 from memorybus.errors import HOPELESS, ConfigError, MemoryBusError
 from memorybus.ids import new_mark
+from memorybus.own_python import module_command
 from memorybus.retrying import restart_delay
 from memorybus.roster import worker_id
 from memorybus.settings import Settings
@@ -46,7 +46,7 @@ def shares(jobs: int, processes: int) -> list[int]:
 
 def command(providers: Sequence[str], jobs: int, log: logs.Form, mark: str) -> list[str]:
     """Return the command line of one worker."""
-    words = [sys.executable, "-m", "memorybus_workers", "worker", "--with-parent", "--mark", mark]
+    words = module_command("memorybus_workers", "worker", "--with-parent", "--mark", mark)
     return [*words, "--providers", ",".join(providers), "--jobs", str(jobs), "--log", log]
 
 

@@ -47,7 +47,7 @@ def test_a_child_gets_the_tables_of_the_providers(tmp_path):
 
 def test_the_worker_command_says_only_what_was_asked():
     """Without options the worker decides by its settings."""
-    plain = [sys.executable, "-m", "memorybus_workers", "worker"]
+    plain = [sys.executable, "-P", "-m", "memorybus_workers", "worker"]
 
     assert children.worker_command() == plain
     assert children.worker_command(with_parent=True) == [*plain, "--with-parent"]
