@@ -35,25 +35,23 @@ def worker_command(
     with_parent: bool = False,
     json: bool = False,
 ) -> list[str]:
-    """Return the command line of a worker process.
+    """Return the command line of worker processes and of who watches over them.
 
     Args:
         providers: whom it serves; those of the settings if none.
         jobs: its recall processes; its own default if None.
-        processes: how many share the lanes; more than one are watched over by another.
+        processes: how many share the lanes.
         log: the form of its log on stderr.
         with_parent: it ends with its starter, and tells it as a report why it fails.
         json: it tells programs, too, why it fails.
     """
-    command = module_command(_WORKERS, "worker")
+    command = module_command(_WORKERS, "worker", "--processes", str(processes))
     if with_parent:
         command.append("--with-parent")
     if json:
         command.append("--json")
     if providers:
         command += ["--providers", ",".join(providers)]
-    if processes != 1:
-        command += ["--processes", str(processes)]
     if log != "text":
         command += ["--log", log]
     return command + (["--jobs", str(jobs)] if jobs is not None else [])

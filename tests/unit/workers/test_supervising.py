@@ -22,9 +22,10 @@ from memorybus.errors import (
 )
 from memorybus.settings import Settings
 from memorybus_workers import supervisor as supervisors
+from memorybus_workers.posts import shares
 from memorybus_workers.process import say
 from memorybus_workers.seated import WorkerProcess
-from memorybus_workers.supervisor import MISCONFIGURED, Supervisor, shares, verdict
+from memorybus_workers.supervisor import MISCONFIGURED, Supervisor, verdict
 
 READY = """
 import json, os, signal, sys, threading
@@ -55,7 +56,10 @@ def failing(kind: str, code: int) -> str:
 def supervised(tmp_path: Path, *programs: str, grace: float = 20.0) -> Supervisor:
     """Return a supervisor of stand-ins."""
     settings = Settings(data_dir=tmp_path, grace=grace)
-    return Supervisor(settings, [command(program) for program in programs], "abcdef")
+    count = len(programs)
+    names = [f"worker process {number} of {count}" for number in range(1, count + 1)]
+    there = {name: command(program) for name, program in zip(names, programs, strict=True)}
+    return Supervisor(settings, ("a", "b"), lambda _: there, "abcdef")
 
 
 class Run:
@@ -230,7 +234,7 @@ def test_a_worker_that_does_not_end_is_ended(tmp_path: Path) -> None:
     """G10: a worker past its grace is ended by force, and the exit code says so."""
     supervisor = supervised(tmp_path, OBEDIENT, DEAF, grace=0.1)
     with running(supervisor) as run:
-        wait_until(lambda: all(seat.worker for seat in supervisor._seats), "all are ready")
+        wait_until(lambda: all(seat.worker for seat in supervisor._seats.values()), "all are ready")
         supervisor.stop()
         assert run.end() == 1
         assert stand_ins() == []
@@ -240,7 +244,7 @@ def test_a_second_word_is_passed_on(tmp_path: Path) -> None:
     """Told twice, every worker is told twice; one that does not hear it is killed."""
     supervisor = supervised(tmp_path, OBEDIENT, TWICE, DEAF)
     with running(supervisor) as run:
-        wait_until(lambda: all(seat.worker for seat in supervisor._seats), "all are ready")
+        wait_until(lambda: all(seat.worker for seat in supervisor._seats.values()), "all are ready")
         supervisor.stop()
         wait_until(lambda: len(stand_ins()) == 2, "one has ended in order")
         supervisor.end_at_once()
