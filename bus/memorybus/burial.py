@@ -5,7 +5,7 @@ and still at work. Its parent knows better.
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from redis import Redis
 from redis.exceptions import RedisError
@@ -26,7 +26,7 @@ _ENDS_WITH_ITS_CALLER = ("transactional", "keyed")
 """Delivery classes (G4) of which a call that outlives its process does no harm."""
 
 
-def bury(settings: Settings, worker: str) -> None:
+def bury(settings: Settings, worker: str) -> set[str]:
     """Let others take a dead worker's lanes at once, and have the roster forget it.
 
     Only where the provider is ``transactional`` (a transaction ends with its process) or ``keyed``
@@ -38,29 +38,46 @@ def bury(settings: Settings, worker: str) -> None:
     Args:
         settings: where the log is.
         worker: its id; its process must have been reaped.
+
+    Returns:
+        The providers of which it tried an event alone when it died: that may have ended it (G6).
     """
     redis = connect_redis(settings, timeout=_TIMEOUT)
     try:
-        freed = _buried(redis, settings, worker)
+        return _buried(redis, settings, worker)
     except (MemoryBusError, RedisError, OSError) as error:
         _log.warning("the lanes of %s wait for their leases' end: %s", worker, error)
-    else:
-        _log.info("%s is dead: %d of its lanes are free at once", worker, freed)
+        return set()
     finally:
         redis.close()
 
 
-def _buried(redis: Redis, settings: Settings, worker: str) -> int:
+def _buried(redis: Redis, settings: Settings, worker: str) -> set[str]:
     keys = Keys(settings.namespace)
     roster = Roster(redis, keys)
-    calls = [
-        scripts.bury(keys, partition, name, worker)
-        for name in sorted(freed_at_once(roster.instances()))
-        for partition in range(settings.partitions)
-    ]
+    known = roster.instances()
+    lanes = [(name, p) for name in sorted(known) for p in range(settings.partitions)]
+    trying = _trying(redis, keys, lanes, worker)  # first: burial takes the owner's name away
+    free = freed_at_once(known)
+    calls = [scripts.bury(keys, p, name, worker) for name, p in lanes if name in free]
     replies = scripts.run_many(redis, calls)
     roster.leave(worker)
-    return sum(reply == 1 for reply in replies)
+    freed = sum(reply == 1 for reply in replies)
+    _log.info("%s is dead: %d of its lanes are free at once", worker, freed)
+    return {known[name].copy_of or name for name in trying}
+
+
+def _trying(redis: Redis, keys: Keys, lanes: Sequence[tuple[str, int]], worker: str) -> set[str]:
+    """Return the instances of which a worker tries an event alone, of these lanes."""
+    with redis.pipeline(transaction=False) as pipe:
+        for name, partition in lanes:
+            pipe.hmget(keys.lane(partition, name), "owner", "tries")
+        replies = pipe.execute(raise_on_error=False)  # a key of another type is nobody's lane
+    return {
+        name
+        for (name, _), reply in zip(lanes, replies, strict=True)
+        if isinstance(reply, list) and reply[0] == worker.encode() and reply[1]
+    }
 
 
 def freed_at_once(providers: Mapping[str, ProviderInfo]) -> set[str]:

@@ -12,7 +12,7 @@ import os
 import socket
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import msgspec
 from redis import Redis
@@ -35,6 +35,10 @@ class RebuildRuns(MemoryBusError):
     """Another command rebuilds or verifies the provider now, or may do so."""
 
 
+_Pid = Annotated[int, msgspec.Meta(ge=1, lt=1 << 31)]
+"""A process id. Of 0, or less, the system would answer for whole groups, which always live."""
+
+
 class Working(msgspec.Struct, frozen=True):
     """Who works on a provider's instances: a command, and the process that runs it."""
 
@@ -42,7 +46,7 @@ class Working(msgspec.Struct, frozen=True):
     what: str
     by: str
     host: str
-    pid: int
+    pid: _Pid
 
 
 class RebuildLock:

@@ -145,7 +145,10 @@ def _name_advice(kind: str) -> str:
 def _import_advice(point: EntryPoint, error: ImportError) -> str:
     said = f"provider {point.name!r} cannot be imported: {error}"
     if point.dist is None:
-        return f"{said}. Is {point.module!r} installed where the workers run?"
+        return (
+            f"{said}. Is {point.module!r} installed where the workers run? A file is found by "
+            f"PYTHONPATH, never by the directory in which a worker is started"
+        )
     extras = point.dist.metadata.get_all("Provides-Extra") or []
     extra = f"[{point.name}]" if point.name in extras else ""
     return f"{said}. Install it with: pip install '{point.dist.name}{extra}'"

@@ -26,7 +26,9 @@ class Child:
         log_path: its standard output and error, in the order written.
     """
 
-    def __init__(self, argv: list[str], env: Mapping[str, str], log_path: Path) -> None:
+    def __init__(
+        self, argv: list[str], env: Mapping[str, str], log_path: Path, cwd: Path | None = None
+    ) -> None:
         """Start it in a session of its own."""
         self.argv = argv
         self.log_path = log_path
@@ -34,6 +36,7 @@ class Child:
             self._process = subprocess.Popen(
                 argv,
                 env=env,
+                cwd=cwd,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -115,11 +118,16 @@ class Spawn:
         self._data_dir = data_dir.resolve()
         self.children: list[Child] = []
 
-    def __call__(self, *arguments: str | Path, env: Mapping[str, str] | None = None) -> Child:
+    def __call__(
+        self,
+        *arguments: str | Path,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+    ) -> Child:
         """Run this Python with `arguments` and, over this process's, the environment `env`."""
         log_path = self._directory / f"child{len(self.children)}.log"
         argv = [sys.executable, *map(str, arguments)]
-        child = Child(argv, self._environment(env or {}), log_path)
+        child = Child(argv, self._environment(env or {}), log_path, cwd)
         self.children.append(child)
         return child
 

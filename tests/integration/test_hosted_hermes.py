@@ -35,7 +35,7 @@ from memorybus.events import (
     TurnCompleted,
     TurnStarted,
 )
-from memorybus_providers.adapters.hermes import HostedHermesProvider
+from memorybus_providers.adapters.hermes import HostedHermesProvider, launch
 from memorybus_providers.base import RecallContext, RecallScope
 
 Make = Callable[..., HostedHermesProvider]
@@ -189,6 +189,31 @@ def test_a_stopped_child_is_ended(make: Make, home: Path) -> None:
         say(second, "hello", deadline=1.0)
     wait_until(lambda: not is_alive(child), "the stopped child is killed")
     say(first, "served by another")
+
+
+@pytest.mark.parametrize("text", ["", "0", "1", "-1", "²", "garbage", "9" * 30])
+def test_a_lock_file_that_names_no_child_ends_nobody(
+    make: Make, home: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    """What a lock file says is no child's process id: no process is signalled, whatever it says."""
+    first, second = make(), make()
+    (child,) = children(home)
+    os.kill(child, signal.SIGSTOP)
+    second.shutdown()
+    lock = home / "hermes-host.lock"
+    lock.write_text(text)
+    os.utime(lock, (0, 0))  # it was started long ago
+    signalled: list[int] = []
+    try:
+        with monkeypatch.context() as patched:
+            patched.setattr(launch.os, "killpg", lambda pid, _: signalled.append(pid))
+            with pytest.raises(Unavailable, match="does not start"):
+                say(second, "hello", deadline=1.0)
+    finally:
+        os.kill(child, signal.SIGCONT)
+        lock.write_text(str(child))  # by which the test's end finds it
+    assert signalled == []
+    say(first, "the child was let live")
 
 
 def test_a_killed_child_is_replaced_unseen(recorder: Any, hermes_home: Path) -> None:

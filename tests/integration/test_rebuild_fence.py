@@ -4,6 +4,8 @@ Most freeze by a hook: at a crash point the lock's entries go, as if its time we
 work; then the first one goes on. The log is empty, so nobody has to serve anything.
 """
 
+import json
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -21,7 +23,7 @@ from memorybus.holds import Hold, held_for
 from memorybus.instances import Instance, Instances, Live
 from memorybus.keys import Keys
 from memorybus.links import connect_redis
-from memorybus.rebuild_lock import RebuildLock, RebuildRuns
+from memorybus.rebuild_lock import RebuildLock, RebuildRuns, at_work
 from memorybus.settings import Settings
 from memorybus.surfaces import generation_drop, rebuilding
 from memorybus.surfaces.copying import mark_dropped
@@ -258,6 +260,19 @@ def test_who_was_silent_too_long_ends(
         with pytest.raises(RebuildRuns, match="begin again"):
             lock.keep()
     assert redis_client.exists(*entries(keys)) == 1, "it gives up its own, and nothing else"
+
+
+@pytest.mark.parametrize("pid", [0, -1, 1 << 70])
+def test_an_entry_that_names_no_process_holds_nothing_up(
+    redis_client: redis.Redis, make_settings: MakeSettings, pid: int
+) -> None:
+    """G8: an entry of this host without the id of a process is nobody's: another command begins."""
+    keys = Keys(make_settings().namespace)
+    names = {"id": "x", "what": "rebuild", "by": "ann", "host": socket.gethostname()}
+    redis_client.set(keys.rebuilding(NAME), json.dumps(names | {"pid": pid}), ex=60)
+    assert at_work(redis_client, keys, [NAME]) == {}
+    with RebuildLock(redis_client, keys, NAME, "rebuild", "ben") as lock:
+        lock.keep()
 
 
 def test_nobody_has_half_of_a_lock(redis_client: redis.Redis, make_settings: MakeSettings) -> None:

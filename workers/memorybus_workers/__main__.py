@@ -104,11 +104,17 @@ def _describe(options: argparse.Namespace, settings: Settings) -> int:
 
 def _run_worker(options: argparse.Namespace, settings: Settings) -> int:
     names, jobs, log = _names(options.providers, settings), options.jobs, options.log
-    if options.processes == 1:
+    if options.processes is None:
         from memorybus_workers.process import run_worker
 
         return run_worker(
-            settings, names, jobs, log, with_parent=options.reports, mark=options.mark
+            settings,
+            names,
+            jobs,
+            log,
+            with_parent=options.reports,
+            mark=options.mark,
+            among=_listed(options.among),
         )
     from memorybus_workers.supervisor import run_supervisor
 
@@ -124,8 +130,11 @@ def _run_worker(options: argparse.Namespace, settings: Settings) -> int:
 
 
 def _names(given: str, settings: Settings) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in given.split(",") if name.strip())
-    return names or settings.providers
+    return _listed(given) or settings.providers
+
+
+def _listed(given: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in given.split(",") if name.strip())
 
 
 def _at_least(least: int) -> Callable[[str], int]:
@@ -143,7 +152,12 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     worker = commands.add_parser("worker", help="apply events and answer recalls")
     worker.add_argument("--providers", default="", help="names, separated by commas")
-    worker.add_argument("--processes", type=_at_least(1), default=1, help="worker processes")
+    worker.add_argument("--among", default="", help="these and those of other processes, in order")
+    worker.add_argument(
+        "--processes",
+        type=_at_least(1),
+        help="start so many workers and watch over them; without it this process is the worker",
+    )
     worker.add_argument("--jobs", type=_at_least(0), default=1, help="recall processes")
     worker.add_argument(
         "--with-parent",

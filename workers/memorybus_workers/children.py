@@ -3,11 +3,11 @@
 import logging
 import signal
 import subprocess
-import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from memorybus import logs
 from memorybus.clock import Clock
+from memorybus.own_python import module_command
 from memorybus.retrying import restart_delay
 from memorybus.settings import Settings, to_environ
 
@@ -37,7 +37,7 @@ class JobProcess:
     ) -> None:
         """Start nothing yet."""
         options = ("--providers", provider, "--log", log)
-        self._command = [sys.executable, "-m", "memorybus_workers", "jobs", *options]
+        self._command = module_command("memorybus_workers", "jobs", *options)
         self.provider = provider
         self._environ = environ
         self._clock = clock

@@ -1,7 +1,7 @@
 """What a worker tells others of the provider instances it serves."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 from memorybus.events import ContextCompressing
@@ -14,11 +14,19 @@ from memorybus_providers.base import MemoryProvider
 _log = logging.getLogger("memorybus")
 
 
-def infos(settings: Settings, providers: Mapping[str, MemoryProvider]) -> dict[str, ProviderInfo]:
-    """Return what is registered of some instances, in the order of recall; they may be unopened."""
+def infos(
+    settings: Settings, providers: Mapping[str, MemoryProvider], among: Sequence[str]
+) -> dict[str, ProviderInfo]:
+    """Return what is registered of some instances, which may be unopened.
+
+    Args:
+        settings: see `Settings`.
+        providers: they.
+        among: they and others, in the order of recall.
+    """
     return {
-        name: info_of(settings.provider_kind(name), provider, order)
-        for order, (name, provider) in enumerate(providers.items())
+        name: info_of(settings.provider_kind(name), provider, among.index(name))
+        for name, provider in providers.items()
     }
 
 

@@ -94,8 +94,8 @@ class ProviderHost:
 
     def _given_up(self, hung: int) -> ProviderHung:
         return ProviderHung(
-            f"provider {self.name}: {hung} calls hang; this worker ends, since threads cannot be "
-            f"ended alone. Another one goes on; mend the backend"
+            f"provider {self.name}: {hung} calls hang, and only the end of their process frees "
+            f"their threads; another process goes on. Mend the backend"
         )
 
     def _tell_hung(self, what: str) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 from memorybus.clock import Clock
+from memorybus.errors import ProviderHung
 from redis import Redis
 
 from memorybus_workers.host import ProviderHost
@@ -93,14 +94,15 @@ class Hosts:
         for host in self.all:
             host.tell(partitions)
 
-    def watch(self, redis: Redis) -> None:
-        """Replace what hangs.
-
-        Raises:
-            ProviderHung: too many threads hang.
-        """
+    def watch(self, redis: Redis) -> dict[str, ProviderHung]:
+        """Replace what hangs; return those of which too many threads hang, and what that means."""
+        spent: dict[str, ProviderHung] = {}
         for host in self.all:
-            host.watch(redis)
+            try:
+                host.watch(redis)
+            except ProviderHung as error:
+                spent[host.name] = error
+        return spent
 
     def stop(self) -> None:
         """End them all, and wait for that, not for ever."""

@@ -14,7 +14,7 @@ from functools import partial
 
 from memorybus import logs
 from memorybus.clock import SYSTEM, Clock
-from memorybus.errors import AccessDenied, LogUnavailable, MemoryBusError, ProviderHung
+from memorybus.errors import AccessDenied, LogUnavailable, MemoryBusError
 from memorybus.ids import new_id, new_mark, new_rng
 from memorybus.links import connect_redis
 from memorybus.log import EventLog
@@ -66,6 +66,10 @@ class Worker:
         log: form of their logs.
         mark: the end of our id, if who started us has to know it; a fresh one if empty.
         only: a copy: serve this one and nothing else (`providers` is empty then).
+        among: all instances that we and others beside us serve, in the order of recall; `providers`
+            if empty.
+        give_up: is told of a provider whose calls hang, which we do not serve any more: our end
+            would free its threads, and take the others' lanes with it. Without it we end.
     """
 
     def __init__(
@@ -77,6 +81,9 @@ class Worker:
         log: logs.Form = "text",
         mark: str = "",
         only: str = "",
+        *,
+        among: Sequence[str] = (),
+        give_up: Callable[[str], None] | None = None,
     ) -> None:
         """Prepare; `run` works."""
         self.failed = False
@@ -84,6 +91,8 @@ class Worker:
         self._settings = settings
         self._providers = tuple(providers)
         self._only = only
+        self._among = tuple(among) or self._providers
+        self._give_up = give_up
         self._clock = clock
         self._rng = new_rng()
         self._stop = threading.Event()
@@ -120,7 +129,9 @@ class Worker:
         server = self._opened_log()
         if server is None:
             return
-        self._served = Served(self._settings, self._clock, self._redis, told, self._only)
+        self._served = Served(
+            self._settings, self._clock, self._redis, told, self._among, self._only
+        )
         self._presence = Presence(
             self._settings,
             self._clock,
@@ -235,10 +246,18 @@ class Worker:
                 self._unseen.say(error)
 
     def _watch(self) -> None:
-        try:
-            self._hosts.watch(self._redis)
-        except ProviderHung as error:
-            _log.error("%s", error)
+        for name, error in self._hosts.watch(self._redis).items():
+            provider = self._served.provider_of(name)
+            if provider not in self._presence.given_up:
+                _log.error("%s", error)
+                self._leave(provider)
+
+    def _leave(self, provider: str) -> None:
+        """Serve a provider no more whose calls hang; end if we served nothing else."""
+        self._presence.given_up.add(provider)
+        if self._give_up is not None and set(self._providers) > self._presence.given_up:
+            self._give_up(provider)
+        else:
             self.failed = True
             self.stop()
 

@@ -43,6 +43,7 @@ class Presence:
 
     Attributes:
         alive: the workers that were heard of lately.
+        given_up: providers that we serve no more, since their calls hang.
 
     Args:
         settings: see `Settings`.
@@ -83,6 +84,7 @@ class Presence:
         self._balance = Balance(settings, clock, worker, served, leases)
         self._pulses = Pulses(clock)
         self.alive: Sequence[WorkerInfo] = ()
+        self.given_up: set[str] = set()
         self._beats = 0
         self._beat_at = self._look_at = float("-inf")
 
@@ -109,7 +111,8 @@ class Presence:
 
     def at_home(self) -> list[str]:
         """Return the instances that this worker can serve: those whose home is not elsewhere."""
-        return [name for name in self._served.infos if name not in self._elsewhere]
+        here = [name for name in self._served.infos if name not in self._elsewhere]
+        return [name for name in here if self._served.provider_of(name) not in self.given_up]
 
     def recalled(self) -> list[str]:
         """Return those of them of which recalls are asked by their names: no copies."""

@@ -16,7 +16,6 @@ from memorybus.clock import SYSTEM, Clock
 from memorybus.settings import Settings
 from memorybus.waking import Wake
 
-from memorybus_workers.main import Worker
 from memorybus_workers.parent import when_parent_ends
 
 _log = logging.getLogger("memorybus")
@@ -114,6 +113,10 @@ class Ending:
         _log.warning("%s: ending at once; " + _LEASES, why, self._settings.lease)
 
 
+def _say_apart(provider: str) -> None:
+    say({"apart": provider})
+
+
 def run_worker(
     settings: Settings,
     providers: Sequence[str],
@@ -123,6 +126,7 @@ def run_worker(
     with_parent: bool = False,
     mark: str = "",
     only: str = "",
+    among: Sequence[str] = (),
 ) -> int:
     """Run a worker until it is told to end; return the exit code, 1 if it had to give up.
 
@@ -131,14 +135,21 @@ def run_worker(
         providers: the instances to serve.
         jobs: its recall processes for each provider.
         log: the form of their log.
-        with_parent: end when the process that started this one does.
+        with_parent: end when the process that started this one does, and tell it whom we give up.
         mark: see `Worker`.
         only: see `Worker`.
+        among: see `Worker`.
 
     Raises:
         MemoryBusError: see `Worker.run`.
     """
-    worker = Worker(settings, providers, jobs, log=log, mark=mark, only=only)
+    # Here, since a supervisor has no use for it, and starts faster without.
+    from memorybus_workers.main import Worker
+
+    give_up = _say_apart if with_parent else None
+    worker = Worker(
+        settings, providers, jobs, log=log, mark=mark, only=only, among=among, give_up=give_up
+    )
     ending = Ending(settings, worker.stop)
     ending.install()
     if with_parent:

@@ -1,4 +1,4 @@
-"""One worker process of several: started, heard, ended."""
+"""One worker process under a supervisor: started, heard, ended."""
 
 import contextlib
 import os
@@ -22,9 +22,10 @@ _LOOK = 0.05
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What a worker says on stdout: that it is ready, or why it ends."""
+    """What a worker says on stdout: that it is ready, whom it gives up, or why it ends."""
 
     worker: str = ""
+    apart: str = ""
     error: str = ""
     message: str = ""
 
@@ -34,6 +35,7 @@ class WorkerProcess:
 
     Attributes:
         worker: its id, once it is ready.
+        apart: providers that it does not serve any more, since their calls hang.
         error: why it ends, if it said so.
         pid: its process id.
         born_at: when it was started (monotonic).
@@ -42,9 +44,11 @@ class WorkerProcess:
     def __init__(self, words: Sequence[str], settings: Settings, born_at: float) -> None:
         """Start it."""
         self.worker = ""
+        self.apart: set[str] = set()
         self.error: MemoryBusError | None = None
         self.born_at = born_at
         self._text = b""
+        self._leaves_until: float | None = None
         self._process = subprocess.Popen(  # noqa: S603  our own interpreter and module
             words,
             env=to_environ(settings),
@@ -81,11 +85,21 @@ class WorkerProcess:
     def _heard(self, report: Report) -> None:
         if report.error:
             self.error = as_told(report.error, report.message)
+        if report.apart:
+            self.apart.add(report.apart)
         self.worker = report.worker or self.worker
 
     def tell(self) -> None:
         """Tell it to end."""
         self._process.send_signal(signal.SIGTERM)
+
+    def leave(self, patience: float) -> None:
+        """Tell it to end, the first time; end it by force when `patience` seconds are over."""
+        if self._leaves_until is None:
+            self._leaves_until = SYSTEM.monotonic() + patience
+            self.tell()
+        elif SYSTEM.monotonic() > self._leaves_until:
+            self._process.kill()
 
     def tell_again(self) -> None:
         """Tell it to end at once; by another signal, as two of one kind that wait are one."""

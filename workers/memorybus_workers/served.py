@@ -1,7 +1,7 @@
 """What a worker serves now: the instances it was told, and copies of them that a replay fills."""
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -70,7 +70,8 @@ class Served:
         settings: see `Settings`.
         clock: time.
         redis: the log's Redis.
-        told: the instances it was told to serve, unopened, in the order of recall.
+        told: the instances it was told to serve, unopened.
+        among: all that it and others beside it serve, in the order of recall.
         only: the one copy that it serves instead, if any.
 
     Attributes:
@@ -89,6 +90,7 @@ class Served:
         clock: Clock,
         redis: Redis,
         told: Mapping[str, MemoryProvider],
+        among: Sequence[str],
         only: str = "",
     ) -> None:
         """Serve what was told; `look` finds the copies."""
@@ -99,7 +101,7 @@ class Served:
         self._keys = Keys(settings.namespace)
         self._instances = Instances(redis, self._keys)
         self._lanes = LaneKeys(redis, settings)
-        self._told = infos(settings, told)
+        self._told = infos(settings, told, among)
         self._made: dict[str, tuple[Role, ProviderInfo | None]] = {}
         self.tools: Mapping[str, Declared] = tools_of(told)
         self.infos: Mapping[str, ProviderInfo] = self._told
@@ -133,6 +135,11 @@ class Served:
         self.held = frozenset(sight.held) - self._let_go(sight, busy)
         self.dropped = tuple(one for one in ours if one.dropped)
         self.hurried = bool(busy)
+
+    def provider_of(self, name: str) -> str:
+        """Return the instance of the settings that an instance is, or is a copy of."""
+        info = self.infos.get(name)
+        return info.copy_of or name if info else name
 
     def copies_only(self, name: str) -> bool:
         """Say whether an instance is a copy: no recalls are asked of it by its name."""

@@ -1,14 +1,14 @@
-"""Several worker processes as one: started, started again when one dies, ended together.
+"""Worker processes as one: started, started again when one dies, ended together.
 
 Each is a full worker with its own share of the lanes; Python runs one thread at a time. They lead
-sessions of their own, so that Ctrl-C reaches only us, and end in order by themselves if we die.
+sessions of their own, so that Ctrl-C reaches only us, and end in order by themselves if we die. A
+provider that ends its process gets one of its own (`posts.py`).
 """
 
 import logging
 import signal
-import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from memorybus import logs
 from memorybus.burial import bury
@@ -20,6 +20,7 @@ from memorybus.roster import worker_id
 from memorybus.settings import Settings
 
 from memorybus_workers.parent import when_parent_ends
+from memorybus_workers.posts import command, posts, set_apart
 from memorybus_workers.process import FAILED, Ending, say
 from memorybus_workers.seated import WorkerProcess
 
@@ -35,19 +36,8 @@ _ENDED_WELL = (0, -signal.SIGTERM)
 """Exit codes after we told a worker to end; the second if it had not begun to listen."""
 
 
-def shares(jobs: int, processes: int) -> list[int]:
-    """Return how many recall processes each worker runs: `jobs` in all, spread evenly (pure).
-
-    Spread, because the death of one worker then leaves the others' recall processes at work.
-    """
-    each, more = divmod(jobs, processes)
-    return [each + (number < more) for number in range(processes)]
-
-
-def command(providers: Sequence[str], jobs: int, log: logs.Form, mark: str) -> list[str]:
-    """Return the command line of one worker."""
-    words = [sys.executable, "-m", "memorybus_workers", "worker", "--with-parent", "--mark", mark]
-    return [*words, "--providers", ",".join(providers), "--jobs", str(jobs), "--log", log]
+Commands = Callable[[frozenset[str]], Mapping[str, Sequence[str]]]
+"""The command line of each place, by its name, when some providers are apart."""
 
 
 def verdict(code: int, error: MemoryBusError | None) -> MemoryBusError | None:
@@ -58,13 +48,19 @@ def verdict(code: int, error: MemoryBusError | None) -> MemoryBusError | None:
 
 
 class Seat:
-    """The place of one worker: the process in it, or when the next one takes it."""
+    """The place of one worker: the process in it, or when the next one takes it.
+
+    Attributes:
+        process: who serves it, or is about to.
+        leaving: those that served something else, and go when `process` is ready.
+    """
 
     def __init__(
         self, name: str, words: Sequence[str], settings: Settings, clock: Clock, mark: str
     ) -> None:
         """Leave it empty; the first `watch` fills it."""
         self.process: WorkerProcess | None = None
+        self.leaving: list[WorkerProcess] = []
         self._name = name
         self._words = words
         self._settings = settings
@@ -78,21 +74,55 @@ class Seat:
         """The id of a worker that is ready; empty if there is none."""
         return self.process.worker if self.process else ""
 
-    def watch(self) -> None:
+    def serve(self, words: Sequence[str]) -> None:
+        """Have another process take over, with this command line, if it is not the present one.
+
+        Who is there works until the next one is ready, so that no lane waits.
+        """
+        if words == self._words:
+            return
+        self._words = words
+        if self.process is not None:
+            self.leaving.append(self.process)
+        self.process = None
+        self._delay, self._free_until = 0.0, float("-inf")
+
+    def watch(self) -> set[str]:
         """Take in what became of the process, and start the next one when it is time.
 
         The dead one's lanes are freed first: others serve them before the next one could (G9).
 
+        Returns:
+            The providers that have shown that they end their processes.
+
         Raises:
             MemoryBusError: it ended of something that the next one would end of, too.
         """
-        if self.process is not None and (code := self.process.listen()) is not None:
-            ended, self.process = self.process, None
-            ended.close()
-            bury(self._settings, worker_id(ended.pid, self._mark))
-            self._note_end(ended, code)
+        shown: set[str] = set()
+        if self.process is not None:
+            code = self.process.listen()
+            shown |= self.process.apart
+            if code is not None:
+                ended, self.process = self.process, None
+                shown |= self._buried(ended)
+                self._note_end(ended, code)
         if self.process is None and self._clock.monotonic() >= self._free_until:
             self._fill()
+        self._see_off()
+        return shown
+
+    def _buried(self, ended: WorkerProcess) -> set[str]:
+        ended.close()
+        return bury(self._settings, worker_id(ended.pid, self._mark))
+
+    def _see_off(self) -> None:
+        """Tell those to end that are replaced now; each is seen to its end, by force if need be."""
+        for process in self.leaving[:]:
+            if process.listen() is not None:
+                self.leaving.remove(process)
+                self._buried(process)
+            elif self.worker:
+                process.leave(self._settings.grace + RESERVE)
 
     def _fill(self) -> None:
         now = self._clock.monotonic()
@@ -120,7 +150,8 @@ class Supervisor:
 
     Args:
         settings: handed on to each through the environment.
-        commands: the command line of each.
+        providers: those of all of them, in the order of recall.
+        commands: the command lines.
         mark: how they are told to let their ids end.
         clock: time.
     """
@@ -128,18 +159,21 @@ class Supervisor:
     def __init__(
         self,
         settings: Settings,
-        commands: Sequence[Sequence[str]],
+        providers: Sequence[str],
+        commands: Commands,
         mark: str,
         clock: Clock = SYSTEM,
     ) -> None:
         """Start nothing yet."""
-        self._grace = settings.grace
+        self._settings = settings
+        self._providers = providers
+        self._commands = commands
+        self._mark = mark
+        self._clock = clock
         self._stop = threading.Event()
-        names = [f"worker process {n} of {len(commands)}" for n in range(1, len(commands) + 1)]
-        self._seats = [
-            Seat(name, words, settings, clock, mark)
-            for name, words in zip(names, commands, strict=True)
-        ]
+        self._apart: frozenset[str] = frozenset()
+        self._seats: dict[str, Seat] = {}
+        self._arrange()
 
     def run(self) -> int:
         """Keep them until `stop`; say once that all are ready; return the exit code.
@@ -150,8 +184,7 @@ class Supervisor:
         ready = False
         try:
             while not self._stop.is_set():
-                for seat in self._seats:
-                    seat.watch()
+                self._set_apart({one for seat in self._seats.values() for one in seat.watch()})
                 ready = ready or self._said_ready()
                 self._stop.wait(_LOOK)
         finally:
@@ -170,21 +203,40 @@ class Supervisor:
         for process in running:
             process.ended(_AT_ONCE)
 
+    def _set_apart(self, shown: set[str]) -> None:
+        before, self._apart = self._apart, set_apart(self._providers, self._apart, shown)
+        for name in sorted(self._apart - before):
+            _log.warning(
+                "provider %s has a worker process of its own from now on, so that it ends no "
+                "others' work: its calls hang, or ended a worker; mend its backend",
+                name,
+            )
+        if self._apart != before:
+            self._arrange()
+
+    def _arrange(self) -> None:
+        for name, words in self._commands(self._apart).items():
+            if name in self._seats:
+                self._seats[name].serve(words)
+            else:
+                self._seats[name] = Seat(name, words, self._settings, self._clock, self._mark)
+
     def _said_ready(self) -> bool:
-        workers = [seat.worker for seat in self._seats]
+        workers = [seat.worker for seat in self._seats.values()]
         if not all(workers):
             return False
         say({"ready": True, "worker": workers[0], "workers": workers})
         return True
 
     def _running(self) -> list[WorkerProcess]:
-        return [seat.process for seat in self._seats if seat.process is not None]
+        seats = self._seats.values()
+        return [one for seat in seats for one in (seat.process, *seat.leaving) if one is not None]
 
     def _end(self) -> list[int]:
         running = self._running()
         for process in running:
             process.tell()
-        return [process.ended(self._grace + RESERVE) for process in running]
+        return [process.ended(self._settings.grace + RESERVE) for process in running]
 
 
 def run_supervisor(
@@ -197,12 +249,12 @@ def run_supervisor(
     with_parent: bool = False,
     mark: str = "",
 ) -> int:
-    """Run several workers until told to end; return the exit code, 1 if one did not end in order.
+    """Run workers until told to end; return the exit code, 1 if one did not end in order.
 
     Args:
         settings: see `Settings`; `capacity` and `concurrency` are each process's.
-        providers: the instances that each serves.
-        processes: how many.
+        providers: the instances that they serve, in the order of recall.
+        processes: how many share them.
         jobs: recall processes for each provider, in all.
         log: the form of their logs.
         with_parent: end when the process that started this one does.
@@ -212,8 +264,12 @@ def run_supervisor(
         MemoryBusError: see `Supervisor.run`.
     """
     mark = mark or new_mark()
-    commands = [command(providers, share, log, mark) for share in shares(jobs, processes)]
-    supervisor = Supervisor(settings, commands, mark)
+
+    def commands(apart: frozenset[str]) -> dict[str, list[str]]:
+        there = posts(providers, apart, processes, jobs)
+        return {post.name: command(post, providers, log, mark) for post in there}
+
+    supervisor = Supervisor(settings, providers, commands, mark)
     ending = Ending(settings, supervisor.stop, supervisor.end_at_once, reserve=RESERVE)
     ending.install()
     if with_parent:

@@ -14,6 +14,7 @@ import msgspec
 
 from memorybus.described import Described
 from memorybus.errors import MemoryBusError, as_told
+from memorybus.own_python import module_command
 from memorybus.settings import Settings, to_environ
 from memorybus.surfaces import signals
 
@@ -21,6 +22,8 @@ RESERVE = 3.0
 """Seconds after its own `grace` in which a child that was told to end is killed."""
 
 LogForm = Literal["text", "json"]
+
+_WORKERS = "memorybus_workers"
 
 
 def worker_command(
@@ -32,25 +35,23 @@ def worker_command(
     with_parent: bool = False,
     json: bool = False,
 ) -> list[str]:
-    """Return the command line of a worker process.
+    """Return the command line of worker processes and of who watches over them.
 
     Args:
         providers: whom it serves; those of the settings if none.
         jobs: its recall processes; its own default if None.
-        processes: how many share the lanes; more than one are watched over by another.
+        processes: how many share the lanes.
         log: the form of its log on stderr.
         with_parent: it ends with its starter, and tells it as a report why it fails.
         json: it tells programs, too, why it fails.
     """
-    command = [sys.executable, "-m", "memorybus_workers", "worker"]
+    command = module_command(_WORKERS, "worker", "--processes", str(processes))
     if with_parent:
         command.append("--with-parent")
     if json:
         command.append("--json")
     if providers:
         command += ["--providers", ",".join(providers)]
-    if processes != 1:
-        command += ["--processes", str(processes)]
     if log != "text":
         command += ["--log", log]
     return command + (["--jobs", str(jobs)] if jobs is not None else [])
@@ -63,7 +64,7 @@ def copy_command(name: str, mark: str) -> list[str]:
         name: the copy.
         mark: how its id ends, by which its lanes are freed when it dies.
     """
-    return [sys.executable, "-m", "memorybus_workers", "copy", "--name", name, "--mark", mark]
+    return module_command(_WORKERS, "copy", "--name", name, "--mark", mark)
 
 
 def described(
@@ -77,7 +78,7 @@ def described(
     """
     words = ["--provider", provider, "--name", name]
     given = msgspec.json.encode(options or {}).decode()
-    command = [sys.executable, "-m", "memorybus_workers", "describe", *words, "--options", given]
+    command = module_command(_WORKERS, "describe", *words, "--options", given)
     with running(command, settings) as child:
         report = child.report()
         if report is None:
@@ -89,7 +90,7 @@ def described(
 
 def archive_command() -> list[str]:
     """Return the command line that seals now what may be sealed, and reports it as a JSON line."""
-    return [sys.executable, "-m", "memorybus_workers", "archive"]
+    return module_command(_WORKERS, "archive")
 
 
 @contextmanager

@@ -38,7 +38,7 @@ class Ready(msgspec.Struct, frozen=True):
         adopted: whether the embedded server ran before us and will outlive us.
         server_pid: the embedded server's process, None if there is none.
         worker: the worker's id; the first one's, if there are several.
-        worker_pid: the worker's process, or that of the supervisor of several.
+        worker_pid: the process that starts the workers, and starts those again that die.
         workers: the ids of all.
     """
 
@@ -53,7 +53,7 @@ class Ready(msgspec.Struct, frozen=True):
 
 
 class WorkerDied(msgspec.Struct, frozen=True):
-    """A worker ended by itself; another is started after `delay` seconds.
+    """Who watches over the workers ended by itself; another is started after `delay` seconds.
 
     Attributes:
         exit_code: its own.

@@ -22,9 +22,10 @@ from memorybus.errors import (
 )
 from memorybus.settings import Settings
 from memorybus_workers import supervisor as supervisors
+from memorybus_workers.posts import posts, set_apart, shares
 from memorybus_workers.process import say
 from memorybus_workers.seated import WorkerProcess
-from memorybus_workers.supervisor import MISCONFIGURED, Supervisor, shares, verdict
+from memorybus_workers.supervisor import MISCONFIGURED, Supervisor, verdict
 
 READY = """
 import json, os, signal, sys, threading
@@ -55,7 +56,10 @@ def failing(kind: str, code: int) -> str:
 def supervised(tmp_path: Path, *programs: str, grace: float = 20.0) -> Supervisor:
     """Return a supervisor of stand-ins."""
     settings = Settings(data_dir=tmp_path, grace=grace)
-    return Supervisor(settings, [command(program) for program in programs], "abcdef")
+    count = len(programs)
+    names = [f"worker process {number} of {count}" for number in range(1, count + 1)]
+    there = {name: command(program) for name, program in zip(names, programs, strict=True)}
+    return Supervisor(settings, ("a", "b"), lambda _: there, "abcdef")
 
 
 class Run:
@@ -230,7 +234,7 @@ def test_a_worker_that_does_not_end_is_ended(tmp_path: Path) -> None:
     """G10: a worker past its grace is ended by force, and the exit code says so."""
     supervisor = supervised(tmp_path, OBEDIENT, DEAF, grace=0.1)
     with running(supervisor) as run:
-        wait_until(lambda: all(seat.worker for seat in supervisor._seats), "all are ready")
+        wait_until(lambda: all(seat.worker for seat in supervisor._seats.values()), "all are ready")
         supervisor.stop()
         assert run.end() == 1
         assert stand_ins() == []
@@ -240,9 +244,54 @@ def test_a_second_word_is_passed_on(tmp_path: Path) -> None:
     """Told twice, every worker is told twice; one that does not hear it is killed."""
     supervisor = supervised(tmp_path, OBEDIENT, TWICE, DEAF)
     with running(supervisor) as run:
-        wait_until(lambda: all(seat.worker for seat in supervisor._seats), "all are ready")
+        wait_until(lambda: all(seat.worker for seat in supervisor._seats.values()), "all are ready")
         supervisor.stop()
         wait_until(lambda: len(stand_ins()) == 2, "one has ended in order")
         supervisor.end_at_once()
         assert run.end() == 1
         assert stand_ins() == []
+
+
+NAMES = ("a", "b", "c", "d")
+_SOME = st.frozensets(st.sampled_from((*NAMES, "unknown")))
+
+
+@given(st.lists(_SOME), st.integers(1, 5), st.integers(0, 4))
+def test_every_provider_has_its_place(shown: list[frozenset[str]], count: int, jobs: int) -> None:
+    """G9: whoever has shown that it ends processes, each provider is served in one kind of place."""
+    apart: frozenset[str] = frozenset()
+    for found in shown:
+        before, apart = apart, set_apart(NAMES, apart, found)
+        assert before <= apart < set(NAMES)
+        assert apart - before <= found
+    there = posts(NAMES, apart, count, jobs)
+    together = tuple(name for name in NAMES if name not in apart)
+    assert [post.serves for post in there[:count]] == [together] * count
+    assert [post.serves for post in there[count:]] == [(name,) for name in NAMES if name in apart]
+    assert sum(post.jobs for post in there[:count]) == jobs
+    assert len({post.name for post in there}) == len(there)
+
+
+GIVES_UP = READY + "print(json.dumps({'apart': 'a'}), flush=True); told.wait()"
+
+
+def test_who_is_replaced_works_until_the_next_is_ready(tmp_path: Path) -> None:
+    """G9: a process that gave a provider up ends when the one that takes over is ready."""
+    gate = tmp_path / "gate"
+    gate.touch()
+    wait = f"import os, time\nwhile os.path.exists({str(gate)!r}): time.sleep(0.01)\n"
+
+    def commands(apart: frozenset[str]) -> dict[str, list[str]]:
+        if not apart:
+            return {"one": command(GIVES_UP)}
+        return {"one": command(wait + OBEDIENT), "a": command(OBEDIENT)}
+
+    supervisor = Supervisor(Settings(data_dir=tmp_path), ("a", "b"), commands, "abcdef")
+    with running(supervisor):
+        wait_until(lambda: len(stand_ins()) == 3, "both of the new ones are started")
+        (old,) = supervisor._seats["one"].leaving
+        wait_until(lambda: supervisor._seats["a"].worker, "the one of its own is ready")
+        assert psutil.pid_exists(old.pid)
+        gate.unlink()
+        wait_until(lambda: not supervisor._seats["one"].leaving, "the old one has ended")
+        assert len(stand_ins()) == 2

@@ -142,7 +142,7 @@ def check_python(python: str, run: Runner = subprocess.run) -> PythonCheck:
         return PythonCheck("", "", "no `hermes` on the PATH: name its Python with --python")
     try:
         asked = run(
-            [python, "-c", _ASK.format(PLUGIN)],
+            [python, "-P", "-c", _ASK.format(PLUGIN)],
             capture_output=True,
             text=True,
             timeout=_ASK_TIMEOUT,
@@ -172,7 +172,7 @@ def activate(
     """
     if not python:
         raise NotInstalled("no `hermes` on the PATH: name its Python with --python")
-    command = [python, "-m", "hermes_cli.main", "memory", "setup", PLUGIN]
+    command = [python, "-P", "-m", "hermes_cli.main", "memory", "setup", PLUGIN]
     done = run(
         command,
         env={**environ, "HERMES_HOME": str(home.path)},

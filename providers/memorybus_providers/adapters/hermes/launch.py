@@ -18,6 +18,9 @@ _SCRIPT: Final = Path(__file__).parent / "child" / "start.py"
 _LONGEST_PATH: Final = 100
 """Bytes of a unix socket's path that every system takes."""
 
+_LONGEST_PID: Final = 10
+"""Digits, of more than any system's process ids: a larger number is none."""
+
 _PASSED: Final = (
     *("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR"),
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE"),
@@ -116,8 +119,23 @@ def start(launch: Launch, path: Path, seconds: float) -> int:
     return int(done.stdout)
 
 
+def pid_in(lock: Path) -> int:
+    """Return the process id that a lock file holds; 0 if it holds none.
+
+    A crash may leave the file empty, and whoever can write the directory anything in it.
+    """
+    text = lock.read_text(errors="replace").strip()
+    return int(text) if text.isdecimal() and text.isascii() and len(text) < _LONGEST_PID else 0
+
+
 def kill(pid: int) -> None:
-    """End a child with all it started."""
+    """End a child with all it started; nobody if `pid` cannot be a child's.
+
+    To the system 0 means our own process group, and the group 1 means every process that we may
+    signal.
+    """
+    if pid <= 1:
+        return
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
 

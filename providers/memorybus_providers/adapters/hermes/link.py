@@ -10,7 +10,7 @@ from typing import Any
 from memorybus.clock import Clock
 
 from memorybus_providers.adapters.hermes.child import frames
-from memorybus_providers.adapters.hermes.launch import Launch, kill, socket_path, start
+from memorybus_providers.adapters.hermes.launch import Launch, kill, pid_in, socket_path, start
 from memorybus_providers.errors import Permanent, ProviderError, Transient, Unavailable
 
 _TRIES = 3
@@ -143,11 +143,12 @@ class HostLink:
         with self._locked(until) as lock:
             connection = _connect(path)
             if connection is None:
+                lock.write_text("")  # whatever it says from now on is of the child that we start
                 lock.write_text(str(start(self._launch, path, until - self._clock.monotonic())))
                 connection = _connect(path)
             if connection is None:
                 raise Unavailable(f"{self._name} does not listen: see {self._launch.log}")
-            self.pid = int(lock.read_text() or 0)
+            self.pid = pid_in(lock)
         return connection
 
     @contextlib.contextmanager

@@ -1,0 +1,78 @@
+"""What each worker process of a supervisor serves: pure functions of what providers have done.
+
+All providers share the processes, until one has shown that it ends them: its calls hang, and only
+the end of its process frees their threads, or an event of it that was tried alone killed a worker.
+From then on it has a process of its own, and takes nobody else's lanes and recalls with it.
+"""
+
+from collections.abc import Collection, Sequence
+
+import msgspec
+from memorybus import logs
+from memorybus.own_python import module_command
+
+
+class Post(msgspec.Struct, frozen=True):
+    """The place of one worker process.
+
+    Attributes:
+        name: for people; it stays, whatever is served there.
+        serves: the provider instances.
+        jobs: recall processes for each of them.
+    """
+
+    name: str
+    serves: tuple[str, ...]
+    jobs: int
+
+
+def shares(jobs: int, processes: int) -> list[int]:
+    """Return how many recall processes each worker runs: `jobs` in all, spread evenly.
+
+    Spread, because the death of one worker then leaves the others' recall processes at work.
+    """
+    each, more = divmod(jobs, processes)
+    return [each + (number < more) for number in range(processes)]
+
+
+def posts(
+    providers: Sequence[str], apart: Collection[str], processes: int, jobs: int
+) -> list[Post]:
+    """Return the places: `processes` for those that share, and one for each that is set apart."""
+    together = tuple(name for name in providers if name not in apart)
+    shared = [
+        Post(f"worker process {number} of {processes}", together, share)
+        for number, share in enumerate(shares(jobs, processes), 1)
+    ]
+    own = [
+        Post(f"the worker process of {name}", (name,), jobs) for name in providers if name in apart
+    ]
+    return shared + own
+
+
+def set_apart(
+    providers: Sequence[str], apart: frozenset[str], shown: Collection[str]
+) -> frozenset[str]:
+    """Return who is apart from now on, since these have shown that they end their processes.
+
+    The last one that is not apart stays where it is: it is alone there. Nobody comes back before
+    the supervisor ends: whether a backend is mended shows only when it is called.
+    """
+    for name in sorted(set(shown) & set(providers) - apart):
+        if len(set(providers) - apart) > 1:
+            apart |= {name}
+    return apart
+
+
+def command(post: Post, providers: Sequence[str], log: logs.Form, mark: str) -> list[str]:
+    """Return the command line of one worker.
+
+    Args:
+        post: its place.
+        providers: those of all places, in the order of recall.
+        log: the form of its log.
+        mark: how its id ends.
+    """
+    words = module_command("memorybus_workers", "worker", "--with-parent", "--mark", mark)
+    served = ("--providers", ",".join(post.serves), "--among", ",".join(providers))
+    return [*words, *served, "--jobs", str(post.jobs), "--log", log]
