@@ -21,9 +21,9 @@ from redis.exceptions import RedisError
 from memorybus import scripts
 from memorybus.errors import ConfigError, ForeignKey
 from memorybus.ids import NewId, new_id
-from memorybus.instances import check_name
 from memorybus.keys import Keys
 from memorybus.links import translated
+from memorybus.names import check_name
 from memorybus.settings import Settings
 
 FILE = "place"
