@@ -23,7 +23,7 @@ from memorybus.surfaces.check import Check
 from memorybus.surfaces.check_backends import backends, notes, paused
 from memorybus.surfaces.check_copies import copies
 from memorybus.surfaces.check_dead import dead_letters
-from memorybus.surfaces.check_disk import other_spools, spool
+from memorybus.surfaces.check_disk import other_spools, privacy, spool
 from memorybus.surfaces.check_log import check_log
 from memorybus.surfaces.check_rebuilds import rebuilds
 from memorybus.surfaces.check_recalls import recalls
@@ -46,6 +46,7 @@ def examine(settings: Settings, clock: Clock = SYSTEM, make_id: NewId = new_id) 
     own = spool(settings)
     yield own
     yield _guarded("other spools", own.fix or UP, lambda: other_spools(settings))
+    yield _guarded("privacy", own.fix or UP, lambda: privacy(settings))
     obstacle: Check | None = None
     for check in _redis(settings, start_advice(settings, own)):
         yield check
