@@ -109,7 +109,7 @@ ENVIRONMENT = ("environ", "environb", "getenv", "getenvb", "putenv", "unsetenv")
 WALL_CLOCKS = ("now", "utcnow", "today")
 MUTABLE = (ast.Dict, ast.List, ast.Set, ast.DictComp, ast.ListComp, ast.SetComp)
 CONTAINERS = ("dict", "list", "set", "bytearray", "defaultdict", "OrderedDict", "Counter", "deque")
-WORDS_OF_THE_CONTRACT = ("clock", "errors", "events", "ids", "testing")
+WORDS_OF_THE_CONTRACT = ("clock", "errors", "events", "ids", "private", "testing")
 
 HEAVY = ("redis", "rq", "cyclopts", "rich", "structlog")
 """What an agent's process does not load for the sake of publishing."""

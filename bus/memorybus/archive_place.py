@@ -13,6 +13,7 @@ from memorybus.inspection import Inspector
 from memorybus.keys import Keys, lane_name
 from memorybus.links import connect_redis, translated
 from memorybus.manifest import Place
+from memorybus.names import log_id_of
 from memorybus.redis_urls import redacted
 from memorybus.settings import Settings
 
@@ -29,6 +30,7 @@ def archive_of(redis: Redis, settings: Settings, clock: Clock = SYSTEM) -> "Arch
     Raises:
         ArchiveUnavailable: it lies on another host.
         LogUnavailable: no answer.
+        ForeignKey: its birth certificate is not ours.
     """
     from memorybus.archive import Archive
 
@@ -97,7 +99,7 @@ def _log_id(redis: Redis, keys: Keys) -> str | None:
         found = redis.hget(keys.meta, "log")
     except (RedisError, OSError) as error:
         raise translated(error, keys.meta) from error
-    return found.decode() if isinstance(found, bytes) else None
+    return log_id_of(found, keys.meta) if isinstance(found, bytes) else None
 
 
 def _check_home(redis: Redis, keys: Keys, settings: Settings) -> None:

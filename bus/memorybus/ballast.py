@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from memorybus import private
+
 
 class Ballast:
     """A file of zeros that is given up when the disk is full, so that a spool can still drain."""
@@ -15,8 +17,7 @@ class Ballast:
         """Make the file again if there is room; return whether it is there."""
         if not self._path.exists():
             try:
-                with self._path.open("wb") as file:
-                    file.write(b"\0" * self._size)
+                private.write(self._path, b"\0" * self._size)
             except OSError:
                 self.give_up()
                 return False

@@ -15,6 +15,7 @@ class Described(msgspec.Struct, frozen=True):
             instance of the settings.
         handles: the types of events that it does something with.
         outside_tools: its tools that a replay leaves alone.
+        tunable: the options that a copy's record may set; others stand in the settings.
     """
 
     kind: str
@@ -24,3 +25,4 @@ class Described(msgspec.Struct, frozen=True):
     place: dict[str, str]
     handles: tuple[str, ...]
     outside_tools: tuple[str, ...]
+    tunable: tuple[str, ...] = ()

@@ -19,6 +19,7 @@ from typing import Any, Self
 
 import msgspec
 
+from memorybus import private
 from memorybus.clock import SYSTEM, Clock
 from memorybus.errors import ServerFailed
 from memorybus.server_binary import ServerBinary, find_server_binary
@@ -230,8 +231,8 @@ class EmbeddedRedis:
 
     def _make_directory(self) -> None:
         try:
-            self.directory.mkdir(parents=True, exist_ok=True)
-            self.directory.chmod(0o700)
+            private.directory(self.directory)
+            self.directory.chmod(private.DIRECTORY)
         except OSError as error:
             raise ServerFailed(f"{self.directory} cannot be made private: {error}") from error
 
@@ -266,6 +267,7 @@ class EmbeddedRedis:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             pass_fds=(lock,),
+            umask=private.UMASK,
             start_new_session=True,
         )
 

@@ -10,6 +10,9 @@ from memorybus.errors import ForeignKey
 
 _T = TypeVar("_T")
 
+UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What reading an entry raises: anybody who can write to Redis may have put it there."""
+
 
 def decoded(key: str, bodies: Mapping[bytes, bytes], kind: type[_T]) -> dict[str, _T]:
     """Return every entry, by name.
@@ -22,7 +25,7 @@ def decoded(key: str, bodies: Mapping[bytes, bytes], kind: type[_T]) -> dict[str
             name.decode(): msgspec.json.decode(body, type=kind)
             for name, body in sorted(bodies.items())
         }
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise ForeignKey(f"{key}: an entry cannot be read ({error}); delete it") from error
 
 
@@ -30,6 +33,6 @@ def legible(bodies: Mapping[bytes, bytes], kind: type[Any]) -> dict[str, Any]:
     """Return the entries that can be read: one of another release must not hide the others."""
     found: dict[str, Any] = {}
     for name, body in sorted(bodies.items()):
-        with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
+        with contextlib.suppress(*UNREADABLE):
             found[name.decode()] = msgspec.json.decode(body, type=kind)
     return found

@@ -18,12 +18,12 @@ from filelock import FileLock
 from redis import Redis
 from redis.exceptions import RedisError
 
-from memorybus import scripts
+from memorybus import private, scripts
 from memorybus.errors import ConfigError, ForeignKey
 from memorybus.ids import NewId, new_id
-from memorybus.instances import check_name
 from memorybus.keys import Keys
 from memorybus.links import translated
+from memorybus.names import check_name
 from memorybus.settings import Settings
 
 FILE = "place"
@@ -77,11 +77,11 @@ def _read(path: Path) -> str:
 
 def _made(path: Path, make_id: NewId) -> str:
     """Write a new id, whole or not at all; the lock lets only one process do so."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(path.with_suffix(".lock")):
+    private.directory(path.parent)
+    with FileLock(path.with_suffix(".lock"), mode=private.FILE):
         if not path.exists():
             fresh = path.with_suffix(".new")
-            with fresh.open("w") as file:
+            with open(fresh, "w", opener=private.opener) as file:
                 file.write(make_id() + "\n")
                 file.flush()
                 os.fsync(file.fileno())  # Redis will remember the id

@@ -5,7 +5,6 @@ says. Every worker that serves the provider serves its copies too. Which instanc
 answers recalls and tools is one field of one hash, so that a swap is one step (G8).
 """
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -20,26 +19,12 @@ from memorybus.errors import ConfigError, MemoryBusError
 from memorybus.holds import Hold, held_beside, paused
 from memorybus.keys import Keys
 from memorybus.links import translated
+from memorybus.names import InstanceName, InstanceOrNone
 from memorybus.plan import WHOLE, Plan
 
 Purpose = Literal["replay", "rebuild", "verify", "added"]
 
 _T = TypeVar("_T")
-
-_NAME = re.compile(r"\w[\w.@-]{0,99}", re.ASCII)
-
-
-def check_name(name: str) -> str:
-    """Return a name that may be an instance's: its directory and its keys are called so.
-
-    Raises:
-        ConfigError: it may not.
-    """
-    if not _NAME.fullmatch(name):
-        raise ConfigError(
-            f"{name[:100]!r}: letters, digits, and - _ . @ (not first) make an instance's name"
-        )
-    return name
 
 
 class Instance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -60,8 +45,8 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             nobody goes on with it, or an earlier release did not note them.
     """
 
-    name: str
-    provider: str
+    name: InstanceName
+    provider: InstanceName
     options: dict[str, Any] = {}
     plan: Plan = WHOLE
     purpose: Purpose = "replay"
@@ -93,23 +78,31 @@ class Live(msgspec.Struct, frozen=True, omit_defaults=True):
         numbered: the highest number that a dropped generation had: no later one gets it.
     """
 
-    instance: str
-    previous: str = ""
+    instance: InstanceName
+    previous: InstanceOrNone = ""
     at: int = 0
     by: str = ""
     reason: str = ""
-    joining: str = ""
-    leaving: str = ""
+    joining: InstanceOrNone = ""
+    leaving: InstanceOrNone = ""
     back: bool = False
     numbered: int = 0
 
 
 class Sight(msgspec.Struct, frozen=True):
-    """The three hashes at one moment."""
+    """The three hashes at one moment.
+
+    Attributes:
+        all: the copies, and the plans of those that were added late, by name.
+        live: which instance serves a provider, by provider.
+        held: whose lanes stand still, by name.
+        ignored: names of entries that are no copy's, as they stand in Redis: hostile text.
+    """
 
     all: Mapping[str, Instance] = {}
     live: Mapping[str, Live] = {}
     held: Mapping[str, Hold] = {}
+    ignored: tuple[str, ...] = ()
 
 
 class Fence(Protocol):
@@ -163,16 +156,20 @@ class Instances:
         holds = {
             name.decode("utf-8", "replace"): Hold("a hold that cannot be read") for name in held
         }
-        return Sight(legible(copies, Instance), legible(live, Live), holds | legible(held, Hold))
+        ours = _copies(copies)
+        ignored = sorted({name.decode("utf-8", "replace") for name in copies} - ours.keys())
+        holds |= legible(held, Hold)
+        return Sight(ours, legible(live, Live), holds, tuple(ignored))
 
     def all(self) -> dict[str, Instance]:
         """Return the copies, and the plans of those that were added late, by name; see `look`."""
         key = self._keys.instances
-        return legible(self._asked(lambda: self._redis.hgetall(key), key), Instance)
+        return _copies(self._asked(lambda: self._redis.hgetall(key), key))
 
     def get(self, name: str) -> Instance | None:
         """Return one copy, None if there is none of that name; the others are no matter."""
-        return self._one(self._keys.instances, name, Instance)[1]
+        found = self._one(self._keys.instances, name, Instance)[1]
+        return found if found is None or found.name == name else None
 
     def add(self, instance: Instance) -> None:
         """Make a copy known.
@@ -270,6 +267,11 @@ class Instances:
             return ask()
         except (RedisError, OSError) as error:
             raise translated(error, where) from error
+
+
+def _copies(bodies: Mapping[bytes, bytes]) -> dict[str, Instance]:
+    """Return what stands under its own name; a stranger's entry must not speak for another."""
+    return {name: one for name, one in legible(bodies, Instance).items() if one.name == name}
 
 
 def live_name(provider: str, live: Mapping[str, Live]) -> str:

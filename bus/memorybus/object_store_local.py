@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from memorybus import private
 from memorybus.errors import ArchiveDamaged, ArchiveUnavailable
 from memorybus.ids import NewId, new_id
 from memorybus.object_store import Stored, missing
@@ -118,7 +119,7 @@ def _state(path: Path) -> os.stat_result | None:
 
 
 def _write(path: Path, data: bytes) -> None:
-    with path.open("xb") as file:
+    with open(path, "xb", opener=private.opener) as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
@@ -139,7 +140,7 @@ def _make(folder: Path) -> None:
     if folder.is_dir():
         return
     _make(folder.parent)
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(private.DIRECTORY, exist_ok=True)
     _sync(folder.parent)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from redis import Redis
 
+from memorybus import private
 from memorybus.clock import Clock
 from memorybus.errors import LogError, SpoolCorrupt, SpoolError
 from memorybus.sender import Sender
@@ -71,7 +72,7 @@ def _rested(spool: Spool, sent: bool, clock: Clock) -> float:
     mark = spool.path.with_suffix(SENT)
     try:
         if sent or not mark.exists():
-            mark.write_text(str(clock.now_ms()))
+            private.write(mark, str(clock.now_ms()).encode())
         text = mark.read_text()
     except OSError:
         return 0.0  # a full disk: it is kept until there is room for the mark

@@ -30,7 +30,7 @@ def server_arguments(binary: Path, socket: Path, log: Path) -> list[str]:
     options = {
         "port": "0",
         "unixsocket": str(socket),
-        "unixsocketperm": "700",
+        "unixsocketperm": "600",
         "dir": str(socket.parent),
         "logfile": str(log),
         "daemonize": "no",

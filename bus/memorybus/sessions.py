@@ -8,6 +8,7 @@ import os
 import sqlite3
 from pathlib import Path
 
+from memorybus import private
 from memorybus.errors import SpoolError
 from memorybus.events import Scope, SessionRef
 from memorybus.forking import ProcessLock, undisturbed
@@ -43,7 +44,7 @@ class HostSessions:
 
     def _reopen(self) -> None:
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            private.directory(self._path.parent)
             with self._undisturbed:
                 self._db = _open(self._path)
         except (OSError, sqlite3.OperationalError) as error:
@@ -101,6 +102,7 @@ def _open(path: Path) -> sqlite3.Connection:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
+    private.file(path)
     db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5)
     try:
         db.execute("pragma journal_mode = wal")

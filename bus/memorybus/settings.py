@@ -17,6 +17,7 @@ import platformdirs
 
 from memorybus.errors import ConfigError
 from memorybus.ids import text_digest
+from memorybus.names import check_name
 from memorybus.redis_urls import check_urls, place_of
 from memorybus.settings_values import PREFIX, check_names, converted, spelled, tables
 
@@ -142,6 +143,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         check_urls(self.url, self.jobs_url)
         if not self.namespace or not _WORD.fullmatch(self.namespace):
             raise ConfigError(f"namespace {self.namespace!r} must be a plain word")
+        for name in (*self.providers, *self.provider):
+            check_name(name)
 
     @property
     def socket_path(self) -> Path:

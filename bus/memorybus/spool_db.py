@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
+from memorybus import private
 from memorybus.errors import SpoolCorrupt, SpoolFull
 from memorybus.forking import undisturbed
 from memorybus.spool_handed import HANDED
@@ -28,6 +29,8 @@ def connect(path: Path) -> sqlite3.Connection:
     SQLite's ``unix-excl`` locks the file for this process once, not at every insert, which saves a
     third of an insert's time; connections of this process still share it, others cannot read it.
     """
+    with suppress(OSError):  # SQLite says the same in the words that are handled
+        private.file(path)
     db = _opened(path)
     try:
         db.execute(f"pragma page_size = {_PAGE}")

@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 from filelock import FileLock, Timeout
 
+from memorybus import private
 from memorybus.clock import SYSTEM, Clock
 from memorybus.errors import SpoolCorrupt, SpoolError, SpoolFull
 from memorybus.ids import NewId
@@ -160,7 +161,7 @@ class SpoolFiles:
 
     def _create(self) -> Spool:
         try:
-            self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+            private.directory(self.directory)
             path = self.directory / f"{self._new_id()}.db"
             lock = _locked(path)
         except OSError as error:
@@ -257,7 +258,7 @@ def _let_go(path: Path, lock: FileLock) -> None:
 
 
 def _locked(path: Path) -> FileLock | None:
-    lock = FileLock(path.with_suffix(".lock"), timeout=0, thread_local=False)
+    lock = FileLock(path.with_suffix(".lock"), timeout=0, mode=private.FILE, thread_local=False)
     try:
         lock.acquire()
     except Timeout:

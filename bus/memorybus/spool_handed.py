@@ -8,6 +8,7 @@ after a broken connection or the death of the owner, it counts as handed over.
 import os
 from pathlib import Path
 
+from memorybus import private
 from memorybus.spool_note import PER_MS
 
 HANDED = ".handed"
@@ -69,7 +70,7 @@ def _read(file: Path) -> int | None:
 def _write(file: Path, sequence: int, *, durable: bool) -> None:
     """Write; without room for it no file is left, and all is in doubt."""
     try:
-        with file.open("r+b" if file.exists() else "wb") as out:
+        with open(file, "r+b" if file.exists() else "wb", opener=private.opener) as out:
             out.write(f"{sequence:0{_WIDTH}d}".encode())
             out.flush()
             if durable:

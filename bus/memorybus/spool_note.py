@@ -5,6 +5,8 @@ from pathlib import Path
 
 import msgspec
 
+from memorybus import private
+
 NOTE = ".unsent"
 """Suffix of the file that says what is unsent."""
 
@@ -36,7 +38,8 @@ def write_note(spool: Path, stats: SpoolStats) -> None:
     Without room there is no note: it is for those who look, and must not keep a spool from opening.
     """
     note = spool.with_suffix(NOTE)
-    with suppress(OSError), note.open("r+b" if note.exists() else "wb") as file:
+    mode = "r+b" if note.exists() else "wb"
+    with suppress(OSError), open(note, mode, opener=private.opener) as file:
         file.write(msgspec.json.encode(stats).ljust(_NOTE_BYTES))
 
 

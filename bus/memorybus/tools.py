@@ -14,6 +14,8 @@ from typing import Any
 
 import msgspec
 
+from memorybus import private
+
 _log = logging.getLogger("memorybus")
 
 MOST = 128
@@ -165,8 +167,8 @@ def write_file(path: Path, declared: Mapping[str, Declared], name: str) -> bool:
     body = msgspec.json.encode(dict(declared))
     if path.exists() and path.read_bytes() == body:
         return False
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    private.directory(path.parent)
     new = path.with_name(f"{path.name}.{name}")
-    new.write_bytes(body)
+    private.write(new, body)
     new.replace(path)
     return True

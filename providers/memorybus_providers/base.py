@@ -130,6 +130,13 @@ class MemoryProvider(ABC):
     capabilities: ClassVar[Capabilities] = Capabilities()
     fresh_options: ClassVar[tuple[str, ...]] = ()
     """Of a shared one: the options that name where its state is. A copy needs another value."""
+    tunable: ClassVar[frozenset[str]] = frozenset()
+    """The options that a copy's record in Redis may set (``--set``): whoever can write there.
+
+    Numbers, and names within the backend that the settings name: never a path, an address, code, a
+    command, a variable's name, or who sees whose memories. All else comes from the worker's own
+    settings: a copy's from the table ``[provider."COPY"]``.
+    """
     note: str = ""
     """What people should know of an instance: ``provider ls`` and ``doctor`` show it."""
 

@@ -6,7 +6,7 @@ adapter (``ethos:module:Class``). A module of a scheme's name cannot be named as
 """
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
 from typing import Any, Final
@@ -16,6 +16,9 @@ from memorybus.errors import ConfigError, MissingProvider, UnknownSetting
 from memorybus_providers.base import MemoryProvider, ProviderConfig
 
 GROUP = "memorybus.providers"
+
+_SHOWN = 100
+"""Characters of an option's name in a message: a record in Redis may hold any."""
 
 SCHEMES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -62,17 +65,35 @@ def named(path: str) -> Any:
     return _imported(_direct(path))
 
 
-def create(kind: str, config: ProviderConfig) -> MemoryProvider:
+def create(kind: str, config: ProviderConfig, recorded: Collection[str] = ()) -> MemoryProvider:
     """Return an unopened instance.
+
+    Args:
+        kind: what it is.
+        config: what it is made with.
+        recorded: those of its options that come out of Redis.
 
     Raises:
         MissingProvider: see `load`.
         UnknownSetting: an option the provider does not know; the message names the nearest one.
-        ConfigError: a required option is missing.
+        ConfigError: a required option is missing, or one may not come out of Redis.
     """
     provider = load(kind)
     check_options(provider.get_config_schema(), config)
+    _check_recorded(provider, config.name, recorded)
     return provider(config)
+
+
+def _check_recorded(provider: type[MemoryProvider], name: str, options: Collection[str]) -> None:
+    """Refuse what only the worker's own settings may say: whoever writes to Redis runs nothing."""
+    strange = sorted(set(options) - provider.tunable)
+    if strange:
+        listed, one = ", ".join(option[:_SHOWN] for option in strange[:3]), strange[0][:_SHOWN]
+        raise ConfigError(
+            f"provider {name}: {listed} cannot be set by a copy's record in Redis: what comes from "
+            f"there names no path, no code and no command; write it into the memorybus.toml of "
+            f'its workers ([provider."{name}"] with {one} = …), and leave out --set {one}'
+        )
 
 
 def check_options(schema: Any, config: ProviderConfig) -> None:
@@ -87,8 +108,10 @@ def check_options(schema: Any, config: ProviderConfig) -> None:
     fields: dict[str, Mapping[str, Any]] = {str(field["key"]): field for field in schema}
     for option in config.options:
         if option not in fields:
-            advice = _option_advice(option, list(fields))
-            raise UnknownSetting(f"provider {config.name}: unknown option {option!r}; {advice}")
+            advice = _option_advice(option[:_SHOWN], list(fields))
+            raise UnknownSetting(
+                f"provider {config.name}: unknown option {option[:_SHOWN]!r}; {advice}"
+            )
     for key, field in fields.items():
         if field.get("required") and key not in config.options:
             raise ConfigError(

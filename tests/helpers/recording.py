@@ -117,6 +117,7 @@ class Recording(MemoryProvider):
     kind = "recording"
     capabilities = Capabilities(handles=frozenset({TurnCompleted, MemoryWritten}))
     fresh_by_home = True
+    tunable = frozenset({"collection", "day", "model", "size"})
 
     def open(self) -> None:
         """Open the file."""

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
-from memorybus import logs
+from memorybus import logs, private
 from memorybus.errors import HOPELESS, MemoryBusError
 from memorybus.settings import Settings, load
 
@@ -38,6 +38,7 @@ would be late by 25 ms beside a provider that replays.
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse the command line and run one process; return its exit code."""
     options = _parser().parse_args(arguments)
+    os.umask(private.UMASK)  # providers of others make files, too
     logs.set_up(options.log)
     hold_together()
     sys.setswitchinterval(SWITCH)

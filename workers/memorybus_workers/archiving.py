@@ -17,6 +17,7 @@ from memorybus.errors import (
 from memorybus.homes import Homes, here
 from memorybus.inspection import Inspector, Sight
 from memorybus.keys import Keys, lane_name
+from memorybus.names import log_id_of
 from memorybus.object_store import missing
 from memorybus.sealed import SealReports
 
@@ -142,7 +143,7 @@ class Archiving:
         found = self._around.redis.hget(self._keys.meta, "log")
         if not isinstance(found, bytes):
             return None
-        log_id = found.decode("ascii", "replace")
+        log_id = log_id_of(found, self._keys.meta)
         if self._archive is None or self._archive[0] != log_id:
             around = self._around
             archive = Archive.of(around.settings, log_id, clock=around.clock, crash=around.crash)

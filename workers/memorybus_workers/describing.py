@@ -6,9 +6,8 @@ from typing import Any
 from memorybus.clock import SYSTEM
 from memorybus.described import Described
 from memorybus.settings import Settings
-from memorybus_providers.base import MemoryProvider
 
-from memorybus_workers.instances import make
+from memorybus_workers.instances import make, place_of
 
 
 def describe(settings: Settings, provider: str, name: str, options: Mapping[str, Any]) -> Described:
@@ -26,14 +25,8 @@ def describe(settings: Settings, provider: str, name: str, options: Mapping[str,
         delivery=made.delivery,
         placement=made.placement,
         by_home=made.fresh_by_home,
-        place=_place(settings.provider_options(provider), made),
+        place=place_of(settings.provider_options(provider), made),
         handles=tuple(sorted(handles)),
         outside_tools=tuple(sorted(can.outside_tools)),
+        tunable=tuple(sorted(made.tunable)),
     )
-
-
-def _place(own: Mapping[str, Any], made: MemoryProvider) -> dict[str, str]:
-    """Return where the instance of the settings has its state, by the options that say so."""
-    schema = made.get_config_schema() or ()
-    defaults = {str(field["key"]): field.get("default", "") for field in schema}
-    return {name: str(own.get(name, defaults.get(name, ""))) for name in made.fresh_options}

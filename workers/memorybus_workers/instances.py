@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Any
 
 from memorybus.clock import Clock
-from memorybus.errors import MissingProvider
+from memorybus.errors import ConfigError, MissingProvider
 from memorybus.settings import Settings
 from memorybus.testing import CrashPoint, no_crash
 from memorybus_providers.base import MemoryProvider, ProviderConfig
@@ -32,27 +32,64 @@ def make(
         clock: time.
         crash: crash points of fault tests.
         kind: the provider instance whose kind and options to use, if not its own (a copy).
-        options: what differs from these options.
+        options: what differs from these options, by the copy's record in Redis; its own table in
+            the settings has the last word.
         answering: whether it serves agents (see `ProviderConfig`).
 
     Raises:
         MissingProvider: nobody knows the kind, or it is not available here.
-        ConfigError: wrong options.
+        ConfigError: wrong options, or one that may not come out of Redis.
     """
     configured = kind or name
+    own = settings.provider_options(name) if kind else {}
     config = ProviderConfig(
         name=name,
         home=settings.provider_home(name),
-        options=settings.provider_options(configured) | dict(options),
+        options=settings.provider_options(configured) | dict(options) | own,
         stands_for=kind,
         answering=answering,
         clock=clock,
         crash=crash,
     )
-    provider = create(settings.provider_kind(configured), config)
+    provider = create(settings.provider_kind(configured), config, options.keys())
     if not provider.is_available(config):
         raise MissingProvider(
             f"provider {name} says that it is not available here; its options or a program it "
             f"needs are missing (see its documentation)"
         )
     return provider
+
+
+def make_copy(
+    settings: Settings,
+    name: str,
+    provider: str,
+    clock: Clock,
+    crash: CrashPoint = no_crash,
+    *,
+    options: Mapping[str, Any],
+    answering: bool = True,
+) -> MemoryProvider:
+    """Return an unopened copy of an instance of the settings, with a state of its own.
+
+    Raises:
+        MissingProvider: see `make`.
+        ConfigError: see `make`; or it would write where the instance of the settings does, since
+            this worker's settings do not say where else.
+    """
+    made = make(settings, name, clock, crash, provider, options=options, answering=answering)
+    here = place_of(made.config.options, made)
+    taken = here == place_of(settings.provider_options(provider), made)
+    if here and taken and not made.fresh_by_home:
+        raise ConfigError(
+            f"{name} would write where {provider} does; write a place of its own into the "
+            f'memorybus.toml of this worker: [provider."{name}"] with {" or ".join(here)} = …'
+        )
+    return made
+
+
+def place_of(options: Mapping[str, Any], made: MemoryProvider) -> dict[str, str]:
+    """Return where a shared state lies, by the options that say so."""
+    schema = made.get_config_schema() or ()
+    defaults = {str(field["key"]): field.get("default", "") for field in schema}
+    return {name: str(options.get(name, defaults.get(name, ""))) for name in made.fresh_options}

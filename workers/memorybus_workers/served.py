@@ -6,12 +6,14 @@ from typing import Any
 
 import msgspec
 from memorybus.clock import Clock
+from memorybus.dead_letters import one_line
 from memorybus.errors import MemoryBusError
 from memorybus.holds import Hold, paused, prepared
+from memorybus.ignored import ignored, listed
 from memorybus.instances import Instance, Instances, Sight, answers, live_name
 from memorybus.keys import Keys
 from memorybus.lanes import LaneKeys
-from memorybus.masking import described
+from memorybus.masking import described, masked
 from memorybus.plan import WHOLE, Plan
 from memorybus.rebuild_lock import at_work
 from memorybus.roster import ProviderInfo
@@ -22,7 +24,7 @@ from memorybus_providers.base import MemoryProvider
 from redis import Redis
 
 from memorybus_workers.declaring import info_of, infos, tools_of
-from memorybus_workers.instances import make
+from memorybus_workers.instances import make, make_copy
 
 _log = logging.getLogger("memorybus")
 
@@ -50,14 +52,16 @@ def made(
     """Return an unopened instance in its role.
 
     Raises:
-        MissingProvider, ConfigError: see `make`.
+        MissingProvider, ConfigError: see `make` and `make_copy`.
     """
-    return make(
+    if role.provider == name:
+        return make(settings, name, clock, crash, answering=role.answering)
+    return make_copy(
         settings,
         name,
+        role.provider,
         clock,
         crash,
-        kind="" if role.provider == name else role.provider,
         options=role.options,
         answering=role.answering,
     )
@@ -102,7 +106,8 @@ class Served:
         self._instances = Instances(redis, self._keys)
         self._lanes = LaneKeys(redis, settings)
         self._told = infos(settings, told, among)
-        self._made: dict[str, tuple[Role, ProviderInfo | None]] = {}
+        self._made: dict[str, tuple[Role, ProviderInfo | str]] = {}
+        self._ignored: tuple[str, ...] = ()
         self.tools: Mapping[str, Declared] = tools_of(told)
         self.infos: Mapping[str, ProviderInfo] = self._told
         self.roles: Mapping[str, Role] = {name: Role(name) for name in told}
@@ -119,11 +124,12 @@ class Served:
             ForeignKey: a key is not ours.
         """
         sight = self._instances.look()
+        self._tell_ignored(sight)
         ours = [one for one in sight.all.values() if self._is_ours(one)]
         copies = {one.name: one for one in ours if not one.dropped}
-        self.failing = {}
         found = {name: self._info(one, _role(one, sight)) for name, one in copies.items()}
-        known = {name: info for name, info in found.items() if info is not None}
+        known = {name: info for name, info in found.items() if isinstance(info, ProviderInfo)}
+        self.failing = {name: why for name, why in found.items() if isinstance(why, str)}
         filled = {
             name: _role(copies[name], sight) for name in known if not self._ended(copies[name])
         }
@@ -173,34 +179,36 @@ class Served:
         return was == left and left.under is None
 
     def _is_ours(self, one: Instance) -> bool:
-        return one.is_copy and (
-            one.name == self._only if self._only else one.provider in self._told
-        )
+        if not one.is_copy or one.name in self._settings.providers:
+            return False  # what the settings name is no copy, whatever Redis says
+        return one.name == self._only if self._only else one.provider in self._told
+
+    def _tell_ignored(self, sight: Sight) -> None:
+        """Say once what is not believed; `doctor` says it, too."""
+        found = ignored(sight, self._settings.providers)
+        if found and found != self._ignored:
+            _log.warning("%s: %s; see: memorybus doctor", self._keys.instances, listed(found))
+        self._ignored = found
 
     def _told_role(self, name: str, sight: Sight) -> Role:
         late = sight.all.get(name)
         plan = late.plan if late is not None and not late.is_copy else WHOLE
         return Role(name, {}, plan, answers(name, name, sight.live))
 
-    def _info(self, one: Instance, role: Role) -> ProviderInfo | None:
-        """Return what is registered of a copy; None if it cannot be made, which is said once."""
+    def _info(self, one: Instance, role: Role) -> ProviderInfo | str:
+        """Return what is registered of a copy, or why it cannot be made, which is said once."""
         known = self._made.get(one.name)
         if known is None or known[0] != role:
             known = self._made[one.name] = (role, self._tried(one, role))
-        if known[1] is None:
-            self.failing = {
-                **self.failing,
-                one.name: "it cannot be made here; see the worker's log",
-            }
         return known[1]
 
-    def _tried(self, one: Instance, role: Role) -> ProviderInfo | None:
+    def _tried(self, one: Instance, role: Role) -> ProviderInfo | str:
         try:
             provider = made(self._settings, one.name, role, self._clock)
         except Exception as error:  # one copy's options must not stop the others
             why = str(error) if isinstance(error, MemoryBusError) else described(error)
             _log.error("copy %s of %s is not served: %s", one.name, one.provider, why)
-            return None
+            return masked(one_line(f"it cannot be made here: {why}"))
         order = self._told[one.provider].order if one.provider in self._told else 0
         kind = self._settings.provider_kind(one.provider)
         return info_of(kind, provider, order, one.provider)

@@ -10,6 +10,7 @@ import fcntl
 import os
 from pathlib import Path
 
+from memorybus import private
 from memorybus.errors import Unavailable
 
 _PREFIX = "used-by-"
@@ -29,7 +30,7 @@ class StoreUse:
 
     def __init__(self, home: Path, log: str) -> None:
         """Take it."""
-        home.mkdir(parents=True, exist_ok=True)
+        private.directory(home)
         ours = home / f"{_PREFIX}{log}"
         self._held = os.open(ours, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._held, fcntl.LOCK_SH)

@@ -11,6 +11,7 @@ import msgspec
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
+from memorybus import private
 from memorybus.errors import ConfigError
 from memorybus.settings import FILE_NAME, Settings, config_path, load
 
@@ -132,7 +133,7 @@ def write(edit: Edit) -> None:
     if (path.read_text() if path.exists() else "") != edit.before:
         raise ConfigError(f"{path} was changed meanwhile; run the command again")
     fresh = path.with_name(f".{path.name}.new")
-    with fresh.open("w") as file:
+    with open(fresh, "w", opener=private.opener) as file:
         file.write(edit.after)
         file.flush()
         os.fsync(file.fileno())

@@ -4,13 +4,8 @@ Every check is independent: one that fails does not hide the others.
 """
 
 import platform
-import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
-from pathlib import Path
-
-import msgspec
 
 from memorybus.clock import SYSTEM, Clock
 from memorybus.errors import AccessDenied, MemoryBusError
@@ -23,11 +18,12 @@ from memorybus.redis_urls import redacted
 from memorybus.server_binary import OLDEST, dotted, find_server_binary, parse_version
 from memorybus.server_facts import Server
 from memorybus.settings import Settings
-from memorybus.spool_files import inspect
 from memorybus.surfaces import canary
 from memorybus.surfaces.check import Check
 from memorybus.surfaces.check_backends import backends, notes, paused
+from memorybus.surfaces.check_copies import copies
 from memorybus.surfaces.check_dead import dead_letters
+from memorybus.surfaces.check_disk import other_spools, privacy, spool
 from memorybus.surfaces.check_log import check_log
 from memorybus.surfaces.check_rebuilds import rebuilds
 from memorybus.surfaces.check_recalls import recalls
@@ -38,9 +34,6 @@ MOVES_WITHIN = 3.0
 
 LOOK_EVERY = 0.1
 OLDEST_PYTHON = (3, 11)
-HEADROOM = 256 << 20
-"""Free bytes below which a disk is called nearly full."""
-
 UP = "run: memorybus up"
 NEEDED = ("redis", "eviction policy", "log")
 """Checks without which nothing can be published or applied."""
@@ -53,6 +46,7 @@ def examine(settings: Settings, clock: Clock = SYSTEM, make_id: NewId = new_id) 
     own = spool(settings)
     yield own
     yield _guarded("other spools", own.fix or UP, lambda: other_spools(settings))
+    yield _guarded("privacy", own.fix or UP, lambda: privacy(settings))
     obstacle: Check | None = None
     for check in _redis(settings, start_advice(settings, own)):
         yield check
@@ -102,53 +96,6 @@ def binary(settings: Settings) -> Check:
         return Check(name="server binary", ok=True, found="not needed: a url is configured")
     found = find_server_binary()
     return Check(name="server binary", ok=True, found=f"{found.path} ({dotted(found.version)})")
-
-
-def spool(settings: Settings) -> Check:
-    """Check that the spool's directory can be written and has room."""
-    place = settings.spool_dir
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-        _try_write(place)
-        free = shutil.disk_usage(place).free
-    except OSError as error:
-        fix = f"make {place} writable, or choose another data_dir"
-        return Check(name="spool", ok=False, found=f"{place}: {error}", fix=fix)
-    ok = free >= HEADROOM
-    found = f"{place} is writable, {free >> 20} MiB free"
-    return Check(name="spool", ok=ok, found=found, fix="" if ok else f"make room on {place}")
-
-
-def _try_write(place: Path) -> None:
-    probe = place / ".doctor"
-    probe.write_bytes(b"?")
-    probe.unlink()
-
-
-def other_spools(settings: Settings) -> Check:
-    """Check that no event waits here for another Redis or namespace than the configured one."""
-    places = sorted({path.parent for path in settings.spool_dir.parent.glob("*/*.db")})
-    counts = {place: _waiting(settings, place) for place in places if place != settings.spool_dir}
-    found = [f"{count} in {place}" for place, count in counts.items() if count]
-    if not found:
-        return Check(name="other spools", ok=True, found="nothing waits for another Redis")
-    return Check(
-        name="other spools",
-        ok=False,
-        found=f"events not known to have reached their own Redis and namespace, and waiting for "
-        f"it: {', '.join(found)}",
-        fix="run memorybus up once with that --url and --namespace: it sends them",
-    )
-
-
-def _waiting(settings: Settings, place: Path) -> int:
-    """Count a directory's unsent events; only our own Redis can be asked which it has."""
-    namespace, _, where = place.name.rpartition("-")
-    if settings.spool_dir.name.endswith(f"-{where}"):
-        with suppress(MemoryBusError):
-            other = msgspec.structs.replace(settings, namespace=namespace)
-            return read_status(other).spool.events
-    return sum(inspect(path, {}).events for path in place.glob("*.db"))
 
 
 def _redis(settings: Settings, start: str) -> Iterator[Check]:
@@ -214,6 +161,7 @@ def _serving(settings: Settings, clock: Clock) -> Iterator[Check]:
     yield dead_letters(status)
     yield backends(status)
     yield paused(status)
+    yield _guarded("copies", UP, lambda: copies(settings))
     yield _guarded("rebuilds", UP, lambda: rebuilds(settings))
     if status.workers:
         yield providers(status, settings.providers)

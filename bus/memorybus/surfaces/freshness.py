@@ -9,32 +9,43 @@ from memorybus.described import Described
 from memorybus.instances import Instance, Purpose, Sight
 from memorybus.surfaces.generations import next_name
 
+Tables = Mapping[str, Mapping[str, Any]]
+"""The settings' tables of options, by instance."""
 
-def owner_of(what: Described, copy: Instance, sight: Sight) -> str:
+
+def owner_of(what: Described, copy: Instance, sight: Sight, tables: Tables) -> str:
     """Return the instance where whose state is a copy would write; "" if it has its own; pure.
 
     Args:
         what: what the copy would be.
         copy: its record.
         sight: the others; a dropped one counts as long as its record is there.
+        tables: what the settings say of each.
     """
     if what.by_home:
         return ""
-    others: dict[str, Mapping[str, Any]] = {copy.provider: {}}
-    for one in sight.all.values():
-        if one.provider == copy.provider and one.name != copy.name:
-            others[one.name] = one.options
-    mine = _place(what, copy.options)
-    return next((name for name, options in others.items() if _place(what, options) == mine), "")
+    first = Instance(name=copy.provider, provider=copy.provider)
+    others = [first] + [
+        one
+        for one in sight.all.values()
+        if one.provider == copy.provider and one.is_copy and one.name != copy.name
+    ]
+    mine = place(what, copy, tables)
+    return next((one.name for one in others if place(what, one, tables) == mine), "")
+
+
+def place(what: Described, one: Instance, tables: Tables) -> tuple[str, ...]:
+    """Return where an instance's shared state is, by the options that say so; pure."""
+    return _place(what, {**one.options, **tables.get(one.name, {})} if one.is_copy else {})
 
 
 def _place(what: Described, options: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(str(options.get(option, own)) for option, own in what.place.items())
 
 
-def told_place(what: Described, options: Mapping[str, Any]) -> str:
+def told_place(what: Described, one: Instance, tables: Tables) -> str:
     """Return the options that say where a state is, as the command line has them; pure."""
-    texts = zip(what.place, _place(what, options), strict=True)
+    texts = zip(what.place, place(what, one, tables), strict=True)
     return ", ".join(f"{option}={text}" for option, text in texts)
 
 
@@ -43,9 +54,12 @@ def shared(copy: Instance, owner: str) -> str:
     return f"a copy of {copy.provider} would write where {owner} does: its state is shared"
 
 
-def remedy(what: Described) -> str:
-    """Return how a copy gets a state of its own."""
-    options = " or ".join(f"--set {option}=…" for option in what.place)
+def remedy(what: Described, name: str) -> str:
+    """Return how a copy called `name` gets a state of its own."""
+    options = " or ".join(f"--set {option}=…" for option in what.place if option in what.tunable)
+    if not options and what.place:
+        listed = " or ".join(f"{option} = …" for option in what.place)
+        options = f'[provider."{name}"] with {listed} in the memorybus.toml of its workers'
     if options:
         return f"give it a place that none of its instances has: {options}"
     return (

@@ -10,7 +10,7 @@ from memorybus.copies import Copies
 from memorybus.errors import ConfigError, MemoryBusError
 from memorybus.holds import Hold
 from memorybus.homes import delete_state, elsewhere
-from memorybus.instances import Live, Sight, live_name
+from memorybus.instances import Instance, Live, Sight, live_name
 from memorybus.surfaces.children import described
 from memorybus.surfaces.copying import mark_dropped, remaining
 from memorybus.surfaces.freshness import told_place
@@ -79,8 +79,11 @@ def _shared(desk: Copies, provider: str, names: Sequence[str], sight: Sight) -> 
     with suppress(MemoryBusError):
         what = described(desk.settings, provider)
         if not what.by_home:
-            options = {one.name: one.options for one in sight.all.values()}
-            return {name: told_place(what, options.get(name, {})) for name in names}
+            first = Instance(name=provider, provider=provider)
+            return {
+                name: told_place(what, sight.all.get(name, first), desk.settings.provider)
+                for name in names
+            }
     return {}
 
 

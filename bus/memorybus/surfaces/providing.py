@@ -10,7 +10,8 @@ from memorybus.clock import SYSTEM, Clock
 from memorybus.copies import Copies
 from memorybus.errors import ConfigError, LogUnavailable
 from memorybus.holds import Hold, commands_alone, paused
-from memorybus.instances import Instance, Sight, check_name, live_name
+from memorybus.instances import Instance, Sight, live_name
+from memorybus.names import check_name
 from memorybus.plan import Plan, Span
 from memorybus.settings import Settings
 from memorybus.surfaces import config_file

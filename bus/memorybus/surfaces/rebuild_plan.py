@@ -131,9 +131,9 @@ def _fresh(desk: Copies, asked: Instance, sight: Sight) -> Described:
         ConfigError: it would write where another instance does.
     """
     what = described(desk.settings, asked.provider, asked.name, asked.options)
-    owner = owner_of(what, asked, sight)
+    owner = owner_of(what, asked, sight, desk.settings.provider)
     if owner:
-        raise ConfigError(f"{shared(asked, owner)}; {remedy(what)}")
+        raise ConfigError(f"{shared(asked, owner)}; {remedy(what, asked.name)}")
     return what
 
 

@@ -11,9 +11,10 @@ from memorybus.copies import Copies
 from memorybus.errors import ConfigError, LanesOwned, MemoryBusError
 from memorybus.holds import Hold
 from memorybus.homes import delete_state, elsewhere
-from memorybus.instances import Instance, check_name, live_name
+from memorybus.instances import Instance, live_name
 from memorybus.keys import Keys
 from memorybus.links import connect_redis
+from memorybus.names import check_name
 from memorybus.rebuild_lock import RebuildLock
 from memorybus.settings import Settings
 from memorybus.surfaces import config_file

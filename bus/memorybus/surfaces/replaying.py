@@ -12,7 +12,8 @@ from memorybus.described import Described
 from memorybus.errors import ConfigError
 from memorybus.history import History
 from memorybus.homes import Home, found_here, here, is_same
-from memorybus.instances import Instance, check_name
+from memorybus.instances import Instance
+from memorybus.names import check_name
 from memorybus.plan import Plan, Span
 from memorybus.query import Query
 from memorybus.settings import Settings
@@ -166,11 +167,11 @@ def _check_fresh(desk: Copies, copy: Instance, what: Described) -> None:
     Raises:
         ConfigError: it is not empty.
     """
-    owner = owner_of(what, copy, desk.instances.look())
+    owner = owner_of(what, copy, desk.instances.look(), desk.settings.provider)
     if owner:
         raise ConfigError(
-            f"{shared(copy, owner)}; {remedy(what)}; if its options give it one already, add "
-            f"--force"
+            f"{shared(copy, owner)}; {remedy(what, copy.name)}; if its options give it one "
+            f"already, add --force"
         )
     left = left_of(desk, copy.name)
     if left:

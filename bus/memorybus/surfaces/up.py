@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 from filelock import FileLock, Timeout
 
+from memorybus import private
 from memorybus.burial import bury
 from memorybus.clock import SYSTEM, Clock
 from memorybus.embedded import EmbeddedRedis, Started
@@ -109,8 +110,8 @@ def only_one(data_dir: Path) -> Iterator[None]:
     Raises:
         AlreadyUp: somebody holds it.
     """
-    data_dir.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(data_dir / "up.lock")
+    private.directory(data_dir)
+    lock = FileLock(data_dir / "up.lock", mode=private.FILE)
     try:
         lock.acquire(timeout=0)
     except Timeout as error:

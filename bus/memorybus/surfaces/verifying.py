@@ -112,7 +112,7 @@ def verify(work: Rebuilder, wanted: Wanted, clock: Clock = SYSTEM) -> Verified:
 def _unfit(desk: Copies, copy: Instance) -> str:
     """Return why no copy may be filled: it would write into a state that is there; "" if it may."""
     what = described(desk.settings, copy.provider, copy.name, copy.options)
-    owner = owner_of(what, copy, desk.instances.look())
+    owner = owner_of(what, copy, desk.instances.look(), desk.settings.provider)
     return shared(copy, owner) if owner else ""
 
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol
 
 import msgspec
+from memorybus import private
 from memorybus.events import MemoryWritten, SessionRef, StoreName
 
 from memorybus_providers import registry
@@ -121,7 +122,7 @@ class EthosProvider(MemoryProvider):
 
     def open(self) -> None:
         """Make the hosted provider."""
-        self.config.home.mkdir(parents=True, exist_ok=True)
+        private.directory(self.config.home)
         self._owners = Owners(self.config.home)
         self._caller = Caller(self.config.name)
         given = options(self.config)

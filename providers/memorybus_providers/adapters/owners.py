@@ -7,6 +7,7 @@ adapter notes each owner it has written for, one line of JSON each, in its home.
 from pathlib import Path
 
 import msgspec
+from memorybus import private
 from memorybus.events import Scope
 
 from memorybus_providers.base import RecallScope
@@ -44,7 +45,9 @@ class Owners:
             self._noted = set(self._read())
         if owner in self._noted:
             return
-        with self._path.open("ab") as file:  # a line broken by a crash stays alone
+        with open(
+            self._path, "ab", opener=private.opener
+        ) as file:  # a line broken by a crash stays alone
             file.write(b"\n" + msgspec.json.encode(owner))
         self._noted.add(owner)
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, get_args
 
+from memorybus import private
 from memorybus.errors import ConfigError
 from memorybus.events import ContextCompressing, MemoryWritten, Message, StoreName, TurnCompleted
 
@@ -72,7 +73,7 @@ class RegistryProvider(MemoryProvider):
             ConfigError: what the factory makes is no provider of the contract, or two have one
                 name.
         """
-        self.config.home.mkdir(parents=True, exist_ok=True)
+        private.directory(self.config.home)
         _check(self.kind, self._made())
         self._owners = Owners(self.config.home)
         self._caller = Caller(self.config.name)

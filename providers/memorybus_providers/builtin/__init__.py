@@ -59,6 +59,7 @@ class BuiltinProvider(TransactionalProvider):
     kind: ClassVar[str] = "builtin"
     placement: ClassVar[Placement] = "local"
     capabilities: ClassVar[Capabilities] = Capabilities(handles=frozenset({MemoryWritten}))
+    tunable: ClassVar[frozenset[str]] = frozenset({"memory_limit", "user_limit"})
 
     def __init__(self, config: ProviderConfig) -> None:
         """Check the options.

@@ -10,7 +10,7 @@ import os
 import shutil
 from pathlib import Path
 
-_MODE = 0o600
+from memorybus import private
 
 
 def read(file: Path) -> str:
@@ -41,8 +41,8 @@ def token_of(file: Path, seq: int) -> Path:
 
 def place_token(home: Path, file: Path, seq: int) -> None:
     """Create a token, durably: its directory and every new parent below `home` are synced."""
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    token_of(file, seq).touch(mode=_MODE)
+    private.directory(file.parent)
+    private.file(token_of(file, seq))
     for folder in (file.parent, *file.parent.parents):
         _sync(folder)
         if folder == home:

@@ -27,6 +27,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
+from memorybus import private
 from memorybus.errors import Permanent, Transient, Unavailable
 from memorybus.ids import text_digest
 from memorybus.testing import CrashPoint
@@ -103,7 +104,8 @@ class Store:
             Unavailable: the directory or the database cannot be used; the message says why.
         """
         with reported(self._home):
-            self._home.mkdir(mode=0o700, parents=True, exist_ok=True)
+            private.directory(self._home)
+            private.file(self.path)
             self._connection = connect(self.path)
             self._ledger = ledger.Ledger(self._connection)
             self._repair_unless_busy()

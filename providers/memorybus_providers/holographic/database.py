@@ -7,6 +7,7 @@ asks for a write lock. The checkpoint and the ledger of event ids live in the sa
 import sqlite3
 from pathlib import Path
 
+from memorybus import private
 from memorybus.clock import Clock
 from memorybus.errors import Unavailable
 
@@ -102,7 +103,8 @@ def connect(path: Path, clock: Clock) -> sqlite3.Connection:
         Unavailable: the file is no database, damaged, of another release, or cannot be opened.
     """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        private.directory(path.parent)
+        private.file(path)
         db = sqlite3.connect(
             path, isolation_level=None, timeout=BUSY_SECONDS, check_same_thread=False
         )

@@ -9,7 +9,7 @@ from memorybus.ids import new_id
 from memorybus.monitor import ProviderStatus, RedisStatus, SpoolStatus, Status, WorkerStatus
 from memorybus.settings import Settings
 from memorybus.spool_files import SpoolFiles
-from memorybus.surfaces import canary, doctor
+from memorybus.surfaces import canary, check_disk, doctor
 from memorybus.testing import FakeClock
 
 ALIVE = [WorkerStatus("w", "h", 1, 32, "2026-01-01T00:00:00.000Z")]
@@ -142,10 +142,10 @@ def test_events_for_another_redis_are_told(short_dir):
     ours = Settings(data_dir=short_dir)
     other = msgspec.structs.replace(ours, url="redis://elsewhere", namespace="zz")
     spooled(ours)
-    assert doctor.other_spools(ours).ok
+    assert check_disk.other_spools(ours).ok
 
     spooled(other)
-    check = doctor.other_spools(ours)
+    check = check_disk.other_spools(ours)
 
     assert not check.ok
     assert f"1 in {other.spool_dir}" in check.found
@@ -163,9 +163,9 @@ def test_what_our_own_redis_has_does_not_wait(monkeypatch, short_dir):
         asked.append(settings.namespace)
         return status()
 
-    monkeypatch.setattr(doctor, "read_status", read)
+    monkeypatch.setattr(check_disk, "read_status", read)
 
-    assert doctor.other_spools(ours).ok
+    assert check_disk.other_spools(ours).ok
     assert asked == ["zz"]
 
 

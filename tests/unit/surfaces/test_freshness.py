@@ -9,7 +9,9 @@ from memorybus.surfaces.freshness import owner_of, remedy, shared
 from memorybus_workers.describing import describe
 
 LOCAL = Described("kind", "keyed", "local", True, {}, (), ())
-SHARED = Described("kind", "keyed", "shared", False, {"collection": "main"}, (), ())
+SHARED = Described(
+    "kind", "keyed", "shared", False, {"collection": "main"}, (), (), ("collection", "model")
+)
 UNNAMED = Described("kind", "keyed", "shared", False, {}, (), ())
 
 
@@ -57,20 +59,20 @@ def test_a_place_is_compared_with_every_other(
 ) -> None:
     """G8: to name the option is not enough: its value must be none that an instance has."""
     sight = Sight({one.name: one for one in SEEN})
-    assert owner_of(what, copy("new", **options), sight) == owner
+    assert owner_of(what, copy("new", **options), sight, {}) == owner
 
 
 def test_a_copy_is_not_its_own_rival() -> None:
     """G8: what is asked for again is compared with the others only."""
-    assert owner_of(SHARED, SEEN[0], Sight({one.name: one for one in SEEN})) == ""
+    assert owner_of(SHARED, SEEN[0], Sight({one.name: one for one in SEEN}), {}) == ""
 
 
 def test_a_refusal_says_what_to_do() -> None:
     """G8: who is refused is told the option, or, where there is none, another way."""
     said = shared(copy("new"), "p@1")
     assert said == "a copy of p would write where p@1 does: its state is shared"
-    assert "--set collection=…" in remedy(SHARED)
-    assert "provider add" in remedy(UNNAMED)
+    assert "--set collection=…" in remedy(SHARED, "new")
+    assert "provider add" in remedy(UNNAMED, "new")
 
 
 def test_where_an_instance_lies_is_told() -> None:

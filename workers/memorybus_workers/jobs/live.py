@@ -14,7 +14,7 @@ from memorybus.testing import CrashPoint, no_crash
 from memorybus_providers.base import MemoryProvider
 from redis import Redis
 
-from memorybus_workers.instances import make
+from memorybus_workers.instances import make, make_copy
 
 
 class LiveInstances:
@@ -93,18 +93,14 @@ class LiveInstances:
         if name == self._provider:
             return make(self._settings, name, self._clock, self._crash)
         copy = self._copy(name)
-        return make(
-            self._settings,
-            name,
-            self._clock,
-            self._crash,
-            kind=self._provider,
-            options=copy.options,
+        return make_copy(
+            self._settings, name, self._provider, self._clock, self._crash, options=copy.options
         )
 
     def _copy(self, name: str) -> Instance:
         found = self._instances.get(name)
-        if found is None or found.provider != self._provider or found.dropped:
+        strange = found is None or found.provider != self._provider or found.dropped
+        if found is None or strange or name in self._settings.providers:
             raise MissingProvider(f"{name[:40]!r} is no instance of {self._provider}")
         return found
 

@@ -93,7 +93,7 @@ def run_replay(
     - `memorybus replay --provider holographic --into may --until 2026-06-01 --execute`
     - `memorybus replay --cancel holographic-2 --execute`
     """
-    from memorybus.instances import check_name
+    from memorybus.names import check_name
     from memorybus.query import Query
     from memorybus.surfaces.replaying import Wanted
     from memorybus.surfaces.whoami import operator

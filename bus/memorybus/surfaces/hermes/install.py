@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from memorybus import private
 from memorybus.errors import ConfigError, MemoryBusError
 from memorybus.settings import FIELDS, load
 from memorybus.surfaces.hermes.hermes_config import active_provider
@@ -217,13 +218,13 @@ def save_config(values: Mapping[str, Any], home: HermesHome) -> None:
     path = home.settings_file
     before = path.read_text(encoding="utf-8") if path.exists() else ""
     fresh = path.with_suffix(".toml.new")
-    fresh.write_text(_merged(before, given), encoding="utf-8")
+    private.write(fresh, _merged(before, given).encode())
     try:
         load(environ={"MEMORYBUS_CONFIG": str(fresh)})
     except ConfigError:
         fresh.unlink()
         raise
-    fresh.chmod(0o600)  # a URL may hold a password
+    fresh.chmod(private.FILE)  # a URL may hold a password, and it may have been there
     fresh.replace(path)
 
 

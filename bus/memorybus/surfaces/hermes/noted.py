@@ -15,6 +15,7 @@ from typing import TypeAlias
 import msgspec
 from filelock import FileLock, Timeout
 
+from memorybus import private
 from memorybus.surfaces.hermes.entries import Entries, Write, after
 
 _log = logging.getLogger("memorybus")
@@ -57,7 +58,9 @@ class Notes:
         """Touch nothing yet."""
         self._path = path.with_name(path.name + ".json")
         self._journal = path.with_name(path.name + ".heard")
-        self._lock = FileLock(path.with_name(path.name + ".lock"), thread_local=False)
+        self._lock = FileLock(
+            path.with_name(path.name + ".lock"), mode=private.FILE, thread_local=False
+        )
 
     def hear(self, write: Write) -> None:
         """Append what a hook told.
@@ -79,7 +82,7 @@ class Notes:
         Raises:
             OSError: they cannot be written.
         """
-        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private.directory(self._path.parent)
         try:
             self._lock.acquire(timeout=0)
         except Timeout:
@@ -119,7 +122,7 @@ class Notes:
         if begin_anew:
             noted.heard = 0
         new = self._path.with_suffix(".new")
-        new.write_bytes(msgspec.json.encode(noted))
+        private.write(new, msgspec.json.encode(noted))
         new.replace(self._path)
         if begin_anew:
             os.truncate(self._journal, 0)

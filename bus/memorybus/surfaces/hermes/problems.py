@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from memorybus import private
 from memorybus.clock import Clock
 from memorybus.plain import visible
 from memorybus.settings import Settings
@@ -77,9 +78,9 @@ class Problems:
             return
         self._written = now
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            private.directory(self._path.parent)
             new = self._path.with_suffix(".new")
-            new.write_bytes(msgspec.json.encode(list(self._met.values())))
+            private.write(new, msgspec.json.encode(list(self._met.values())))
             new.replace(self._path)
         except OSError as error:
             _log.debug("%s: %s", self._path, error)

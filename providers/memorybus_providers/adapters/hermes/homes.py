@@ -4,6 +4,7 @@ import contextlib
 from pathlib import Path
 
 import msgspec
+from memorybus import private
 from memorybus.ids import derived_id
 
 from memorybus_providers.adapters.owners import Owner
@@ -46,11 +47,11 @@ def user_id_of(owner: Owner, first: Owner) -> str:
 
 def make_home(home: Path, source: Path, plugin: str) -> None:
     """Make a HERMES_HOME; what is configuration, and no memory, is linked from `source`."""
-    home.mkdir(parents=True, exist_ok=True)
+    private.directory(home)
     if home == source:
         return
     for name in (".env", "config.yaml", "plugins", f"{plugin}.json", f"{plugin}/config.json"):
         if (source / name).exists():
-            (home / name).parent.mkdir(exist_ok=True)
+            private.directory((home / name).parent)
             with contextlib.suppress(FileExistsError):
                 (home / name).symlink_to((source / name).absolute())

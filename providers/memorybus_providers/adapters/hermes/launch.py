@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
+from memorybus import private
 from memorybus.ids import text_digest
 
 from memorybus_providers.errors import Unavailable
@@ -81,13 +82,13 @@ def socket_path(place: Path) -> Path:
     path = place.absolute() / "hermes-host.sock"
     if len(os.fsencode(path)) <= _LONGEST_PATH:
         return path
-    private = Path(tempfile.gettempdir()) / f"memorybus-{os.getuid()}"
+    short = Path(tempfile.gettempdir()) / f"memorybus-{os.getuid()}"
     with contextlib.suppress(FileExistsError):
-        private.mkdir(mode=0o700)
-    found = private.lstat()
-    if found.st_uid != os.getuid() or found.st_mode & 0o77 or private.is_symlink():
-        raise Unavailable(f"{private} is open to others: remove it, or use a shorter data_dir")
-    return private / f"{text_digest(str(path))}.sock"
+        short.mkdir(private.DIRECTORY)
+    found = short.lstat()
+    if found.st_uid != os.getuid() or found.st_mode & 0o77 or short.is_symlink():
+        raise Unavailable(f"{short} is open to others: remove it, or use a shorter data_dir")
+    return short / f"{text_digest(str(path))}.sock"
 
 
 def start(launch: Launch, path: Path, seconds: float) -> int:
@@ -101,7 +102,7 @@ def start(launch: Launch, path: Path, seconds: float) -> int:
     path.unlink(missing_ok=True)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
-        path.chmod(0o600)
+        path.chmod(private.FILE)
         listener.listen(16)
         try:
             done = subprocess.run(  # noqa: S603
@@ -111,6 +112,7 @@ def start(launch: Launch, path: Path, seconds: float) -> int:
                 check=True,
                 cwd=launch.place,
                 env=_environment(launch),
+                umask=private.UMASK,
                 pass_fds=(listener.fileno(),),
                 timeout=seconds,
             )

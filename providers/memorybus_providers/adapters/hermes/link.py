@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from memorybus import private
 from memorybus.clock import Clock
 
 from memorybus_providers.adapters.hermes.child import frames
@@ -138,7 +139,7 @@ class HostLink:
 
     def _reached(self, until: float) -> socket.socket:
         """Connect, under the lock of who starts; start a child if nobody listens."""
-        self._launch.place.mkdir(parents=True, exist_ok=True)
+        private.directory(self._launch.place)
         path = socket_path(self._launch.place)
         with self._locked(until) as lock:
             connection = _connect(path)
@@ -154,7 +155,7 @@ class HostLink:
     @contextlib.contextmanager
     def _locked(self, until: float) -> Iterator[Path]:
         path = self._launch.lock
-        with path.open("a") as file:
+        with open(path, "a", opener=private.opener) as file:
             while not _lock(file.fileno()):
                 if self._clock.monotonic() >= until:
                     raise Unavailable(f"{self._name} is being started by another process")

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import msgspec
+from memorybus import private
 from memorybus.errors import ConfigError
 from memorybus.events import (
     ContextCompressing,
@@ -128,7 +129,7 @@ class HostedHermesProvider(MemoryProvider):
             Unavailable: it cannot be started, or cannot load the plugin.
         """
         self._is_open = True
-        self.config.home.mkdir(parents=True, exist_ok=True)
+        private.directory(self.config.home)
         self._children.ask(self._children.own, {"op": "ping"}, _STARTING)
 
     def shutdown(self) -> None:

@@ -1,0 +1,37 @@
+"""What `memorybus doctor` says of copies: whether Redis names some that are none."""
+
+from collections.abc import Sequence
+
+from memorybus.ignored import ignored, listed
+from memorybus.instances import Instances
+from memorybus.keys import Keys
+from memorybus.links import connect_redis
+from memorybus.settings import Settings
+from memorybus.surfaces.check import Check
+
+
+def copies(settings: Settings) -> Check:
+    """Check that every entry of the copies' hash is one.
+
+    Raises:
+        LogUnavailable: Redis is away.
+    """
+    redis, keys = connect_redis(settings), Keys(settings.namespace)
+    try:
+        strange = ignored(Instances(redis, keys).look(), settings.providers)
+    finally:
+        redis.close()
+    return strangers(keys.instances, strange)
+
+
+def strangers(key: str, strange: Sequence[str]) -> Check:
+    """Tell of entries that are not believed; pure."""
+    if not strange:
+        return Check(name="copies", ok=True, found="every entry is one")
+    return Check(
+        name="copies",
+        ok=False,
+        found=f"{key}: {listed(strange)}",
+        fix=f"no command of memorybus made them: see who can write to this Redis, then delete them "
+        f"(redis-cli hdel {key} NAME)",
+    )

@@ -1,0 +1,100 @@
+"""What `memorybus doctor` says of this host's files."""
+
+import shlex
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from memorybus import private
+from memorybus.errors import MemoryBusError
+from memorybus.monitor import read_status
+from memorybus.settings import Settings
+from memorybus.spool_files import inspect
+from memorybus.surfaces.check import Check
+
+HEADROOM = 256 << 20
+"""Free bytes below which a disk is called nearly full."""
+
+_NAMED = 3
+"""Open files that are named."""
+
+
+def spool(settings: Settings) -> Check:
+    """Check that the spool's directory can be written and has room."""
+    place = settings.spool_dir
+    try:
+        private.directory(place)
+        _try_write(place)
+        free = shutil.disk_usage(place).free
+    except OSError as error:
+        fix = f"make {place} writable, or choose another data_dir"
+        return Check(name="spool", ok=False, found=f"{place}: {error}", fix=fix)
+    ok = free >= HEADROOM
+    found = f"{place} is writable, {free >> 20} MiB free"
+    return Check(name="spool", ok=ok, found=found, fix="" if ok else f"make room on {place}")
+
+
+def _try_write(place: Path) -> None:
+    probe = place / ".doctor"
+    private.write(probe, b"?")
+    probe.unlink()
+
+
+def other_spools(settings: Settings) -> Check:
+    """Check that no event waits here for another Redis or namespace than the configured one."""
+    places = sorted({path.parent for path in settings.spool_dir.parent.glob("*/*.db")})
+    counts = {place: _waiting(settings, place) for place in places if place != settings.spool_dir}
+    found = [f"{count} in {place}" for place, count in counts.items() if count]
+    if not found:
+        return Check(name="other spools", ok=True, found="nothing waits for another Redis")
+    return Check(
+        name="other spools",
+        ok=False,
+        found=f"events not known to have reached their own Redis and namespace, and waiting for "
+        f"it: {', '.join(found)}",
+        fix="run memorybus up once with that --url and --namespace: it sends them",
+    )
+
+
+def _waiting(settings: Settings, place: Path) -> int:
+    """Count a directory's unsent events; only our own Redis can be asked which it has."""
+    namespace, _, where = place.name.rpartition("-")
+    if settings.spool_dir.name.endswith(f"-{where}"):
+        with suppress(MemoryBusError):
+            other = msgspec.structs.replace(settings, namespace=namespace)
+            return read_status(other).spool.events
+    return sum(inspect(path, {}).events for path in place.glob("*.db"))
+
+
+def privacy(settings: Settings) -> Check:
+    """Check that nobody else of this machine reads the memories; links are not followed."""
+    roots = [root for root in (settings.data_dir, _local_archive(settings)) if root is not None]
+    found = [f"{path} ({mode:04o})" for root in roots for path, mode in _open_below(root)]
+    if not found:
+        return Check(name="privacy", ok=True, found="files are their user's alone")
+    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    return Check(
+        name="privacy",
+        ok=False,
+        found=f"others of this machine can read: {', '.join(found[:_NAMED])}{more}",
+        fix=f"run: chmod -R go-rwx {shlex.join(map(str, roots))}",
+    )
+
+
+def _local_archive(settings: Settings) -> Path | None:
+    """Return the archive's directory, if it is one and not below `data_dir`."""
+    place = settings.archive.removeprefix("file://")
+    return Path(place) if place and "://" not in place and Path(place).is_dir() else None
+
+
+def _open_below(root: Path) -> Iterator[tuple[Path, int]]:
+    """Yield what others may read: a closed directory closes what is in it, but a copy would not."""
+    for path in (root, *sorted(root.rglob("*"))):
+        with suppress(FileNotFoundError):  # others write and delete meanwhile
+            known = path.lstat()
+            if known.st_mode & 0o077 and not stat.S_ISLNK(known.st_mode):
+                yield path, stat.S_IMODE(known.st_mode)
