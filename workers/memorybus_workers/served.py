@@ -144,7 +144,11 @@ class Served:
             gone = one.provider in self._told and one.provider not in busy and not one.dropped
             dropped = msgspec.structs.replace(one, dropped=True)
             if one.purpose == "verify" and gone and self._instances.change(one, dropped):
-                _log.warning("%s is removed: the verification that made it is gone", one.name)
+                _log.warning(
+                    "%s is removed: the verification that made it is gone",
+                    one.name,
+                    extra={"provider": one.name},
+                )
 
     def _let_go(self, sight: Sight, busy: Collection[str]) -> set[str]:
         """Let those that serve go on if the command that held them is gone; return them.
@@ -157,7 +161,12 @@ class Served:
         left = {name: hold for name, hold in sight.held.items() if prepared(hold)}
         freed = {name for name in serving & left.keys() if self._freed(name, left[name])}
         for name in freed:
-            _log.warning("%s goes on: a command held it and is gone (%s)", name, left[name].reason)
+            _log.warning(
+                "%s goes on: a command held it and is gone (%s)",
+                name,
+                left[name].reason,
+                extra={"provider": name},
+            )
         return freed
 
     def _freed(self, name: str, left: Hold) -> bool:
@@ -192,7 +201,13 @@ class Served:
             provider = made(self._settings, one.name, role, self._clock)
         except Exception as error:  # one copy's options must not stop the others
             why = str(error) if isinstance(error, MemoryBusError) else described(error)
-            _log.error("copy %s of %s is not served: %s", one.name, one.provider, why)
+            _log.error(
+                "copy %s of %s is not served: %s",
+                one.name,
+                one.provider,
+                why,
+                extra={"provider": one.name},
+            )
             return None
         order = self._told[one.provider].order if one.provider in self._told else 0
         kind = self._settings.provider_kind(one.provider)
