@@ -7,6 +7,7 @@ from memorybus.errors import LeaseLost, StaleEpoch, Unavailable
 from memorybus.keys import lane_name
 from memorybus.log import START
 from memorybus.logged import LoggedEvent
+from memorybus.logs import UNDER_WAY
 from memorybus_providers.base import Fence, Progress, Transaction, TransactionalProvider
 
 from memorybus_workers.deadletter import BEHIND
@@ -133,6 +134,7 @@ class TransactionalApplier(SerialApplier):
         return said
 
     def _one_by_one(self, lane: Lane, events: Sequence[LoggedEvent], outcome: Outcome) -> Outcome:
+        UNDER_WAY.set(None)
         simple = lane.window.idle
         for event in events:
             if outcome.delays and self._waits(lane, event, outcome):

@@ -82,7 +82,8 @@ class Recaller:
             if request is None or (request.answered and asked in ("", request.instance)):
                 return
             asked = request.instance
-            bind_contextvars(session=request.want.session)
+            session = request.want.session
+            bind_contextvars(session=session.id if session else "")
             health = self._health.read([provider])[provider]
             if health.paused and not request.want.detail:  # a person who asks is a probe
                 self._health.skipped([provider])
