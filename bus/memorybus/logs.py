@@ -8,7 +8,7 @@ logging is the agent's. A worker's lines carry what they are about as fields: ``
 import logging
 import sys
 import threading
-from collections.abc import Collection, MutableMapping
+from collections.abc import Callable, Collection, MutableMapping
 from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, Literal
@@ -21,8 +21,10 @@ from memorybus.plain import visible
 
 Form = Literal["text", "json"]
 
-UNDER_WAY: ContextVar[LoggedEvent | None] = ContextVar("memorybus_event_under_way", default=None)
-"""The event that this thread is busy with. Setting it costs next to nothing; a line reads it."""
+Finds = Callable[[], LoggedEvent | None]
+
+UNDER_WAY: ContextVar[Finds | None] = ContextVar("memorybus_event_under_way", default=None)
+"""Finds the event that this thread is busy with: asked by a line, so that events cost nothing."""
 
 _NAME_CHARS = 200
 
@@ -55,7 +57,8 @@ class _Fit:
 
 def _event_told(_: Any, __: str, fields: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """Name the event under way."""
-    event = UNDER_WAY.get()
+    find = UNDER_WAY.get()
+    event = find() if find else None
     if event is not None:
         envelope = event.envelope
         fields["event_id"] = envelope.id

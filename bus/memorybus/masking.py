@@ -26,10 +26,15 @@ _AUTHORITY = re.compile(r"[^/?#]*")
 _STORES = ("redis", "rediss", "sentinel", "cluster", "postgres", "postgresql", "mysql", "mongodb")
 """Ends of the schemes in whose paths nobody writes an ``@``: it belongs to the password."""
 
+_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
+"""A table that leaves every other letter where it is, which `str.lower` does not."""
+
+# Alternatives begin with a letter, so that `re` passes over other letters fast; hence lower case.
 _NAME = re.compile(
-    r"""(?ix)
-    (?: (?:api|access|private|secret|account|auth|encryption|signing)[-_\ ]?key(?:[-_ ]?id)?
-      | token | secret | passw(?:or)?d | passwd | passphrase | pwd | credentials? | signature
+    r"""(?x)
+    (?: (?: api | access | private | secret | account | auth | encryption | signing)
+        [-_\ ]? key (?: [-_\ ]? id)?
+      | token | secret | password | passwd | passphrase | pwd | credentials? | signature
       | authorization | bearer
     )
     (?: \\{0,8}["'] \s{0,8} , \s{0,8} [bru]? (?= \\{0,8}["'])          # ('token', 'value')
@@ -45,12 +50,15 @@ _BEARER_LIKE = re.compile(r"\S{16}|\S{0,64}?[\d._~+/=-][^\s.,;:]")
 
 _FORM = re.compile(
     r"""(?x)
-      \b sk [-_] [\w-]{8,}+                                             # OpenAI, Anthropic, Stripe
-    | \b (?:pk|rk) [-_] (?:live|test) [-_] [\w-]{8,}+
-    | \b gh[pousr]_ \w{8,}+ | \b github_pat_ \w{8,}+ | \b glpat- [\w-]{8,}+
-    | \b xox[a-z]- [\w-]{8,}+ | \b (?:hsk|hch|m0|npm|hf) [-_] (?=\w{0,64}?\d) [\w-]{8,}+
-    | \b AIza [\w-]{30,}+ | \b (?:AKIA|ASIA|AROA|AIDA) [A-Z0-9]{12,}+
-    | (?<![\w.-]) eyJ [\w-]{6,}+ \. [\w.-]++                                                  # JWT
+      sk (?<! \wsk) [-_] [\w-]{8,}+                                     # OpenAI, Anthropic, Stripe
+    | pk (?<! \wpk) [-_] (?:live|test) [-_] [\w-]{8,}+
+    | rk (?<! \wrk) [-_] (?:live|test) [-_] [\w-]{8,}+
+    | gh[pousr]_ \w{8,}+ | github_pat_ \w{8,}+ | glpat- [\w-]{8,}+
+    | xox[a-z]- (?<! \w.....) [\w-]{8,}+
+    | hsk[-_] [\w-]{8,}+ | hch- [\w-]{8,}+ | m0- (?= \w{0,64}? \d) [\w-]{8,}+
+    | npm_ \w{16,}+ | hf_ (?<! \w...) \w{16,}+ | AIza [\w-]{30,}+
+    | AKIA [A-Z0-9]{12,}+ | ASIA [A-Z0-9]{12,}+
+    | eyJ (?<! [\w.-]eyJ) [\w-]{6,}+ \. [\w.-]++                                             # JWT
     | -----BEGIN [A-Z ]{0,32} PRIVATE\ KEY----- (?s:.*?) (?: -----END[A-Z ]{0,40}----- | \Z )
     """
 )
@@ -126,9 +134,10 @@ def _names_user(scheme: str, authority: str) -> bool:
 def _without_named(text: str) -> str:
     parts: list[str] = []
     done, at = 0, 0
-    while (name := _NAME.search(text, at)) is not None:
+    lower = text.lower() if text.isascii() else text.translate(_LOWER)
+    while (name := _NAME.search(lower, at)) is not None:
         begin, at = _value(text, name)
-        if begin < at and text[begin:at].lower() not in _KEPT:
+        if begin < at and lower[begin:at] not in _KEPT:
             parts += (text[done:begin], _SHOWN)
             done = at
     return "".join((*parts, text[done:]))

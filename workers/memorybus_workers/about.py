@@ -1,12 +1,14 @@
 """What a thread is busy with, for the fields of its lines in the log (see `memorybus.logs`)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from memorybus.logged import LoggedEvent
 from memorybus.logs import UNDER_WAY
 from structlog.contextvars import bind_contextvars, unbind_contextvars
+
+from memorybus_workers.calls import Slot
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -44,6 +46,16 @@ def at_no_lane() -> None:
     UNDER_WAY.set(None)
 
 
+def at_calls(slot: Slot, events: Sequence[LoggedEvent]) -> None:
+    """What follows on this thread is about that of some events whose call is under way."""
+
+    def found() -> LoggedEvent | None:
+        now = slot.now
+        return next((event for event in events if event.envelope.id == now), None)
+
+    UNDER_WAY.set(found)
+
+
 def of_event(
     step: Callable[Concatenate[_Self, _AnyLane, LoggedEvent, _P], _R],
 ) -> Callable[Concatenate[_Self, _AnyLane, LoggedEvent, _P], _R]:
@@ -53,7 +65,7 @@ def of_event(
     def told(
         self: _Self, lane: _AnyLane, event: LoggedEvent, /, *args: _P.args, **named: _P.kwargs
     ) -> _R:
-        before = UNDER_WAY.set(event)
+        before = UNDER_WAY.set(lambda: event)
         try:
             return step(self, lane, event, *args, **named)
         finally:

@@ -12,7 +12,6 @@ import traceback
 from memorybus.done_set import above
 from memorybus.errors import LeaseLost, StaleEpoch, Transient, Unavailable
 from memorybus.logged import LoggedEvent
-from memorybus.logs import UNDER_WAY
 from memorybus_providers.base import HookContext
 from memorybus_providers.dispatch import bind
 
@@ -180,9 +179,7 @@ class Applier:
         if not self._apply.handles(type(envelope.event)):
             return None
         self._slot.begin(envelope.id)
-        UNDER_WAY.set(event)
         said = self._apply(envelope.event, self._context(event))
-        UNDER_WAY.set(None)
         self._slot.end()
         self._troubles.served += 1
         return said

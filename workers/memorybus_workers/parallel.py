@@ -8,10 +8,9 @@ from collections.abc import Callable, Sequence
 
 from memorybus.errors import ArchiveError, LeaseLost, ProviderHung
 from memorybus.logged import LoggedEvent
-from memorybus.logs import UNDER_WAY
 from redis import Redis
 
-from memorybus_workers.about import at_lane
+from memorybus_workers.about import at_calls, at_lane
 from memorybus_workers.applier import HUNG, Applier
 from memorybus_workers.calls import Slot
 from memorybus_workers.deadletter import BEHIND
@@ -155,7 +154,7 @@ class ParallelApplier(Applier):
 
     def _run(self, task: Task, slot: Slot) -> str | None:
         lane, event = at_lane(task.lane), task.event
-        UNDER_WAY.set(event)
+        at_calls(slot, (event,))
         if lane in self._leaving or not (self._breaker.closed or task.probes):
             raise Withdrawn
         lane.check(self._settings.call_timeout)

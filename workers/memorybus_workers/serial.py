@@ -6,10 +6,9 @@ import msgspec
 from memorybus.errors import ArchiveError, LeaseLost, Transient, Unavailable
 from memorybus.events import Omitted
 from memorybus.logged import LoggedEvent
-from memorybus.logs import UNDER_WAY
 from memorybus_providers.base import HookContext
 
-from memorybus_workers.about import of_event
+from memorybus_workers.about import at_calls, of_event
 from memorybus_workers.applier import Applier
 from memorybus_workers.deadletter import BEHIND
 from memorybus_workers.lane import COMMIT_EVERY, Lane
@@ -194,13 +193,12 @@ class SerialApplier(Applier):
         Raises:
             LeaseLost: the lane has another owner.
         """
+        at_calls(self._slot, events)
         begin, end, lease = self._slot.begin, self._slot.end, lane.lease
         hook_of, timeout = self._apply.hook_of, self._settings.call_timeout
-        tell = UNDER_WAY.set
         for index, event in enumerate(events):
             envelope = event.envelope
             event_id, what = envelope.id, envelope.event
-            tell(event)
             try:
                 if begin(event_id) + timeout >= lease.until or lease.lost:
                     lane.check(timeout)
@@ -224,10 +222,8 @@ class SerialApplier(Applier):
             except BaseException as error:
                 self._troubles.served += index
                 self._leave(event, self._failed(lane, event, error), outcome)
-                tell(None)
                 return events[index + 1 :]
         end()
-        tell(None)
         self._troubles.served += len(events)
         return ()
 

@@ -7,9 +7,9 @@ from memorybus.errors import LeaseLost, StaleEpoch, Unavailable
 from memorybus.keys import lane_name
 from memorybus.log import START
 from memorybus.logged import LoggedEvent
-from memorybus.logs import UNDER_WAY
 from memorybus_providers.base import Fence, Progress, Transaction, TransactionalProvider
 
+from memorybus_workers.about import at_calls
 from memorybus_workers.deadletter import BEHIND
 from memorybus_workers.lane import Lane
 from memorybus_workers.serial import Outcome, SerialApplier
@@ -125,6 +125,7 @@ class TransactionalApplier(SerialApplier):
         """Call the hooks of what the ledger does not know; return what some of them replied."""
         done = set(transaction.applied([event.envelope.id for event in events]))
         said: list[tuple[LoggedEvent, str]] = []
+        at_calls(self._slot, events)
         for event in events:
             if event.envelope.id not in done:
                 text = self._call(event)
@@ -134,7 +135,6 @@ class TransactionalApplier(SerialApplier):
         return said
 
     def _one_by_one(self, lane: Lane, events: Sequence[LoggedEvent], outcome: Outcome) -> Outcome:
-        UNDER_WAY.set(None)
         simple = lane.window.idle
         for event in events:
             if outcome.delays and self._waits(lane, event, outcome):
