@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import random
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -17,6 +18,7 @@ from memorybus.counts import Counters
 from memorybus.events import AnyEvent, Envelope, Scope, SessionRef, SessionStarted
 from memorybus.ids import NewId, new_id, new_rng
 from memorybus.listening import Listener
+from memorybus.masking import mask_record
 from memorybus.publisher import Level, Publisher, Receipt
 from memorybus.recall_live import Recall, recall_now
 from memorybus.session import Session
@@ -53,6 +55,7 @@ class MemoryBus:
         rng: random.Random | None = None,
     ) -> None:
         """Use `connect`; this form injects time, ids and randomness."""
+        logging.getLogger("memorybus").addFilter(mask_record)
         self.settings = settings
         self.new_id = new_id
         self.clock = clock

@@ -26,8 +26,6 @@ STRANGE = (
     "retry it with the release that wrote it, edit it, or discard it"
 )
 
-REASON_CHARS = 500
-TRACE_CHARS = 4096
 NAME_CHARS = 200
 
 
@@ -40,14 +38,15 @@ class DeadLetter(msgspec.Struct, frozen=True, omit_defaults=True):
         n: its dense number.
         key: its order key.
         type: the event's type.
-        reason: why it was parked.
+        reason: why it was parked; masked, at most `masking.REASON_CHARS` long.
         attempts: how often it was tried; 0 for one that only waits behind its key's first.
         scope: whose it is; each name at most `NAME_CHARS` long.
         session: the session's id, as bounded.
         at: when it happened, milliseconds since the Unix epoch.
         first_at: when it was refused first (ms); 0 for one that only waits.
         last_at: when it was refused last (ms).
-        trace: the end of the traceback, at most `TRACE_CHARS`, without values of variables.
+        trace: the end of the traceback, without values of variables; masked, at most
+            `masking.TRACE_CHARS` long.
         worker: who put it aside.
     """
 
@@ -113,24 +112,10 @@ def amended(letter: DeadLetter, amendment: Amendment) -> DeadLetter:
     )
 
 
-def one_line(text: str) -> str:
-    """Return a reason fit for a record: one line of Unicode, at most `REASON_CHARS` long."""
-    return _unicode(" ".join(text.split()))[:REASON_CHARS]
-
-
-def tail(trace: str) -> str:
-    """Return the end of a traceback, at most `TRACE_CHARS` long."""
-    return _unicode(trace)[-TRACE_CHARS:]
-
-
 def bounded(scope: Scope) -> Scope:
     """Return a scope whose names are at most `NAME_CHARS` long."""
     names = (scope.agent, scope.user, scope.workspace, scope.platform)
     return Scope(*(name[:NAME_CHARS] for name in names))
-
-
-def _unicode(text: str) -> str:
-    return text.encode("utf-8", "replace").decode()
 
 
 _VARIABLE = re.compile(r"(?<!\w)'[^']*'(?!\w)|\"[^\"]*\"|\b(?=\w*\d)[\w-]+\b")

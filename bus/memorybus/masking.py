@@ -1,27 +1,163 @@
-"""Errors of backends as they may be kept and shown: one bounded line, without credentials."""
+"""What people read and stores keep of errors: in bounded form, without credentials.
 
+Every reason, trace, error and line of a log goes through here; events and memories do not. A text
+costs time in proportion to its length, whatever it holds: it may be a stranger's.
+"""
+
+import logging
 import re
+from collections.abc import Collection
 
-from memorybus.dead_letters import one_line
+REASON_CHARS = 500
+TRACE_CHARS = 4096
+
+_LOOKED_AT = 65_536
+"""Characters of a text that are looked at before it is cut to what is kept."""
 
 _SHOWN = "***"
-_URL = re.compile(r"(?<=://)[^/\s@]+@")
-_NAMED = re.compile(
-    r"(?i)\b((?:api[-_ ]?key|token|secret|password|passwd|authorization)['\"]?\s*[:=]\s*['\"]?"
-    r"(?:bearer\s+|basic\s+)?|bearer\s+)[^\s'\",;&)}]+"
+_SHORTEST = 8
+"""Characters of a value that is masked wherever it stands; shorter ones are parts of words."""
+
+_KEPT = frozenset(("none", "null", "true", "false", "undefined", _SHOWN))
+"""Values that tell nothing: that a key is missing is worth knowing."""
+
+_WORD = re.compile(r"[^\s\"'<>`\\]+")
+_AUTHORITY = re.compile(r"[^/?#]*")
+_STORES = ("redis", "rediss", "sentinel", "cluster", "postgres", "postgresql", "mysql", "mongodb")
+"""Ends of the schemes in whose paths nobody writes an ``@``: it belongs to the password."""
+
+_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
+"""A table that leaves every other letter where it is, which `str.lower` does not."""
+
+# Alternatives begin with a letter, so that `re` passes over other letters fast; hence lower case.
+_NAME = re.compile(
+    r"""(?x)
+    (?: (?: api | access | private | secret | account | auth | encryption | signing)
+        [-_\ ]? key (?: [-_\ ]? id)?
+      | token | secret | password | passwd | passphrase | pwd | credentials? | signature
+      | authorization | bearer
+    )
+    (?: \\{0,8}["'] \s{0,8} , \s{0,8} [bru]? (?= \\{0,8}["'])          # ('token', 'value')
+      | (?: \\{0,8}["'] )? \s{0,8} [:=]>? \s{0,8} (?: [bru] (?= \\{0,8}["']) )?
+      | (?P<bearer> (?<=bearer) \s{1,8} )
+    )
+    """
 )
-_KEY = re.compile(r"\b(?:sk|pk|rk|ghp|gho|xox[abp]|m0|hsk)[-_][\w-]{8,}")
+_SCHEME = re.compile(r"(?i)(?:bearer|basic|token|digest|negotiate|apikey)\s{1,8}")
+_OPENING = re.compile(r"\\{0,8}[\"']")
+_BARE = re.compile(r"(?:[^\s\"'&,;:.)}\]>\\]|[,;:.)}\]>](?=[^\s\"'&,;:.)}\]>\\]))++")
+_BEARER_LIKE = re.compile(r"\S{16}|\S{0,64}?[\d._~+/=-][^\s.,;:]")
+
+_FORM = re.compile(
+    r"""(?x)
+      sk (?<! \wsk) [-_] [\w-]{8,}+                                     # OpenAI, Anthropic, Stripe
+    | pk (?<! \wpk) [-_] (?:live|test) [-_] [\w-]{8,}+
+    | rk (?<! \wrk) [-_] (?:live|test) [-_] [\w-]{8,}+
+    | gh[pousr]_ \w{8,}+ | github_pat_ \w{8,}+ | glpat- [\w-]{8,}+
+    | xox[a-z]- (?<! \w.....) [\w-]{8,}+
+    | hsk[-_] [\w-]{8,}+ | hch- [\w-]{8,}+ | m0- (?= \w{0,64}? \d) [\w-]{8,}+
+    | npm_ \w{16,}+ | hf_ (?<! \w...) \w{16,}+ | AIza [\w-]{30,}+
+    | AKIA [A-Z0-9]{12,}+ | ASIA [A-Z0-9]{12,}+
+    | eyJ (?<! [\w.-]eyJ) [\w-]{6,}+ \. [\w.-]++                                             # JWT
+    | -----BEGIN [A-Z ]{0,32} PRIVATE\ KEY----- (?s:.*?) (?: -----END[A-Z ]{0,40}----- | \Z )
+    """
+)
 
 
-def described(error: BaseException) -> str:
+def described(error: BaseException, secrets: Collection[str] = ()) -> str:
     """Return an error's type and text in one line of bounded length, credentials masked.
 
     What an error quotes is the backend's or a user's text: show it through `plain.visible`.
     """
-    return masked(one_line(f"{type(error).__name__}: {error}"))
+    return one_line(f"{type(error).__name__}: {error}", secrets)
 
 
-def masked(text: str) -> str:
-    """Return a text without what looks like a credential: in URLs, after its name, by its form."""
-    text = _URL.sub(f"{_SHOWN}@", text)
-    return _KEY.sub(_SHOWN, _NAMED.sub(rf"\1{_SHOWN}", text))
+def one_line(text: str, secrets: Collection[str] = ()) -> str:
+    """Return a reason fit for a record: one masked line, at most `REASON_CHARS` long."""
+    line = " ".join(text[:_LOOKED_AT].split())
+    return masked(_unicode(line), secrets)[:REASON_CHARS]
+
+
+def tail(trace: str, secrets: Collection[str] = ()) -> str:
+    """Return the masked end of a traceback, at most `TRACE_CHARS` long."""
+    return masked(_unicode(trace[-_LOOKED_AT:]), secrets)[-TRACE_CHARS:]
+
+
+def masked(text: str, secrets: Collection[str] = ()) -> str:
+    """Return a text without what looks like a credential: in URLs, after its name, by its form.
+
+    Args:
+        text: for people, for a log, or for a store.
+        secrets: values that shall not be shown wherever they stand, as `Settings.secrets` has
+            them; those of less than eight characters are not looked for.
+    """
+    for secret in sorted(secrets, key=len, reverse=True):
+        if len(secret) >= _SHORTEST:
+            text = text.replace(secret, _SHOWN)
+    if "://" in text:
+        text = _WORD.sub(lambda word: _without_user(word[0]), text)
+    return _FORM.sub(_SHOWN, _without_named(text))
+
+
+def mask_record(record: logging.LogRecord) -> bool:
+    """Mask a line of our own in whatever log there is: a filter of the logger ``memorybus``."""
+    text = record.getMessage()
+    shown = masked(text)
+    if shown != text:
+        record.msg, record.args = shown, None
+    if record.exc_info:
+        record.exc_text = masked(logging.Formatter().formatException(record.exc_info))
+    return True
+
+
+def _without_user(word: str) -> str:
+    """Mask what stands before a URL's host. An unencoded password may hold ``/`` and ``@``."""
+    last = word.rfind("@")
+    at = word.find("://")
+    while -1 < at < last:
+        begin = at + len("://")
+        authority = _AUTHORITY.match(word, begin)
+        if authority and _names_user(word[max(0, at - 32) : at], authority[0]):
+            return f"{word[:begin]}{_SHOWN}{word[last:]}"
+        at = word.find("://", begin)
+    return word
+
+
+def _names_user(scheme: str, authority: str) -> bool:
+    """Say whether a URL begins with a user or a password, an ``@`` being somewhere behind."""
+    host, colon, port = authority.rpartition(":")
+    if "@" in authority or (colon and not host) or (authority and scheme.endswith(_STORES)):
+        return True
+    return bool(colon) and not port.isdigit() and not authority.startswith("[")
+
+
+def _without_named(text: str) -> str:
+    parts: list[str] = []
+    done, at = 0, 0
+    lower = text.lower() if text.isascii() else text.translate(_LOWER)
+    while (name := _NAME.search(lower, at)) is not None:
+        begin, at = _value(text, name)
+        if begin < at and lower[begin:at] not in _KEPT:
+            parts += (text[done:begin], _SHOWN)
+            done = at
+    return "".join((*parts, text[done:]))
+
+
+def _value(text: str, name: re.Match[str]) -> tuple[int, int]:
+    """Return where the value behind a name begins and ends; both the same if there is none."""
+    begin = name.end()
+    opening = _OPENING.match(text, begin)
+    begin = opening.end() if opening else begin
+    if scheme := _SCHEME.match(text, begin):
+        begin = scheme.end()
+    if opening:
+        end = re.compile(rf"(?<!\\){re.escape(opening[0])}|\n").search(text, begin)
+        return begin, end.start() if end else len(text)
+    bare = _BARE.match(text, begin)
+    if bare is None or (name["bearer"] and not _BEARER_LIKE.match(text, begin)):
+        return begin, begin
+    return begin, bare.end()
+
+
+def _unicode(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()

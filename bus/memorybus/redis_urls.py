@@ -9,19 +9,50 @@
 
 ``rediss+sentinel`` and ``rediss+cluster`` are the same over TLS. User and password are percent-
 encoded. Sentinels that want credentials of their own get them as ``?sentinel_username=`` and
-``sentinel_password=``; every other option after ``?`` is redis-py's.
+``sentinel_password=``. The other options after ``?`` are redis-py's, those of them that make sense
+here: what they are is in `_OPTIONS`.
 """
 
+import difflib
 import re
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from collections.abc import Callable, Mapping
+from urllib.parse import parse_qsl, urlsplit
 
 from memorybus.errors import ConfigError
+from memorybus.masking import masked
 
 _ONE = ("redis://", "rediss://", "unix://")
 _SENTINEL = ("redis+sentinel://", "rediss+sentinel://")
 _CLUSTER = ("redis+cluster://", "rediss+cluster://")
 _SERVICE = re.compile(r"/[^/]+(/\d*)?")
-_SECRETS = ("password", "username", "sentinel_password", "sentinel_username", "ssl_password")
+_OPTIONS: Mapping[str, Callable[[str], object]] = {
+    "username": str,
+    "password": str,
+    "db": int,
+    "client_name": str,
+    "socket_timeout": float,
+    "socket_connect_timeout": float,
+    "health_check_interval": int,
+    "max_connections": int,
+}
+_TCP: Mapping[str, Callable[[str], object]] = {"socket_keepalive": str}
+_TLS: Mapping[str, Callable[[str], object]] = {
+    "ssl_keyfile": str,
+    "ssl_certfile": str,
+    "ssl_password": str,
+    "ssl_cert_reqs": str,
+    "ssl_ca_certs": str,
+    "ssl_ca_path": str,
+    "ssl_ca_data": str,
+    "ssl_check_hostname": str,
+    "ssl_min_version": int,
+    "ssl_ciphers": str,
+}
+_SENTINELS: Mapping[str, Callable[[str], object]] = {
+    "sentinel_username": str,
+    "sentinel_password": str,
+}
+_ENCODED = "a password must be percent-encoded: %40 for @, %2F for /"
 _SENTINEL_PORT = 26379
 _CLUSTER_PORT = 6379
 
@@ -47,9 +78,9 @@ def _check(name: str, url: str, schemes: tuple[str, ...]) -> None:
     try:
         hosts = hosts_of(url)
     except ValueError:
-        raise ConfigError(
-            f"{name}: the port must be a number, and a password must be percent-encoded"
-        ) from None
+        raise ConfigError(f"{name}: the port must be a number, and {_ENCODED}") from None
+    if "@" in urlsplit(url).path and not url.startswith("unix://"):
+        raise ConfigError(f"{name}: {_ENCODED}")
     if url.startswith((*_SENTINEL, *_CLUSTER)) and not all(host for host, _ in hosts):
         raise ConfigError(
             f"{name}: name the hosts, as in {url.partition('://')[0]}://one:7000,two:7000"
@@ -61,6 +92,39 @@ def _check(name: str, url: str, schemes: tuple[str, ...]) -> None:
         )
     if is_cluster(url) and urlsplit(url).path not in ("", "/", "/0"):
         raise ConfigError(f"{name}: a Redis Cluster has no databases but 0")
+    _check_options(name, url)
+
+
+def _check_options(name: str, url: str) -> None:
+    """Refuse options that redis-py would fail of when it connects; values are not shown."""
+    known = options_of(url)
+    for option, value in parse_qsl(urlsplit(url).query):
+        if option not in known:
+            scheme = url.partition("://")[0]
+            raise ConfigError(
+                f"{name}: {scheme}:// has no option {option!r}: {_advice(option, known)}; correct "
+                f"it or leave it out"
+            )
+        try:
+            known[option](value)
+        except ValueError:
+            raise ConfigError(f"{name}: the option {option} must be a number") from None
+
+
+def _advice(option: str, known: Mapping[str, object]) -> str:
+    every = (*known, *_TCP, *_TLS, *_SENTINELS)
+    near = difflib.get_close_matches(option, every, n=1, cutoff=0.0)[0]
+    if near in known:
+        return f"did you mean {near!r}"
+    where = "rediss://" if near in _TLS else "redis+sentinel://" if near in _SENTINELS else "TCP"
+    return f"{near!r} is one for {where}"
+
+
+def options_of(url: str) -> Mapping[str, Callable[[str], object]]:
+    """Return the options that a URL may have behind ``?``, and what makes values of their texts."""
+    tcp = {} if url.startswith("unix://") else _TCP
+    tls = _TLS if url.startswith("rediss") else {}
+    return {**_OPTIONS, **tcp, **tls, **(_SENTINELS if is_sentinel(url) else {})}
 
 
 def is_sentinel(url: str) -> bool:
@@ -110,9 +174,4 @@ def place_of(url: str) -> str:
 
 def redacted(url: str) -> str:
     """Return a Redis URL without its credentials, wherever they stand."""
-    parts = urlsplit(url)
-    credentials, _, host = parts.netloc.rpartition("@")
-    shown = [(k, "***" if k in _SECRETS else v) for k, v in parse_qsl(parts.query)]
-    netloc = f"***@{host}" if credentials else host
-    query = urlencode(shown, safe="*/:")
-    return f"{parts.scheme}://{netloc}{parts.path}{'?' if query else ''}{query}"
+    return masked(url)

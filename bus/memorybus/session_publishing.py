@@ -121,10 +121,13 @@ class SessionEvents:
     ) -> Receipt:
         """Publish a write to the agent's or the person's memory.
 
+        What is written without `store` is the agent's own note: every person of that agent is
+        shown it. What is about a person belongs to that person: ``store="user"``.
+
         Args:
             action: add ``content``; replace or remove the entry that holds ``old_text``.
             content: the new text.
-            store: ``memory`` belongs to the agent, ``user`` to the person.
+            store: ``memory`` belongs to the agent, whoever it talks to; ``user`` to the person.
             old_text: part of the entry meant.
             tool_call_id: with it and `index` the event's id is derived (G2).
             index: the write's number within its tool call.

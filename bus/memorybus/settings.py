@@ -3,7 +3,6 @@
 The only module that reads the environment. Every default is written here, once.
 """
 
-import math
 import os
 import re
 import tomllib
@@ -17,9 +16,18 @@ import platformdirs
 
 from memorybus.errors import ConfigError
 from memorybus.ids import text_digest
+from memorybus.masking import masked
 from memorybus.names import check_name
 from memorybus.redis_urls import check_urls, place_of
-from memorybus.settings_values import PREFIX, check_names, converted, spelled, tables
+from memorybus.settings_values import (
+    PREFIX,
+    check_names,
+    check_numbers,
+    converted,
+    secrets_in,
+    spelled,
+    tables,
+)
 
 FILE_NAME = "memorybus.toml"
 
@@ -134,7 +142,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         """Refuse values that cannot be, or contradict each other."""
         if not 1 <= self.partitions <= 1024:
             raise ConfigError(f"partitions must be 1 to 1024, not {self.partitions}")
-        _check_numbers(self)
+        check_numbers({name: getattr(self, name) for name in FIELDS})
         if self.call_timeout >= self.lease:
             raise ConfigError(
                 f"call_timeout ({self.call_timeout} s) must be shorter than lease "
@@ -145,6 +153,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             raise ConfigError(f"namespace {self.namespace!r} must be a plain word")
         for name in (*self.providers, *self.provider):
             check_name(name)
+
+    def __repr__(self) -> str:
+        """Show everything but credentials: it may end up in an error or in a log."""
+        return masked(super().__repr__(), self.secrets)
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        """The credentials that stand in these settings: URLs' and, by their names, options'."""
+        return frozenset(secrets_in(msgspec.structs.asdict(self)))
 
     @property
     def socket_path(self) -> Path:
@@ -192,32 +209,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def provider_options(self, name: str) -> dict[str, Any]:
         """The options of one instance, without its kind."""
         return {k: v for k, v in self.provider.get(name, {}).items() if k != "kind"}
-
-
-_MAY_BE_ZERO = frozenset(
-    (
-        "compress_min_bytes",
-        "compress_wait",
-        "hot_window",
-        "opening_wait",
-        "prefetch_deadline",
-        "recall_budget",
-        "recall_wait",
-        "seal_after",
-        "segment_age",
-        "spool_ballast",
-        "spool_keep",
-    )
-)
-
-
-def _check_numbers(settings: Settings) -> None:
-    for name in FIELDS:
-        value = getattr(settings, name)
-        if isinstance(value, int | float):
-            possible = value >= 0 if name in _MAY_BE_ZERO else value > 0
-            if not (possible and math.isfinite(value)):
-                raise ConfigError(f"{name} must be a positive number, not {value}")
 
 
 FIELDS = tuple(f.name for f in msgspec.structs.fields(Settings))

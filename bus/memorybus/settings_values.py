@@ -1,9 +1,12 @@
 """Settings as texts and back: what a file or the environment says, and errors that name it."""
 
 import difflib
-from collections.abc import Mapping, Sequence
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import unquote
 
 import msgspec
 
@@ -12,6 +15,27 @@ from memorybus.errors import ConfigError, UnknownSetting
 PREFIX = "MEMORYBUS_"
 
 _T = TypeVar("_T")
+
+_MAY_BE_ZERO = frozenset(
+    (
+        "compress_min_bytes",
+        "compress_wait",
+        "hot_window",
+        "opening_wait",
+        "prefetch_deadline",
+        "recall_budget",
+        "recall_wait",
+        "seal_after",
+        "segment_age",
+        "spool_ballast",
+        "spool_keep",
+    )
+)
+
+_SECRET = re.compile(
+    r"(?i)((api|access|private|secret|auth|account)[-_]?key|token|secret|password|passwd|pwd"
+    r"|passphrase|credentials?)$"
+)
 
 
 def tables(name: str, text: str) -> Any:
@@ -70,3 +94,40 @@ def _decode(kind: type, value: Any) -> Any:
             raise ConfigError("data_dir is empty: leave it out, or name a directory")
         return Path(value).expanduser().absolute()
     raise NotImplementedError(f"no setting of type {kind}")
+
+
+def check_numbers(values: Mapping[str, Any]) -> None:
+    """Refuse numbers that are not finite, negative, or 0 where that makes no sense.
+
+    Raises:
+        ConfigError: the message names the setting.
+    """
+    for name, value in values.items():
+        if isinstance(value, int | float):
+            possible = value >= 0 if name in _MAY_BE_ZERO else value > 0
+            if not (possible and math.isfinite(value)):
+                raise ConfigError(f"{name} must be a positive number, not {value}")
+
+
+def secrets_in(value: Any, name: str = "") -> Iterator[str]:
+    """Yield the credentials in a value: texts whose name tells, and the passwords of URLs."""
+    if isinstance(value, Mapping):
+        for inner, one in value.items():
+            yield from secrets_in(one, str(inner))
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from secrets_in(one, name)
+    elif isinstance(value, str) and _SECRET.search(name):
+        yield value
+    elif isinstance(value, str) and "://" in value:
+        yield from _secrets_in_url(value)
+
+
+def _secrets_in_url(url: str) -> Iterator[str]:
+    place, _, options = url.partition("://")[2].partition("?")
+    password = place.rpartition("@")[0].partition(":")[2]
+    given = (one.partition("=") for one in options.split("&"))
+    for found in (password, *(value for name, _, value in given if _SECRET.search(name))):
+        if found:
+            yield found
+            yield unquote(found)

@@ -100,6 +100,11 @@ class ProviderConfig(msgspec.Struct, frozen=True, kw_only=True):
     clock: Clock = SYSTEM
     crash: CrashPoint = no_crash
 
+    def __repr__(self) -> str:
+        """Name the options without their values: credentials may be among them."""
+        options = ", ".join(sorted(self.options))
+        return f"ProviderConfig(name={self.name!r}, home={str(self.home)!r}, options: {options})"
+
 
 class HookContext(msgspec.Struct, frozen=True):
     """What every write hook is told beside the event.

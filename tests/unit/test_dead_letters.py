@@ -6,19 +6,16 @@ from helpers.samples import SAMPLES
 from hypothesis import given
 from hypothesis import strategies as st
 from memorybus.dead_letters import (
-    REASON_CHARS,
-    TRACE_CHARS,
     Amendment,
     DeadLetter,
     amended,
     group_of,
     normalised,
-    one_line,
     replaced,
-    tail,
 )
 from memorybus.errors import InvalidEvent
 from memorybus.events import MemoryWritten, TurnCompleted, UnknownEvent
+from memorybus.masking import REASON_CHARS, TRACE_CHARS, one_line, tail
 
 NAMES = [type(event).__name__ for event in SAMPLES]
 

@@ -1,12 +1,21 @@
 """Where Redis is: what URLs are understood, what they are compared by, and what is never shown."""
 
+from inspect import signature
 from pathlib import Path
 
 import pytest
 from memorybus.errors import ConfigError
 from memorybus.links import connect_redis
-from memorybus.redis_urls import hosts_of, one_server, place_of, redacted, service_of
+from memorybus.redis_urls import (
+    hosts_of,
+    one_server,
+    options_of,
+    place_of,
+    redacted,
+    service_of,
+)
 from memorybus.settings import Settings
+from redis.connection import Connection, SSLConnection, UnixDomainSocketConnection
 from redis.sentinel import SentinelManagedSSLConnection
 
 JOBS = "redis://jobs:6379/0"
@@ -25,6 +34,17 @@ CLUSTER = "redis+cluster://ann:s3cret@one:7000,two:7001"
         ("redis+sentinel://one", "name the master"),
         ("redis+sentinel://one/mymaster/s3cret", "name the master"),
         ("redis+cluster://one/1", "no databases but 0"),
+        ("redis://:s3cret/w@rd@one", "must be percent-encoded"),
+        ("redis://:p@s3cret/w@rd@one", "must be percent-encoded"),
+        ("rediss://one?ssl_ca_cert=s3cret", "no option 'ssl_ca_cert': did you mean 'ssl_ca_certs'"),
+        ("redis://one?socket_timeot=s3cret", "did you mean 'socket_timeout'"),
+        ("redis://one?ssl_ca_certs=s3cret", "'ssl_ca_certs' is one for rediss://"),
+        ("unix:///redis.sock?socket_keepalive=1", "'socket_keepalive' is one for TCP"),
+        ("redis://one?sentinel_password=s3cret", "is one for redis.sentinel://"),
+        ("redis+sentinel://one/main?sentinel_pasword=s3cret", "mean 'sentinel_password'"),
+        ("redis+cluster://one?clientname=s3cret", "did you mean 'client_name'"),
+        ("redis://one?decode_responses=1", "no option 'decode_responses'"),
+        ("redis://one?socket_timeout=s3cret", "socket_timeout must be a number"),
     ],
 )
 def test_a_url_nobody_can_read_is_refused(url: str, said: str) -> None:
@@ -32,6 +52,29 @@ def test_a_url_nobody_can_read_is_refused(url: str, said: str) -> None:
     with pytest.raises(ConfigError, match=said) as refused:
         Settings(url=url, jobs_url=JOBS)
     assert "s3cret" not in str(refused.value)
+
+
+def test_an_option_of_the_jobs_url_is_read_likewise() -> None:
+    """The message names the setting, and the command that is next."""
+    with pytest.raises(ConfigError, match=r"^jobs_url: redis:// has no option 'dbb'.*leave it out"):
+        Settings(jobs_url="redis://one?dbb=2")
+
+
+@pytest.mark.parametrize(
+    ("url", "connection"),
+    [
+        ("redis://one", Connection),
+        ("rediss://one", SSLConnection),
+        ("unix:///redis.sock", UnixDomainSocketConnection),
+        ("redis+sentinel://one/main", Connection),
+        ("rediss+cluster://one", SSLConnection),
+    ],
+)
+def test_each_option_is_one_that_redis_py_takes(url: str, connection: type) -> None:
+    """What is not refused when settings are read does not fail when a connection is made."""
+    taken = {name for kind in connection.__mro__ for name in signature(kind.__init__).parameters}
+    ours = {name.removeprefix("sentinel_") for name in options_of(url)} - {"max_connections"}
+    assert ours <= taken
 
 
 def test_jobs_need_a_plain_redis() -> None:

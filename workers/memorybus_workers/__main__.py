@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 from memorybus import logs, private
 from memorybus.errors import HOPELESS, MemoryBusError
+from memorybus.masking import masked
 from memorybus.settings import Settings, load
 
 from memorybus_workers.heap import hold_together
@@ -43,7 +44,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     hold_together()
     sys.setswitchinterval(SWITCH)
     try:
-        return _run(options, load())
+        settings = load()
+        logs.set_up(options.log, secrets=settings.secrets)
+        return _run(options, settings)
     except MemoryBusError as error:
         _explain(options, error)
         return MISCONFIGURED if isinstance(error, HOPELESS) else FAILED
@@ -51,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _explain(options: argparse.Namespace, error: MemoryBusError) -> None:
     """Say why this process ends: to the command that reads our output, or to people."""
-    text = str(error)
+    text = masked(str(error))
     if options.reports or options.json:
         line = msgspec.json.encode({"error": type(error).__name__, "message": text})
         sys.stdout.buffer.write(line + b"\n")

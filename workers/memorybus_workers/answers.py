@@ -9,11 +9,9 @@ ago that he has gone.
 import logging
 
 from memorybus import replies
-from memorybus.dead_letters import one_line
 from memorybus.events import ToolCalled
 from memorybus.keys import Keys
 from memorybus.logged import LoggedEvent
-from memorybus.masking import masked
 from memorybus.replies import LIFE, Reply
 from redis import Redis
 from redis.exceptions import RedisError
@@ -48,9 +46,9 @@ class Answers:
             self._put(event, replies.reply_to(event.envelope.event, text, most))
 
     def refused(self, event: LoggedEvent, why: str) -> None:
-        """An event is put aside: whoever waits need not wait any longer."""
+        """An event is put aside, for a reason fit to be told: nobody need wait any longer."""
         if self._is_awaited(event):
-            self._put(event, Reply(error=masked(one_line(why))))
+            self._put(event, Reply(error=why))
 
     def _is_awaited(self, event: LoggedEvent) -> bool:
         asked = event.envelope.event

@@ -15,6 +15,7 @@ from memorybus.logged import LoggedEvent
 from memorybus_providers.base import HookContext
 from memorybus_providers.dispatch import bind
 
+from memorybus_workers.about import of_event
 from memorybus_workers.alone import AGAIN
 from memorybus_workers.deadletter import Begins, Failure
 from memorybus_workers.lane import Lane
@@ -84,6 +85,7 @@ class Applier:
         """
         raise NotImplementedError
 
+    @of_event
     def again(self, lane: Lane, event: LoggedEvent, begin: Begins) -> Failure | None:
         """Apply a dead letter: None if it is applied now or was before, else why not.
 
@@ -193,6 +195,7 @@ class Applier:
             self._settings.call_timeout,
         )
 
+    @of_event
     def _judge(
         self, lane: Lane, event: LoggedEvent, error: BaseException, served: int | None = None
     ) -> float:
@@ -250,6 +253,7 @@ class Applier:
         self._troubles.settled(event.envelope.id)
         return trouble is not None and trouble.hung
 
+    @of_event
     def _park(self, lane: Lane, event: LoggedEvent, failure: Failure) -> None:
         _log.error(
             "provider %s: event %s is parked after %d tries: %s; later events of its key %r wait",

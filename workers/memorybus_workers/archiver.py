@@ -13,13 +13,12 @@ from contextlib import suppress
 
 import msgspec
 from memorybus.clock import SYSTEM, Clock
-from memorybus.dead_letters import one_line
 from memorybus.errors import MemoryBusError
 from memorybus.ids import new_mark
-from memorybus.keys import Keys, lane_name
+from memorybus.keys import ARCHIVE_LANE, Keys, lane_name
 from memorybus.links import connect_redis, translated
 from memorybus.log import EventLog
-from memorybus.masking import masked
+from memorybus.masking import one_line
 from memorybus.redis_urls import redacted
 from memorybus.retrying import backoff
 from memorybus.roster import worker_id
@@ -28,7 +27,9 @@ from memorybus.settings import Settings
 from memorybus.testing import CrashPoint, crash_points, no_crash
 from redis import Redis
 from redis.exceptions import RedisError
+from structlog.contextvars import bind_contextvars
 
+from memorybus_workers.about import at_no_lane
 from memorybus_workers.archiving import Archiving
 from memorybus_workers.leases import Leases
 from memorybus_workers.sealer import Around
@@ -46,7 +47,6 @@ _FIRST, _CAP = 1.0, 30.0
 """Seconds between tries while the archive cannot be used."""
 
 _END = 5.0
-_SHOWN = 500
 
 
 def every(settings: Settings) -> float:
@@ -100,11 +100,13 @@ class Archiver:
         self._redis.close()
 
     def _run(self) -> None:
+        bind_contextvars(provider=ARCHIVE_LANE)
         failures = 0
         while not self._stop.is_set():
             try:
                 self._archiving = self._archiving or self._begun()
                 self._archiving.look()
+                at_no_lane()
                 self._say(self._archiving)
                 failures = failures + 1 if self._archiving.unreached else 0
             except Exception as error:  # the thread must outlive any mistake
@@ -145,7 +147,7 @@ class Archiver:
             self._report(self._archiving, "; ".join(self._archiving.troubles.values()))
 
     def _report(self, archiving: Archiving, error: str) -> None:
-        shown = masked(one_line(error))[:_SHOWN]
+        shown = one_line(error, self._settings.secrets)
         damaged = bool(archiving.errors)
         self._said_at = self._clock.monotonic()
         said = Said(self._reports.now_ms(), archiving.place, shown, archiving.elsewhere, damaged)

@@ -22,6 +22,7 @@ from memorybus.object_store import missing
 from memorybus.sealed import SealReports
 
 from memorybus_workers import sealing
+from memorybus_workers.about import at_lane, at_partition
 from memorybus_workers.compactor import Compactor
 from memorybus_workers.keeping import policy_of
 from memorybus_workers.sealer import Around, Owned, Sealer
@@ -132,6 +133,7 @@ class Archiving:
         Raises:
             ArchiveUnavailable: nor does the store answer at all.
         """
+        at_partition(partition)
         try:
             yield
         except ArchiveUnavailable as error:
@@ -200,7 +202,7 @@ class Archiving:
         self.busy.discard(partition)
         self.errors.pop(partition, None)
         try:
-            return self._owned(owned, sight, force=force)
+            return self._owned(at_lane(owned), sight, force=force)
         except (LeaseLost, ArchiveTaken) as error:
             _log.info("partition %s has another archiver: %s", lane_name(partition), error)
         except (ArchiveDamaged, ArchiveDiffers, GivenTwice) as error:

@@ -62,6 +62,11 @@ class Slot:
         """It returned."""
         self._name = ""
 
+    @property
+    def now(self) -> str:
+        """The call that it is busy with, or ""."""
+        return self._name
+
     def interrupted(self) -> bool:
         """Say whether a failure came out of a hook, and be idle again."""
         in_hook = self._name != "" and self.in_hook

@@ -71,6 +71,7 @@ class JobProcess:
                 self.provider,
                 self._child.returncode,
                 self._delay,
+                extra={"provider": self.provider},
             )
             self._close()
 

@@ -1,6 +1,6 @@
 """Parked keys: what a provider refuses for good waits, with the later events of its key (G6)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import msgspec
@@ -11,14 +11,13 @@ from memorybus.dead_letters import (
     DeadLetter,
     Stored,
     bounded,
-    one_line,
-    tail,
 )
 from memorybus.errors import LeaseLost
 from memorybus.events import DeadLetterResolved
 from memorybus.keys import Keys
 from memorybus.links import foreign
 from memorybus.logged import LoggedEvent
+from memorybus.masking import one_line, tail
 from redis import Redis
 
 
@@ -71,6 +70,7 @@ class Parked:
         epoch: int,
         worker: str = "",
         refused: Refused = _nobody,
+        secrets: Collection[str] = frozenset(),
     ) -> None:
         """Read which keys wait.
 
@@ -82,6 +82,7 @@ class Parked:
         self._place = (keys, partition, provider, epoch)
         self.worker = worker
         self._refused = refused
+        self._secrets = secrets
         name = keys.parked(partition, provider)
         found: Any = redis.hkeys(name)
         try:
@@ -99,6 +100,7 @@ class Parked:
             LeaseLost: the lane has another owner.
             redis.RedisError: Redis is away.
         """
+        failure = self.fit(failure)
         records = [
             (event.position.entry, event.envelope.key, self._record(event, failure))
             for event in events
@@ -109,6 +111,12 @@ class Parked:
             self.keys.update(key for _, key, _ in records)
         for event in events:
             self._refused(event, failure.reason)
+
+    def fit(self, failure: Failure) -> Failure:
+        """Return a failure fit for a record and whoever is told of it: masked and bounded."""
+        reason = one_line(failure.reason, self._secrets)
+        trace = tail(failure.trace, self._secrets)
+        return msgspec.structs.replace(failure, reason=reason, trace=trace)
 
     def settle(self, stored: Stored, event: bytes = b"") -> None:
         """Let a dead letter go: it is applied, or discarded, which `event` tells in the log.
@@ -158,14 +166,14 @@ class Parked:
                 n=position.n,
                 key=envelope.key,
                 type=type(envelope.event).__name__,
-                reason=one_line(failure.reason),
+                reason=failure.reason,
                 attempts=failure.attempts,
                 scope=bounded(envelope.scope),
                 session=envelope.session.id[:NAME_CHARS],
                 at=envelope.at,
                 first_at=failure.first_at,
                 last_at=failure.last_at,
-                trace=tail(failure.trace),
+                trace=failure.trace,
                 worker=self.worker,
             )
         )

@@ -65,5 +65,7 @@ def _schemas(name: str, provider: MemoryProvider) -> tuple[dict[str, object], ..
         why = f"its schemas have {len(body)} bytes, and {MOST_BYTES} are the most"
     except Exception as error:  # whatever a provider raises, its lanes are served
         why = described(error)
-    _log.warning("provider %s is registered without its tools: %s", name, why)
+    _log.warning(
+        "provider %s is registered without its tools: %s", name, why, extra={"provider": name}
+    )
     return ()

@@ -13,6 +13,7 @@ from memorybus.clock import Clock
 from memorybus.errors import ArchiveError
 from memorybus.halted import FIELD
 from memorybus.keys import Keys, lane_name
+from memorybus.masking import one_line
 from redis import Redis
 from redis.exceptions import RedisError
 
@@ -44,7 +45,7 @@ class Halts:
     def stop(self, partition: int, error: ArchiveError) -> None:
         """Let a lane stand still for a while; say why, once."""
         known = self._halts.get(partition)
-        why = str(error)
+        why = one_line(str(error))
         delay = min(LAST, known.delay * 2) if known else FIRST
         self._halts[partition] = Halt(why, self._clock.monotonic() + delay, delay)
         if known is None or known.why != why:

@@ -104,6 +104,7 @@ class ProviderHost:
             self.name,
             what,
             self._around.settings.call_timeout,
+            extra={"provider": self.name},
         )
 
     def _replace(self, what: str, redis: Redis) -> None:

@@ -82,7 +82,8 @@ class Lane:
         self._keys = Keys(links.settings.namespace)
         self._place = (self._keys, partition, links.provider, lease.epoch)
         self.answers = links.answers
-        self.parked = Parked(links.redis, *self._place, lease.worker, links.answers.refused)
+        told, secrets = links.answers.refused, links.settings.secrets
+        self.parked = Parked(links.redis, *self._place, lease.worker, told, secrets)
         self._careful_upto = -1
         self._end = links.plan.end(partition)
         self._ended = False

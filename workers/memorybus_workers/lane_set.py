@@ -11,6 +11,7 @@ from memorybus.links import connect_redis, translated
 from memorybus.scripts import Acquired
 from redis.exceptions import RedisError
 
+from memorybus_workers.about import at_lane, at_partition
 from memorybus_workers.appliers import applier_for
 from memorybus_workers.halts import Halts
 from memorybus_workers.lane import COMMIT_EVERY, Lane
@@ -118,7 +119,7 @@ class LaneSet:
         self._tried_at = now
 
     def _hand_over(self, partition: int) -> None:
-        lane = self._lanes[partition]
+        lane = at_lane(self._lanes[partition])
         try:
             if not self.applier.drain(lane):
                 return
@@ -128,6 +129,7 @@ class LaneSet:
         self._let_go(partition)
 
     def _acquire_one(self, partition: int) -> None:
+        at_partition(partition)
         try:
             floor = self.applier.floor(partition)
             taken = self._around.leases.acquire(self._redis, self._name, partition, floor)
@@ -145,7 +147,7 @@ class LaneSet:
     def _begin(self, partition: int, lease: Lease, checkpoint: Acquired) -> None:
         self._beginning = lease  # a hang from here on gives it back
         try:
-            lane = Lane(self._links, partition, lease, checkpoint)
+            lane = at_lane(Lane(self._links, partition, lease, checkpoint))
             lane.begin(self.applier.begin(lane), self.applier.suspects(checkpoint.deaths))
             if lane.n > checkpoint.n:
                 lane.commit()  # Redis lost what the provider's own checkpoint still says
@@ -255,7 +257,7 @@ class LaneSet:
         return min(most, max(0.0, due - now))
 
     def _step_one(self, partition: int) -> bool:
-        lane = self._lanes[partition]
+        lane = at_lane(self._lanes[partition])
         try:
             more = self.applier.advance(lane)
         except ArchiveError as error:

@@ -10,6 +10,7 @@ from memorybus.errors import ArchiveError, LeaseLost, ProviderHung
 from memorybus.logged import LoggedEvent
 from redis import Redis
 
+from memorybus_workers.about import at_calls, at_lane
 from memorybus_workers.applier import HUNG, Applier
 from memorybus_workers.calls import Slot
 from memorybus_workers.deadletter import BEHIND
@@ -152,7 +153,8 @@ class ParallelApplier(Applier):
     # -- in the threads ---------------------------------------------------------------------------
 
     def _run(self, task: Task, slot: Slot) -> str | None:
-        lane, event = task.lane, task.event
+        lane, event = at_lane(task.lane), task.event
+        at_calls(slot, (event,))
         if lane in self._leaving or not (self._breaker.closed or task.probes):
             raise Withdrawn
         lane.check(self._settings.call_timeout)
@@ -182,7 +184,7 @@ class ParallelApplier(Applier):
                 self._release(done.task)
                 continue
             try:
-                self._settle(lane, done)
+                self._settle(at_lane(lane), done)
             except LeaseLost:
                 lane.lease.lost = True
                 self._release(done.task)

@@ -7,6 +7,7 @@ place, its event counts as hung, and what it still does is not looked at any mor
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextvars import copy_context
 from queue import SimpleQueue
 
 import msgspec
@@ -56,7 +57,9 @@ class PoolThread:
         """Start it."""
         self.slot = Slot(clock)
         self.task: Task | None = None
-        self._thread = threading.Thread(target=run, args=(self,), name=name, daemon=True)
+        self._thread = threading.Thread(
+            target=copy_context().run, args=(run, self), name=name, daemon=True
+        )
         self._thread.start()
 
     @property

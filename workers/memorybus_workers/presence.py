@@ -9,7 +9,7 @@ from memorybus.clock import Clock
 from memorybus.errors import MemoryBusError
 from memorybus.homes import Home, Homes, here
 from memorybus.keys import Keys
-from memorybus.masking import masked
+from memorybus.masking import one_line
 from memorybus.roster import BEAT, Roster, WorkerInfo
 from memorybus.settings import Settings
 from redis import Redis
@@ -157,7 +157,8 @@ class Presence:
 
     def _beat(self, ready: Sequence[str], hosts: Hosts) -> None:
         self._served.look()
-        failing = {host.name: masked(host.failing) for host in hosts.all if host.failing}
+        secrets = self._settings.secrets
+        failing = {host.name: one_line(host.failing, secrets) for host in hosts.all if host.failing}
         info = WorkerInfo(
             id=self._worker,
             host=socket.gethostname(),
@@ -201,6 +202,7 @@ class Presence:
                 home.host,
                 home.path,
                 name,
+                extra={"provider": name},
             )
         self._elsewhere = {name: self._elsewhere[name] for name in self._patient} | found
 

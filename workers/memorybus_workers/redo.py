@@ -23,6 +23,7 @@ from memorybus.testing import CrashPoint, no_crash
 from redis import Redis
 from redis.exceptions import RedisError
 
+from memorybus_workers.about import at_lane, at_no_lane
 from memorybus_workers.applier import Applier
 from memorybus_workers.deadletter import Failure
 from memorybus_workers.lane import Lane
@@ -95,6 +96,7 @@ class Redo:
             Unavailable: the backend is down; nothing is lost by it.
             redis.RedisError: Redis is away.
         """
+        at_no_lane()
         waiting = self._asked()
         self._unreadable &= waiting.keys()
         self._passes = {p: way for p, way in self._passes.items() if _is_same(way, lanes.get(p))}
@@ -136,7 +138,7 @@ class Redo:
             self._passes[lane.partition] = Pass(lane.epoch, apart(known), lane.parked.worker)
 
     def _go_on(self, lane: Lane, share: float) -> None:
-        way = self._passes[lane.partition]
+        way = self._passes[at_lane(lane).partition]
         now = self._clock.monotonic()
         if way.not_before > now:
             return
@@ -217,7 +219,7 @@ class Redo:
             lane.parked.settle(stored)
             way.counts["applied"] += 1
         else:
-            lane.parked.amend(stored, refused(stored, failure))
+            lane.parked.amend(stored, refused(stored, lane.parked.fit(failure)))
             way.left(stored.letter)
             way.counts["refused again"] += 1
 

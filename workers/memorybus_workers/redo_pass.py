@@ -9,9 +9,7 @@ from memorybus.dead_letters import (
     Amendment,
     DeadLetter,
     Stored,
-    one_line,
     replaced,
-    tail,
 )
 from memorybus.events import DeadLetterResolved, Envelope, SessionRef
 from memorybus.ids import derived_id
@@ -169,15 +167,15 @@ def as_edited(event: LoggedEvent, amendment: Amendment | None) -> LoggedEvent:
 
 
 def refused(stored: Stored, failure: Failure) -> Amendment:
-    """Return what is known of a letter that is refused again."""
+    """Return what is known of a letter that is refused again, for a reason fit for a record."""
     letter, known = stored.letter, stored.amendment or Amendment()
     return msgspec.structs.replace(
         known,
-        reason=one_line(failure.reason),
+        reason=failure.reason,
         attempts=letter.attempts + max(1, failure.attempts),
         first_at=letter.first_at or failure.first_at,
         last_at=failure.last_at,
-        trace=tail(failure.trace),
+        trace=failure.trace,
         trying="",
         by="",
     )

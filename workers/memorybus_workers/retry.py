@@ -5,11 +5,11 @@ from typing import Literal
 
 import msgspec
 from memorybus.errors import ProviderError, StaleEpoch, Transient, Unavailable
+from memorybus.masking import one_line
 from memorybus.retrying import backoff
 
 _FIRST = 0.1
 _CAP = 30.0
-_REASON_LENGTH = 500
 
 STRIKES = 5
 """Transient failures in a row, of whatever events, that count as one of the backend."""
@@ -54,14 +54,16 @@ def pause(failures: int, rng: random.Random) -> float:
 
 
 def reason(error: BaseException) -> str:
-    """Return why an event was parked, in one bounded line for people.
+    """Return why an event was parked, in one bounded line for people, credentials masked.
 
     A provider's own errors speak for themselves; of any other the type is told too.
     """
-    text = " ".join(str(error).split()) or "no message"
-    if not isinstance(error, ProviderError):
-        text = f"{type(error).__name__}: {text}"
-    return text.encode("utf-8", "replace").decode()[:_REASON_LENGTH]
+    text = str(error).strip() or "no message"
+    return (
+        one_line(text)
+        if isinstance(error, ProviderError)
+        else one_line(f"{type(error).__name__}: {text}")
+    )
 
 
 class Breaker:

@@ -12,7 +12,9 @@ from contextlib import AbstractContextManager, closing, nullcontext
 from memorybus.errors import LogError, MemoryBusError
 from memorybus_providers.base import MemoryProvider
 from redis.exceptions import RedisError
+from structlog.contextvars import bind_contextvars
 
+from memorybus_workers.about import at_no_lane
 from memorybus_workers.calls import Slot, Troubles
 from memorybus_workers.lane_set import LaneSet
 from memorybus_workers.leases import Lease
@@ -120,6 +122,7 @@ class Runner:
     # -- the thread -------------------------------------------------------------------------------
 
     def _run(self) -> None:
+        bind_contextvars(provider=self._name)
         self._stop.wait(max(0.0, self._breaker.until - self._around.clock.monotonic()))
         while not self._stop.is_set():
             try:
@@ -188,6 +191,7 @@ class Runner:
     def _balance(self, lanes: LaneSet) -> None:
         before = {lease.lane for lease in lanes.leases()}
         lanes.balance(self.wanted)
+        at_no_lane()
         now = {lease.lane for lease in lanes.leases()}
         if before != now:
             _log.info(
@@ -216,6 +220,7 @@ class Runner:
         self.slot.end()
         if self._abandoned:
             return
+        at_no_lane()
         delay = self._breaker.failed(self._around.clock.monotonic(), reason(error))
         self._log_failed = isinstance(error, LogError | RedisError)
         known = isinstance(error, MemoryBusError | RedisError | OSError)

@@ -73,6 +73,11 @@ class Owned(msgspec.Struct, frozen=True):
     archive: Archive
     log_id: str
 
+    @property
+    def epoch(self) -> int:
+        """Our fencing token."""
+        return self.lease.epoch
+
 
 class Sealer:
     """Seals and trims partitions. Belongs to one thread."""

@@ -8,6 +8,7 @@ from memorybus.events import Omitted
 from memorybus.logged import LoggedEvent
 from memorybus_providers.base import HookContext
 
+from memorybus_workers.about import at_calls, of_event
 from memorybus_workers.applier import Applier
 from memorybus_workers.deadletter import BEHIND
 from memorybus_workers.lane import COMMIT_EVERY, Lane
@@ -192,6 +193,7 @@ class SerialApplier(Applier):
         Raises:
             LeaseLost: the lane has another owner.
         """
+        at_calls(self._slot, events)
         begin, end, lease = self._slot.begin, self._slot.end, lane.lease
         hook_of, timeout = self._apply.hook_of, self._settings.call_timeout
         for index, event in enumerate(events):
@@ -241,6 +243,7 @@ class SerialApplier(Applier):
             outcome.left.add(event.position.n)
         return waits
 
+    @of_event
     def _try(self, lane: Lane, event: LoggedEvent) -> float:
         """Try one event; return when to try it again, 0.0 if it is applied or put aside.
 

@@ -6,14 +6,13 @@ from typing import Any
 
 import msgspec
 from memorybus.clock import Clock
-from memorybus.dead_letters import one_line
 from memorybus.errors import MemoryBusError
 from memorybus.holds import Hold, paused, prepared
 from memorybus.ignored import ignored, listed
 from memorybus.instances import Instance, Instances, Sight, answers, live_name
 from memorybus.keys import Keys
 from memorybus.lanes import LaneKeys
-from memorybus.masking import described, masked
+from memorybus.masking import described, one_line
 from memorybus.plan import WHOLE, Plan
 from memorybus.rebuild_lock import at_work
 from memorybus.roster import ProviderInfo
@@ -157,7 +156,11 @@ class Served:
             gone = one.provider in self._told and one.provider not in busy and not one.dropped
             dropped = msgspec.structs.replace(one, dropped=True)
             if one.purpose == "verify" and gone and self._instances.change(one, dropped):
-                _log.warning("%s is removed: the verification that made it is gone", one.name)
+                _log.warning(
+                    "%s is removed: the verification that made it is gone",
+                    one.name,
+                    extra={"provider": one.name},
+                )
 
     def _let_go(self, sight: Sight, busy: Collection[str]) -> set[str]:
         """Let those that serve go on if the command that held them is gone; return them.
@@ -170,7 +173,12 @@ class Served:
         left = {name: hold for name, hold in sight.held.items() if prepared(hold)}
         freed = {name for name in serving & left.keys() if self._freed(name, left[name])}
         for name in freed:
-            _log.warning("%s goes on: a command held it and is gone (%s)", name, left[name].reason)
+            _log.warning(
+                "%s goes on: a command held it and is gone (%s)",
+                name,
+                left[name].reason,
+                extra={"provider": name},
+            )
         return freed
 
     def _freed(self, name: str, left: Hold) -> bool:
@@ -207,8 +215,14 @@ class Served:
             provider = made(self._settings, one.name, role, self._clock)
         except Exception as error:  # one copy's options must not stop the others
             why = str(error) if isinstance(error, MemoryBusError) else described(error)
-            _log.error("copy %s of %s is not served: %s", one.name, one.provider, why)
-            return masked(one_line(f"it cannot be made here: {why}"))
+            _log.error(
+                "copy %s of %s is not served: %s",
+                one.name,
+                one.provider,
+                why,
+                extra={"provider": one.name},
+            )
+            return one_line(f"it cannot be made here: {why}", self._settings.secrets)
         order = self._told[one.provider].order if one.provider in self._told else 0
         kind = self._settings.provider_kind(one.provider)
         return info_of(kind, provider, order, one.provider)

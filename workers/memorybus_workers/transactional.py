@@ -9,6 +9,7 @@ from memorybus.log import START
 from memorybus.logged import LoggedEvent
 from memorybus_providers.base import Fence, Progress, Transaction, TransactionalProvider
 
+from memorybus_workers.about import at_calls
 from memorybus_workers.deadletter import BEHIND
 from memorybus_workers.lane import Lane
 from memorybus_workers.serial import Outcome, SerialApplier
@@ -124,6 +125,7 @@ class TransactionalApplier(SerialApplier):
         """Call the hooks of what the ledger does not know; return what some of them replied."""
         done = set(transaction.applied([event.envelope.id for event in events]))
         said: list[tuple[LoggedEvent, str]] = []
+        at_calls(self._slot, events)
         for event in events:
             if event.envelope.id not in done:
                 text = self._call(event)

@@ -2,6 +2,8 @@
 
 import msgspec
 
+from memorybus.masking import masked
+
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
     """What one check found.
@@ -17,3 +19,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     ok: bool
     found: str
     fix: str = ""
+
+    def __post_init__(self) -> None:
+        """Mask credentials: what was seen may be an error of whatever was asked."""
+        msgspec.structs.force_setattr(self, "found", masked(self.found))

@@ -68,7 +68,7 @@ class Inspecting:
         try:
             reply = Reply(msgspec.json.encode(self._answer(asked)).decode())
         except Exception as error:
-            self._put(asked, Reply(error=described(error)))
+            self._put(asked, Reply(error=described(error, self._settings.secrets)))
             raise
         self._put(asked, reply)
 

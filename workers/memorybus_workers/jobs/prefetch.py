@@ -16,6 +16,7 @@ from memorybus.settings import Settings
 from memorybus.testing import CrashPoint, no_crash
 from memorybus_providers.base import MemoryProvider, RecallContext, RecallScope, Recollection
 from redis import Redis
+from structlog.contextvars import bind_contextvars
 
 from memorybus_workers.jobs.applied import Applied
 from memorybus_workers.jobs.live import live_of
@@ -81,6 +82,8 @@ class Recaller:
             if request is None or (request.answered and asked in ("", request.instance)):
                 return
             asked = request.instance
+            session = request.want.session
+            bind_contextvars(session=session.id if session else "")
             health = self._health.read([provider])[provider]
             if health.paused and not request.want.detail:  # a person who asks is a probe
                 self._health.skipped([provider])
@@ -108,7 +111,7 @@ class Recaller:
             result = msgspec.msgpack.encode(rendered(found, request.want, provider))
         except Exception as error:
             self._forget(instance)  # interrupted anywhere: the next job opens another
-            self._tell_error(slot, provider, described(error))
+            self._tell_error(slot, provider, described(error, self._settings.secrets))
             raise
         if self._serving(provider) == instance:
             self._store(slot, provider, request, result)

@@ -16,6 +16,7 @@ from memorybus.tool_jobs import ToolRequest
 from memorybus_providers.base import HookContext, MemoryProvider
 from memorybus_providers.dispatch import tool_result
 from redis import Redis
+from structlog.contextvars import bind_contextvars
 
 from memorybus_workers.jobs.applied import Applied
 from memorybus_workers.jobs.live import live_of
@@ -63,13 +64,14 @@ class ToolRunner:
             Exception: whatever the provider raises, after its asker was told.
         """
         request = _checked(body, self._settings.partitions)
+        bind_contextvars(session=request.session.id)
         instance = live_of(request.provider, self._live(request.provider))
         self._applied.wait(instance, request.positions)
         try:
             reply = self._answer(request, instance)
         except Exception as error:
             self._forget(instance)  # interrupted anywhere: the next job opens another
-            self._put(request, Reply(error=described(error)))
+            self._put(request, Reply(error=described(error, self._settings.secrets)))
             raise
         self._put(request, reply)
 

@@ -8,7 +8,7 @@ import faulthandler
 import logging
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any, cast
@@ -18,7 +18,7 @@ from memorybus.clock import SYSTEM, Clock
 from memorybus.errors import ConfigError, MemoryBusError
 from memorybus.keys import Keys
 from memorybus.links import connect_jobs, connect_redis, translated
-from memorybus.masking import described
+from memorybus.masking import described, tail
 from memorybus.recall_health import RecallHealth
 from memorybus.recall_queue import JOB, LIFE, longest_run, rq_queue
 from memorybus.redis_urls import redacted
@@ -28,8 +28,10 @@ from redis.client import Pipeline
 from redis.exceptions import RedisError
 from rq import Queue, SimpleWorker
 from rq.job import Job
+from rq.registry import StartedJobRegistry
 from rq.serializers import JSONSerializer
 from rq.worker_registration import WORKERS_BY_QUEUE_KEY, clean_worker_registry
+from structlog.contextvars import bind_contextvars, bound_contextvars
 
 from memorybus_workers.jobs.allowed import KEPT, AllowList, allowed_job
 from memorybus_workers.jobs.inspect import Inspecting
@@ -70,12 +72,19 @@ class JobWorker(SimpleWorker):
         lost: looks after what killed processes left.
         longest: seconds one job may run, whatever the job says.
         crash: crash points of fault tests: ``recall.taken``.
+        secrets: values that shall not be kept with a failure.
     """
 
     max_connection_wait_time = 1.0
 
     def __init__(
-        self, queue: Queue, clock: Clock, lost: LostJobs, longest: int, crash: CrashPoint
+        self,
+        queue: Queue,
+        clock: Clock,
+        lost: LostJobs,
+        longest: int,
+        crash: CrashPoint,
+        secrets: Collection[str] = frozenset(),
     ) -> None:
         """Register nothing yet."""
         super().__init__(
@@ -91,6 +100,7 @@ class JobWorker(SimpleWorker):
         self._lost = lost
         self._longest = longest
         self._crash = crash
+        self._secrets = secrets
         self._look_at = 0.0
         self._shown_at = 0.0
         self._told = False
@@ -138,8 +148,19 @@ class JobWorker(SimpleWorker):
         """Run one job; a provider that swallows its time-out costs the process."""
         self._crash("recall.taken")
         job.timeout = self._longest
-        with ended_after(self._longest + GRACE):
+        with ended_after(self._longest + GRACE), bound_contextvars(session=None):
             super().execute_job(job, queue)
+
+    def handle_job_failure(
+        self,
+        job: Job,
+        queue: Queue,
+        started_job_registry: StartedJobRegistry | None = None,
+        exc_string: str = "",
+    ) -> None:
+        """Let RQ keep why a job failed as a dead letter does: bounded, credentials masked."""
+        kept = tail(exc_string, self._secrets)
+        super().handle_job_failure(job, queue, started_job_registry, kept)
 
     def handle_exception(self, job: Job, *exc_info: object) -> None:
         """Say that a job failed: in one line, credentials masked; RQ would log the traceback."""
@@ -238,6 +259,7 @@ def run_jobs(settings: Settings, providers: tuple[str, ...]) -> None:
     if len(providers) != 1:
         raise ConfigError("a recall process serves one provider: name it with --providers")
     (provider,) = providers
+    bind_contextvars(provider=provider)
     crash = crash_points(settings.crash_at)
     redis = connect_redis(settings)
     instances = LiveInstances(settings, SYSTEM, redis, provider, crash)
@@ -273,4 +295,4 @@ def job_worker(
     logging.getLogger("rq").setLevel(logging.CRITICAL)
     queue = rq_queue(connect_jobs(settings), settings, provider, allowed_job(allowed))
     look = LostJobs(queue, SYSTEM, allowed.keys(), lost)
-    return JobWorker(queue, SYSTEM, look, longest_run(settings), crash)
+    return JobWorker(queue, SYSTEM, look, longest_run(settings), crash, settings.secrets)

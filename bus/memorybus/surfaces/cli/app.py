@@ -5,6 +5,7 @@ of a pipe went away, 143 ended by SIGTERM.
 """
 
 import io
+import logging
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -12,6 +13,7 @@ from importlib.metadata import version
 from cyclopts import App, CycloptsError
 
 from memorybus.errors import MemoryBusError
+from memorybus.masking import mask_record
 from memorybus.surfaces import signals
 from memorybus.surfaces.cli import (
     archive,
@@ -82,6 +84,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: the arguments without the program's name; the process's own if None.
     """
     signals.unwind_on_stop()
+    logging.getLogger("memorybus").addFilter(mask_record)
     if not _streams_are_open():
         return FAILED
     words = sys.argv[1:] if argv is None else list(argv)

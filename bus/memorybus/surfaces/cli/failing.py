@@ -19,6 +19,7 @@ from memorybus.errors import (
     NoServerBinary,
     SpoolFull,
 )
+from memorybus.masking import masked
 from memorybus.surfaces.output import QuietPipeConsole
 from memorybus.surfaces.safe import json_text, visible
 
@@ -80,8 +81,8 @@ def _advice(error: Exception) -> str:
 
 def _said(error: Exception) -> str:
     if isinstance(error, OSError):
-        return f"{error.filename or 'standard output'}: {error.strerror or error}"
-    return str(error)
+        return masked(f"{error.filename or 'standard output'}: {error.strerror or error}")
+    return masked(str(error))
 
 
 def _forget_stdout() -> None:

@@ -12,6 +12,7 @@ import msgspec
 
 from memorybus import private
 from memorybus.clock import Clock
+from memorybus.masking import masked
 from memorybus.plain import visible
 from memorybus.settings import Settings
 
@@ -57,7 +58,7 @@ class Problems:
     def note(self, hook: str, error: Exception) -> None:
         """Count an error, and say it loudly if it is the first of its kind."""
         kind = (hook, type(error).__name__)
-        shown = " ".join(visible(f"{kind[1]}: {error}").split())[:_SHOWN]
+        shown = " ".join(visible(masked(f"{kind[1]}: {error}")).split())[:_SHOWN]
         with self._lock:
             before = self._met.get(kind)
             count = before.count + 1 if before else 1

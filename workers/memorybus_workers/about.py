@@ -1,0 +1,74 @@
+"""What a thread is busy with, for the fields of its lines in the log (see `memorybus.logs`)."""
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
+
+from memorybus.logged import LoggedEvent
+from memorybus.logs import UNDER_WAY
+from structlog.contextvars import bind_contextvars, unbind_contextvars
+
+from memorybus_workers.calls import Slot
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+_Self = TypeVar("_Self")
+
+
+class _Lane(Protocol):
+    @property
+    def partition(self) -> int: ...
+
+    @property
+    def epoch(self) -> int: ...
+
+
+_AnyLane = TypeVar("_AnyLane", bound=_Lane)
+
+
+def at_lane(lane: _AnyLane) -> _AnyLane:
+    """What follows on this thread is about a lane, and no event yet; return the lane."""
+    bind_contextvars(partition=lane.partition, epoch=lane.epoch)
+    UNDER_WAY.set(None)
+    return lane
+
+
+def at_partition(partition: int) -> None:
+    """What follows on this thread is about a partition whose lane is not owned yet."""
+    unbind_contextvars("epoch")
+    bind_contextvars(partition=partition)
+    UNDER_WAY.set(None)
+
+
+def at_no_lane() -> None:
+    """What follows on this thread is about no lane in particular."""
+    unbind_contextvars("partition", "epoch")
+    UNDER_WAY.set(None)
+
+
+def at_calls(slot: Slot, events: Sequence[LoggedEvent]) -> None:
+    """What follows on this thread is about that of some events whose call is under way."""
+
+    def found() -> LoggedEvent | None:
+        now = slot.now
+        return next((event for event in events if event.envelope.id == now), None)
+
+    UNDER_WAY.set(found)
+
+
+def of_event(
+    step: Callable[Concatenate[_Self, _AnyLane, LoggedEvent, _P], _R],
+) -> Callable[Concatenate[_Self, _AnyLane, LoggedEvent, _P], _R]:
+    """Let the lines of a method be about the event that it is given behind its lane."""
+
+    @wraps(step)
+    def told(
+        self: _Self, lane: _AnyLane, event: LoggedEvent, /, *args: _P.args, **named: _P.kwargs
+    ) -> _R:
+        before = UNDER_WAY.set(lambda: event)
+        try:
+            return step(self, lane, event, *args, **named)
+        finally:
+            UNDER_WAY.reset(before)
+
+    return told
