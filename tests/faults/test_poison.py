@@ -3,13 +3,11 @@
 import statistics
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 from conftest import MakeServer
 from helpers import poison, sink
 from helpers.oracle import Effect, Verdict, latency
-from helpers.processes import Spawn
 from helpers.results import counted
 from helpers.rows import MakeTrial, Report
 from helpers.scale import QUICK, rounds
@@ -183,12 +181,6 @@ class Run:
 
 def _said_in(times: Sequence[range], effects: Sequence[Effect]) -> list[Effect]:
     return [e for e in effects if any(e.said in one for one in times)]
-
-
-@pytest.fixture
-def witness(spawn: Spawn, tmp_path: Path) -> Witness:
-    """Return a process that notes when the machine stands still."""
-    return Witness(spawn, tmp_path)
 
 
 @pytest.mark.fault
