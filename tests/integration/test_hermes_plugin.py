@@ -20,8 +20,12 @@ from memorybus.settings import Settings
 from memorybus.surfaces.hermes.provider import HermesMemory
 
 ALLOWED = 10.0
-"""Milliseconds of an inline hook on a busy machine of the CI: its median, and its work at p99. The
-promise is 2 at p99 on an idle one; whatever waited for Redis would take 50 and more."""
+"""Milliseconds of work of an inline hook at p99 on a busy machine of the CI: the promise is 2 on an
+idle one, which `make bench-hermes` measures."""
+
+WAITED = 50.0
+"""Milliseconds by the wall clock: a hook that waited for Redis would take as long in the median.
+Cores that others use cost less than that."""
 
 GENEROUS = 100.0
 """Milliseconds by the wall clock at p99, where a busy machine shows more than we do."""
@@ -207,7 +211,7 @@ def at(share: float, times: list[float]) -> float:
     return sorted(times)[int(len(times) * share)]
 
 
-def timed(host: Host, turns: int = 100) -> Times:
+def timed(host: Host, turns: int = 150) -> Times:
     """Have turns, and return how long each inline hook took."""
     memory = host.instance("s1")
     clock = Times()
@@ -266,7 +270,7 @@ def test_inline_hooks_are_quick(
         )
         told = f"{name} with Redis {state}: p50 {middle:.3f}, p99 {high:.3f}, work {work:.3f} ms"
         print(told)
-        assert middle < ALLOWED, told
+        assert middle < WAITED, told
         assert work < ALLOWED, told
         assert high < GENEROUS, told
 
