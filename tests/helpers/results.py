@@ -139,8 +139,8 @@ def commit() -> str:
     return found.stdout.strip() or "unknown"
 
 
-def shown(line: Line) -> str:
-    """Return a line for people."""
+def shown(line: Line, *, quick: bool) -> str:
+    """Return a line for people; the short form does no share of a row's counts."""
     figures: dict[str, Any] = {
         "rounds": line.rounds,
         "faults": line.faults,
@@ -152,7 +152,8 @@ def shown(line: Line) -> str:
     failed = f"{line.failed} of them FAILED, " if line.failed else ""
     known = {name: value for name, value in figures.items() if value is not None}
     told = ", ".join(f"{name} {_told(value)}" for name, value in known.items())
-    return f"{line.row}: {failed}share {line.share:g}, {told}"
+    how = "short form" if quick else f"share {line.share:g}"
+    return f"{line.row}: {failed}{how}, {told}"
 
 
 def _told(value: Any) -> str:

@@ -48,7 +48,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     if lines:
         terminalreporter.write_line(f"{scale.told()} on {lines[0].commit}")
     for line in lines:
-        terminalreporter.write_line(f"  {shown(line)}")
+        terminalreporter.write_line(f"  {shown(line, quick=scale.QUICK)}")
     if lines and not scale.QUICK:
         write(lines)
         terminalreporter.write_line(f"kept in {RESULTS}")

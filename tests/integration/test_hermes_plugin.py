@@ -2,6 +2,7 @@
 
 import json
 import statistics
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,12 +21,8 @@ from memorybus.settings import Settings
 from memorybus.surfaces.hermes.provider import HermesMemory
 
 ALLOWED = 10.0
-"""Milliseconds of work of an inline hook at p99 on a busy machine of the CI: the promise is 2 on an
-idle one, which `make bench-hermes` measures."""
-
-WAITED = 50.0
-"""Milliseconds by the wall clock: a hook that waited for Redis would take as long in the median.
-Cores that others use cost less than that."""
+"""Milliseconds of an inline hook on a busy machine of the CI: its median, and its work at p99. The
+promise is 2 at p99 on an idle one; whatever waited for Redis would take 50 and more."""
 
 GENEROUS = 100.0
 """Milliseconds by the wall clock at p99, where a busy machine shows more than we do."""
@@ -189,8 +186,21 @@ def test_a_session_with_redis_away_reaches_the_log(
         assert host.bus.flush("logged", 20)
 
 
+def queued() -> float:
+    """Return the seconds that this thread has stood in line for a core; 0 where none can tell."""
+    try:
+        told = Path(f"/proc/self/task/{threading.get_native_id()}/schedstat").read_text()
+    except OSError:
+        return 0.0
+    return int(told.split()[1]) / 1e9
+
+
 class Times:
-    """How long the calls of each hook took, in milliseconds: by the wall clock, and of work."""
+    """How long the calls of each hook took, in milliseconds: by the wall clock, and of work.
+
+    What the thread stood in line for a core is the doing of what runs beside it, and counts in
+    neither.
+    """
 
     def __init__(self) -> None:
         """Start with none."""
@@ -199,9 +209,10 @@ class Times:
 
     def __call__(self, hook: Callable[..., object], *args: Any, **told: Any) -> None:
         """Call a hook."""
-        begin, worked = time.perf_counter(), time.thread_time()
+        line, begin, worked = queued(), time.perf_counter(), time.thread_time()
         hook(*args, **told)
         work, wall = time.thread_time() - worked, time.perf_counter() - begin
+        wall -= queued() - line
         self.wall.setdefault(hook.__name__, []).append(wall * 1_000)
         self.work.setdefault(hook.__name__, []).append(work * 1_000)
 
@@ -270,7 +281,7 @@ def test_inline_hooks_are_quick(
         )
         told = f"{name} with Redis {state}: p50 {middle:.3f}, p99 {high:.3f}, work {work:.3f} ms"
         print(told)
-        assert middle < WAITED, told
+        assert middle < ALLOWED, told
         assert work < ALLOWED, told
         assert high < GENEROUS, told
 
