@@ -1,14 +1,15 @@
 # A memorybus worker (or any other command: `docker run memorybus:0.1.0 status`).
+# With what the archive needs: without it Redis would never be trimmed.
 # Settings come from MEMORYBUS_* at run time; nothing secret is built in.
 
 FROM python:3.12-slim AS build
 WORKDIR /src
-COPY pyproject.toml README.md ./
+COPY pyproject.toml README.md LICENSE ./
 COPY bus bus
 COPY workers workers
 COPY providers providers
 RUN python -m venv /opt/memorybus \
- && /opt/memorybus/bin/pip install --no-cache-dir .
+ && /opt/memorybus/bin/pip install --no-cache-dir '.[archive]'
 
 FROM python:3.12-slim
 RUN useradd --uid 10001 --no-create-home --shell /usr/sbin/nologin memorybus \
@@ -20,5 +21,8 @@ ENV PATH=/opt/memorybus/bin:$PATH \
 WORKDIR /data
 VOLUME /data
 USER memorybus
+# Healthy is: Redis answers, and a worker of this container has told it so lately.
+HEALTHCHECK --interval=30s --timeout=20s --start-period=60s --retries=3 \
+  CMD memorybus status --json | grep -q "\"host\": *\"$(hostname)\""
 ENTRYPOINT ["memorybus"]
 CMD ["worker"]

@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo setup check format docs servers test faults sabotage hermes-venv test-hermes \
+.PHONY: help demo setup check format docs servers test faults soak sabotage hermes-venv test-hermes \
   bench bench-peers bench-recall bench-hermes clean
 
 VENV := .venv
@@ -52,12 +52,17 @@ servers: $(VENV)/.installed-dev ## fetch other Redis releases, Valkey and an S3 
 	@PYTHONPATH=tests $(PY) -m helpers.object_servers
 
 test: $(VENV)/.installed-dev ## all tests but the long fault runs and Hermes
-	$(PY) -m pytest -n $(WORKERS) $(SPREAD) -m 'not fault and not hermes'
+	$(PY) -m pytest -n $(WORKERS) $(SPREAD) -m 'not fault and not soak and not hermes'
 
-faults: $(VENV)/.installed-dev ## the fault suite; QUICK=1 as in CI, SEED= repeats a run
-	QUICK=$(QUICK) $(PY) -m pytest -p no:randomly $(if $(QUICK),-n 2 $(SPREAD)) \
-	  -m 'fault and not alone'
-	QUICK=$(QUICK) $(PY) -m pytest -p no:randomly -m 'fault and alone'
+# With SHARE, too, rows that measure no times run two at a time.
+faults: $(VENV)/.installed-dev ## the fault suite; QUICK=1 as in CI, SHARE=0.25 of it, SEED= repeats
+	QUICK=$(QUICK) SHARE=$(SHARE) $(PY) -m pytest -p no:randomly --ignore=tests/sabotage \
+	  $(if $(QUICK)$(SHARE),-n 2 $(SPREAD)) -m 'fault and not alone'
+	QUICK=$(QUICK) SHARE=$(SHARE) $(PY) -m pytest -p no:randomly --ignore=tests/sabotage \
+	  -m 'fault and alone'
+
+soak: $(VENV)/.installed-dev ## half an hour of load and faults, alone; MINUTES= for another time
+	MINUTES=$(MINUTES) $(PY) -m pytest -p no:randomly -m soak
 
 sabotage: $(VENV)/.installed-dev ## deliberate bugs, each of which must turn tests red
 	$(PY) -m pytest -p no:randomly tests/sabotage

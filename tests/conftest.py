@@ -29,6 +29,7 @@ pytest_plugins = [
     "helpers.remote",
     "helpers.rows",
     "helpers.sealed_log",
+    "helpers.stalls",
 ]
 
 SHORT_TIMINGS: dict[str, Any] = {

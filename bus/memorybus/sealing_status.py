@@ -43,6 +43,11 @@ class ArchiveStatus(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int = 0
 
     @property
+    def hindered(self) -> bool:
+        """Whether workers would archive and something keeps them all from it, so none ever will."""
+        return not self.working and not self.error.startswith(NOBODY)
+
+    @property
     def told(self) -> str:
         """What keeps the log from being trimmed; "" if nothing."""
         return "" if self.working else self.error

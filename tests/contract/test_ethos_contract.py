@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.stalls import STANDSTILL
 from memorybus.errors import (
     ConfigError,
     MissingProvider,
@@ -58,7 +59,7 @@ def recalled(provider: MemoryProvider, scope: Scope | RecallScope, query: str = 
 
 
 class TestCoroutines(ProviderContract):
-    deadline = 20.0  # the machine may stand still for seconds
+    deadline = ProviderContract.deadline + STANDSTILL
 
     def make_provider(self, tmp_path: Path) -> MemoryProvider:
         config = ProviderConfig(name="notes", home=tmp_path, options={"dir": "{home}/notes"})

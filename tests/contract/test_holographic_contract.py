@@ -2,13 +2,14 @@
 
 from pathlib import Path
 
+from helpers.stalls import STANDSTILL
 from memorybus_providers import registry
 from memorybus_providers.base import MemoryProvider, ProviderConfig
 from memorybus_providers.contract import ProviderContract
 
 
 class TestHolographic(ProviderContract):
-    deadline = 10.0  # the machine may stand still for seconds
+    deadline = ProviderContract.deadline + STANDSTILL
 
     def make_provider(self, tmp_path: Path) -> MemoryProvider:
         return registry.create("holographic", ProviderConfig(name="holographic", home=tmp_path))

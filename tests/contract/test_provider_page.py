@@ -6,6 +6,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from helpers.stalls import STANDSTILL
 from memorybus.settings import load
 from memorybus_providers import registry
 from memorybus_providers.base import MemoryProvider, ProviderConfig
@@ -14,7 +15,7 @@ from provider_example import code_blocks, example_module
 
 
 class TestExample(ProviderContract):
-    deadline = 10.0  # the machine may stand still for seconds
+    deadline = ProviderContract.deadline + STANDSTILL
 
     def make_provider(self, tmp_path: Path) -> MemoryProvider:
         return example_module().NotesProvider(ProviderConfig(name="notes", home=tmp_path))

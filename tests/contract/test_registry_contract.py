@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import registry_example as example
+from helpers.stalls import STANDSTILL
 from helpers.time_up import TimeUp
 from helpers.waiting import wait_until
 from memorybus.clock import SYSTEM, Clock
@@ -72,7 +73,7 @@ def opened(tmp_path: Path) -> Iterator[Opened]:
 
 
 class TestNotes(ProviderContract):
-    deadline = 20.0  # the machine may stand still for seconds
+    deadline = ProviderContract.deadline + STANDSTILL
 
     def make_provider(self, tmp_path: Path) -> MemoryProvider:
         options = {"dir": "{home}/notes"}

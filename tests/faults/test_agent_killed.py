@@ -7,7 +7,8 @@ import redis
 from conftest import MakeServer, MakeSettings
 from helpers.processes import Spawn
 from helpers.recording import texts
-from helpers.scale import QUICK
+from helpers.rows import Report
+from helpers.scale import times
 from helpers.scenario import (
     agent,
     environ,
@@ -22,7 +23,7 @@ from helpers.waiting import wait_until
 from memorybus.client import MemoryBus
 from memorybus.settings import Settings
 
-AGENTS = 6 if QUICK else 30
+AGENTS = times(30, quick=6)
 CRASHES = [
     "publisher.after_spool:1",
     "publisher.after_spool:17",
@@ -115,7 +116,7 @@ def test_agents_die_while_redis_is_away(
 @pytest.mark.fault
 @pytest.mark.timeout(300)
 def test_agents_die_again_and_again(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
+    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn, report: Report
 ) -> None:
     """G1, G2, G3: many agents in a row, each killed at a random place, and the books balance."""
     settings = make_settings(**recorded("Transactional"))
@@ -153,6 +154,12 @@ def test_agents_die_again_and_again(
         wait_until(lambda: not list(settings.spool_dir.glob("*.db")), "no spool is left", 60)
         wait_applied(redis_client, settings)
     found = texts(home(settings))
+    report(
+        faults=AGENTS,
+        events=len(accepted),
+        lost=len(set(turns(accepted)) - set(found)),
+        twice=len(found) - len(set(found)),
+    )
     assert len(found) == len(set(found))
     assert set(turns(accepted)) <= set(found)
     assert len(found) <= len(accepted) + AGENTS

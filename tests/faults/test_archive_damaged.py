@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 from helpers.archives import LOG, archive_in, as_logged, entries, pages, sealed
-from helpers.scale import QUICK, chances, rounds
+from helpers.rows import Report
+from helpers.scale import chances, rounds, times
 from memorybus.archive import Archive
 from memorybus.errors import ArchiveDamaged
 from memorybus.events import Omission, Omitted
@@ -59,24 +60,26 @@ def flipped(data: bytes, place: int, bit: int) -> bytes:
     return bytes(wrong)
 
 
-def test_a_flipped_bit_of_a_segment_is_named(tmp_path: Path) -> None:
+def test_a_flipped_bit_of_a_segment_is_named(tmp_path: Path, report: Report) -> None:
     """G7: one wrong bit anywhere in a segment: it is named, and nothing of it is applied."""
     known, rng = sealed(tmp_path, SEGMENTS, SIZE), chances("segment")
     file = segment_files(tmp_path)[VICTIM]
     good = file.read_bytes()
-    for _ in range(5 if QUICK else 200):
+    for number in range(times(200, quick=5)):
+        report(faults=number + 1, events=len(known))
         file.write_bytes(flipped(good, rng.randrange(len(good)), rng.randrange(8)))
         check_named(tmp_path, known, file)
     file.write_bytes(good)
     assert list(pages(archive_in(tmp_path))) == known
 
 
-def test_a_flipped_bit_of_a_manifest_is_named(tmp_path: Path) -> None:
+def test_a_flipped_bit_of_a_manifest_is_named(tmp_path: Path, report: Report) -> None:
     """G7: one wrong bit anywhere in a manifest: it is named, and no wrong event is read."""
     known, rng = sealed(tmp_path, SEGMENTS, SIZE), chances("manifest")
     file = max((tmp_path / "p00").glob("manifest-*"))
     good = file.read_bytes()
-    for _ in range(5 if QUICK else 300):
+    for number in range(times(300, quick=5)):
+        report(faults=number + 1, events=len(known))
         file.write_bytes(flipped(good, rng.randrange(len(good)), rng.randrange(8)))
         assert damaged(tmp_path) == [file.name] * len(damaged(tmp_path)) != []
         told: list[str] = []

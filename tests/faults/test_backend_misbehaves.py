@@ -4,6 +4,7 @@ import pytest
 from conftest import MakeServer
 from helpers.oracle import judge
 from helpers.remote import MISDEEDS, Backend
+from helpers.results import counted
 from helpers.rows import MakeTrial, Report
 from helpers.scale import rounds
 from helpers.waiting import wait_until
@@ -44,10 +45,9 @@ def test_a_backend_misbehaves(
     trial.finish(faults=len(MISDEEDS))
     verdict = judge(trial.receipts(), backend.effects, parked=trial.parked("remote"))
     report(
-        misdeeds=backend.done.total(),
-        accepted=verdict.accepted,
+        faults=backend.done.total(),
+        **counted([verdict]),
         calls=backend.calls,
-        lost=len(verdict.lost),
         parked=verdict.parked,
     )
     assert not verdict.faults()

@@ -9,6 +9,7 @@ from helpers import sink
 from helpers.clocks import WrongClock
 from helpers.crew import Crew
 from helpers.processes import Spawn
+from helpers.results import counted
 from helpers.rows import MakeTrial, Report
 from helpers.scale import rounds
 from helpers.servers import RedisServer
@@ -126,13 +127,10 @@ def test_clocks_jump(
     outcome = trial.finish(faults=AT_ONCE)
     verdict = outcome.verdicts["blind"]
     report(
-        jumps=AT_ONCE,
-        accepted=verdict.accepted,
-        lost=len(verdict.lost),
-        repeats=verdict.repeats,
-        duplicates_refused=marks.sent - MARKS,
-        leases_ended_early=dict(early),
-        rate=round(outcome.done.rate),
+        faults=len(outcome.faults),
+        **counted([verdict]),
+        leases_ended_early=early.total(),
+        rate=outcome.done.rate,
     )
     assert not verdict.faults(may_exceed=MARKS)
-    assert not early.total(), "a lease ended before its time"
+    assert not early.total(), f"leases ended before their time: {dict(early)}"

@@ -7,6 +7,7 @@ import pytest
 from conftest import MakeServer
 from helpers import sink
 from helpers.disks import MIB, Disk
+from helpers.results import counted
 from helpers.rows import MakeTrial, Report
 from helpers.scale import rounds
 from helpers.servers import RedisServer
@@ -38,14 +39,14 @@ def judged(trial: Trial, report: Report) -> Outcome:
     """End the run: everything accepted is applied, once, in order, and nothing is parked."""
     outcome = trial.finish()
     ((_, verdict),) = outcome.verdicts.items()
+    report(
+        faults=len(outcome.faults),
+        **counted([verdict]),
+        waited=outcome.faults[0].in_flight,
+        refused=sum(outcome.done.refused.values()),
+    )
     assert not verdict.faults()
     assert verdict.parked == 0
-    report(
-        accepted=verdict.accepted,
-        waited=outcome.faults[0].in_flight,
-        refused=outcome.done.refused,
-        lost=len(verdict.lost),
-    )
     return outcome
 
 

@@ -1,5 +1,6 @@
 """Row 11: the same event is published after a second, an hour, a restart of everything (G2)."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 import pytest
@@ -82,7 +83,14 @@ def test_duplicates_are_refused(
     wait_until(lambda: trial.in_flight() == 0, "all are applied", 90)
     trial.crew.stop()
     effects = trial.effects("blind")
-    report(events=EVENTS, again=3 * EVENTS, effects=len(effects), conflicts=counters.conflicts)
+    kept = Counter(effect.ordinal for effect in effects)
+    report(
+        faults=counted(trial, "duplicates"),
+        events=EVENTS,
+        lost=EVENTS - len(kept),
+        twice=len(effects) - len(kept),
+        conflicts=counted(trial, "conflicts"),
+    )
     assert sink.count(trial.sink("blind")) == EVENTS
     assert [effect.ordinal for effect in effects] == numbers
     assert counted(trial, "duplicates") >= 3 * EVENTS + OTHERS

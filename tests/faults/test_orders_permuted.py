@@ -44,9 +44,9 @@ def test_every_order_tells_the_same_lineage(report: Report, number: int) -> None
     orders = list(permutations(story.envelopes))
     assert len(orders) == ORDERS
     assert all(fold(order).nodes == told.nodes for order in orders)
+    report(faults=len(orders), sessions=len(told.nodes))
     for ref in story.homes.values():
         assert told.nodes[identity_of(Scope(), ref.id)].root == ref.root
-    report(orders=len(orders), sessions=len(told.nodes))
 
 
 def logged(settings: Settings) -> Sequence[Envelope]:
@@ -82,11 +82,14 @@ def test_every_order_goes_through_the_bus(
     trial.crew.wait_ready()
     wait_until(lambda: trial.in_flight() == 0, "all are applied", 120)
     trial.crew.stop()
-    found = {effect.event_id: effect.key for effect in trial.effects("keyed")}
+    effects = trial.effects("keyed")
+    found = {effect.event_id: effect.key for effect in effects}
+    lost, twice = len(homes.keys() - found.keys()), len(effects) - len(found)
+    report(faults=count + 1, events=len(homes), lost=lost, twice=twice)
     assert len(homes) >= 2 * ORDERS
     assert found == homes
+    assert twice == 0
     told = fold(logged(trial.settings))
     assert_forest(told)
     shape = sorted(node.epoch for node in fold(family.envelopes).nodes.values())
     assert sorted(node.epoch for node in told.nodes.values()) == sorted(shape * ORDERS)
-    report(families=ORDERS, turns=len(homes), sessions=len(told.nodes))

@@ -3,13 +3,12 @@
 import statistics
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 from conftest import MakeServer
 from helpers import poison, sink
 from helpers.oracle import Effect, Verdict, latency
-from helpers.processes import Spawn
+from helpers.results import counted
 from helpers.rows import MakeTrial, Report
 from helpers.scale import QUICK, rounds
 from helpers.stalls import Witness
@@ -184,12 +183,6 @@ def _said_in(times: Sequence[range], effects: Sequence[Effect]) -> list[Effect]:
     return [e for e in effects if any(e.said in one for one in times)]
 
 
-@pytest.fixture
-def witness(spawn: Spawn, tmp_path: Path) -> Witness:
-    """Return a process that notes when the machine stands still."""
-    return Witness(spawn, tmp_path)
-
-
 @pytest.mark.fault
 @pytest.mark.timeout(500)
 @pytest.mark.parametrize("number", rounds(10))
@@ -238,7 +231,7 @@ def test_deadly_events_park_only_their_key(
     run = Run(make_trial(make_redis(), kind, attempts=3, **times), witness, DEADLY, calm=1.5)
     verdict = run.judge(may_repeat=run.deaths if kind == "Blind" else 0)
     slowest, stood = run.slowest()
-    seen = figures(run, verdict) | {"deaths": run.deaths, "outage_s": round(run.outage, 2)}
+    seen = figures(run, verdict) | {"deaths": run.deaths, "outage_s": run.outage}
     report(**seen, slowest_s=slowest, machine_stood_s=stood)
     assert 0 < run.deaths <= MOST_DEATHS
     waited_out = 0.0 if kind == "Keyed" else run.trial.settings.lease
@@ -258,7 +251,7 @@ def test_twenty_poisons_are_hardly_felt_in_a_whole_run(
     trial = make_trial(make_redis(), "Keyed", attempts=3, **LONG)
     run = Run(trial, witness, MANY, calm=6.0)
     seen = figures(run, run.judge())
-    report(**seen, deaths=run.deaths, outage_s=round(run.outage, 2))
+    report(**seen, share=1.0, deaths=run.deaths, outage_s=run.outage)  # its meaning is its length
     assert 0 < run.deaths <= MOST_DEATHS
     assert seen["p99_ratio"] <= 2
 
@@ -278,11 +271,9 @@ def figures(run: Run, verdict: Verdict) -> dict[str, float]:
     calm, poisoned = (statistics.median(column) for column in zip(*waits, strict=True))
     ratio = statistics.median(poisoned / max(calm, 0.001) for calm, poisoned in waits)
     return {
-        "doses": run.doses.total(),
-        "parked": run.wanted,
-        "accepted": verdict.accepted,
-        "lost": len(verdict.lost),
-        "repeats": verdict.repeats,
+        "faults": run.doses.total(),
+        **counted([verdict]),
+        "parked": len(run.trial.parked(run.name)),
         "p99_calm_s": calm,
         "p99_poisoned_s": poisoned,
         "p99_ratio": round(ratio, 2),

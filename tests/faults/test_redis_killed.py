@@ -1,12 +1,14 @@
 """SIGKILL and SIGSTOP for Redis under load (G1, G3, G9)."""
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from conftest import MakeSettings
 from helpers.processes import Child, Spawn
 from helpers.recording import texts
-from helpers.scale import QUICK
+from helpers.rows import Report
+from helpers.scale import QUICK, times
 from helpers.scenario import (
     agent,
     home,
@@ -24,6 +26,10 @@ from memorybus.client import MemoryBus
 from memorybus.clock import SYSTEM
 from memorybus.session import Session
 from memorybus.settings import Settings
+
+AGENTS = 3
+TURNS = times(20_000)
+DEATHS = times(10)
 
 
 def busy_agents(spawn: Spawn, settings: Settings, count: int, turns: int) -> list[Child]:
@@ -114,7 +120,7 @@ def _publish(session: Session, first: int, count: int) -> None:
 @pytest.mark.skipif(QUICK, reason="60,000 events: part of the whole suite only")
 @pytest.mark.timeout(400)
 def test_everything_dies_in_turn(
-    private_redis: RedisServer, make_settings: MakeSettings, spawn: Spawn
+    private_redis: RedisServer, make_settings: MakeSettings, spawn: Spawn, report: Report
 ) -> None:
     """G1 to G5: Redis and workers die again and again under load, and the books balance."""
     settings = make_settings(
@@ -124,9 +130,9 @@ def test_everything_dies_in_turn(
         spool_keep=120.0,
         **recorded("Transactional"),
     )
-    children = busy_agents(spawn, settings, 3, 20_000)
+    children = busy_agents(spawn, settings, AGENTS, TURNS)
     present = worker(spawn, settings, wait=False)
-    for number in range(10):
+    for number in range(DEATHS):
         seen = len(texts(home(settings)))
         wait_until(lambda seen=seen: len(texts(home(settings))) > seen, "events flow", 60)
         if number % 2:
@@ -136,7 +142,15 @@ def test_everything_dies_in_turn(
             private_redis.restart()
     for child in children:
         child.wait(120)
-    wait_until(lambda: len(texts(home(settings))) >= 60_000, "all are applied", 120)
+    wait_until(lambda: len(texts(home(settings))) >= AGENTS * TURNS, "all are applied", 120)
     wait_applied(private_redis.client(), settings, timeout=60)
-    assert_all_applied_once(settings, children, 20_000)
-    assert log_length(private_redis.client(), settings) == 60_003
+    found = Counter(texts(home(settings)))
+    known = [found[f"turn {number:05d}"] for number in range(TURNS)]
+    report(
+        faults=DEATHS,
+        events=AGENTS * TURNS,
+        lost=sum(max(0, AGENTS - count) for count in known),
+        twice=sum(max(0, count - AGENTS) for count in known),
+    )
+    assert_all_applied_once(settings, children, TURNS)
+    assert log_length(private_redis.client(), settings) == AGENTS * (TURNS + 1)

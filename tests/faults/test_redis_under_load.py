@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from conftest import MakeServer
 from helpers import sink
+from helpers.results import counted
 from helpers.rows import MakeTrial, Report
 from helpers.scale import rounds
 from helpers.servers import RedisServer
@@ -66,16 +67,16 @@ def test_redis_is_killed_again_and_again(
         server.restart()
         recovery.append(seconds_of(lambda: events_flow(trial)))
     outcome = trial.finish(faults=KILLS)
+    report(
+        faults=len(outcome.faults),
+        **counted(outcome.verdicts.values()),
+        rate=outcome.done.rate,
+        median_recovery_s=statistics.median(recovery),
+        slowest_recovery_s=max(recovery),
+    )
     for name, verdict in outcome.verdicts.items():
         assert not verdict.faults(), name
         assert verdict.parked == 0
-    report(
-        kills=KILLS,
-        accepted=outcome.done.accepted,
-        lost=0,
-        rate=round(outcome.done.rate),
-        recovery_s=f"{statistics.median(recovery):.1f} to {max(recovery):.1f}",
-    )
 
 
 def lose_last_second(server: RedisServer) -> int:
@@ -118,15 +119,15 @@ def test_redis_comes_back_without_its_last_second(
         bytes_lost += cut
         events_flow(trial)
     outcome = trial.finish(faults=LOSSES)
+    report(
+        faults=len(outcome.faults),
+        **counted(outcome.verdicts.values()),
+        bytes_lost=bytes_lost,
+        rewinds=outcome.done.counters["rewinds"],
+    )
     for name, verdict in outcome.verdicts.items():
         assert not verdict.faults(), name
         assert verdict.parked == 0
-    report(
-        losses=LOSSES,
-        bytes_lost=bytes_lost,
-        accepted=outcome.done.accepted,
-        rewinds=outcome.done.counters["rewinds"],
-    )
 
 
 @pytest.mark.fault
@@ -141,7 +142,7 @@ def test_redis_is_out_of_memory(
     client = server.client()
     for _ in range(FILLINGS):
         client.config_set("maxmemory", client.info("memory")["used_memory"] + ROOM)
-        problem = refused_for_memory(trial)
+        refused_for_memory(trial)
         trial.fault(
             "out of memory",
             wait_until(lambda: max(0, waiting(trial)), "events wait for Redis to have room"),
@@ -152,9 +153,9 @@ def test_redis_is_out_of_memory(
         events_flow(trial)
     outcome = trial.finish(faults=FILLINGS)
     verdict = outcome.verdicts["keyed"]
+    report(faults=len(outcome.faults), **counted([verdict]))
     assert not verdict.faults()
     assert verdict.parked == 0
-    report(fillings=FILLINGS, accepted=verdict.accepted, lost=0, said=repr(problem[-80:]))
 
 
 def waiting(trial: Trial) -> int:
@@ -162,13 +163,13 @@ def waiting(trial: Trial) -> int:
     return len(trial.receipts()) - sink.count(trial.sink("keyed"))
 
 
-def refused_for_memory(trial: Trial) -> str:
-    """Publish until Redis takes no more; return what the bus says of it."""
+def refused_for_memory(trial: Trial) -> None:
+    """Publish until Redis takes no more, and the bus says so."""
     with MemoryBus.connect(trial.settings) as bus:
         session = bus.session("witness", warm=False)
 
-        def problem() -> str:
+        def is_told() -> bool:
             session.turn_started("?")
-            return bus.problem if "memory" in bus.problem else ""
+            return "memory" in bus.problem
 
-        return wait_until(problem, "the bus says that Redis is out of memory", 60)
+        wait_until(is_told, "the bus says that Redis is out of memory", 60)

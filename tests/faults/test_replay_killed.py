@@ -9,13 +9,14 @@ from conftest import MakeSettings
 from helpers.processes import Child, Spawn
 from helpers.recording import state_digest, texts
 from helpers.replaying import command, lines
-from helpers.scale import QUICK, chances
+from helpers.rows import Report
+from helpers.scale import chances, times
 from helpers.scenario import home, recorded, thread_worker, wait_applied
 from helpers.waiting import wait_until
 from memorybus.client import MemoryBus
 from memorybus.settings import Settings
 
-KILLS = 2 if QUICK else 20
+KILLS = times(20, quick=2)
 SESSIONS = ("a", "b", "c", "d", "e")
 EACH = 100 * KILLS
 SLOWLY = "!takes=0.003"
@@ -55,7 +56,11 @@ def _words(process: psutil.Process) -> list[str]:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("kind", ["Transactional", "Keyed"])
 def test_a_replay_killed_at_random(
-    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn, kind: str
+    redis_client: redis.Redis,
+    make_settings: MakeSettings,
+    spawn: Spawn,
+    report: Report,
+    kind: str,
 ) -> None:
     """G8: whoever is killed, the command or its worker, nothing is missing and nothing doubled."""
     rng = chances("replay", kind)
@@ -72,6 +77,14 @@ def test_a_replay_killed_at_random(
     assert lines(child)[-1]["applied"] == len(SESSIONS) * (EACH + 1)
     with thread_worker(settings):
         wait_applied(redis_client, settings, timeout=PATIENCE)
+    found = texts(home(settings, "copy"))
+    events = len(SESSIONS) * EACH
+    report(
+        faults=hits,
+        events=events,
+        lost=events - len(set(found)),
+        twice=len(found) - len(set(found)),
+    )
     assert state_digest(home(settings, "copy")) == state_digest(home(settings))
     assert filled(settings) == len(SESSIONS) * EACH
 

@@ -11,13 +11,14 @@ import pytest
 from conftest import MakeServer
 from helpers import scale
 from helpers.crew import Member
+from helpers.results import counted
 from helpers.rows import MakeTrial, Report
 from helpers.servers import RedisServer
 from helpers.trial import Trial
 from helpers.waiting import wait_until
 from memorybus.clock import SYSTEM
 
-LASTING = 1_800.0 * scale.SCALE
+LASTING = 60.0 * scale.MINUTES
 WARM_UP = LASTING / 4
 RATE = 500
 VICTIMS = 3
@@ -124,9 +125,8 @@ def slope(samples: list[Sample]) -> float:
     return found.slope * 3_600
 
 
-@pytest.mark.fault
-@pytest.mark.skipif(scale.QUICK, reason="half an hour: part of the whole suite only")
-@pytest.mark.timeout(4_000)
+@pytest.mark.soak
+@pytest.mark.timeout(LASTING + 2_200)
 def test_nothing_grows_in_half_an_hour(
     make_redis: MakeServer, make_trial: MakeTrial, report: Report
 ) -> None:
@@ -145,16 +145,20 @@ def test_nothing_grows_in_half_an_hour(
     judged = samples[-1].at - samples[0].at >= JUDGED_FROM
     growth = slope(samples)
     report(
-        minutes=round(LASTING / 60),
+        share=scale.MINUTES / scale.HALF_AN_HOUR,
         faults=len(outcome.faults),
-        accepted=outcome.done.accepted,
-        growth_mb_per_hour=f"{growth / MB:.2f}" + ("" if judged else " (too short to judge)"),
-        rss_mb=f"{samples[0].rss / MB:.1f} to {samples[-1].rss / MB:.1f}",
-        fds=f"{samples[0].fds} to {samples[-1].fds}",
-        threads=f"{samples[0].threads} to {samples[-1].threads}",
+        **counted(outcome.verdicts.values()),
+        stale=sum(verdict.stale for verdict in outcome.verdicts.values()),
+        minutes=(samples[-1].at - samples[0].at + WARM_UP) / 60,
+        mb_more_per_hour=growth / MB,
+        mb_at_first=samples[0].rss / MB,
+        mb_at_last=samples[-1].rss / MB,
+        files_more=samples[-1].fds - samples[0].fds,
+        threads_more=samples[-1].threads - samples[0].threads,
     )
-    for name, verdict in outcome.verdicts.items():
-        assert not verdict.faults(), name
+    under_way = sum(fault.name == "SIGSTOP worker" for fault in outcome.faults)
+    for name, verdict in outcome.verdicts.items():  # a call under way may land late
+        assert not verdict.faults(may_be_stale=under_way), name
     assert samples[-1].threads <= samples[0].threads
     assert samples[-1].fds <= samples[0].fds + 2
     assert growth < MOST_GROWTH or not judged

@@ -7,6 +7,7 @@ import signal
 import pytest
 from conftest import MakeServer
 from helpers import sink
+from helpers.results import counted
 from helpers.rows import MakeTrial, Report
 from helpers.scale import rounds
 from helpers.trial import Trial
@@ -81,14 +82,13 @@ def test_workers_are_killed_at_every_point(
     kill_all(trial, crashes)
     outcome = trial.finish(faults=KILLS)
     verdict = outcome.verdicts[kind.lower()]
+    report(
+        faults=len(outcome.faults),
+        **counted([verdict]),
+        stale=verdict.stale,
+        asked_again=sink.refused(trial.sink(kind.lower())),
+        rate=outcome.done.rate,
+    )
     assert {fault.name for fault in outcome.faults} == set(crashes)
     assert not verdict.faults(may_repeat=KILLS if kind == "Blind" else 0)
     assert verdict.parked == 0
-    report(
-        kills=len(outcome.faults),
-        accepted=verdict.accepted,
-        lost=len(verdict.lost),
-        repeats=verdict.repeats,
-        asked_again=sink.refused(trial.sink(kind.lower())),
-        rate=round(outcome.done.rate),
-    )

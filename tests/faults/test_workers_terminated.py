@@ -2,6 +2,7 @@
 
 import pytest
 from conftest import MakeServer
+from helpers.results import counted
 from helpers.rows import MakeTrial, Report
 from helpers.scale import rounds, spread
 from helpers.waiting import wait_until
@@ -44,11 +45,5 @@ def test_workers_end_when_asked(
         )
     outcome = trial.finish(faults=STORM)
     verdict = outcome.verdicts["blind"]
+    report(faults=len(outcome.faults), **counted([verdict]), stale=verdict.stale, slowest_s=slowest)
     assert not verdict.faults()
-    report(
-        terms=STORM,
-        accepted=verdict.accepted,
-        lost=len(verdict.lost),
-        repeats=verdict.repeats,
-        slowest_s=f"{slowest:.1f}",
-    )

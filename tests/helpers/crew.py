@@ -1,5 +1,6 @@
 """Worker processes of one run: started, killed, started again; every death is accounted for."""
 
+import os
 import signal
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +15,8 @@ from helpers.processes import Child, Spawn
 from helpers.waiting import wait_until
 
 TESTS = Path(__file__).parents[1]
+PATH = os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH", "")]))
+"""Where processes find these helpers, and the sources of a sabotaged copy before the installed."""
 READY = '"ready":true'
 START = 60.0
 """Seconds that a worker may take to be ready on a busy machine."""
@@ -68,7 +71,7 @@ class Crew:
         return found
 
     def _child(self, crash: str) -> Child:
-        env = to_environ(self._settings, {}) | {"PYTHONPATH": str(TESTS)} | self._env
+        env = to_environ(self._settings, {}) | {"PYTHONPATH": PATH} | self._env
         if crash:
             env["MEMORYBUS_CRASH_AT"] = crash
         words = ("-m", "memorybus_workers", "worker", "--jobs", "0", "--mark", self._mark)

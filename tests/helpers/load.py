@@ -8,7 +8,6 @@ for the log, prints one JSON object of what it did, and ends.
 
 import argparse
 import os
-import queue
 import random
 import signal
 import sys
@@ -23,6 +22,7 @@ from memorybus.errors import MemoryBusError
 from memorybus.publisher import Level
 from memorybus.session import Session
 from memorybus.settings import load
+from memorybus.waking import Ending
 
 from helpers.oracle import Receipt
 from helpers.processes import Child
@@ -32,8 +32,11 @@ REFUSED = "refused"
 
 TICK = 0.01
 _SMALLEST, _LARGEST = 200, 4096
+RATE = 2_000
 _CATCH_UP = 20
 """A writer that was held up offers so many ticks' events at once, no more."""
+LARGEST_GROUP = int(_CATCH_UP * TICK * RATE)
+"""So many events, at that rate, a writer may have published without their receipts."""
 _WORDS = ("ladder", "garden", "shed", "behind", "rain", "May", "Ann", "leans", "left", "the")
 
 
@@ -61,11 +64,12 @@ class Writer:
         self.refused: Counter[str] = Counter()
         self._journal = os.open(options.journal, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
-    def run(self, told: "queue.SimpleQueue[bool]") -> float:
-        """Offer events until told to stop; return the rate that was offered, per second."""
+    def run(self, told: Ending) -> float:
+        """Offer events until told to end; return the rate that was offered, per second."""
         begin = last = SYSTEM.monotonic()
         offered = owed = 0.0
-        while not _is_told(told, max(0.0, last + TICK - SYSTEM.monotonic())):
+        while not told.is_set():
+            told.wait(last + TICK - SYSTEM.monotonic())
             now = SYSTEM.monotonic()
             owed = min(owed + (now - last) * self._options.rate, _CATCH_UP * self._group)
             last = now
@@ -161,20 +165,11 @@ class Load:
         return msgspec.json.decode(said, type=Done)
 
 
-def _is_told(told: "queue.SimpleQueue[bool]", seconds: float) -> bool:
-    """Wait for the word to stop, so long at most."""
-    try:
-        return told.get(timeout=seconds)
-    except queue.Empty:
-        return False
-
-
 def main() -> None:
     """Publish until SIGTERM."""
     options = _parser().parse_args()
-    # An event that is set while this very thread waits for it would lock both up.
-    told: queue.SimpleQueue[bool] = queue.SimpleQueue()
-    signal.signal(signal.SIGTERM, lambda *_: told.put(True))
+    told = Ending()  # a `threading.Event` that the thread which waits for it sets locks it up
+    signal.signal(signal.SIGTERM, lambda *_: told.set())
     bus = MemoryBus.connect(load())
     writer = Writer(bus, options)
     rate = writer.run(told)
@@ -190,7 +185,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser()
     parser.add_argument("--journal", required=True)
     parser.add_argument("--sessions", type=int, default=64)
-    parser.add_argument("--rate", type=float, default=2_000, help="events per second, in total")
+    parser.add_argument("--rate", type=float, default=RATE, help="events per second, in total")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--prefix", default="s")
     parser.add_argument("--level", choices=get_args(Level), default="spooled")

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from memorybus.settings import Settings
 
 from helpers import scale
 from helpers.processes import Spawn
+from helpers.results import RESULTS, Round, commit, shown, together, write
 from helpers.servers import RedisServer
 from helpers.trial import Trial, sinks
 
@@ -25,30 +27,54 @@ FAST: dict[str, Any] = {
 MakeTrial = Callable[..., Trial]
 Report = Callable[..., None]
 
-_ROW = "row of the fault suite"
+_MAIN = ("faults", "events", "lost", "twice")
+_ROUND = "round of the fault suite"
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Print the seed and what each row saw: the figures of docs/guarantees.md."""
+    """Print what each row counted, and keep it for docs/guarantees.md unless it is CI's short form.
+
+    A round that failed counts as one, also where it ended before it had counted anything.
+    """
     ended = [one for reports in terminalreporter.stats.values() for one in reports]
     called = [one for one in ended if getattr(one, "when", "") == "call"]
-    rows = [found for one in called for name, found in one.user_properties if name == _ROW]
-    if rows:
-        how = "QUICK=1 " if scale.QUICK else f"FAULT_SCALE={scale.SCALE:g} "
-        terminalreporter.write_line(f"fault suite: {how}SEED={scale.SEED}")
-        for row in rows:
-            terminalreporter.write_line(f"  {row}")
+    found = [
+        Round(**figures, passed=one.passed)
+        for one in called
+        for name, figures in one.user_properties
+        if name == _ROUND
+    ]
+    lines = together(found, commit(), f"{datetime.now(UTC):%Y-%m-%d}", scale.SEED) if found else []
+    if lines:
+        terminalreporter.write_line(f"{scale.told()} on {lines[0].commit}")
+    for line in lines:
+        terminalreporter.write_line(f"  {shown(line, quick=scale.QUICK)}")
+    if lines and not scale.QUICK:
+        write(lines)
+        terminalreporter.write_line(f"kept in {RESULTS}")
 
 
 @pytest.fixture
 def report(request: pytest.FixtureRequest) -> Report:
-    """Return a function that notes what a row saw, for the table at the end."""
+    """Return a function that notes what a round counted: see `helpers.results.Round`."""
+    figures: dict[str, Any] = {"row": row_of(request.node), "share": scale.SHARE}
+    request.node.user_properties.append((_ROUND, figures))
 
-    def note(**figures: Any) -> None:
-        text = ", ".join(f"{name} {value}" for name, value in figures.items())
-        request.node.user_properties.append((_ROW, f"{request.node.name}: {text}"))
+    def note(*, share: float | None = None, **counts: float) -> None:
+        main = {name: counts.pop(name) for name in _MAIN if name in counts}
+        figures.update(main, besides=counts, share=scale.SHARE if share is None else share)
 
     return note
+
+
+def row_of(node: Any) -> str:
+    """Return a row in words: its test and its parameters but the number of the round."""
+    given = getattr(node, "callspec", None)
+    name = str(node.originalname).removeprefix("test_").replace("_", " ")
+    words = given.id.split("-") if given else []
+    if given and "number" in given.params:
+        words.remove(str(given.params["number"]))
+    return ", ".join([name, *words])
 
 
 @pytest.fixture

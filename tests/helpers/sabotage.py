@@ -88,7 +88,7 @@ class Copy:
             "-x",
             "--tb=line",
             "-m",
-            "not fault",
+            "not fault and not soak",
         )
         return self._python("-m", "pytest", *plain, *tests)
 

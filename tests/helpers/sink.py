@@ -27,6 +27,7 @@ from memorybus_providers.base import (
     TransactionalProvider,
 )
 
+from helpers import epochs
 from helpers.oracle import Effect
 
 _SCHEMA = """
@@ -107,6 +108,7 @@ class Blind(MemoryProvider):
 
     def open(self) -> None:
         """Make the directory; a lane's file is opened when it is first needed."""
+        epochs.watch()
         self._directory = Path(str(self.config.options.get("directory") or self.config.home))
         self._directory.mkdir(parents=True, exist_ok=True)
         self._files: dict[int, _File] = {}
@@ -122,11 +124,12 @@ class Blind(MemoryProvider):
 
     def sync_turn(self, event: TurnCompleted, ctx: HookContext) -> None:
         """Keep a row for a turn."""
+        row = self._row(event, ctx)  # first: who is stopped in this call is an owner no more
         self._crash("sink.in_call", ctx.event_id)
         misbehave(event.user)
         file = self._file(ctx.position.partition)
         with self._translated(), file.lock:
-            self._keep(file.db, self._row(event, ctx))
+            self._keep(file.db, row)
         self._crash("sink.after_effect", ctx.event_id)
 
     def _crash(self, name: str, event_id: str) -> None:
@@ -139,10 +142,10 @@ class Blind(MemoryProvider):
     def _row(self, event: TurnCompleted, ctx: HookContext) -> tuple[Any, ...]:
         where, now = ctx.position, self.config.clock.now_ms()
         of_event = (ctx.event_id, ctx.session.root, event.ordinal, where.partition, where.n)
-        return (*of_event, self._epoch(), os.getpid(), now, ctx.at)
+        return (*of_event, self._epoch(where.partition), os.getpid(), now, ctx.at)
 
-    def _epoch(self) -> int:
-        return 0  # only a transactional provider is told
+    def _epoch(self, lane: int) -> int:
+        return epochs.of(self.config.name, lane)
 
     def _file(self, lane: int) -> _File:
         with self._opening:
@@ -246,7 +249,7 @@ class Transactional(Blind, TransactionalProvider):
         self._ledgers[lane] = ledger.Ledger(file.db)
         return file
 
-    def _epoch(self) -> int:
+    def _epoch(self, lane: int) -> int:
         return self._fence.epoch
 
     def progress(self, lane: str) -> Progress | None:

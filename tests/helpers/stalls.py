@@ -6,16 +6,29 @@ long. It is a process of its own, which shares no lock with what is measured.
 
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
+import pytest
 from memorybus.clock import SYSTEM
 
 from helpers.processes import Spawn
+from helpers.waiting import still, wait_until
+
+T = TypeVar("T")
 
 TICK = 0.005
 LATE = 0.03
 """Seconds that a moment must be too long: cores that others use cost less than that."""
+
+MARGIN = 0.5
+"""Seconds after its deadline in which a call that keeps it has returned: its thread has to get a
+core that others use. What the machine stood still does not count (see `Witness.timed`)."""
+
+STANDSTILL = 3.0
+"""Seconds that a machine may stand still, where nobody can tell by how much it did."""
 
 
 class Stall(msgspec.Struct, frozen=True):
@@ -54,10 +67,24 @@ class Witness:
         lines = self._path.read_text().rpartition("\n")[0].splitlines()
         return [Stall(*map(int, line.split())) for line in lines]
 
+    def timed(self, act: Callable[[], T]) -> tuple[T, float]:
+        """Do something; return what it returns, and its seconds without standstills."""
+        begin, begun_ms = SYSTEM.monotonic(), SYSTEM.now_ms()
+        result = act()
+        took = SYSTEM.monotonic() - begin
+        wait_until(still(lambda: None, TICK + LATE), "a stall at the end is noted")
+        return result, took - self.stood(range(begun_ms, begun_ms + round(1_000 * took)))
+
     def stood(self, *times: range) -> float:
         """Return for how many seconds the machine stood still in some times."""
         stalls = self.stalls()
         return sum(s.within(one) for s in stalls for one in times) / 1_000
+
+
+@pytest.fixture
+def witness(spawn: Spawn, tmp_path: Path) -> Witness:
+    """Return a process that notes when the machine stands still."""
+    return Witness(spawn, tmp_path)
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ from memorybus.producers import taken
 from memorybus.settings import Settings, to_environ
 
 from helpers import sink
-from helpers.crew import TESTS, Crew
+from helpers.crew import PATH, Crew
 from helpers.load import Done, Load
 from helpers.oracle import Effect, Receipt, Verdict, judge
 from helpers.processes import Spawn
@@ -111,7 +111,7 @@ class Trial:
         """Start the writer (see `helpers.load`) and wait for its first receipts."""
         journal = self._directory / "journal"
         own = ("--journal", str(journal), "--seed", str(self.rng.randrange(1 << 30)))
-        around = to_environ(self.settings, {}) | {"PYTHONPATH": str(TESTS)} | dict(env or {})
+        around = to_environ(self.settings, {}) | {"PYTHONPATH": PATH} | dict(env or {})
         child = self._spawn(*within, "-m", "helpers.load", *own, *map(str, words), env=around)
         self.load = Load(child, journal)
         wait_until(lambda: self.load and self.load.flows, "the writer publishes", 60)

@@ -1,5 +1,7 @@
 """What the real Hermes must not lose: killed, without a Redis, leaving in a hurry."""
 
+import statistics
+
 import pytest
 from helpers.hermes_fixtures import MakeWorld
 from helpers.hermes_kills import killed
@@ -90,7 +92,8 @@ def test_leaving_with_a_frozen_redis_takes_no_longer(make_hermes_world: MakeWorl
         took = hermes.leave_fork()
         seconds[name].append(took - witness.stood(range(begin, SYSTEM.now_ms())))
         world.server.thaw()
-    assert min(seconds["bus"]) <= min(seconds["plain"]) + EXIT, seconds
+    usual = {name: statistics.median(found) for name, found in seconds.items()}
+    assert usual["bus"] <= usual["plain"] + EXIT, seconds
 
 
 def test_compression_into_another_session(make_hermes_world: MakeWorld) -> None:

@@ -15,10 +15,12 @@ from typing import ClassVar
 import hypothesis
 import pytest
 from conftest import MakeServer
+from helpers import scale
 from helpers.model_backend import KINDS, Backend, points
 from helpers.model_checks import Checks
 from helpers.model_process import Process
 from helpers.model_world import LEASE, PARTITIONS, World
+from helpers.rows import Report
 from hypothesis import Phase
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -344,7 +346,9 @@ def test_the_bus_keeps_its_word_whatever_comes(make_redis: MakeServer) -> None:
 
 @pytest.mark.fault
 @pytest.mark.timeout(7_200)
-@pytest.mark.skipif(os.environ.get("QUICK") == "1", reason="the long form is for the full run")
-def test_the_bus_keeps_its_word_for_long(make_redis: MakeServer) -> None:
+@pytest.mark.skipif(scale.QUICK, reason="the long form is for the full run")
+def test_the_bus_keeps_its_word_for_long(make_redis: MakeServer, report: Report) -> None:
     """G1 to G6, G8: the same, two thousand times, fifty steps each."""
-    run(make_redis().url, examples=2_000, steps=50)
+    examples = scale.times(2_000)
+    run(make_redis().url, examples=examples, steps=50)
+    report(faults=examples)

@@ -8,14 +8,16 @@ import redis
 from conftest import MakeServer, MakeSettings
 from helpers.recording import texts
 from helpers.scenario import home, thread_worker, wait_applied
+from helpers.stalls import MARGIN, Witness
 from memorybus.client import MemoryBus
 from memorybus.clock import SYSTEM
 from memorybus.keys import Keys
-from memorybus.links import TIMEOUT
 from memorybus.roster import Roster
 from memorybus.settings import Settings
 
 LONG = 20.0
+DEADLINE = 5.0
+"""Seconds in which a provider that does not hang has answered, also on a busy machine."""
 MESSAGES = ({"role": "user", "content": "walnut"}, {"role": "assistant", "content": "ok"})
 
 Make = Callable[..., Settings]
@@ -53,18 +55,19 @@ def test_providers_contribute_what_they_return(kind: str, make: Make) -> None:
     assert texts(home(settings, "a")) == ["walnut ok"]
 
 
-def test_a_provider_that_hangs_costs_only_its_own_text(make: Make, tmp_path: Any) -> None:
+def test_a_provider_that_hangs_costs_only_its_own_text(
+    make: Make, tmp_path: Any, witness: Witness
+) -> None:
     """G9: the other's contribution comes back within the deadline."""
     hangs = tmp_path / "hangs"
     hangs.touch()
     settings = make(**several(deaf={"kind": "Deaf", "while": str(hangs)}, quick="Noting"))
     with thread_worker(settings), MemoryBus.connect(settings) as bus:
-        begun = SYSTEM.monotonic()
-        text = bus.session("s", warm=False).contributions(MESSAGES, timeout=5.0)
-        took = SYSTEM.monotonic() - begun
+        session = bus.session("s", warm=False)
+        text, took = witness.timed(lambda: session.contributions(MESSAGES, timeout=DEADLINE))
         hangs.unlink()
     assert text == "From quick:\nkept 2 {lt}messages{gt}"
-    assert 4.9 < took < LONG
+    assert took < DEADLINE + MARGIN
 
 
 def test_messages_split_over_events_all_contribute(make: Make) -> None:
@@ -114,7 +117,7 @@ def test_a_refused_compression_ends_the_wait(make: Make) -> None:
 
 @pytest.mark.parametrize("state", ["down", "frozen"])
 def test_without_redis_the_event_is_durable_and_the_wait_is_bounded(
-    state: str, make_redis: MakeServer, make_settings: MakeSettings
+    state: str, make_redis: MakeServer, make_settings: MakeSettings, witness: Witness
 ) -> None:
     """G1, G9: fsynced first, then no longer than the deadline; applied when Redis is back."""
     server = make_redis(appendonly="yes", appendfsync="always")
@@ -123,9 +126,9 @@ def test_without_redis_the_event_is_durable_and_the_wait_is_bounded(
         session = bus.session("s", warm=False)
         assert bus.flush("logged", LONG)
         (server.kill if state == "down" else server.freeze)()
-        begun = SYSTEM.monotonic()
-        assert session.contributions(MESSAGES, timeout=1.0) == ""
-        assert SYSTEM.monotonic() - begun < TIMEOUT, "it did not wait for a reply of Redis"
+        text, took = witness.timed(lambda: session.contributions(MESSAGES, timeout=1.0))
+        assert text == ""
+        assert took < 1.0 + MARGIN
         assert bus.unsent == 1
         (server.start if state == "down" else server.thaw)()
         assert bus.flush("logged", LONG)

@@ -1,6 +1,8 @@
 """The plugin for Hermes on a real Redis: recall that comes warm and once, and hooks in time."""
 
 import json
+import statistics
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,9 +14,9 @@ from conftest import MakeServer, MakeSettings
 from helpers.hermes_plugin import NOWHERE, Host, hermes_host, talk
 from helpers.processes import Spawn
 from helpers.scenario import recorded, thread_worker, worker
+from helpers.stalls import MARGIN, Witness
 from helpers.waiting import still, wait_until
 from memorybus.events import TurnCompleted
-from memorybus.links import TIMEOUT
 from memorybus.settings import Settings
 from memorybus.surfaces.hermes.provider import HermesMemory
 
@@ -24,6 +26,10 @@ promise is 2 at p99 on an idle one; whatever waited for Redis would take 50 and 
 
 GENEROUS = 100.0
 """Milliseconds by the wall clock at p99, where a busy machine shows more than we do."""
+
+ROUNDS = 3
+"""How often the hooks are timed, whatever comes out: the median counts. What a hook does it does
+in each round; what the machine does beside us it does in one."""
 
 PATIENT: Any = {"recall_wait": 20.0, "recall_timeout": 30.0, "prefetch_deadline": 5.0}
 """For what is asked once: neither recall nor Redis is given up because the machine is slow."""
@@ -180,8 +186,21 @@ def test_a_session_with_redis_away_reaches_the_log(
         assert host.bus.flush("logged", 20)
 
 
+def queued() -> float:
+    """Return the seconds that this thread has stood in line for a core; 0 where none can tell."""
+    try:
+        told = Path(f"/proc/self/task/{threading.get_native_id()}/schedstat").read_text()
+    except OSError:
+        return 0.0
+    return int(told.split()[1]) / 1e9
+
+
 class Times:
-    """How long the calls of each hook took, in milliseconds: by the wall clock, and of work."""
+    """How long the calls of each hook took, in milliseconds: by the wall clock, and of work.
+
+    What the thread stood in line for a core is the doing of what runs beside it, and counts in
+    neither.
+    """
 
     def __init__(self) -> None:
         """Start with none."""
@@ -190,9 +209,10 @@ class Times:
 
     def __call__(self, hook: Callable[..., object], *args: Any, **told: Any) -> None:
         """Call a hook."""
-        begin, worked = time.perf_counter(), time.thread_time()
+        line, begin, worked = queued(), time.perf_counter(), time.thread_time()
         hook(*args, **told)
         work, wall = time.thread_time() - worked, time.perf_counter() - begin
+        wall -= queued() - line
         self.wall.setdefault(hook.__name__, []).append(wall * 1_000)
         self.work.setdefault(hook.__name__, []).append(work * 1_000)
 
@@ -223,12 +243,9 @@ def timed(host: Host, turns: int = 150) -> Times:
     return clock
 
 
-def undisturbed(host: Host) -> Times:
-    """Time the hooks; once more if what runs beside this test had the processor meanwhile."""
-    took = timed(host)
-    walls = took.wall.values()
-    busy = any(at(0.5, wall) >= ALLOWED or at(0.99, wall) >= GENEROUS for wall in walls)
-    return timed(host) if busy else took
+def usual(rounds: list[dict[str, list[float]]], hook: str, share: float) -> float:
+    """Return a percentile of a hook's times: the median of the rounds."""
+    return statistics.median(at(share, times[hook]) for times in rounds)
 
 
 @pytest.mark.parametrize("state", ["up", "down", "hanging"])
@@ -250,13 +267,18 @@ def test_inline_hooks_are_quick(
         if state == "hanging":
             server.freeze()
         try:
-            took = undisturbed(host)
+            rounds = [timed(host) for _ in range(ROUNDS)]
         finally:
             if state == "hanging":
                 server.thaw()
         assert host.shared.problems.count == 0
-    for name, wall in took.wall.items():
-        middle, high, work = at(0.5, wall), at(0.99, wall), at(0.99, took.work[name])
+    walls, works = [one.wall for one in rounds], [one.work for one in rounds]
+    for name in walls[0]:
+        middle, high, work = (
+            usual(walls, name, 0.5),
+            usual(walls, name, 0.99),
+            usual(works, name, 0.99),
+        )
         told = f"{name} with Redis {state}: p50 {middle:.3f}, p99 {high:.3f}, work {work:.3f} ms"
         print(told)
         assert middle < ALLOWED, told
@@ -265,7 +287,7 @@ def test_inline_hooks_are_quick(
 
 
 def test_prefetch_keeps_its_deadline_while_redis_hangs(
-    make_redis: MakeServer, make_settings: MakeSettings, tmp_path: Path
+    make_redis: MakeServer, make_settings: MakeSettings, tmp_path: Path, witness: Witness
 ) -> None:
     """G9: the one hook that reads waits for its deadline at most, and says nothing then."""
     server = make_redis()
@@ -275,18 +297,18 @@ def test_prefetch_keeps_its_deadline_while_redis_hangs(
         wait_until(lambda: host.bus.unsent == 0, "connected")
         server.freeze()
         try:
-            begin = time.perf_counter()
-            assert memory.prefetch("hello") == ""
-            assert time.perf_counter() - begin < TIMEOUT, "it did not wait for a reply of Redis"
+            text, took = witness.timed(lambda: memory.prefetch("hello"))
+            assert text == ""
+            assert took < 0.1 + MARGIN
         finally:
             server.thaw()
 
 
-def test_nothing_listens_and_nobody_waits() -> None:
+def test_nothing_listens_and_nobody_waits(witness: Witness) -> None:
     """G9: without a Redis a compression is durable at once, and waits for its deadline only."""
     with hermes_host(NOWHERE, compress_wait=0.2) as host:
         memory = host.instance("s1")
-        begin = time.perf_counter()
-        assert memory.on_pre_compress(talk("hello")) == ""
-        assert time.perf_counter() - begin < 10.0
+        text, took = witness.timed(lambda: memory.on_pre_compress(talk("hello")))
+        assert text == ""
+        assert took < 0.2 + MARGIN
         assert len(host.events()) == 2

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from helpers import scale
 from helpers.sabotage import RED, ROOTS, Copy, Moved, Patch, Sabotage
 
 MACHINE = "tests/integration/test_bus_machine.py::test_the_bus_keeps_its_word_whatever_comes"
@@ -38,6 +37,17 @@ SABOTAGES = (
         "an owner goes on after a restart of Redis",
         (Patch(LUA + "run.lua", "return now ~= '' and now ~= run", "return false"),),
         (SCRIPTS + "test_after_a_restart_an_owner_is_refused",),
+    ),
+    Sabotage(
+        "an owner goes on after its lease",
+        (
+            Patch(
+                WORKERS + "leases.py",
+                "if lease.lost or self._clock.monotonic() + room >= lease.until:",
+                "if False:",
+            ),
+        ),
+        ("tests/integration/test_stale_owner.py",),
     ),
     Sabotage(
         "renewal that re-creates a lease",
@@ -103,7 +113,6 @@ GUARDS = tuple(dict.fromkeys(test for one in SABOTAGES for test in one.tests))
 pytestmark = [
     pytest.mark.fault,
     pytest.mark.timeout(700),
-    pytest.mark.skipif(scale.QUICK, reason="has a target of its own: make sabotage"),
 ]
 
 

@@ -1,17 +1,27 @@
 """What can be said of the compose file and the image without a container engine."""
 
 import json
+import os
 import re
+import subprocess
+import sys
+import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import yaml
+from conftest import MakeSettings
+from helpers.scenario import environ, recorded, thread_worker
+from helpers.waiting import wait_until
+from memorybus.monitor import read_status
 from memorybus.settings import FIELDS, load
 from memorybus.settings_values import PREFIX
+from memorybus.surfaces.children import LogForm
 
 ROOT = Path(__file__).parent.parent.parent
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 REDIS = COMPOSE["services"]["redis"]
 WORKER = COMPOSE["services"]["worker"]
 DOCKERFILE = (ROOT / "Dockerfile").read_text().replace("\\\n", " ").splitlines()
@@ -33,6 +43,7 @@ def instructions(name: str) -> list[str]:
     [
         ("--appendonly", "yes"),
         ("--appendfsync", "everysec"),
+        ("--maxmemory", "1gb"),
         ("--maxmemory-policy", "noeviction"),
         ("--save", ""),
     ],
@@ -99,7 +110,52 @@ def test_the_image_is_the_worker() -> None:
     """The service is built here and runs the command of the package."""
     assert WORKER["build"] == "."
     assert json.loads(instructions("ENTRYPOINT")[0]) == ["memorybus"]
-    assert json.loads(instructions("CMD")[0]) == WORKER["command"] == ["worker"]
+    assert json.loads(instructions("CMD")[0]) == ["worker"]
+    assert WORKER["command"][0] == "worker"
+
+
+def test_workers_log_json() -> None:
+    """What collects the containers' logs gets one JSON object a line, by a flag that there is."""
+    _, flag, form = WORKER["command"]
+    assert flag == "--log"
+    assert form in get_args(LogForm)
+    assert form == "json"
+
+
+def test_the_image_archives() -> None:
+    """G7: the image has what sealing needs; without it a container would never trim Redis."""
+    (install,) = [line for line in instructions("RUN") if "pip install" in line]
+    assert re.search(r"'\.\[archive\]'", install)
+    extras = PROJECT["optional-dependencies"]
+    assert any(one.startswith("pyarrow") for one in extras["archive"])
+
+
+def test_a_container_is_healthy_if_its_worker_is_there(
+    redis_url: str, make_settings: MakeSettings
+) -> None:
+    """The image's check fails without a live worker of this host, and passes with one."""
+    (check,) = instructions("HEALTHCHECK")
+    command = check.partition("CMD ")[2]
+    settings = make_settings(url=redis_url, **recorded("Keyed"))
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+
+    def code() -> int:
+        env = os.environ | environ(settings) | {"PATH": path}
+        return subprocess.run(["sh", "-c", command], env=env, check=False).returncode
+
+    assert code() == 1
+    with thread_worker(settings):
+        wait_until(lambda: read_status(settings).workers, "the worker is known")
+        assert code() == 0
+
+
+def test_the_license_is_in_the_wheel() -> None:
+    """Who gets the package gets the text of the license that it declares."""
+    text = (ROOT / "LICENSE").read_text()
+    assert PROJECT["license"] == "Apache-2.0"
+    assert PROJECT["license-files"] == ["LICENSE"]
+    assert "Apache License\n                           Version 2.0, January 2004" in text
+    assert "END OF TERMS AND CONDITIONS" in text
 
 
 def test_the_image_does_not_run_as_root() -> None:

@@ -9,6 +9,7 @@ from helpers.oracle import Effect, Receipt, judge, latency
 from helpers.trial import Fault, demand
 from memorybus.events import Position, Scope, SessionRef, TurnCompleted
 from memorybus_providers.base import HookContext, ProviderConfig
+from memorybus_workers.leases import Lease, Leases
 
 RECEIPTS = [Receipt(f"e{n}", "s", n) for n in range(3)]
 
@@ -68,7 +69,10 @@ def test_sessions_are_judged_apart() -> None:
 def test_an_effect_of_a_stale_owner_is_seen() -> None:
     """G5: an epoch below one that the lane has seen counts, in its own lane only."""
     effects = [effect(0, epoch=2), effect(1, epoch=1), effect(2, epoch=1, lane=1)]
-    assert judge(RECEIPTS, effects).stale == 1
+    verdict = judge(RECEIPTS, effects)
+    assert verdict.stale == 1
+    assert verdict.faults() == ["1 effects of a stale owner (0 allowed)"]
+    assert verdict.faults(may_be_stale=1) == []
 
 
 def test_an_effect_without_a_receipt_is_seen() -> None:
@@ -137,6 +141,25 @@ def test_no_event_is_under_way_at_two_deaths(tmp_path: Path) -> None:
 
     assert deaths() == [True, True]
     assert deaths() == [True, False]  # a second process dies over the other event
+
+
+@pytest.mark.parametrize("kind", ["Blind", "Lookup", "Keyed", "Many"])
+def test_an_effect_bears_its_owners_epoch(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """G5: whatever its class, a sink notes under which epoch its process took the lane."""
+
+    def acquire(*_: object) -> tuple[Lease, None]:
+        return Lease("key", "lane", "7:w", 7, "w", 0.0), None
+
+    monkeypatch.setattr(Leases, "acquire", acquire)
+    provider = getattr(sink, kind)(ProviderConfig(name="x", home=tmp_path))
+    provider.open()
+    for number, partition in enumerate((3, 4)):
+        Leases.acquire(None, None, "x", partition)  # type: ignore[arg-type]
+        provider.sync_turn(TurnCompleted(user="x", ordinal=number), context(number))
+    provider.shutdown()
+    assert [effect.epoch for effect in sink.effects(tmp_path)] == [7, 7]
 
 
 @pytest.mark.parametrize(

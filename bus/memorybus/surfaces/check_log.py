@@ -9,7 +9,7 @@ from memorybus.alarms import Alarm, Code
 from memorybus.errors import LogError
 from memorybus.forecast import told, told_disk
 from memorybus.health import Health, read_health
-from memorybus.sealing_status import told_archive
+from memorybus.sealing_status import ArchiveStatus, told_archive
 from memorybus.settings import Settings
 from memorybus.surfaces.check import Check
 
@@ -20,6 +20,8 @@ _KINDS: dict[str, tuple[Code, ...]] = {
     "disk": ("disk",),
     "archive": ("archive", "archive_ahead"),
 }
+_HINDERED = "do as the message says, and restart the workers; Redis keeps every event until then"
+_ABSENT = "let a worker run where the archive can be reached; Redis keeps every event until then"
 
 
 def check_log(settings: Settings) -> Iterator[Check]:
@@ -44,7 +46,23 @@ def checks(health: Health) -> Iterator[Check]:
     if health.disk is not None:
         well["disk"] = told_disk(health.disk)
     for name, found in well.items():
-        yield _check(name, found, [a for a in health.alarms if a.code in _KINDS[name]])
+        check = _check(name, found, [a for a in health.alarms if a.code in _KINDS[name]])
+        yield trimmed(check, health.archive) if name == "archive" else check
+
+
+def trimmed(check: Check, archive: ArchiveStatus) -> Check:
+    """Return a check of the archive that fails if nothing is ever trimmed, and warns if for now.
+
+    Redis fills up meanwhile (G7), however long it takes until its memory is an alarm.
+    """
+    if archive.working:
+        return check
+    return Check(
+        name=check.name,
+        ok=check.ok and not archive.hindered,
+        found=told_archive(archive) if not check.fix else check.found,
+        fix=check.fix or (_HINDERED if archive.hindered else _ABSENT),
+    )
 
 
 def _check(name: str, well: str, alarms: Sequence[Alarm]) -> Check:

@@ -4,14 +4,18 @@ import msgspec
 import pytest
 from memorybus.errors import LogUnavailable
 from memorybus.forecast import Memory
-from memorybus.health import Continuity
+from memorybus.health import Continuity, Health
 from memorybus.ids import new_id
 from memorybus.monitor import ProviderStatus, RedisStatus, SpoolStatus, Status, WorkerStatus
+from memorybus.sealed import Reports, Said
+from memorybus.sealing_status import status_of
 from memorybus.settings import Settings
 from memorybus.spool_files import SpoolFiles
 from memorybus.surfaces import canary, check_disk, doctor
+from memorybus.surfaces.check_log import checks
 from memorybus.testing import FakeClock
 
+QUIET = Memory(0, None, "unknown", 0.0, None, None, "not enough history", None)
 ALIVE = [WorkerStatus("w", "h", 1, 32, "2026-01-01T00:00:00.000Z")]
 
 
@@ -31,7 +35,7 @@ def status(*providers, workers=ALIVE):
         jobs=[],
         alarms=[],
         continuity=Continuity(None, [], []),
-        memory=Memory(0, None, "unknown", 0.0, None, None, "not enough history", None),
+        memory=QUIET,
         disk=None,
     )
 
@@ -127,6 +131,27 @@ def test_a_backlog_that_stands_still_is_told(monkeypatch, short_dir):
     begun = clock.monotonic()
     assert doctor.backlog(Settings(data_dir=short_dir), status(provider("well")), clock).ok
     assert clock.monotonic() == begun
+
+
+@pytest.mark.parametrize(
+    ("workers", "ok", "warns"),
+    [
+        ({"w": Said(1)}, True, False),
+        ({}, True, True),
+        ({"w": Said(1, elsewhere=True)}, True, True),
+        ({"w": Said(1, error="the archive needs pyarrow, which is not installed")}, False, True),
+    ],
+)
+def test_an_archive_that_trims_nothing_is_not_ticked(workers, ok, warns):
+    """G7: what keeps every worker from archiving fails at once; nobody there is a warning."""
+    archive = status_of({}, Reports({}, workers), None)
+    look = Health([], Continuity("ab", [], []), QUIET, None, archive)
+
+    (check,) = [one for one in checks(look) if one.name == "archive"]
+
+    assert check.ok is ok
+    assert bool(check.fix) is warns
+    assert ("nothing is trimmed" in check.found) is warns
 
 
 def spooled(settings):

@@ -18,7 +18,7 @@ class Told:
     def __init__(self, grace: float, reserve: float = 0.0) -> None:
         """Begin to listen."""
         self.did: list[str] = []
-        self.left: queue.SimpleQueue[int] = queue.SimpleQueue()
+        self.left: queue.Queue[int] = queue.Queue()
         self.stopped = threading.Event()
         self.ending = Ending(
             Settings(data_dir=Path("/nowhere"), grace=grace),

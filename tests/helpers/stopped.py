@@ -1,0 +1,63 @@
+"""Sinks that stop their whole process (SIGSTOP) once: ``helpers.stopped:Blind``.
+
+A file in the sink's directory, named for the place, asks for it; who stops takes it away.
+"""
+
+import os
+import signal
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from memorybus.events import TurnCompleted
+from memorybus.logged import LoggedEvent
+from memorybus_providers.base import HookContext
+from memorybus_workers.lane import Lane
+
+from helpers import sink
+
+IN_CALL = "in its call"
+READ = "with events read"
+
+
+def _stop_if_asked(directory: Path, place: str) -> None:
+    with suppress(FileNotFoundError):
+        (directory / place).unlink()
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+
+class Stopping(sink.Blind):
+    """What the sinks here have in common."""
+
+    def open(self) -> None:
+        """Prepare; and let lanes of this process stop when they have read something."""
+        super().open()
+        directory, read = self._directory, Lane.read
+
+        def read_and_stop(lane: Lane, most: int) -> Sequence[LoggedEvent]:
+            found = read(lane, most)
+            if found:
+                _stop_if_asked(directory, READ)
+            return found
+
+        Lane.read = read_and_stop  # type: ignore[method-assign]
+
+    def sync_turn(self, event: TurnCompleted, ctx: HookContext) -> None:
+        """Stop in the call, if that is asked for, and keep the turn then."""
+        row = self._row(event, ctx)
+        _stop_if_asked(self._directory, IN_CALL)
+        file = self._file(ctx.position.partition)
+        with file.lock:
+            self._keep(file.db, row)
+
+
+class Blind(Stopping):
+    """As the sink of this class."""
+
+
+class Keyed(Stopping, sink.Keyed):
+    """As the sink of this class."""
+
+
+class Lookup(Stopping, sink.Lookup):
+    """As the sink of this class."""
