@@ -158,7 +158,7 @@ class Unavailable(Transient):
 
 
 class ProviderHung(Unavailable):
-    """A call outlived its deadline and was abandoned; its late effects are fenced by the epoch."""
+    """A call outlived its deadline and was abandoned; what it has sent may still take effect."""
 
 
 class Permanent(ProviderError):

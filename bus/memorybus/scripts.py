@@ -182,12 +182,12 @@ class Acquired(msgspec.Struct, frozen=True):
 
 
 def acquire(
-    keys: Keys, partition: int, provider: str, worker: str, lease_ms: int, floor: int = 0
+    keys: Keys, partition: int, provider: str, worker: str, ms: int, floor: int = 0, held: str = ""
 ) -> Call:
-    """Take a lane if it is free, with an epoch above `floor`; see `acquired`."""
+    """Take a lane if its lease is free or `held`, with an epoch above `floor`; see `acquired`."""
     lease, lane = keys.lease(partition, provider), keys.lane(partition, provider)
     where = (lease, lane, keys.log(partition), keys.state(partition))
-    return Call(ACQUIRE, where, (worker, lease_ms, provider, floor))
+    return Call(ACQUIRE, where, (worker, ms, provider, floor, held))
 
 
 def acquired(reply: Any) -> Acquired | None:

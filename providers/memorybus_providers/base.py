@@ -48,7 +48,7 @@ Delivery = Literal["transactional", "keyed", "lookup", "blind"]
 ``transactional``: checkpoint and ledger commit in the provider's own transaction: once.
 ``keyed``: the backend takes our event id as its key: once.
 ``lookup``: an event in doubt is asked for by id before it is sent again: once.
-``blind``: at least once; at most one duplicate per crash.
+``blind``: at least once; at most one duplicate per crash, and one per call that was not answered.
 """
 
 Placement = Literal["local", "shared"]
@@ -229,7 +229,8 @@ class MemoryProvider(ABC):
     def knows(self, event_id: str, ctx: HookContext) -> bool:
         """Say whether the backend holds an event already (delivery ``lookup``, G4).
 
-        Asked for the event that a crash left in doubt, before it is sent again.
+        Asked for an event that was sent and not answered, before it is sent again: a crash, an
+        error or a time-out leaves open whether it is held.
         """
         raise NotImplementedError(f"{self.kind} is of delivery `lookup` and must define knows()")
 

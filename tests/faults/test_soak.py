@@ -1,20 +1,23 @@
 """Row 15: half an hour of load with a random fault every few seconds; nothing grows (G1 to G6)."""
 
+import shutil
 import statistics
-from collections.abc import Callable
-from contextlib import suppress
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
 import psutil
 import pytest
 from conftest import MakeServer
-from helpers import scale
+from helpers import scale, sink
 from helpers.crew import Member
+from helpers.oracle import Verdict
 from helpers.results import counted
-from helpers.rows import MakeTrial, Report
+from helpers.rows import FAST, MakeTrial, Report
 from helpers.servers import RedisServer
-from helpers.trial import Trial
+from helpers.trial import Trial, sinks
 from helpers.waiting import wait_until
 from memorybus.clock import SYSTEM
 
@@ -25,6 +28,10 @@ VICTIMS = 3
 BETWEEN = (5.0, 60.0)
 SAMPLE_EVERY = 5.0
 LOADING = 120.0
+BUSY = FAST["call_timeout"] / 2
+"""Seconds for which a sink waits for a locked file: it says so before its call is abandoned."""
+TOLD = 5
+"""Of so many events that came twice a failed run tells all that is known."""
 MB = 1 << 20
 MOST_GROWTH = 1 * MB
 """Bytes an hour that a worker may grow after it has warmed up."""
@@ -119,21 +126,64 @@ def restart(server: RedisServer) -> None:
     wait_until(server._answers, "Redis has read its file", LOADING)
 
 
+@contextmanager
+def kept_if_failed(directory: Path) -> Iterator[None]:
+    """Keep what a run that fails has written, and say where: half an hour is not had again soon."""
+    try:
+        yield
+    except BaseException:
+        where = Path(tempfile.mkdtemp(prefix="memorybus-soak-"))
+        for path in directory.iterdir():
+            shutil.move(path, where)
+        print(f"the run's journal, sinks and logs are kept in {where}")
+        raise
+
+
+def explained(trial: Trial, name: str, verdict: Verdict) -> str:
+    """Return what a sink's files say of the events that came twice."""
+    twice = list(verdict.twice)[:TOLD]
+    lines = [line for event_id in twice for line in sink.story(trial.sink(name), event_id)]
+    return "\n".join([name, *lines])
+
+
 def slope(samples: list[Sample]) -> float:
     """Return the bytes an hour by which a process grows."""
     found = statistics.linear_regression([s.at for s in samples], [float(s.rss) for s in samples])
     return found.slope * 3_600
 
 
+def test_a_run_that_fails_keeps_its_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """G4: what came twice in a long run can be looked into afterwards."""
+    run_in, lasting = tmp_path / "run", tmp_path / "lasting"
+    for directory in (run_in, lasting):
+        directory.mkdir()
+    (run_in / "journal").touch()
+    monkeypatch.setattr(tempfile, "tempdir", str(lasting))
+    with pytest.raises(AssertionError), kept_if_failed(run_in):
+        raise AssertionError
+    (where,) = lasting.iterdir()
+    assert (where / "journal").exists()
+    assert str(where) in capsys.readouterr().out
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(LASTING + 2_200)
 def test_nothing_grows_in_half_an_hour(
-    make_redis: MakeServer, make_trial: MakeTrial, report: Report
+    make_redis: MakeServer, make_trial: MakeTrial, report: Report, tmp_path: Path
 ) -> None:
     """G1 to G6: nothing lost or applied twice; a worker's memory, files and threads stay flat."""
     server = make_redis(appendonly="yes")
     # No transactional sink: its ledgers, one for each lane, fill up over more than half an hour.
-    trial = make_trial(server, "Keyed", "Lookup", spool_keep=30.0)
+    providers = sinks(tmp_path / "sinks", "Keyed", "Lookup", busy=BUSY)
+    trial = make_trial(server, spool_keep=30.0, **providers)
+    with kept_if_failed(tmp_path):
+        run(trial, server, report)
+
+
+def run(trial: Trial, server: RedisServer, report: Report) -> None:
+    """Load it, let faults happen, judge it."""
     trial.write("--rate", RATE)
     trial.crew.start(1 + VICTIMS)
     trial.crew.wait_ready()
@@ -158,7 +208,7 @@ def test_nothing_grows_in_half_an_hour(
     )
     under_way = sum(fault.name == "SIGSTOP worker" for fault in outcome.faults)
     for name, verdict in outcome.verdicts.items():  # a call under way may land late
-        assert not verdict.faults(may_be_stale=under_way), name
+        assert not verdict.faults(may_be_stale=under_way), explained(trial, name, verdict)
     assert samples[-1].threads <= samples[0].threads
     assert samples[-1].fds <= samples[0].fds + 2
     assert growth < MOST_GROWTH or not judged

@@ -102,13 +102,16 @@ def misbehave(text: str) -> None:
         MISDEEDS[name](path)
 
 
-def once(text: str) -> bool:
-    """Say whether ``!stored=/path`` is asked for the first time: its file exists, and goes."""
+LOST = {"!stored": Transient, "!stored_down": Unavailable}
+"""Misdeeds after the effect, once: the file that they name goes."""
+
+
+def lose_answer(text: str) -> None:
+    """Raise what a text says if its effect is there, but its answer shall be lost."""
     name, _, path = text.partition(" ")[0].partition("=")
-    if name != "!stored" or not Path(path).exists():
-        return False
-    Path(path).unlink()
-    return True
+    if name in LOST and Path(path).exists():
+        Path(path).unlink()
+        raise LOST[name]("the answer was lost after the backend had stored the event")
 
 
 class Recording(MemoryProvider):
@@ -150,8 +153,7 @@ class Recording(MemoryProvider):
         misbehave(text)
         self._keep(text, ctx)
         self.config.crash("recording.after_effect")
-        if once(text):
-            raise Transient("the answer was lost after the backend had stored the event")
+        lose_answer(text)
 
     def _note(self, what: str) -> None:
         line = msgspec.json.encode((os.getpid(), what)) + b"\n"

@@ -3,7 +3,11 @@
 One SQLite file per lane, in the directory that the options name (so that several worker processes
 share it, as they would a remote backend) or in the instance's home. No constraint makes anything
 unique: what is applied twice is there twice. Each class de-duplicates by what it declares and no
-other way. Named as ``helpers.sink:Keyed`` and the like.
+other way. Named as ``helpers.sink:Keyed`` and the like. Of each effect the file says when its call
+began and when it was stored, and by which process and thread; what a ``lookup`` sink was asked is
+in files beside: so what came twice can be explained (`story`).
+
+Options: ``directory``; ``busy``, the seconds for which a locked file is waited for.
 """
 
 import os
@@ -33,17 +37,19 @@ from helpers.oracle import Effect
 _SCHEMA = """
 create table if not exists effects(
     id integer primary key, event_id text, key_ text, ordinal integer, lane integer, n integer,
-    epoch integer, pid integer, at integer, said integer);
+    epoch integer, pid integer, at integer, said integer, sent integer, thread text,
+    stored integer default (cast((julianday('now') - 2440587.5) * 86400000 as integer)));
 create index if not exists by_event on effects(event_id);
 create table if not exists refused(event_id text);
 """
 _INSERT = (
-    "insert into effects(event_id, key_, ordinal, lane, n, epoch, pid, at, said) "
-    "values (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    "insert into effects(event_id, key_, ordinal, lane, n, epoch, pid, at, said, sent, thread) "
+    "values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 _INSERT_NEW = _INSERT.replace(
-    "values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-    "select ?, ?, ?, ?, ?, ?, ?, ?, ? where not exists (select 1 from effects where event_id = ?)",
+    "values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    "select ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? "
+    "where not exists (select 1 from effects where event_id = ?)",
 )
 _COLUMNS = "event_id, key_, ordinal, lane, n, epoch, pid, at, said"
 
@@ -68,8 +74,8 @@ def misbehave(text: str) -> None:
 class _File:
     """One lane's file: a connection, and the lock that lets several threads use it."""
 
-    def __init__(self, path: Path) -> None:
-        self.db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5)
+    def __init__(self, path: Path, busy: float) -> None:
+        self.db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=busy)
         self.db.execute("pragma journal_mode = wal")
         self.db.execute("pragma synchronous = off")  # the process dies here, not the machine
         self.db.execute(_SMALL_CACHE)
@@ -124,12 +130,14 @@ class Blind(MemoryProvider):
 
     def sync_turn(self, event: TurnCompleted, ctx: HookContext) -> None:
         """Keep a row for a turn."""
-        row = self._row(event, ctx)  # first: who is stopped in this call is an owner no more
+        epoch = self._epoch(ctx.position.partition)  # first: who is stopped here may own no more
+        sent = self.config.clock.now_ms()
         self._crash("sink.in_call", ctx.event_id)
         misbehave(event.user)
         file = self._file(ctx.position.partition)
         with self._translated(), file.lock:
-            self._keep(file.db, row)
+            row = self._row(event, ctx, epoch)
+            self._keep(file.db, (*row, sent, threading.current_thread().name))
         self._crash("sink.after_effect", ctx.event_id)
 
     def _crash(self, name: str, event_id: str) -> None:
@@ -139,10 +147,10 @@ class Blind(MemoryProvider):
     def _keep(self, db: sqlite3.Connection, row: tuple[Any, ...]) -> None:
         db.execute(_INSERT, row)
 
-    def _row(self, event: TurnCompleted, ctx: HookContext) -> tuple[Any, ...]:
+    def _row(self, event: TurnCompleted, ctx: HookContext, epoch: int) -> tuple[Any, ...]:
         where, now = ctx.position, self.config.clock.now_ms()
         of_event = (ctx.event_id, ctx.session.root, event.ordinal, where.partition, where.n)
-        return (*of_event, self._epoch(where.partition), os.getpid(), now, ctx.at)
+        return (*of_event, epoch, os.getpid(), now, ctx.at)
 
     def _epoch(self, lane: int) -> int:
         return epochs.of(self.config.name, lane)
@@ -155,7 +163,8 @@ class Blind(MemoryProvider):
 
     def _opened(self, lane: int) -> _File:
         with self._translated():
-            return _File(self._directory / f"p{lane:02d}.db")
+            busy = float(self.config.options.get("busy", 5))
+            return _File(self._directory / f"p{lane:02d}.db", busy)
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -182,13 +191,20 @@ class Lookup(Blind):
     delivery = "lookup"
 
     def knows(self, event_id: str, ctx: HookContext) -> bool:
-        """Ask, and note a yes."""
+        """Ask, and note the answer; a yes also where the other classes note what they refused."""
         file = self._file(ctx.position.partition)
         with self._translated(), file.lock:
             known = _holds(file.db, event_id)
+            self._note(event_id, known)
             if known:
                 file.db.execute("insert into refused values (?)", (event_id,))
         return known
+
+    def _note(self, event_id: str, known: bool) -> None:
+        at, who = self.config.clock.now_ms(), threading.current_thread().name
+        line = f"{event_id} {at} {os.getpid()} {who}: {'held' if known else 'not held'}\n"
+        with (self._directory / f"asked.{os.getpid()}").open("a") as file:
+            file.write(line)
 
 
 class Many(Keyed):
@@ -294,6 +310,15 @@ def newest(directory: Path) -> list[Effect]:
 def count(directory: Path) -> int:
     """Return how many effects there are so far."""
     return sum(row[0] for row in _rows(directory, "select count(*) from effects"))
+
+
+def story(directory: Path, event_id: str) -> list[str]:
+    """Return what a sink's files say of one event: its effects, and each time it was asked for."""
+    columns = "lane, n, epoch, pid, thread, said, sent, at, stored"
+    rows = _rows(directory, f"select {columns} from effects where event_id = '{event_id}'")
+    told = [f"effect: {dict(zip(columns.split(', '), row, strict=True))}" for row in rows]
+    asked = [line for file in directory.glob("asked.*") for line in file.read_text().splitlines()]
+    return told + [f"asked: {line}" for line in asked if line.startswith(f"{event_id} ")]
 
 
 def refused(directory: Path) -> int:

@@ -10,6 +10,7 @@ from memorybus.errors import LeaseLost
 from memorybus.keys import Keys
 from memorybus.settings import Settings
 from memorybus.testing import FakeClock
+from memorybus_workers.calls import Slot
 from memorybus_workers.leases import Lease, Leases
 
 
@@ -98,3 +99,25 @@ def test_the_epoch_starts_above_what_the_store_has_seen(
     assert (
         redis_client.hget(Keys(settings.namespace).lane(0, "p"), "epoch") == str(2**51 + 1).encode()
     )
+
+
+def test_a_lane_with_a_call_under_way_is_kept_from_others(
+    leases: Leases, redis_client: redis.Redis, settings: Settings
+) -> None:
+    """G4: a lane that is given up is free once no call of it may land, here it may be at once."""
+    lease, other = take(leases, redis_client), take(leases, redis_client, 1)
+    slot = Slot(SYSTEM)
+    slot.begin("event", lease.key)
+    assert leases.give_up([lease, other], [slot]) == [other]
+    assert lease.lost
+    assert leases.holds("p", 0)
+    renewed = lease.until
+    wait_until(lambda: lease.until > renewed, "it is renewed all the same")
+    again = take(leases, redis_client)
+    assert again.epoch == lease.epoch + 1
+    assert redis_client.get(lease.key) == again.held.encode()
+    assert leases.give_up([again]) == []
+    slot.end()
+    wait_until(lambda: not redis_client.exists(lease.key), "it is released")
+    assert not leases.holds("p", 0)
+    assert redis_client.hget(lease.lane, "owner") is None, "in good order"

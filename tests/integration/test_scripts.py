@@ -209,6 +209,29 @@ def test_a_taken_lane_is_not_given_away(redis_client: redis.Redis, keys: Keys) -
     assert acquire(redis_client, keys, "two").epoch == first.epoch + 1
 
 
+def test_a_lane_is_taken_from_oneself_in_a_new_epoch(redis_client: redis.Redis, keys: Keys) -> None:
+    """G4, G5: who names the lease it holds takes the lane again; nobody died, and no event did it.
+
+    What a thread of the old epoch still commits is refused.
+    """
+    first = acquire(redis_client, keys, "one", ms=60_000)
+    redis_client.hset(keys.lane(0, "a"), "tries", "1:1")
+
+    def again(worker: str, held: str) -> scripts.Acquired | None:
+        call = scripts.acquire(keys, 0, "a", worker, 60_000, held=held)
+        return scripts.acquired(scripts.run(redis_client, call))
+
+    assert again("two", "") is None
+    assert again("two", f"{first.epoch}:two") is None
+    second = again("one", f"{first.epoch}:one")
+    assert second is not None
+    assert second.epoch == first.epoch + 1
+    assert second.deaths == 0
+    assert not redis_client.hexists(keys.lane(0, "a"), "tries")
+    assert redis_client.get(keys.lease(0, "a")) == f"{second.epoch}:one".encode()
+    assert commit(redis_client, keys, first.epoch, n=7) == 0
+
+
 def test_the_epoch_grows_over_an_expired_lease(redis_client: redis.Redis, keys: Keys) -> None:
     """G5: after an expiry the next owner's epoch is higher, so the last one's commit is refused."""
     first = acquire(redis_client, keys, "one", ms=1)

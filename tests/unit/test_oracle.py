@@ -1,5 +1,6 @@
 """The oracle of the fault suite sees what it is there to see."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -116,6 +117,23 @@ def test_a_sink_hides_only_what_its_class_declares(kind: str, count: int, tmp_pa
     found = sink.effects(tmp_path)
     assert [(e.event_id, e.lane, e.n) for e in found] == [("e1", 3, 1)] * count
     assert sink.refused(tmp_path) == (kind == "Keyed")
+
+
+def test_what_came_twice_can_be_explained(tmp_path: Path) -> None:
+    """G4: of each effect the process, thread and times are known, and what was asked before it."""
+    provider = sink.Lookup(ProviderConfig(name="x", home=tmp_path, options={"busy": 0.1}))
+    provider.open()
+    turn = TurnCompleted(user="0 x", ordinal=0)
+    assert not provider.knows("e1", context(1))
+    provider.sync_turn(turn, context(1))
+    assert provider.knows("e1", context(1))
+    provider.sync_turn(turn, context(1))
+    provider.sync_turn(turn, context(2))
+    provider.shutdown()
+    story = sink.story(tmp_path, "e1")
+    assert [line.partition(":")[0] for line in story] == ["effect", "effect", "asked", "asked"]
+    assert all(f"'pid': {os.getpid()}, 'thread': 'MainThread'" in line for line in story[:2])
+    assert [line.rpartition(": ")[2] for line in story[2:]] == ["not held", "held"]
 
 
 def test_no_event_is_under_way_at_two_deaths(tmp_path: Path) -> None:

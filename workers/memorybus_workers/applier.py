@@ -7,7 +7,6 @@ parked keys aside *before* the checkpoint passes them, and hold up nothing but t
 """
 
 import logging
-import traceback
 
 from memorybus.done_set import above
 from memorybus.errors import LeaseLost, StaleEpoch, Transient, Unavailable
@@ -17,8 +16,9 @@ from memorybus_providers.dispatch import bind
 
 from memorybus_workers.about import of_event
 from memorybus_workers.alone import AGAIN
-from memorybus_workers.deadletter import Begins, Failure
+from memorybus_workers.deadletter import Begins, Failure, failure
 from memorybus_workers.lane import Lane
+from memorybus_workers.pool import Pool
 from memorybus_workers.retry import decide, reason
 from memorybus_workers.serving import Serving
 from memorybus_workers.window import Begin
@@ -26,6 +26,7 @@ from memorybus_workers.window import Begin
 _log = logging.getLogger("memorybus")
 
 HUNG = "every try outlived call_timeout"
+LANDING = "an earlier call for it hangs and may still take effect: retry it in some minutes"
 
 
 class Applier:
@@ -35,6 +36,8 @@ class Applier:
         dirty: lanes whose progress is not committed yet.
     """
 
+    pool: Pool | None = None
+    """Its threads, if it makes several calls at once."""
     has_room = False
     """Whether more keys could be handed out now (only if that is done in advance)."""
 
@@ -100,6 +103,8 @@ class Applier:
         lane.check(self._settings.call_timeout)
         if self._hung_before(event):
             return self._failure(event, HUNG)
+        if lane.landings.until(lane.lease.key, event.envelope.id):
+            return self._failure(event, LANDING)
         return begin() or self._once_more(lane, event)
 
     def _once_more(self, lane: Lane, event: LoggedEvent) -> Failure | None:
@@ -133,11 +138,11 @@ class Applier:
 
     def drain(self, lane: Lane) -> bool:
         """Begin nothing new for a lane; return whether nothing of it is in flight."""
-        return True
+        return self.rests(lane)
 
     def rests(self, lane: Lane) -> bool:
-        """Say whether nothing of a lane is in flight."""
-        return True
+        """Say whether nothing of a lane is in flight, nor may land that was given up."""
+        return not lane.landings.among(lane.lease.key)
 
     def keep(self, lane: Lane) -> None:
         """A lane that was to be given up stays."""
@@ -166,23 +171,27 @@ class Applier:
             if known:
                 return
             lane.check(self._settings.call_timeout)  # the answer may have been long on its way
-        lane.answers.given(event, self._call(event))
+        lane.answers.given(event, self._call(lane, event))
 
     def _in_doubt(self, lane: Lane, event: LoggedEvent) -> bool:
         """Whether an earlier try, owner or log may have brought it to the backend already."""
         known = self._troubles.of(event.envelope.id) is not None
         return known or event.resent or event.position.n <= max(lane.doubt, lane.window.n)
 
-    def _call(self, event: LoggedEvent) -> str | None:
+    def _call(self, lane: Lane, event: LoggedEvent) -> str | None:
         """Call the hook of an event; return what it replies."""
         envelope = event.envelope
         if not self._apply.handles(type(envelope.event)):
             return None
-        self._slot.begin(envelope.id)
+        self._slot.begin(envelope.id, self._sends(lane))
         said = self._apply(envelope.event, self._context(event))
         self._slot.end()
         self._troubles.served += 1
         return said
+
+    def _sends(self, lane: Lane) -> str:
+        """Return what a slot is told of a call that sends an event of a lane; see `Slot.begin`."""
+        return lane.lease.key if self._provider.delivery in ("lookup", "blind") else ""
 
     def _context(self, event: LoggedEvent) -> HookContext:
         envelope = event.envelope
@@ -208,6 +217,8 @@ class Applier:
         """
         now = self._clock.monotonic()
         if isinstance(error, Unavailable):
+            if self._lookup:
+                self._troubles.doubted(event.envelope.id)
             return self._backend_down(error, now)
         up = self._breaker.closed
         trouble = self._troubles.failed(event.envelope.id, backend_up=up, served=served)
@@ -232,12 +243,8 @@ class Applier:
         return self._breaker.until
 
     def _failure(self, event: LoggedEvent, why: str, error: BaseException | None = None) -> Failure:
-        now = self._clock.now_ms()
         trouble = self._troubles.of(event.envelope.id)
-        trace = "".join(traceback.format_exception(error)) if error else ""
-        if trouble is None:
-            return Failure(why, 1, trace, now, now)
-        return Failure(why, trouble.tries, trace, trouble.first_at, trouble.last_at)
+        return failure(why, trouble, self._clock.now_ms(), error)
 
     def _parked_as_hung(self, lane: Lane, event: LoggedEvent) -> bool:
         """Park an event that has hung as often as it may; return whether it had."""

@@ -11,32 +11,59 @@ from memorybus.errors import LeaseLost
 from memorybus_workers.retry import pause
 
 
+class Sending(msgspec.Struct, frozen=True):
+    """A call that must not be repeated while it is under way.
+
+    Attributes:
+        lane: the key of its lane's lease.
+        event_id: what it is about.
+        since: when it began (monotonic).
+    """
+
+    lane: str
+    event_id: str
+    since: float
+
+
 class Slot:
     """The call that one thread is busy with. One writer, any reader.
 
     Attributes:
         in_hook: whether it is about an event.
-        abandoned: whether the thread was given up over it.
+        abandoned: whether the thread was given up: it begins no call any more.
     """
 
     def __init__(self, clock: Clock) -> None:
         """Be idle."""
         self._monotonic = clock.monotonic
         self._name = ""
+        self._lane = ""
         self.in_hook = False
         self.abandoned = False
         self._since = 0.0
         self._turn = threading.Lock()
 
-    def begin(self, event_id: str) -> float:
-        """A hook is about to be called for an event; return the time (monotonic)."""
+    def begin(self, event_id: str, lane: str = "") -> float:
+        """A hook is about to be called for an event; return the time (monotonic).
+
+        Args:
+            event_id: which.
+            lane: the key of its lane's lease, if the call has an effect which a second one repeats.
+
+        Raises:
+            LeaseLost: the thread was given up.
+        """
         self._since = now = self._monotonic()
         self.in_hook = True
+        self._lane = lane
         self._name = event_id
+        if self.abandoned:  # looked at last: who gives it up looks in the opposite order
+            self._name = ""
+            raise LeaseLost(f"the thread was given up before the call for event {event_id}")
         return now
 
-    def go_on(self, event_id: str) -> None:
-        """Another call for an event follows the one that has just returned.
+    def go_on(self, event_id: str, lane: str = "") -> None:
+        """Another call for an event follows the one that has just returned; see `begin`.
 
         Raises:
             LeaseLost: that one was abandoned before it returned: the event is another thread's.
@@ -44,7 +71,7 @@ class Slot:
         with self._turn:
             if self.abandoned:
                 raise LeaseLost(f"the call for event {event_id} was abandoned")
-            self.begin(event_id)
+            self.begin(event_id, lane)
 
     def abandon(self, timeout: float) -> bool:
         """Give the thread up if its call takes longer than `timeout` seconds; return whether so."""
@@ -72,6 +99,11 @@ class Slot:
         in_hook = self._name != "" and self.in_hook
         self._name = ""
         return in_hook
+
+    def sending(self) -> Sending | None:
+        """Return what is under way, if a repetition would be a second effect."""
+        name, lane = self._name, self._lane
+        return Sending(lane, name, self._since) if name and lane and self.in_hook else None
 
     def hanging(self, timeout: float) -> str:
         """Return the call that has taken longer than `timeout` seconds, or ""."""
@@ -126,11 +158,17 @@ class Troubles:
         """
         begun = self.served if served is None else served
         trouble = self._events.setdefault(event_id, Trouble(begun))
+        if not trouble.tries:
+            trouble.served = begun
         if not trouble.tries or (backend_up and self.served > trouble.served):
             trouble.tries += 1
         trouble.last_at = self._clock.now_ms()
         trouble.first_at = trouble.first_at or trouble.last_at
         return trouble
+
+    def doubted(self, event_id: str) -> None:
+        """An event was sent and not answered, which is no fault of its own."""
+        self._events.setdefault(event_id, Trouble(self.served))
 
     def hung(self, event_id: str, *, backend_up: bool, served: int | None = None) -> None:
         """A call for an event was abandoned: it is tried again after a while, others first."""

@@ -1,5 +1,6 @@
 """Parked keys: what a provider refuses for good waits, with the later events of its key (G6)."""
 
+import traceback
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
@@ -20,6 +21,8 @@ from memorybus.logged import LoggedEvent
 from memorybus.masking import one_line, tail
 from redis import Redis
 
+from memorybus_workers.calls import Trouble
+
 
 class Failure(msgspec.Struct, frozen=True):
     """Why an event is put aside.
@@ -37,6 +40,21 @@ class Failure(msgspec.Struct, frozen=True):
     trace: str = ""
     first_at: int = 0
     last_at: int = 0
+
+
+def failure(why: str, trouble: Trouble | None, now: int, error: BaseException | None) -> Failure:
+    """Return why an event is put aside.
+
+    Args:
+        why: in one line.
+        trouble: what is known of it, None if it has failed now only.
+        now: milliseconds since the Unix epoch.
+        error: what was raised, if anything was.
+    """
+    trace = "".join(traceback.format_exception(error)) if error else ""
+    if trouble is None:
+        return Failure(why, 1, trace, now, now)
+    return Failure(why, trouble.tries, trace, trouble.first_at, trouble.last_at)
 
 
 Begins = Callable[[], Failure | None]

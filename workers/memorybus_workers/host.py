@@ -2,8 +2,8 @@
 
 A call that outlives its deadline cannot be stopped. If it was made on the runner's thread, that is
 abandoned with its instance and its leases, and a new instance goes on; of a pool of threads only
-the one that hangs is replaced. What an abandoned call still does is fenced by the epoch (G5), and
-the agent has long gone on (G9).
+the one that hangs is replaced. What an abandoned call still does is fenced by the epoch (G5), or
+waited for where it would count twice (`landings.py`, G4); the agent has long gone on (G9).
 """
 
 import contextlib
@@ -115,18 +115,14 @@ class ProviderHost:
         self._tell_hung(what)
         if hanging.slot.in_hook:
             hanging.troubles.hung(what, backend_up=backend_up)
-        leases = hanging.abandon()
-        for lease in leases:
-            self._around.leases.drop(lease)
-        still = hanging.slot.hanging(self._around.settings.call_timeout) == what
+        slots = [*hanging.slots(), *(one.slot for one in self._hung)]
+        free = self._around.leases.give_up(hanging.abandon(), slots)
         troubles = hanging.troubles.inherited()
         self._runner = Runner(self.name, self._make, self._around, troubles, self._breaker)
         self._runner.want(hanging.wanted)
         self._runner.start()
-        if not still or (hanging.pool and hanging.pool.unfinished):
-            return  # what does not hang goes on: nobody may repeat it before the leases expire
         with contextlib.suppress(RedisError, OSError):  # without Redis they expire
-            self._around.leases.release(redis, leases)
+            self._around.leases.release(redis, free)
 
     def stop(self) -> None:
         """Ask the thread to end."""

@@ -64,6 +64,7 @@ class Lane:
         answers: tells those who wait what became of their events.
         window: what is read and not yet done.
         doubt: the highest n that a former owner may have handed to the provider.
+        landings: calls that were given up.
         more: whether the log may hold more than the last `read` returned.
     """
 
@@ -78,6 +79,7 @@ class Lane:
         self.lease = lease
         self.checkpoint = checkpoint
         self.crash = links.crash
+        self.landings = links.leases.landings
         self._links = links
         self._keys = Keys(links.settings.namespace)
         self._place = (self._keys, partition, links.provider, lease.epoch)

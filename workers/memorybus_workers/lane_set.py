@@ -103,7 +103,7 @@ class LaneSet:
             ProviderError: the provider's store cannot be used.
         """
         for partition, lane in list(self._lanes.items()):
-            if partition in wanted:
+            if partition in wanted or lane.landings.among(lane.lease.key):
                 self.applier.keep(lane)
             else:
                 self._hand_over(partition)
@@ -168,7 +168,7 @@ class LaneSet:
         """A lane is given up or lost; while a call of it is under way, its lease has to run out."""
         lane = self._lanes.pop(partition)
         self._halts.forget(partition)
-        self._around.leases.drop(lane.lease)
+        self._around.leases.give_up([lane.lease])
         self.applier.forget(lane)
         if self.applier.rests(lane):
             self._release(lane.lease)
@@ -279,7 +279,7 @@ class LaneSet:
         """Finish what is in flight, give up all lanes and the connection.
 
         A lane of which a call is still in flight after its time is not released: its lease
-        expires, and is not renewed any more.
+        expires, and is renewed only while that call may have an effect that would be repeated.
         """
         until = self._clock.monotonic() + self._around.settings.call_timeout
         try:
@@ -291,8 +291,9 @@ class LaneSet:
                     if self._lanes:
                         self._clock.sleep(COMMIT_EVERY)
         finally:
-            for lease in self.leases():
-                self._around.leases.drop(lease)
+            mine = [lease for lease in self.leases() if not lease.lost]
+            pool = self.applier.pool
+            self._around.leases.give_up(mine, pool.slots() if pool else ())
             self.applier.stop()
             self._links.history.close()
             self._redis.close()

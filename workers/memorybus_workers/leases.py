@@ -2,6 +2,7 @@
 
 import logging
 import threading
+from collections.abc import Iterable
 
 import msgspec
 from memorybus import scripts
@@ -12,6 +13,9 @@ from memorybus.links import connect_redis
 from memorybus.scripts import Acquired
 from memorybus.settings import Settings
 from redis import Redis
+
+from memorybus_workers.calls import Slot
+from memorybus_workers.landings import Landings
 
 _log = logging.getLogger("memorybus")
 
@@ -35,7 +39,11 @@ class Leases:
 
     A busy or hung provider never delays a renewal. A lease that is dropped (another owns it, Redis
     was restarted, it has no time left for a call, or its lane cannot be given up in good order) is
-    not renewed any more, and expires.
+    not renewed any more, and expires. One that is given up while a call may still land is renewed
+    until that is over; its lane can be taken again here, and by nobody else (G4).
+
+    Attributes:
+        landings: calls that were given up.
     """
 
     def __init__(self, settings: Settings, clock: Clock, worker: str) -> None:
@@ -45,7 +53,9 @@ class Leases:
         self._worker = worker
         self._keys = Keys(settings.namespace)
         self._ms = round(settings.lease * 1000)
+        self.landings = Landings(clock, settings.call_timeout)
         self._held: dict[str, Lease] = {}
+        self._left: dict[str, Lease] = {}
         self._epochs: dict[tuple[str, int], int] = {}
         self._lock = threading.Lock()
         self._stop = threading.Event()
@@ -59,7 +69,7 @@ class Leases:
     def acquire(
         self, redis: Redis, provider: str, partition: int, floor: int = 0
     ) -> tuple[Lease, Acquired] | None:
-        """Take a lane if it is free.
+        """Take a lane if it is free, or was given up here while a call of it may still land.
 
         Args:
             redis: the caller's client.
@@ -76,7 +86,11 @@ class Leases:
         """
         asked_at = self._clock.monotonic()
         floor = max(floor, self._epochs.get((provider, partition), 0))
-        call = scripts.acquire(self._keys, partition, provider, self._worker, self._ms, floor)
+        left = self._left.get(self._keys.lease(partition, provider))
+        held = left.held if left else ""
+        call = scripts.acquire(
+            self._keys, partition, provider, self._worker, self._ms, floor, held=held
+        )
         acquired = scripts.acquired(scripts.run(redis, call))
         if acquired is None:
             return None
@@ -91,6 +105,7 @@ class Leases:
         self._epochs[(provider, partition)] = acquired.epoch
         with self._lock:
             self._held[lease.key] = lease
+            self._left.pop(lease.key, None)
         return lease, acquired
 
     def check(self, lease: Lease, room: float = 0.0) -> None:
@@ -107,8 +122,30 @@ class Leases:
         """Forget a lease that is another's now."""
         lease.lost = True
         with self._lock:
-            if self._held.get(lease.key) is lease:
-                del self._held[lease.key]
+            for held in (self._held, self._left):
+                if held.get(lease.key) is lease:
+                    del held[lease.key]
+
+    def give_up(self, leases: Iterable[Lease], slots: Iterable[Slot] = ()) -> list[Lease]:
+        """Stop the work on lanes without waiting for it.
+
+        Args:
+            leases: of these lanes.
+            slots: of threads that are given up with them, and the calls that are under way there.
+
+        Returns:
+            The leases of which nothing may land any more, for the caller to release.
+        """
+        leases = list(leases)
+        for lease in leases:
+            self.drop(lease)
+        for slot in slots:
+            slot.abandoned = True
+            self.landings.note(slot)
+        late = {lease.key: lease for lease in leases if self.landings.among(lease.key)}
+        with self._lock:
+            self._left.update(late)
+        return [lease for lease in leases if lease.key not in late]
 
     def release(self, redis: Redis, leases: list[Lease]) -> None:
         """Give leases up, so that another worker need not wait for their end."""
@@ -121,7 +158,7 @@ class Leases:
     def holds(self, provider: str, partition: int) -> bool:
         """Say whether we hold a lane, as far as we know."""
         with self._lock:
-            return self._keys.lease(partition, provider) in self._held
+            return self._keys.lease(partition, provider) in self._held | self._left
 
     def count(self) -> int:
         """Return how many lanes this worker owns."""
@@ -145,8 +182,9 @@ class Leases:
 
     def renew(self) -> None:
         """Prolong every lease once; one that is lost is marked so."""
+        self._release_landed()
         with self._lock:
-            leases = list(self._held.values())
+            leases = [*self._held.values(), *self._left.values()]
         if not leases:
             return
         asked_at = self._clock.monotonic()
@@ -160,3 +198,10 @@ class Leases:
                 lease.until = asked_at + self._settings.lease
             else:
                 self.drop(lease)
+
+    def _release_landed(self) -> None:
+        """Release what was given up and has nothing to wait for any more."""
+        with self._lock:
+            left = list(self._left.values())
+        over = [lease for lease in left if not self.landings.among(lease.key)]
+        self.release(self._redis, over)

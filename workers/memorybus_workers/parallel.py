@@ -40,7 +40,7 @@ class ParallelApplier(Applier):
         super().__init__(serving)
         self._redis = redis
         name, size = serving.provider.config.name, serving.settings.concurrency
-        self.pool = Pool(name, size, serving.clock, self._run, wake)
+        self.pool: Pool = Pool(name, size, serving.clock, self._run, wake)
         self._in_flight: dict[Lane, int] = {}
         self._leaving: set[Lane] = set()
         self._committed_at: dict[Lane, float] = {}
@@ -111,8 +111,11 @@ class ParallelApplier(Applier):
             most = 1
         now = self._clock.monotonic()
         for event in window.take(most):
-            if not self._breaker.room(now, 1):
-                window.postpone(event, max(self._breaker.until, now + _PROBE))
+            until = lane.landings.until(lane.lease.key, event.envelope.id)
+            if not until and not self._breaker.room(now, 1):
+                until = max(self._breaker.until, now + _PROBE)
+            if until:
+                window.postpone(event, until)
             else:
                 self._submit(lane, event)
 
@@ -157,13 +160,14 @@ class ParallelApplier(Applier):
         at_calls(slot, (event,))
         if lane in self._leaving or not (self._breaker.closed or task.probes):
             raise Withdrawn
+        event_id, context = event.envelope.id, self._context(event)
+        asks = self._lookup and self._in_doubt(lane, event)
         lane.check(self._settings.call_timeout)
-        slot.begin(event.envelope.id)
-        context = self._context(event)
-        if self._lookup and self._in_doubt(lane, event):
-            if self._provider.knows(event.envelope.id, context):
+        slot.begin(event_id, "" if asks else self._sends(lane))
+        if asks:
+            if self._provider.knows(event_id, context):
                 return None
-            slot.go_on(event.envelope.id)
+            slot.go_on(event_id, self._sends(lane))
             lane.check(self._settings.call_timeout)
         return self._apply(event.envelope.event, context)
 
@@ -180,6 +184,8 @@ class ParallelApplier(Applier):
             left = self._in_flight.pop(lane, 1) - 1
             if left:
                 self._in_flight[lane] = left
+            if done.given_up:
+                lane.landings.note(done.given_up)
             if lane.lease.lost:
                 self._release(done.task)
                 continue
@@ -235,8 +241,8 @@ class ParallelApplier(Applier):
     # -- the rest ---------------------------------------------------------------------------------
 
     def rests(self, lane: Lane) -> bool:
-        """Say whether nothing of a lane is in flight."""
-        return lane not in self._in_flight
+        """Say whether nothing of a lane is in flight, nor may land that was given up."""
+        return lane not in self._in_flight and super().rests(lane)
 
     def drain(self, lane: Lane) -> bool:
         """Hand out nothing more; commit and say yes once nothing is in flight."""

@@ -40,11 +40,16 @@ class Task(msgspec.Struct, frozen=True):
 
 
 class Done(msgspec.Struct, frozen=True):
-    """A task that ended, with what it raised, or else what its hook replied."""
+    """A task that ended, with what it raised, or else what its hook replied.
+
+    Attributes:
+        given_up: its call, if that was abandoned.
+    """
 
     task: Task
     error: BaseException | None
     said: str | None = None
+    given_up: Slot | None = None
 
 
 Call = Callable[[Task, Slot], str | None]
@@ -122,6 +127,10 @@ class Pool:
             if task and self._abandon(thread, task, timeout)
         ]
 
+    def slots(self) -> list[Slot]:
+        """Return what its threads are busy with."""
+        return [thread.slot for thread in list(self._threads)]
+
     def taken_hung(self) -> list["PoolThread"]:
         """Return the threads that were abandoned since the last call."""
         hung, self._hung = self._hung, []
@@ -144,7 +153,8 @@ class Pool:
             self._hung.append(thread)
             self._start()
         event_id = task.event.envelope.id
-        self._finish(Done(task, ProviderHung(f"a call for event {event_id} was abandoned")))
+        error = ProviderHung(f"a call for event {event_id} was abandoned")
+        self._finish(Done(task, error, given_up=thread.slot))
         return True
 
     def _finish(self, done: Done) -> None:

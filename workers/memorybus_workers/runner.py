@@ -18,7 +18,6 @@ from memorybus_workers.about import at_no_lane
 from memorybus_workers.calls import Slot, Troubles
 from memorybus_workers.lane_set import LaneSet
 from memorybus_workers.leases import Lease
-from memorybus_workers.parallel import ParallelApplier
 from memorybus_workers.pool import Pool
 from memorybus_workers.retry import Breaker, reason
 from memorybus_workers.serving import Serving
@@ -110,8 +109,11 @@ class Runner:
     @property
     def pool(self) -> Pool | None:
         """The threads of a provider that allows several calls at once."""
-        applier = self._lanes.applier if self._lanes else None
-        return applier.pool if isinstance(applier, ParallelApplier) else None
+        return self._lanes.applier.pool if self._lanes else None
+
+    def slots(self) -> list[Slot]:
+        """Return what its threads are busy with."""
+        return [self.slot, *(self.pool.slots() if self.pool else ())]
 
     def abandon(self) -> list[Lease]:
         """Give the thread up; return the leases it held, for the caller to release."""

@@ -117,9 +117,9 @@ class SerialApplier(Applier):
         return [e for e in events if handles(type(e.envelope.event))]
 
     def drain(self, lane: Lane) -> bool:
-        """Commit what a turn that failed left; nothing is ever in flight."""
+        """Commit what a turn that failed left; only what was given up may be in flight."""
         lane.commit()
-        return True
+        return self.rests(lane)
 
     def _is_over(self) -> bool:
         return self._clock.monotonic() >= self._until
@@ -182,7 +182,7 @@ class SerialApplier(Applier):
 
     def _is_calm(self, lane: Lane) -> bool:
         """Say whether nothing has to be looked at before or after a call."""
-        uneasy = self._lookup or self._troubles or self._breaker.uneasy
+        uneasy = self._lookup or self._troubles or self._breaker.uneasy or not self.rests(lane)
         return not (uneasy or lane.careful or lane.parked.keys)
 
     def _all_well(
@@ -194,13 +194,13 @@ class SerialApplier(Applier):
             LeaseLost: the lane has another owner.
         """
         at_calls(self._slot, events)
-        begin, end, lease = self._slot.begin, self._slot.end, lane.lease
+        begin, end, lease, sends = self._slot.begin, self._slot.end, lane.lease, self._sends(lane)
         hook_of, timeout = self._apply.hook_of, self._settings.call_timeout
         for index, event in enumerate(events):
             envelope = event.envelope
             event_id, what = envelope.id, envelope.event
             try:
-                if begin(event_id) + timeout >= lease.until or lease.lost:
+                if begin(event_id, sends) + timeout >= lease.until or lease.lost:
                     lane.check(timeout)
                 said = hook_of(type(what))(
                     what,
@@ -254,7 +254,7 @@ class SerialApplier(Applier):
         if event.envelope.key in lane.parked.keys:
             lane.parked.put_aside([event], BEHIND)
             return 0.0
-        uneasy = lane.careful or bool(self._troubles)
+        uneasy = lane.careful or bool(self._troubles) or not self.rests(lane)
         until = self._in_trouble(lane, event) if uneasy else None
         if until is not None:
             return until
@@ -282,7 +282,8 @@ class SerialApplier(Applier):
         """Return what is decided already, None if the event is to be tried."""
         if self._parked_as_hung(lane, event):
             return 0.0
-        until = self._troubles.until(event.envelope.id)
+        event_id = event.envelope.id
+        until = self._troubles.until(event_id) or lane.landings.until(lane.lease.key, event_id)
         if until:
             return until
         at = self._before_try(lane, event)

@@ -81,7 +81,7 @@ class TransactionalApplier(SerialApplier):
         served = self._troubles.served
         try:
             with self._transaction(lane) as transaction:
-                said = self._apply_all(transaction, mine)
+                said = self._apply_all(lane, transaction, mine)
                 progress = self._progress(lane, events[-1], whole=simple)
                 transaction.record([event.envelope.id for event in mine], progress)
             for event, text in said:
@@ -120,7 +120,7 @@ class TransactionalApplier(SerialApplier):
         return [event for event in events if event.envelope.key not in waiting]
 
     def _apply_all(
-        self, transaction: Transaction, events: Sequence[LoggedEvent]
+        self, lane: Lane, transaction: Transaction, events: Sequence[LoggedEvent]
     ) -> list[tuple[LoggedEvent, str]]:
         """Call the hooks of what the ledger does not know; return what some of them replied."""
         done = set(transaction.applied([event.envelope.id for event in events]))
@@ -128,7 +128,7 @@ class TransactionalApplier(SerialApplier):
         at_calls(self._slot, events)
         for event in events:
             if event.envelope.id not in done:
-                text = self._call(event)
+                text = self._call(lane, event)
                 done.add(event.envelope.id)  # it may stand in the log twice
                 if text is not None:
                     said.append((event, text))
@@ -154,7 +154,7 @@ class TransactionalApplier(SerialApplier):
         said: str | None = None
         with self._transaction(lane) as transaction:
             if not transaction.applied([event.envelope.id]):
-                said = self._call(event)
+                said = self._call(lane, event)
             transaction.record([event.envelope.id], self._progress(lane, event, whole=self._whole))
         lane.answers.given(event, said)
 

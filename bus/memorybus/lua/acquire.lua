@@ -12,14 +12,18 @@
 --                server's run id at its birth.
 --
 -- ARGV: worker, lease (ms), provider, floor: an epoch that is known to have been given (if Redis
---       lost its count, the new epoch must still be above it).
+--       lost its count, the new epoch must still be above it), held: the value of a lease that the
+--       worker gave up and still has, or ''; it may be taken from itself.
 -- Returns nil if the lane is taken, else {epoch, entry, n, done, sent, deaths, head}; '0-0' and 0 at
 -- the beginning; `head` is the partition's last dense number. After a restart, or on a replica that
 -- took over, what lanes did last may be lost, or a lane as a whole: everything in the log then counts
 -- as sent (for a lane that is not there, unless the log was born on this server as it runs), and the
 -- epoch begins at the time (ms), above those that may have been lost.
 if redis.call('EXISTS', KEYS[1]) == 1 then
-  return false
+  if ARGV[5] == '' or redis.call('GET', KEYS[1]) ~= ARGV[5] then
+    return false
+  end
+  redis.call('HDEL', KEYS[2], 'tries') -- no event has ended the worker
 end
 redis.call('HDEL', KEYS[2], '', 'halted') -- so that a full server does not refuse what follows
 local was = redis.call('HMGET', KEYS[2], 'entry', 'n', 'done', 'sent', 'owner', 'run')

@@ -1,0 +1,181 @@
+"""What was sent and not answered: asked for, waited for, and not sent a second time (G4)."""
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from conftest import MakeSettings
+from helpers.processes import Spawn
+from helpers.recording import calls, texts
+from helpers.scenario import (
+    NAME,
+    PATIENT,
+    home,
+    partition,
+    recorded,
+    say,
+    thread_worker,
+    together,
+    wait_applied,
+    worker,
+)
+from helpers.waiting import wait_until
+from memorybus.client import MemoryBus
+from memorybus.clock import SYSTEM
+from memorybus.dlq import DeadLetters
+from memorybus.ids import new_id
+from memorybus.keys import Keys
+from memorybus.redo import Request, Requests
+from memorybus.settings import Settings
+from memorybus_workers.applier import LANDING
+from memorybus_workers.landings import LONGEST
+
+LOCKED = 4.0
+"""Seconds for which a store is locked, a third of the time for which a call is waited for."""
+
+either_lookup = pytest.mark.parametrize("kind", ["Lookup", "LookupSide"])
+
+
+@contextmanager
+def locked(settings: Settings) -> Iterator[None]:
+    """Hold the write lock of the provider's store."""
+    db = sqlite3.connect(home(settings) / "effects.db", isolation_level=None, timeout=20)
+    db.execute("begin immediate")
+    try:
+        yield
+    finally:
+        db.execute("rollback")
+        db.close()
+
+
+def lane_owner(client: redis.Redis, settings: Settings, session: str) -> str:
+    """Return who holds the lease of a session's lane, "" for nobody."""
+    raw: Any = client.get(Keys(settings.namespace).lease(partition(settings, session), NAME))
+    return (raw or b":").decode().partition(":")[2]
+
+
+def retry(client: redis.Redis, settings: Settings) -> None:
+    """Let the only dead letter of partition 0 be retried, and wait until that is done with."""
+    (letter,) = DeadLetters(settings).letters([NAME])
+    key = letter.stored.letter.key
+    requests = Requests(client, Keys(settings.namespace), NAME)
+    requests.send([Request(new_id(), 0, "retry", keys=(key,), reason="why", operator="me")])
+    wait_until(lambda: not requests.waiting(), "it was carried out")
+
+
+@either_lookup
+@pytest.mark.parametrize("misdeed", ["!stored", "!stored_down"])
+def test_what_was_stored_and_not_answered_is_asked_for(
+    redis_client: redis.Redis, make_settings: MakeSettings, flag: Path, kind: str, misdeed: str
+) -> None:
+    """G4: ``lookup``: whatever a call raised, the backend is asked before the event goes again."""
+    settings = make_settings(**PATIENT, **recorded(kind))
+    text = f"{misdeed}={flag} once"
+    with MemoryBus.connect(settings) as bus, thread_worker(settings):
+        say(bus, "first", "fine")
+        wait_until(lambda: texts(home(settings)) == ["fine"], "the lanes are at work")
+        asked = calls(home(settings)).count("knows")
+        say(bus, "s", text, "after")
+        wait_until(lambda: "after" in texts(home(settings)), "the next is applied")
+        wait_applied(redis_client, settings)
+    assert texts(home(settings)) == ["fine", text, "after"]
+    assert calls(home(settings)).count("knows") > asked
+
+
+@pytest.mark.parametrize(("kind", "most"), [("Lookup", 1), ("LookupSide", 1), ("Blind", 2)])
+def test_a_store_that_is_locked_for_long_has_one_effect(
+    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn, kind: str, most: int
+) -> None:
+    """G4: an abandoned call that lands later is no second effect; of ``blind`` one, not many."""
+    timings = {"call_timeout": 1.0, "lease": 2.0, "attempts": 100, "partitions": 2}
+    settings = make_settings(**timings, **recorded(kind, busy=60))
+    workers = [worker(spawn, settings), worker(spawn, settings)]
+    with MemoryBus.connect(settings) as bus:
+        say(bus, "a", "before")
+        wait_until(lambda: texts(home(settings)), "the store is there")
+        wait_applied(redis_client, settings)
+        with locked(settings):
+            say(bus, "a", "late", "later")
+            wait_until(lambda: "late" in calls(home(settings)), "it is sent")
+            until = SYSTEM.monotonic() + LOCKED
+            wait_until(lambda: SYSTEM.monotonic() > until, "the store was locked for a while")
+        wait_until(lambda: "later" in texts(home(settings)), "all goes on")
+        wait_applied(redis_client, settings)
+    assert any("is abandoned" in child.output() for child in workers), "no call hung"
+    found = Counter(texts(home(settings)))
+    assert set(found) == {"before", "late", "later"}
+    assert max(found.values()) <= most, found
+
+
+@pytest.mark.parametrize("kind", ["Lookup", "LookupSide", "Blind"])
+def test_a_key_waits_for_its_abandoned_call_and_others_go_on(
+    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn, flag: Path, kind: str
+) -> None:
+    """G4, G6: nobody sends an event while its call may land; its lane stays, other keys go on."""
+    timings = {"call_timeout": 1.0, "lease": 2.0, "partitions": 1}
+    settings = make_settings(attempts=100, **timings, **recorded(kind))
+    bad, good = together(settings, 2)
+    text = f"!hang={flag} a while"
+    with MemoryBus.connect(settings) as bus, thread_worker(settings) as running:
+        say(bus, bad, text, "behind")
+        wait_until(lambda: text in calls(home(settings)), "it is sent")
+        owner = lane_owner(redis_client, settings, bad)
+        worker(spawn, settings)  # another one that would take the lane
+        (host,) = running._hosts.all
+        wait_until(lambda: host._hung, "it is abandoned")
+        say(bus, good, "fine")
+        wait_until(lambda: "fine" in texts(home(settings)), "another key goes on")
+        until = SYSTEM.monotonic() + 2 * settings.lease
+        wait_until(lambda: SYSTEM.monotonic() > until, "its lease would have run out")
+        assert calls(home(settings)).count(text) == 1
+        assert lane_owner(redis_client, settings, bad) == owner
+        flag.unlink()
+        wait_until(lambda: "behind" in texts(home(settings)), "the key goes on")
+        wait_applied(redis_client, settings)
+    counted = Counter(texts(home(settings)))
+    assert counted == {text: 2 if kind == "Blind" else 1, "fine": 1, "behind": 1}
+
+
+@either_lookup
+def test_an_abandoned_call_is_not_waited_for_for_ever(
+    redis_client: redis.Redis, make_settings: MakeSettings, flag: Path, kind: str
+) -> None:
+    """G4, G10: after `LONGEST` call time-outs the backend is asked, and the event sent again."""
+    settings = make_settings(attempts=100, call_timeout=0.5, lease=3.0, **recorded(kind))
+    text = f"!hang={flag} for ever"
+    with MemoryBus.connect(settings) as bus, thread_worker(settings):
+        say(bus, "s", text)
+        wait_until(lambda: text in calls(home(settings)), "it is sent")
+        begun = SYSTEM.monotonic()
+        wait_until(lambda: calls(home(settings)).count(text) == 2, "it is sent again")
+        assert SYSTEM.monotonic() - begun > (LONGEST - 1) * settings.call_timeout
+        assert calls(home(settings))[-2] == "knows"
+        flag.unlink()
+        wait_applied(redis_client, settings)
+
+
+def test_a_dead_letter_waits_for_its_abandoned_call(
+    redis_client: redis.Redis, make_settings: MakeSettings, flag: Path
+) -> None:
+    """G4: what was parked while its call may land is not sent before; then it is asked for."""
+    timings = {"call_timeout": 1.0, "lease": 3.0, "partitions": 1}
+    settings = make_settings(attempts=1, **timings, **recorded("LookupSide"))
+    text = f"!hang={flag} a while"
+    dead = Keys(settings.namespace).dead(0, NAME)
+    with MemoryBus.connect(settings) as bus, thread_worker(settings):
+        say(bus, "s", text)
+        wait_until(lambda: redis_client.xlen(dead), "it is parked")
+        retry(redis_client, settings)
+        (dead_letter,) = DeadLetters(settings).letters([NAME])
+        assert dead_letter.stored.letter.reason == LANDING
+        flag.unlink()
+        wait_until(lambda: texts(home(settings)) == [text], "it has landed")
+        retry(redis_client, settings)
+        assert not redis_client.xlen(dead)
+    assert texts(home(settings)) == [text]
+    assert calls(home(settings)).count(text) == 1

@@ -1,0 +1,60 @@
+"""Calls that were given up: for how long they are waited for."""
+
+import pytest
+from memorybus.errors import LeaseLost
+from memorybus.testing import FakeClock
+from memorybus_workers.calls import Slot
+from memorybus_workers.landings import AGAIN, LONGEST, Landings
+
+LANE = "ns:{p00}:lease:p"
+
+
+def test_a_call_is_waited_for_until_it_ends(fake_clock: FakeClock) -> None:
+    """G4: an event may be sent again once its abandoned call has returned."""
+    slot, landings = Slot(fake_clock), Landings(fake_clock, 2.0)
+    slot.begin("e", LANE)
+    landings.note(slot)
+    assert landings.until(LANE, "e") == fake_clock.monotonic() + AGAIN
+    assert landings.among(LANE)
+    assert not landings.among("another")
+    assert landings.until(LANE, "another") == 0.0
+    slot.end()
+    assert landings.until(LANE, "e") == 0.0
+    assert not landings.among(LANE)
+
+
+def test_a_call_is_not_waited_for_for_ever(fake_clock: FakeClock) -> None:
+    """G10: `LONGEST` call time-outs after it began it is waited for no more."""
+    slot, landings = Slot(fake_clock), Landings(fake_clock, 2.0)
+    slot.begin("e", LANE)
+    landings.note(slot)
+    fake_clock.advance(LONGEST * 2.0 - 0.1)
+    landings.note(slot)  # again makes it no younger
+    assert landings.among(LANE)
+    fake_clock.advance(0.2)
+    assert not landings.among(LANE)
+
+
+@pytest.mark.parametrize("what", ["idle", "asks", "opens", "harmless"])
+def test_what_sends_nothing_is_not_waited_for(fake_clock: FakeClock, what: str) -> None:
+    """G6: a question, an opening, a call that may be repeated: nobody waits for these."""
+    slot, landings = Slot(fake_clock), Landings(fake_clock, 2.0)
+    slot.begin("before", LANE)
+    slot.end()
+    if what == "opens":
+        slot.enter("open")
+    elif what != "idle":
+        slot.begin("e")
+    landings.note(slot)
+    assert not landings.among(LANE)
+
+
+def test_an_abandoned_thread_begins_no_call(fake_clock: FakeClock) -> None:
+    """G4: what was not under way when its thread was given up is never sent by it."""
+    slot, landings = Slot(fake_clock), Landings(fake_clock, 2.0)
+    slot.abandoned = True
+    with pytest.raises(LeaseLost, match="given up"):
+        slot.begin("e", LANE)
+    landings.note(slot)
+    assert not landings.among(LANE)
+    assert slot.hanging(-1.0) == ""

@@ -1,0 +1,59 @@
+"""Calls that were given up and may still take effect (G4).
+
+A thread cannot be stopped: what it has sent may land long after its call was abandoned. Where the
+backend would take a repetition for another effect, the event waits for the thread before it is sent
+again, and its lane goes to no other worker meanwhile. Not for ever: what lands after that is not
+waited for any more.
+"""
+
+from memorybus.clock import Clock
+
+from memorybus_workers.calls import Sending, Slot
+
+LONGEST = 12
+"""A call is waited for until it has taken so many times `call_timeout` (G10)."""
+
+AGAIN = 0.1
+"""Seconds after which is looked again whether a call has ended."""
+
+
+class Landings:
+    """What one worker process waits for. Shared by its threads."""
+
+    def __init__(self, clock: Clock, call_timeout: float) -> None:
+        """Wait for nothing."""
+        self._clock = clock
+        self._longest = LONGEST * call_timeout
+        self._calls: dict[tuple[str, str], tuple[Slot, Sending]] = {}
+
+    def note(self, slot: Slot) -> None:
+        """A slot is abandoned: what it is sending may land. Again changes nothing."""
+        sending = slot.sending()
+        if sending is not None:
+            self._calls[sending.lane, sending.event_id] = (slot, sending)
+
+    def until(self, lane: str, event_id: str) -> float:
+        """Return when to look again whether an event may be sent (monotonic), 0.0 if it may be now.
+
+        Args:
+            lane: the key of its lane's lease.
+            event_id: which.
+        """
+        if not self._is_pending((lane, event_id)):
+            return 0.0
+        return self._clock.monotonic() + AGAIN
+
+    def among(self, lane: str) -> bool:
+        """Say whether anything may still land in a lane, named by the key of its lease."""
+        return any(self._is_pending(key) for key in list(self._calls) if key[0] == lane)
+
+    def _is_pending(self, key: tuple[str, str]) -> bool:
+        known = self._calls.get(key)
+        if known is None:
+            return False
+        slot, sending = known
+        late = self._clock.monotonic() >= sending.since + self._longest
+        if late or slot.sending() != sending:
+            self._calls.pop(key, None)
+            return False
+        return True
