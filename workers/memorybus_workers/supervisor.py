@@ -104,6 +104,9 @@ class Seat:
             shown |= self.process.apart
             if code is not None:
                 ended, self.process = self.process, None
+                ended.close()
+                if (reason := verdict(code, ended.error)) is not None:
+                    raise reason  # it gave up what it had: there is nothing to bury
                 shown |= self._buried(ended)
                 self._note_end(ended, code)
         if self.process is None and self._clock.monotonic() >= self._free_until:
@@ -112,15 +115,17 @@ class Seat:
         return shown
 
     def _buried(self, ended: WorkerProcess) -> set[str]:
-        ended.close()
         return bury(self._settings, worker_id(ended.pid, self._mark))
 
     def _see_off(self) -> None:
         """Tell those to end that are replaced now; each is seen to its end, by force if need be."""
         for process in self.leaving[:]:
-            if process.listen() is not None:
+            code = process.listen()
+            if code is not None:
                 self.leaving.remove(process)
-                self._buried(process)
+                process.close()
+                if code:  # it has not given up its lanes in good order
+                    self._buried(process)
             elif self.worker:
                 process.leave(self._settings.grace + RESERVE)
 
@@ -132,9 +137,6 @@ class Seat:
             self._free_for(0.0, f"cannot be started: {error}")
 
     def _note_end(self, ended: WorkerProcess, code: int) -> None:
-        reason = verdict(code, ended.error)
-        if reason is not None:
-            raise reason
         said = f": {ended.error}" if ended.error else ""
         lived = self._clock.monotonic() - ended.born_at
         self._free_for(lived, f"ended (exit code {code}){said}")

@@ -258,7 +258,7 @@ _SOME = st.frozensets(st.sampled_from((*NAMES, "unknown")))
 
 @given(st.lists(_SOME), st.integers(1, 5), st.integers(0, 4))
 def test_every_provider_has_its_place(shown: list[frozenset[str]], count: int, jobs: int) -> None:
-    """G9: whoever has shown that it ends processes, each provider is served in one place."""
+    """G9: whoever is set apart, each provider is served: with others, or in its own place."""
     apart: frozenset[str] = frozenset()
     for found in shown:
         before, apart = apart, set_apart(NAMES, apart, found)
