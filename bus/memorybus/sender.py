@@ -110,7 +110,7 @@ class Sender:
         self._moved(self.cursor)
 
     def delete_upto(self, sequence: int) -> None:
-        """Delete rows that Redis has had long enough; never those of a lagging partition.
+        """Delete rows that Redis has had long enough, if it still has them.
 
         What a replica lacks that may take over is kept as well, while the spool is not half full.
 
@@ -118,7 +118,9 @@ class Sender:
             LogUnavailable: no answer.
         """
         full = self.spool.size > self._settings.spool_max_bytes // 2
-        if full or self.replication.followed():
+        kept = full or self.replication.followed()
+        self.confirm()  # last: a Redis that lost its tail is followed as well
+        if kept:
             self.spool.delete_upto(min(sequence, self.progress.whole))
 
     def forget_producer(self) -> None:
