@@ -177,9 +177,6 @@ class Flusher:
             except Exception as error:  # the thread must outlive any mistake (G9)
                 _log.exception("flusher: unexpected error; it goes on")
                 self._back_off(error)
-        self._close()
-
-    def _close(self) -> None:
         for opened in (self._redis, self._asker, self._asking):
             if opened is not None:
                 opened.close()
@@ -208,7 +205,9 @@ class Flusher:
         self._redis = connect_redis(self._settings, single=True)
         EventLog(self._redis, self._settings).open()
         self._adopt()
-        sender = Sender(self._spool, self._redis, self._settings, self._crash, self.counts)
+        sender = Sender(
+            self._spool, self._redis, self._settings, self._crash, self.counts, self._clock
+        )
         sender.resync()
         self._ripening.again()
         if self._asker is None:  # with a connection of its own: it keeps its failures to itself

@@ -50,7 +50,7 @@ def drain_orphans(
 
 
 def _visit(spool: Spool, redis: Redis, settings: Settings, clock: Clock, crash: CrashPoint) -> int:
-    sender = Sender(spool, redis, settings, crash)
+    sender = Sender(spool, redis, settings, crash, clock=clock)
     sender.resync()
     while sender.send():
         pass
