@@ -16,6 +16,7 @@ from memorybus.asks import Ask, Asks
 from memorybus.clock import Clock
 from memorybus.counts import SendCounts
 from memorybus.errors import LogError, MemoryBusError, SpoolCorrupt, SpoolError
+from memorybus.flushes import Flush, Flushes
 from memorybus.forking import importing
 from memorybus.retrying import backoff
 from memorybus.ripening import Ripening
@@ -80,6 +81,7 @@ class Flusher:
         self._wake = Wake()
         self._stop = Ending()
         self._progress = Waiters()
+        self._flushes = Flushes()
         self._asks = Asks(clock, rng)
         self._ripening = Ripening()
         self._rewinds = 0
@@ -87,12 +89,11 @@ class Flusher:
         self._adopt_at = 0.0
         self._lag_at = 0.0
         self._note_at = 0.0
-        self._replicate_until = 0.0
-        self._replicated = 0
         self._cursor = 0
         self.counts = SendCounts()
         self._sender: Any = None
         self._asker: Any = None
+        self._asking: Any = None
         self._redis: Any = None
         self._drain: Any = None
         self._thread = threading.Thread(target=self._run, name="memorybus-flusher", daemon=True)
@@ -113,32 +114,28 @@ class Flusher:
         self._asks.put(ask)
         self.wake()
 
-    def wait_sent(self, sequence: int, timeout: float, *, patient: bool = True) -> bool:
-        """Wait until the log has every event up to `sequence`.
+    def wait_sent(self, sequence: int, timeout: float) -> bool:
+        """Wait until the log has taken every event up to `sequence`, or Redis is away.
+
+        Returns:
+            False if it has not within `timeout` seconds.
+        """
+        self.wake()
+        self._progress.wait_for(lambda: self._is_sent(sequence) or self.state == "down", timeout)
+        return self._is_sent(sequence)
+
+    def flush(self, sequence: int, timeout: float, *, replicated: bool) -> bool:
+        """Wait until Redis, asked after this call, has every event up to `sequence`.
 
         Args:
             sequence: the spool's.
             timeout: seconds.
-            patient: wait the whole time also while Redis is away.
+            replicated: a replica, or the synced append-only file, must have them too.
 
         Returns:
             False if it has not in time.
         """
-        self.wake()
-        self._progress.wait_for(
-            lambda: self._is_sent(sequence) or (not patient and self.state == "down"), timeout
-        )
-        return self._is_sent(sequence)
-
-    def wait_replicated(self, sequence: int, timeout: float) -> bool:
-        """Wait until a replica, or the synced append-only file, has every event up to `sequence`.
-
-        Redis answers for the connection that wrote, so the flusher's thread does the asking.
-        """
-        until = self._clock.monotonic() + timeout
-        self._replicate_until = max(until, self._replicate_until)
-        self.wake()
-        return self._progress.wait_for(lambda: self._replicated >= sequence, timeout)
+        return self._flushes.wait(Flush(sequence, replicated), timeout, self.wake)
 
     def _is_sent(self, sequence: int) -> bool:
         sender = self._sender  # once: the flusher's thread may take it away
@@ -180,8 +177,9 @@ class Flusher:
             except Exception as error:  # the thread must outlive any mistake (G9)
                 _log.exception("flusher: unexpected error; it goes on")
                 self._back_off(error)
-        if self._redis is not None:
-            self._redis.close()
+        for opened in (self._redis, self._asker, self._asking):
+            if opened is not None:
+                opened.close()
 
     def _round(self) -> None:
         if self._sender is None:
@@ -189,7 +187,7 @@ class Flusher:
         self._wake.wait(_HOUSEKEEPING)
         self._stop.wait(COALESCE)
         self._send_all()
-        self._replicate()
+        self._answer(replicated=True)
         self._asks.send(self._asker, self._sender.cursor)
         self._housekeep()
 
@@ -207,11 +205,14 @@ class Flusher:
         self._redis = connect_redis(self._settings, single=True)
         EventLog(self._redis, self._settings).open()
         self._adopt()
-        sender = Sender(self._spool, self._redis, self._settings, self._crash, self.counts)
+        sender = Sender(
+            self._spool, self._redis, self._settings, self._crash, self.counts, self._clock
+        )
         sender.resync()
-        self._replicated = 0
         self._ripening.again()
-        self._asker = Asker(self._redis, self._settings)
+        if self._asker is None:  # with a connection of its own: it keeps its failures to itself
+            self._asking = connect_redis(self._settings)
+            self._asker = Asker(self._asking, self._settings)
         self._sender = sender
         self.state, self.problem = "up", ""
         self._tell_up()
@@ -221,6 +222,7 @@ class Flusher:
         for _ in range(_BATCHES):
             sent = self._sender.send()
             self._progress.tell()
+            self._answer(replicated=False)
             if not sent or self._stop.is_set():
                 break
             if sent >= _MANY:
@@ -228,15 +230,14 @@ class Flusher:
         else:
             self._wake.set()  # there may be more, but first what else is due
         now = self._clock.monotonic()
-        if self._sender.lagging:
-            self._replicated = 0  # first: nobody may see the new progress with the old word
-            if now >= self._lag_at:
-                self._lag_at = now + _RETRY_LAGGING
-                self._sender.catch_up()
+        if self._sender.lagging and now >= self._lag_at:
+            self._lag_at = now + _RETRY_LAGGING
+            self._sender.catch_up()
         if self.counts.rewinds > self._rewinds:
             self._rewinds = self.counts.rewinds
             self._ripening.again()
         self._progress.tell()
+        self._answer(replicated=False)
 
     def _tell_up(self) -> None:
         """What others do while Redis answers must not stop the sending."""
@@ -245,13 +246,12 @@ class Flusher:
         except LogError as error:
             _log.debug("after connecting: %s", error)
 
-    def _replicate(self) -> None:
-        cursor = self._sender.cursor
-        if self._clock.monotonic() >= self._replicate_until or self._sender.lagging:
-            return
-        if self._replicated < cursor and self._sender.replication.confirmed(_HOUSEKEEPING):
-            self._replicated = cursor
-            self._progress.tell()
+    def _answer(self, *, replicated: bool) -> None:
+        """Answer those whose events Redis took: by what it has now, as they asked before."""
+        due = self._flushes.due(self._sender.progress.whole, replicated=replicated)
+        if due and (not replicated or self._sender.replication.confirmed(_HOUSEKEEPING)):
+            self._sender.confirm()  # last: a Redis that lost its tail confirms as well
+            self._flushes.answer(due, self._sender.progress.whole)
 
     def _housekeep(self) -> None:
         self._tell_up()
@@ -273,7 +273,6 @@ class Flusher:
         pressed = self._spool.size > self._settings.spool_max_bytes // 2
         keep = 0.0 if pressed else self._settings.spool_keep
         if upto := self._ripening.take(now - keep):
-            self._sender.confirm()
             self._sender.delete_upto(upto)
 
     def _adopt(self) -> None:

@@ -99,13 +99,15 @@ TABLE: tuple[KeyDoc, ...] = (
         "of the archive, and its `sealed_entry`), counts of duplicates and conflicts, when its "
         "window of event ids began, "
         "which run of which server it was born on, and who last asked a replica to confirm "
-        "(`confirmed`).",
+        "(`confirmed`), and where the next look for silent producers begins (`swept`).",
     ),
     KeyDoc(
         "{ns}:{pNN}:producers",
         "hash",
         True,
-        "Last sequence taken from each producer; a producer's field goes with its spool.",
+        "Last sequence taken from each producer, when, and whether it sends none of that again "
+        "(`rests`). A field goes with its spool, or after `dedupe_window` of silence; after thirty "
+        "of them if the producer does not rest.",
     ),
     KeyDoc(
         "{ns}:{pNN}:seen:new",

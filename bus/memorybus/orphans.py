@@ -51,7 +51,7 @@ def drain_orphans(
 
 
 def _visit(spool: Spool, redis: Redis, settings: Settings, clock: Clock, crash: CrashPoint) -> int:
-    sender = Sender(spool, redis, settings, crash)
+    sender = Sender(spool, redis, settings, crash, clock=clock)
     sender.resync()
     while sender.send():
         pass
@@ -59,7 +59,9 @@ def _visit(spool: Spool, redis: Redis, settings: Settings, clock: Clock, crash: 
     sent = sender.counts.sent
     rested = _rested(spool, sent > 0, clock)
     young = spool.size and rested < settings.spool_keep
-    if sender.lagging or young or not sender.replication.followed():
+    followed = sender.replication.followed()
+    sender.confirm()  # last: a Redis that lost its tail is followed as well
+    if sender.lagging or young or not followed:
         spool.close()
     else:
         spool.discard()  # first: a crash before the next line only leaves a field in Redis

@@ -1,12 +1,22 @@
-"""What Redis remembers of a producer: the last sequence it took, by partition."""
+"""What Redis remembers of a producer: the last sequence it took, by partition.
 
+One that is silent for longer than `dedupe_window`, and said before that it has nothing to send
+again, is forgotten (see ``append.lua``).
+"""
+
+import logging
 from collections.abc import Mapping
 
 from redis import Redis
 
-from memorybus.errors import SpoolCorrupt
+from memorybus.errors import ForeignKey, SpoolCorrupt
 from memorybus.keys import Keys
+from memorybus.links import translated
+from memorybus.scripts import REST, Call, run_many
 from memorybus.spool import Spool
+from memorybus.spool_note import spooled_at
+
+_log = logging.getLogger("memorybus")
 
 
 def taken(redis: Redis, keys: Keys, partitions: int, producer: str) -> dict[int, int]:
@@ -22,10 +32,53 @@ def taken(redis: Redis, keys: Keys, partitions: int, producer: str) -> dict[int,
             pipe.hget(keys.producers(partition), producer)
         replies = pipe.execute(raise_on_error=False)
     return {
-        partition: int(reply or 0)
+        partition: int(reply.split()[0]) if reply else 0
         for partition, reply in enumerate(replies)
-        if not isinstance(reply, Exception)
+        if not _is_foreign(reply, keys.producers(partition))
     }
+
+
+def _is_foreign(reply: object, key: str) -> bool:
+    """Say whether a key is not ours; any other refusal is no answer at all."""
+    if not isinstance(reply, Exception):
+        return False
+    if not isinstance(translated(reply, key), ForeignKey):
+        raise reply
+    return True
+
+
+def rest(redis: Redis, keys: Keys, lasts: Mapping[int, int], producer: str, window: float) -> None:
+    """Say that a producer deleted all that Redis took of it, up to the last sequences given.
+
+    Where Redis refuses to write that down, the producer is remembered for longer.
+
+    Args:
+        redis: the log's.
+        keys: the namespace.
+        lasts: by partition.
+        producer: who.
+        window: seconds of silence after which it may be forgotten then.
+
+    Raises:
+        redis.RedisError: no answer.
+    """
+    calls = [
+        Call(REST, (keys.producers(at), keys.state(at)), (producer, last, round(window * 1000)))
+        for at, last in lasts.items()
+    ]
+    run_many(redis, calls)
+
+
+def may_be_forgotten(last: int, had: int, now_ms: int, window: float) -> bool:
+    """Say whether Redis may have forgotten a producer that rested; it did not lose its tail then.
+
+    Args:
+        last: what Redis has taken of it.
+        had: what it had taken.
+        now_ms: the time.
+        window: seconds of silence after which it forgets.
+    """
+    return last == 0 and now_ms - spooled_at(had) > window * 1000
 
 
 def forget(redis: Redis, keys: Keys, partitions: int, producer: str) -> None:
@@ -38,6 +91,18 @@ def forget(redis: Redis, keys: Keys, partitions: int, producer: str) -> None:
         for partition in range(partitions):
             pipe.hdel(keys.producers(partition), producer)
         pipe.execute(raise_on_error=False)
+
+
+def tell_loss(partition: int, last: int, deleted: int, producer: str) -> None:
+    """Say which events of a producer Redis lost after they were deleted from its spool."""
+    _log.error(
+        "partition %d: Redis lost events of sequence %d to %d of %s after they were deleted here; "
+        "restore its backup, or replay from the archive",
+        partition,
+        last + 1,
+        deleted,
+        producer,
+    )
 
 
 def check_unused(spool: Spool, taken: Mapping[int, int]) -> None:

@@ -209,7 +209,7 @@ class Publisher:
         self.flusher.ask(ask)
 
     def flush(self, level: Level, timeout: float) -> bool:
-        """Wait until everything published so far has reached `level`.
+        """Wait until everything published so far has reached `level`, as Redis says now.
 
         Returns:
             False if it has not after `timeout` seconds; nothing is lost then.
@@ -218,21 +218,15 @@ class Publisher:
             raise ConfigError(f"level {level!r} is none of {', '.join(_LEVELS)}")
         if level == "spooled":
             return True
-        deadline = self._clock.monotonic() + timeout
         self._here()
-        if not self.flusher.wait_sent(self.spool.last, timeout):
-            return False
-        if level == "logged":
-            return True
-        left = max(0.0, deadline - self._clock.monotonic())
-        return self.flusher.wait_replicated(self.spool.last, left)
+        return self.flusher.flush(self.spool.last, timeout, replicated=level == "replicated")
 
     def close(self, timeout: float) -> None:
         """Send what can be sent within `timeout` seconds; the rest stays in the spool."""
         if self._closed or os.getpid() != self._pid:
             return
         deadline = self._clock.monotonic() + timeout
-        self.flusher.wait_sent(self.spool.last, timeout, patient=False)
+        self.flusher.wait_sent(self.spool.last, timeout)
         with self._swapping.here():
             self._closed = True
             self.flusher.stop(max(_LEAST, deadline - self._clock.monotonic()))

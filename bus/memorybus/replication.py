@@ -1,8 +1,10 @@
 """Whether what was written would outlive the server that took it (G1)."""
 
 from collections.abc import Callable
+from typing import Any
 
 from redis import Redis
+from redis.client import Pipeline
 from redis.exceptions import RedisError, ResponseError
 
 from memorybus.cluster import Shard, by_shard
@@ -18,7 +20,9 @@ class Replication:
     """Asks the servers of a log what they have passed on. Belongs to one thread.
 
     Redis answers for what the asking connection wrote, and for all that its server took before. So
-    each question is a write first; after a reconnect there would be none to answer for.
+    each question goes with a write, as one: a connection that was made in between would have
+    nothing to answer for. Whether the server still had everything when it was asked, `confirm` of
+    the `Sender` tells afterwards.
 
     Args:
         redis: the client that writes the log.
@@ -53,11 +57,11 @@ class Replication:
 
     def _is_confirmed(self, shard: Shard, wait: int) -> bool:
         try:
-            self._write(shard)
             replicas = int(shard.redis.info("replication").get("connected_slaves", 0))
             if replicas or shard.fails_over:
-                return int(shard.redis.wait(1, wait)) >= 1
-            return int(shard.redis.waitaof(1, 0, max(wait, _SYNC_MS))[0]) >= 1
+                return int(self._written(shard, lambda pipe: pipe.wait(1, wait))) >= 1
+            synced = max(wait, _SYNC_MS)
+            return int(self._written(shard, lambda pipe: pipe.waitaof(1, 0, synced))[0]) >= 1
         except ResponseError:
             return False  # no WAITAOF (7.2), the append-only file off, or out of memory
 
@@ -75,13 +79,16 @@ class Replication:
         if not shard.fails_over:
             return True
         try:
-            self._write(shard)
-            return int(shard.redis.wait(1, _GLANCE_MS)) >= 1
+            return int(self._written(shard, lambda pipe: pipe.wait(1, _GLANCE_MS))) >= 1
         except ResponseError:
             return False  # out of memory, for one
 
-    def _write(self, shard: Shard) -> None:
-        shard.redis.hset(shard.keys[0], "confirmed", self._producer)
+    def _written(self, shard: Shard, ask: Callable[[Pipeline], object]) -> Any:
+        """Write, and return what the same connection is answered to a question about it."""
+        with shard.redis.pipeline(transaction=False) as pipe:
+            pipe.hset(shard.keys[0], "confirmed", self._producer)
+            ask(pipe)
+            return pipe.execute()[-1]
 
     def _asked(self, ask: Callable[[list[Shard]], bool]) -> bool:
         try:

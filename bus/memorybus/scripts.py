@@ -34,7 +34,8 @@ def _load(name: str, *before: str) -> Script:
     return Script(name, source, hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest())
 
 
-APPEND = _load("append", "run")
+APPEND = _load("append", "run", "silent")
+REST = _load("rest", "silent")
 ACQUIRE = _load("acquire", "run")
 RENEW = _load("renew", "run")
 RELEASE = _load("release")

@@ -7,19 +7,21 @@ partition that cannot take its rows (a foreign key at its name) lags alone; the 
 
 import logging
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Literal
 
 from redis import Redis
 from redis.exceptions import RedisError
 
 from memorybus import scripts
+from memorybus.clock import SYSTEM, Clock
 from memorybus.codec import Encoder
 from memorybus.counts import SendCounts
 from memorybus.errors import ForeignKey, LogUnavailable
 from memorybus.keys import Keys
 from memorybus.links import translated
-from memorybus.producers import check_unused, forget, taken
+from memorybus.producers import check_unused, forget, may_be_forgotten, rest, taken, tell_loss
 from memorybus.replication import Replication
 from memorybus.scripts import Appended, Behind, Outgoing
 from memorybus.sent import Progress
@@ -57,6 +59,7 @@ class Sender:
         settings: Settings,
         crash: CrashPoint = no_crash,
         counts: SendCounts | None = None,
+        clock: Clock = SYSTEM,
     ) -> None:
         """Send nothing yet; `resync` comes first."""
         self.spool = spool
@@ -69,6 +72,8 @@ class Sender:
         self._encoder = Encoder(settings.compress_min_bytes)
         self._taken: dict[int, int] = {}
         self._lagging: dict[int, int] = {}
+        self._resting: set[int] = set()
+        self._clock = clock
         self._crash = crash
         self._failure = ""
 
@@ -94,7 +99,7 @@ class Sender:
         """
         self._taken = self._ask_taken()
         check_unused(self.spool, self._taken)
-        self._lagging = {}
+        self._lagging, self._resting = {}, set()
         self._moved(0)
         self._report_loss(self._taken)
 
@@ -110,7 +115,7 @@ class Sender:
         self._moved(self.cursor)
 
     def delete_upto(self, sequence: int) -> None:
-        """Delete rows that Redis has had long enough; never those of a lagging partition.
+        """Delete rows that Redis has had long enough, if it still has them.
 
         What a replica lacks that may take over is kept as well, while the spool is not half full.
 
@@ -118,12 +123,26 @@ class Sender:
             LogUnavailable: no answer.
         """
         full = self.spool.size > self._settings.spool_max_bytes // 2
-        if full or self.replication.followed():
-            self.spool.delete_upto(min(sequence, self.progress.whole))
+        kept = full or self.replication.followed()
+        self.confirm()  # last: a Redis that lost its tail is followed as well
+        if kept:
+            upto = min(sequence, self.progress.whole)
+            self.spool.delete_upto(upto)
+            self._rest(upto)
+
+    def _rest(self, upto: int) -> None:
+        """Let Redis forget this producer, where all that it took is deleted here (G10)."""
+        lasts = {p: n for p, n in self._taken.items() if n <= upto and n and p not in self._resting}
+        if lasts:
+            window = self._settings.dedupe_window
+            with self._answering("rest"):
+                rest(self._redis, self._keys, lasts, self.spool.producer, window)
+            self._resting |= lasts.keys()
 
     def forget_producer(self) -> None:
         """Remove this producer from Redis: its spool is empty and will be discarded."""
-        forget(self._redis, self._keys, self._settings.partitions, self.spool.producer)
+        with self._answering("producers"):
+            forget(self._redis, self._keys, self._settings.partitions, self.spool.producer)
 
     def send(self) -> int:
         """Send the next rows; return how many were read (0: all is sent).
@@ -221,6 +240,7 @@ class Sender:
             self._rewind(partition, outcome.last)
             return "behind"
         self._taken[partition] = events[-1].sequence
+        self._resting.discard(partition)
         self.spool.handed.note(partition, events[-1].sequence)
         self._note(events, outcome)
         return "sent"
@@ -247,31 +267,34 @@ class Sender:
     # -- what Redis lost ------------------------------------------------------------------------
 
     def _ask_taken(self) -> dict[int, int]:
-        try:
+        with self._answering("producers"):
             return taken(self._redis, self._keys, self._settings.partitions, self.spool.producer)
+
+    @contextmanager
+    def _answering(self, where: str) -> Iterator[None]:
+        try:
+            yield
         except (RedisError, OSError) as error:
-            raise translated(error, "producers") from error
+            raise translated(error, where) from error
 
     def _rewind(self, partition: int, last: int) -> None:
         """Redis has only `last` of this partition: send what came after it again."""
         had = self._taken.get(partition, 0)
-        _log.warning("partition %d lost its tail: had %d, has %d; resending", partition, had, last)
-        self.counts.rewinds += 1
         self._taken[partition] = last
         self._lagging[partition] = last
+        if self._may_be_forgotten(last, had):
+            return
+        _log.warning("partition %d lost its tail: had %d, has %d; resending", partition, had, last)
+        self.counts.rewinds += 1
         self._report_loss({partition: last})
+
+    def _may_be_forgotten(self, last: int, had: int) -> bool:
+        return may_be_forgotten(last, had, self._clock.now_ms(), self._settings.dedupe_window)
 
     def _report_loss(self, taken: Mapping[int, int]) -> None:
         """Say what can no longer be sent again: rows deleted here that Redis no longer has."""
         for partition, deleted in self.spool.deleted().items():
             last = taken.get(partition, deleted)
-            if last < deleted:
+            if last < deleted and not self._may_be_forgotten(last, deleted):
                 self.counts.lost += 1
-                _log.error(
-                    "partition %d: Redis lost events of sequence %d to %d of %s after they were "
-                    "deleted here; restore its backup, or replay from the archive",
-                    partition,
-                    last + 1,
-                    deleted,
-                    self.spool.producer,
-                )
+                tell_loss(partition, last, deleted, self.spool.producer)

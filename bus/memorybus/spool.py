@@ -146,10 +146,13 @@ class Spool:
         with self._writing:
             self._given = max(self._given, sequence)
 
-    def save(self, rows: Iterable[Row]) -> None:
-        """Take over what was read of a damaged spool, whole or not at all, also above the bound.
+    def save(self, rows: Iterable[Row]) -> int:
+        """Take over what is read of a damaged spool, whole or not at all, also above the bound.
 
         The rows get sequences of this producer, and all may have been handed to Redis before.
+
+        Returns:
+            How many there were.
 
         Raises:
             SpoolFull: the disk is full.
@@ -161,6 +164,7 @@ class Spool:
             self._load_counters()
             self.path.with_suffix(HANDED).unlink(missing_ok=True)
             self.handed = Handed(self.path, self.last, empty=False)
+            return self._rows
 
     # -- the sending side -----------------------------------------------------------------------
 

@@ -198,15 +198,14 @@ class SpoolFiles:
         need = _SAVING * sum(file.stat().st_size for file in files if file.exists())
         if shutil.disk_usage(self.directory).free < need + self._ballast:
             raise SpoolFull(f"its disk has no room for a copy of {need} bytes: make room on it")
-        rows = readable(path)
         fresh = self._create()
         try:
-            fresh.save(rows)
+            count = fresh.save(readable(path))
             path.rename(path.with_suffix(ASIDE))
         except BaseException:
             fresh.discard()
             raise
-        return fresh, len(rows)
+        return fresh, count
 
     def tell(self, path: Path, why: object) -> None:
         """Say once why a spool is left alone: it is looked at again every few seconds."""
@@ -244,10 +243,12 @@ def _counted(path: Path, taken: Mapping[int, int]) -> SpoolStats:
     where = f"file:{quote(str(path.absolute()))}?mode=ro"
     with closing(sqlite3.connect(where, uri=True, timeout=0)) as db:
         rows = db.execute("select seq, partition, length(body) from events order by seq")
-        unsent = [(seq, size) for seq, partition, size in rows if seq > taken.get(partition, 0)]
-        if not unsent:
-            return SpoolStats()
-    return SpoolStats(len(unsent), sum(size for _, size in unsent), spooled_at(unsent[0][0]))
+        events, total, oldest_at = 0, 0, None
+        for sequence, partition, size in rows:  # one by one: there may be millions
+            if sequence > taken.get(partition, 0):
+                events, total = events + 1, total + size
+                oldest_at = oldest_at or spooled_at(sequence)
+    return SpoolStats(events, total, oldest_at)
 
 
 def _let_go(path: Path, lock: FileLock) -> None:

@@ -1,7 +1,8 @@
 """A spool's rows: their tables, how they are read in order, and what a damaged file still has."""
 
 import sqlite3
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import TypeAlias
@@ -48,14 +49,21 @@ def bounded(rows: Iterable[Row], max_bytes: int) -> list[Row]:
     return taken
 
 
-def readable(path: Path) -> list[Row]:
-    """Return what can still be read: from the front up to the damage, then from the back."""
-    rows: dict[int, Row] = {}
-    for order in ("asc", "desc"):
-        sql = f"{_WHOLE_ROWS} order by seq {order}"
-        with closing(salvaging(path)) as db, suppress(sqlite3.DatabaseError):
-            for row in db.execute(sql):
-                if row[0] in rows:
-                    break
-                rows[row[0]] = row
-    return [rows[sequence] for sequence in sorted(rows)]
+def readable(path: Path) -> Iterator[Row]:
+    """Give what can still be read, in order: up to the damage, then from behind it.
+
+    One row is held at a time: the file may be much larger than the memory of its agent. What is
+    behind the damage is reached from the back, and read again from there in order.
+    """
+    last = 0
+    for row in _until_damage(path, f"{_WHOLE_ROWS} order by seq"):
+        last = row[0]
+        yield row
+    behind = deque(_until_damage(path, f"{_WHOLE_ROWS} and seq > ? order by seq desc", last), 1)
+    if behind:
+        yield from _until_damage(path, f"{_WHOLE_ROWS} and seq >= ? order by seq", behind[0][0])
+
+
+def _until_damage(path: Path, sql: str, *given: int) -> Iterator[Row]:
+    with closing(salvaging(path)) as db, suppress(sqlite3.DatabaseError):
+        yield from db.execute(sql, given)

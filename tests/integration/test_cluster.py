@@ -139,6 +139,23 @@ def test_status_and_doctor_know_a_cluster(
     assert checks["log"].ok
 
 
+def test_what_one_shard_lost_is_sent_again_before_a_flush_is_answered(
+    cluster: RedisCluster, on_cluster: Settings
+) -> None:
+    """G1: a flush is answered by what each shard has then; connections may live on over a loss."""
+    settings = msgspec.structs.replace(on_cluster, spool_keep=300.0)
+    names = apart(settings, 8)
+    with MemoryBus.connect(settings) as bus:
+        publish(bus, names, 0, 10)
+        assert bus.flush("logged", 25), bus.problem
+        counts = lengths(cluster.shards, f"{settings.namespace}:*:log")
+        cluster.shard_of(
+            Keys(settings.namespace).log(partition(settings, names[0]))
+        ).client().flushall()
+        assert bus.flush("logged", 25), bus.problem
+        assert lengths(cluster.shards, f"{settings.namespace}:*:log") == counts
+
+
 def test_one_evicting_shard_is_refused(cluster: RedisCluster, on_cluster: Settings) -> None:
     """G1: a log of which one shard may drop events is refused, with the remedy."""
     client = cluster.shards[2].client()

@@ -1,6 +1,7 @@
 """A damaged spool that does not fit, and full disks: nothing is lost, and nobody else suffers."""
 
 import logging
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -73,6 +74,26 @@ def test_what_is_saved_may_be_above_the_bound(away: Settings) -> None:
     ours = files.claim()
     assert put(ours, 1_000), "who starts goes on with one that has room"
     ours.close()
+
+
+def test_saving_holds_one_row_at_a_time(make_settings: MakeSettings) -> None:
+    """G9, G10: what saving a damaged spool takes of an agent's memory does not grow with it."""
+    away = make_settings(url=NOWHERE, spool_ballast=0)
+    path = damaged(away, 1_500, 16_000)
+    size = path.stat().st_size
+    tracemalloc.start()
+    try:
+        spool = next(files_of(away).adopted())
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    saved = numbers_in(spool)
+    spool.close()
+    assert len(saved) > 1_400
+    assert saved == sorted(saved), "in order, also behind the damage"
+    assert saved[0] == 0
+    assert saved[-1] == 1_499
+    assert peak < size / 10
 
 
 def test_a_damaged_neighbour_holds_up_nobody(redis_client: redis.Redis, settings: Settings) -> None:

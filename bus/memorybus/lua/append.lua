@@ -4,11 +4,16 @@
 --                    is named `r` instead if it was here before and was lost, or may have been.
 -- KEYS[2] state      hash: `n` last dense number, `sealed` number up to which the archive has the
 --                    partition (never given again, should Redis have lost its tail below it),
---                    `since` when the window of ids began (ms), `duplicates` and `conflicts`
+--                    `since` when the window of ids began (ms), `swept` where the next look for
+--                    silent producers begins, `duplicates` and `conflicts`
 --                    counted so far, `run` the server's run id when the first event came (see
 --                    acquire).
--- KEYS[3] producers  hash: last sequence taken from each producer. A sequence at or below it is a
---                    resend whose acknowledgement was lost: skipped.
+-- KEYS[3] producers  hash: last sequence taken from each producer, and when. A sequence at or below
+--                    it is a resend whose acknowledgement was lost: skipped. Each newcomer looks at
+--                    some others: who has nothing to send again, as it said (see rest), is forgotten
+--                    after `dedupe_window` of silence, anyone after thirty (see silent). One that
+--                    comes back is a stranger, and what its spool still holds is sent: after
+--                    `dedupe_window` only what was never here, after thirty perhaps once more (`r`).
 -- KEYS[4] seen:new   hash: event ids of the running window -> payload digest. An id found here or
 -- KEYS[5] seen:old   in the window before is a duplicate: skipped and counted; with another
 --                    digest it is a conflict: skipped, counted and told to the caller.
@@ -20,7 +25,7 @@
 -- tail: the producer reads its spool again from `last`). Otherwise {1, numbers, conflicts}:
 -- for each event its n, or minus the head's n then if it was skipped; and the conflicting indexes.
 local log, state, producers, new, old = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local last = tonumber(redis.call('HGET', producers, ARGV[1]) or '0')
+local last, known = last_of(producers, ARGV[1])
 if last < tonumber(ARGV[2]) then
   return {0, last}
 end
@@ -46,11 +51,11 @@ for i = 6, #ARGV, 4 do
   if sequence <= last then
     numbers[#numbers + 1] = -n
   else
-    local known = fresh[id] or redis.call('HGET', new, id) or redis.call('HGET', old, id)
-    if known then
+    local before = fresh[id] or redis.call('HGET', new, id) or redis.call('HGET', old, id)
+    if before then
       duplicates = duplicates + 1
       numbers[#numbers + 1] = -n
-      if known ~= digest then
+      if before ~= digest then
         conflicts[#conflicts + 1] = (i - 6) / 4
       end
     else
@@ -69,7 +74,10 @@ if born then
   redis.call('HSET', state, 'run', run_id())
 end
 redis.call('HSET', state, 'n', string.format('%d', n))
-redis.call('HSET', producers, ARGV[1], string.format('%d', last))
+redis.call('HSET', producers, ARGV[1], string.format('%d %d', last, now))
+if not known then
+  forget_silent(producers, state, now, 2 * ARGV[3])
+end
 if duplicates > 0 then
   redis.call('HINCRBY', state, 'duplicates', duplicates)
 end

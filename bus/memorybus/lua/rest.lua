@@ -1,0 +1,17 @@
+-- Note that a producer has deleted every event up to a sequence: none of them is ever sent again.
+--
+-- KEYS[1] producers  hash: the last sequence taken from each producer (see append); ` rests` is
+--                    written behind it, unless that is another sequence than the one given. Some
+--                    producers that were silent for too long are forgotten (G10).
+-- KEYS[2] state      hash: `swept` where the next look for silent producers begins.
+--
+-- ARGV: producer, sequence, window (ms) for which who rests is remembered.
+--
+-- Returns nothing.
+local last = last_of(KEYS[1], ARGV[1])
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+if last == tonumber(ARGV[2]) then
+  redis.call('HSET', KEYS[1], ARGV[1], string.format('%d %d rests', last, now))
+end
+forget_silent(KEYS[1], KEYS[2], now, tonumber(ARGV[3]))
