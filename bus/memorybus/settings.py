@@ -18,7 +18,7 @@ import platformdirs
 from memorybus.errors import ConfigError
 from memorybus.ids import text_digest
 from memorybus.redis_urls import check_urls, place_of
-from memorybus.settings_values import PREFIX, check_names, converted, spelled, tables
+from memorybus.settings_values import PREFIX, check_names, check_size, converted, spelled, tables
 
 FILE_NAME = "memorybus.toml"
 
@@ -134,6 +134,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         if not 1 <= self.partitions <= 1024:
             raise ConfigError(f"partitions must be 1 to 1024, not {self.partitions}")
         _check_numbers(self)
+        check_size(self.event_max_bytes)
         if self.call_timeout >= self.lease:
             raise ConfigError(
                 f"call_timeout ({self.call_timeout} s) must be shorter than lease "
