@@ -13,6 +13,7 @@ import zstandard
 from memorybus.errors import CorruptEnvelope
 from memorybus.events import (
     EVENT_TYPES,
+    LARGEST_BODY,
     LATEST,
     AnyEvent,
     Envelope,
@@ -34,8 +35,11 @@ _LEVEL = 1
 
 _UNDECODED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
-_BOMB_LIMIT = 64 << 20
-"""No body is larger once unpacked; a frame that claims more is corrupt (G10)."""
+_STUMBLES = (LookupError, TypeError, ValueError, AttributeError)
+"""What a step from an old version raises that finds other fields than it knows."""
+
+_VERSIONS = range(1, 1 << 31)
+"""What a version on the wire may be; the archive has a column of 32 bits for it."""
 
 
 class _Head(msgspec.Struct, frozen=True, kw_only=True):
@@ -144,19 +148,27 @@ class Decoder:
     def unpacked(self, body: bytes) -> bytes:
         """Return a stored body's msgpack bytes.
 
+        What a frame claims is looked at first: memory is taken for as much as it says.
+
         Raises:
-            CorruptEnvelope: a damaged frame.
+            CorruptEnvelope: a damaged frame, one above `LARGEST_BODY` or of unknown size (ours
+                always say theirs), or bytes behind it.
         """
         if body[:1] != PACKED:
             return body
         try:
-            return self._zstd.decompress(body, max_output_size=_BOMB_LIMIT)
+            frame = zstandard.get_frame_parameters(body)
+            if max(frame.content_size, frame.window_size) > LARGEST_BODY:
+                raise CorruptEnvelope(f"a zstd frame that claims {frame.content_size} bytes")
+            return self._zstd.decompress(body, allow_extra_data=False)
         except zstandard.ZstdError as error:
             raise CorruptEnvelope(f"damaged zstd frame: {error}") from error
 
     def _decode_slowly(self, raw: bytes) -> Envelope:
         try:
             head = self._head.decode(raw)
+            if head.v not in _VERSIONS:
+                raise CorruptEnvelope(f"version {head.v} is out of bounds")
             event = self._event(head)
         except _UNDECODED as error:
             raise CorruptEnvelope(f"not an envelope: {error}") from error
@@ -180,7 +192,10 @@ class Decoder:
         kind = self._types.get(name)
         if kind is None or head.v > kind.version:
             return UnknownEvent(name=name, wire_version=head.v, raw=bytes(head.event))
-        current = upcast(fields, name, head.v, kind.version, self._upcasts)
+        try:
+            current = upcast(fields, name, head.v, kind.version, self._upcasts)
+        except _STUMBLES as error:
+            raise CorruptEnvelope(f"{name} of version {head.v}: {error!r}") from error
         return cast("AnyEvent", msgspec.convert(current, kind))
 
 

@@ -21,9 +21,10 @@ Omission = Literal["volatile", "filtered", "retention", "forgotten"]
 WriteAction = Literal["add", "replace", "remove"]
 Reason = Literal["start", "branch", "compression", "resume", "reset", "rewind", "delegation"]
 
-
 LATEST = 253_402_300_799_999
 """The last millisecond of the year 9999; no event is later."""
+
+LARGEST_BODY = 64 << 20  # bytes of the largest envelope that is read (G10)
 
 
 class Scope(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -227,6 +228,7 @@ class UnknownEvent(Event, frozen=True, kw_only=True):
         raw: the event's own msgpack bytes, untouched.
     """
 
+    version: ClassVar[int] = 1 << 64  # no number on the wire is it
     name: str
     wire_version: int
     raw: bytes
@@ -242,6 +244,7 @@ class Omitted(Event, frozen=True, kw_only=True):
             kept (``retention``), or somebody wants it ``forgotten``.
     """
 
+    version: ClassVar[int] = 1 << 64  # no number on the wire is it
     why: Omission = "filtered"
 
 

@@ -47,7 +47,7 @@ class Glimpses:
             head = self._head.decode(self._unpacked(body))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, CorruptEnvelope):
             return None
-        if head.v > _VERSIONS.get(head.event.type, 0):
+        if not 1 <= head.v <= _VERSIONS.get(head.event.type, 0):
             return None
         scope = head.scope
         return Row(

@@ -1,4 +1,4 @@
-"""Lanes that say that they stand still, because the archive they need cannot be read."""
+"""Lanes that say that they stand still: for want of the archive, or since their turns fail."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,8 +12,9 @@ FIELD = "halted"
 """Of a lane's hash: why it stands still."""
 
 _REMEDY = (
-    "see: memorybus archive verify; put the segment back from a copy (memorybus archive import), "
-    "or make the archive reachable: the lane goes on by itself"
+    "if it names the archive, see: memorybus archive verify; put the segment back from a copy "
+    "(memorybus archive import), or make the archive reachable. Else its worker's log has the "
+    "whole error: mend what it names. The lane tries again every 30 s, and goes on by itself"
 )
 
 

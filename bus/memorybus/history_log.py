@@ -14,7 +14,7 @@ from memorybus.glimpse import Glimpses
 from memorybus.keys import Keys
 from memorybus.links import translated
 from memorybus.log import read_entries
-from memorybus.logged import OMITTED, LoggedEvent, logged, number_of
+from memorybus.logged import DAMAGED, OMITTED, LoggedEvent, logged, number_of
 from memorybus.manifest import Place
 from memorybus.query import row_of
 from memorybus.sieve import Sieve
@@ -152,7 +152,7 @@ class LogPart:
             n = number_of(fields) or 0
             place = Position(partition, entry.decode(), n or after_n + 1)
             event = self._seen(place, fields, sieve) if n else None
-            events.append(event or self._strange(place, fields, sieve))
+            events.append(event or self._judged(place, fields, sieve))
             numbers.append(n)
             after_n = events[-1].position.n
         return Page(events, numbers)
@@ -170,9 +170,10 @@ class LogPart:
         why = sieve.holds(row)
         if why is not None:
             return LoggedEvent(place, OMITTED[why])
-        return logged(place.partition, place.entry, fields, place.n, self._decoder)
+        return self._judged(place, fields, sieve)
 
-    def _strange(self, place: Position, fields: Sequence[bytes], sieve: Sieve) -> LoggedEvent:
+    def _judged(self, place: Position, fields: Sequence[bytes], sieve: Sieve) -> LoggedEvent:
+        """Decode an entry whole: what is damaged may be another row than a glimpse of it."""
         event = logged(place.partition, place.entry, fields, place.n, self._decoder)
         return sifted(event, sieve)
 
@@ -230,4 +231,4 @@ def is_stray(event: LoggedEvent) -> bool:
     what = event.envelope.event
     if not isinstance(what, UnknownEvent) or what.wire_version:
         return False
-    return not what.name.startswith(CorruptEnvelope.__name__)
+    return not what.name.startswith(DAMAGED)

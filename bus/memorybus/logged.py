@@ -20,6 +20,11 @@ from memorybus.ids import derived_id
 _FIELDS = 4
 """``n``, a number, ``e`` or ``r``, a body."""
 
+DAMAGED = CorruptEnvelope.__name__
+"""How the name of an event begins whose entry is of our form, and its bytes are no envelope."""
+
+_NOT_OURS = "ValueError: not the fields of an event"
+
 _DIGITS = 15
 """No dense number is longer: Lua counts to 2**53."""
 
@@ -58,7 +63,7 @@ class LoggedEvent(msgspec.Struct, frozen=True, gc=False):
 def logged(
     partition: int, entry: str, fields: Sequence[bytes], next_n: int, decoder: Decoder
 ) -> LoggedEvent:
-    """Return an entry of a stream as an event; a stranger has a key of its own.
+    """Return an entry of a stream as an event; a stranger, or a damaged one, has its own key.
 
     Args:
         partition: which.
@@ -67,13 +72,14 @@ def logged(
         next_n: the dense number of an entry that carries none.
         decoder: of envelopes.
     """
+    n = number_of(fields)
+    position = Position(partition, entry, n or next_n)
+    if n is None:
+        return LoggedEvent(position, _stray(position, fields, _NOT_OURS))
     try:
-        _, n, name, body = fields
-        position = Position(partition, entry, _dense(n))
-        return LoggedEvent(position, decoder.decode(body), name == b"r")
-    except (TypeError, ValueError, CorruptEnvelope) as error:
-        position = Position(partition, entry, number_of(fields) or next_n)
-        return LoggedEvent(position, _stray(position, fields, error))
+        return LoggedEvent(position, decoder.decode(fields[3]), fields[2] == b"r")
+    except CorruptEnvelope as error:
+        return LoggedEvent(position, _stray(position, fields, f"{DAMAGED}: {error}"))
 
 
 def moment(entry: str) -> tuple[int, int]:
@@ -85,11 +91,12 @@ def moment(entry: str) -> tuple[int, int]:
 def number_of(fields: Sequence[bytes]) -> int | None:
     """Return the number that an entry of ours carries; None for a stray, whatever it is made of.
 
-    Ours are of one form: ``n``, a number, ``e`` or ``r``, a body; so it is in `look.lua`.
+    Ours are of one form: ``n``, a number from 1, ``e`` or ``r``, a body; so it is in `look.lua`.
     """
     if len(fields) != _FIELDS or fields[0] != b"n" or fields[2] not in (b"e", b"r"):
         return None
-    return int(fields[1]) if fields[1].isdigit() and len(fields[1]) <= _DIGITS else None
+    known = int(fields[1]) if fields[1].isdigit() and len(fields[1]) <= _DIGITS else 0
+    return known or None
 
 
 def _named(fields: Sequence[bytes], name: bytes) -> bytes:
@@ -97,20 +104,8 @@ def _named(fields: Sequence[bytes], name: bytes) -> bytes:
     return dict(zip(fields[::2], fields[1::2], strict=False)).get(name, b"") if fields else b""
 
 
-def _dense(raw: bytes) -> int:
-    """Read a dense number; anything else is not ours.
-
-    Raises:
-        ValueError: not a number from 1 to 2**53, the largest that Lua counts to.
-    """
-    if not raw.isdigit() or len(raw) > _DIGITS:
-        raise ValueError(f"{raw[:_DIGITS]!r} is no dense number")
-    return int(raw)
-
-
-def _stray(position: Position, fields: Sequence[bytes], error: Exception) -> Envelope:
-    """Return an envelope for an entry that is none."""
-    name = f"{type(error).__name__}: {error}"
+def _stray(position: Position, fields: Sequence[bytes], name: str) -> Envelope:
+    """Return an envelope for an entry that is none; `name` says what it is instead."""
     place = (str(position.partition), position.entry)
     return Envelope(
         id=derived_id("stray", *place),

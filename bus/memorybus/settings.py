@@ -23,6 +23,7 @@ from memorybus.settings_values import (
     PREFIX,
     check_names,
     check_numbers,
+    check_size,
     converted,
     secrets_in,
     spelled,
@@ -143,6 +144,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         if not 1 <= self.partitions <= 1024:
             raise ConfigError(f"partitions must be 1 to 1024, not {self.partitions}")
         check_numbers({name: getattr(self, name) for name in FIELDS})
+        check_size(self.event_max_bytes)
         if self.call_timeout >= self.lease:
             raise ConfigError(
                 f"call_timeout ({self.call_timeout} s) must be shorter than lease "

@@ -11,6 +11,7 @@ from urllib.parse import unquote
 import msgspec
 
 from memorybus.errors import ConfigError, UnknownSetting
+from memorybus.events import LARGEST_BODY
 
 PREFIX = "MEMORYBUS_"
 
@@ -67,6 +68,16 @@ def check_names(values: Mapping[str, Any], source: str, known: Sequence[str]) ->
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1, cutoff=0.0)
             raise UnknownSetting(f"{source}: unknown setting {name!r}; did you mean {near[0]!r}?")
+
+
+def check_size(most: int) -> None:
+    """Refuse a bound of events above what readers take for an event.
+
+    Raises:
+        ConfigError: it is above `LARGEST_BODY`.
+    """
+    if most > LARGEST_BODY:
+        raise ConfigError(f"event_max_bytes must be at most {LARGEST_BODY} (64 MiB), not {most}")
 
 
 def converted(values: Mapping[str, Any], kind: type[_T]) -> _T:

@@ -1,16 +1,19 @@
 """The wire contract: bytes of every version ever written stay readable."""
 
+import tracemalloc
 from pathlib import Path
 
 import msgspec
 import pytest
 from helpers.samples import SAMPLES, envelope
+from helpers.unreadable import UNREADABLE, bomb, envelope_bytes
 from hypothesis import given
 from hypothesis import strategies as st
 from memorybus.codec import Decoder, Encoder
 from memorybus.errors import CorruptEnvelope
 from memorybus.events import (
     EVENT_TYPES,
+    LARGEST_BODY,
     LATEST,
     Envelope,
     Event,
@@ -91,6 +94,50 @@ def test_truncated_frames_are_refused(cut: int) -> None:
         Decoder().decode(body[:-cut])
 
 
+@pytest.mark.parametrize("body", UNREADABLE.values(), ids=list(UNREADABLE))
+def test_bytes_that_are_no_envelope_are_one_error(body: bytes) -> None:
+    """G6: however bytes fail to become an envelope, it is `CorruptEnvelope`, which is parked."""
+    with pytest.raises(CorruptEnvelope):
+        Decoder().decode(body)
+
+
+def _peak(body: bytes) -> int:
+    """Return the most memory that decoding a body takes, bytes."""
+    decoder = Decoder()
+    tracemalloc.start()
+    try:
+        with pytest.raises(CorruptEnvelope):
+            decoder.decode(body)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("name", [name for name in UNREADABLE if "bomb" in name or "TiB" in name])
+def test_a_frame_too_large_costs_nothing(name: str) -> None:
+    """G10: a frame that claims too much, or does not say how much, is not unpacked at all."""
+    assert _peak(UNREADABLE[name]) < 1 << 20
+
+
+def test_a_frame_within_the_bound_costs_no_more_than_the_bound() -> None:
+    """G10: to find out that a frame is no envelope takes at most what the largest one takes."""
+    size = LARGEST_BODY
+    assert size <= _peak(bomb(size)) < size + (1 << 20)
+
+
+@pytest.mark.parametrize("name", ["Omitted", "UnknownEvent"])
+def test_what_only_readers_make_is_unknown_on_the_wire(name: str) -> None:
+    """G6: an entry that says it is left out, or unknown, is parked like any unknown type."""
+    event = {"type": name, "why": "filtered", "name": "x", "wire_version": 0, "raw": b""}
+    decoder = Decoder()
+    for v in (1, 7):
+        body = envelope_bytes(event, v=v)
+        found = decoder.decode(body).event
+        assert isinstance(found, UnknownEvent)
+        assert (found.name, found.wire_version) == (name, v)
+        assert decoder.decode_all([body]) == [None]
+
+
 def _raw(event: dict[str, object], v: int = 1) -> bytes:
     fields = {"id": "ab" * 16, "key": "session:s", "scope": {}, "at": 1, "v": v, "event": event}
     return msgspec.msgpack.encode(fields | {"session": {"id": "s", "root": "s"}})
@@ -137,6 +184,14 @@ STEPS = {
 def test_upcasts_go_one_step_at_a_time(v: int, fields: dict[str, str]) -> None:
     """Old fields pass through every step between their version and the present one."""
     assert upcast(fields, "Renamed", v, 3, STEPS) == {"text": "HI"}
+
+
+def test_an_old_event_that_trips_a_step_is_corrupt() -> None:
+    """G6: fields that an upcast cannot read are corrupt bytes, not a failure of the reader."""
+    decoder = Decoder(STEPS, {"Renamed": Renamed})
+    for event in ({"type": "Renamed"}, {"type": "Renamed", "msg": 7}):
+        with pytest.raises(CorruptEnvelope):
+            decoder.decode(_raw(event))
 
 
 def test_every_old_version_has_its_steps() -> None:

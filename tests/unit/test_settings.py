@@ -10,6 +10,7 @@ import redis
 from hypothesis import given
 from hypothesis import strategies as st
 from memorybus.errors import ConfigError, UnknownSetting
+from memorybus.events import LARGEST_BODY
 from memorybus.settings import FIELDS, FILE_NAME, Settings, load
 
 NOTHING: dict[str, str] = {}
@@ -202,3 +203,10 @@ def test_every_setting_is_documented() -> None:
     """Each field stands in the docstring that says what it means and in which unit."""
     described = {line.split(":")[0].strip() for line in (Settings.__doc__ or "").splitlines()}
     assert [f.name for f in msgspec.structs.fields(Settings) if f.name not in described] == []
+
+
+def test_events_are_not_larger_than_what_is_read() -> None:
+    """G10: a bound of events above what readers take for an envelope is refused at once."""
+    assert Settings(event_max_bytes=LARGEST_BODY).event_max_bytes == LARGEST_BODY
+    with pytest.raises(ConfigError, match="event_max_bytes"):
+        Settings(event_max_bytes=LARGEST_BODY + 1)

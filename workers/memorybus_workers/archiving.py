@@ -19,12 +19,16 @@ from memorybus.inspection import Inspector, Sight
 from memorybus.keys import Keys, lane_name
 from memorybus.names import log_id_of
 from memorybus.object_store import missing
+from memorybus.redis_urls import redacted
 from memorybus.sealed import SealReports
 
 from memorybus_workers import sealing
 from memorybus_workers.about import at_lane, at_partition
+from memorybus_workers.blame import own
 from memorybus_workers.compactor import Compactor
+from memorybus_workers.complaint import Complaint
 from memorybus_workers.keeping import policy_of
+from memorybus_workers.retry import reason
 from memorybus_workers.sealer import Around, Owned, Sealer
 from memorybus_workers.sealing import GivenTwice
 
@@ -42,7 +46,7 @@ class Archiving:
         elsewhere: whether it lies on another host.
         now_ms: the server's wall time at the last look.
         errors: what keeps partitions from being sealed: the archive or the log is not as it was.
-        unreached: what keeps those whose files cannot be reached, at the last look.
+        unreached: what else keeps some, at the last look: mostly files that cannot be reached.
         busy: partitions that another archiver was at work on when we last tried.
     """
 
@@ -68,6 +72,7 @@ class Archiving:
         self._sealer = Sealer(around)
         self._reports = SealReports(around.redis, self._keys)
         self._compactor = Compactor(around.settings)
+        self._failing = Complaint("a partition is not archived: %s", around.clock)
         self._archive: tuple[str, Archive] | None = None
         self._seen: dict[int, int] = {}
         self._due_since: float | None = None
@@ -128,10 +133,12 @@ class Archiving:
 
     @contextmanager
     def _apart(self, archive: Archive, partition: int) -> Iterator[None]:
-        """Note that a partition's files cannot be reached, and let others go on.
+        """Note what keeps one partition from being sealed, and let others go on.
 
         Raises:
             ArchiveUnavailable: nor does the store answer at all.
+            LogUnavailable: Redis is away.
+            OSError: the disk or the network fails.
         """
         at_partition(partition)
         try:
@@ -139,6 +146,10 @@ class Archiving:
         except ArchiveUnavailable as error:
             archive.objects.list("")
             self.unreached[partition] = str(error)
+        except Exception as error:
+            why = own(error, redacted(self._around.settings.redis_url))
+            self.unreached[partition] = reason(why)
+            self._failing.say(f"{lane_name(partition)}: {reason(why)}", why)
 
     def _opened(self) -> tuple[str, Archive] | None:
         """Return the id of the log that is there now, and its archive; None if none was born."""

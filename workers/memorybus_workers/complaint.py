@@ -26,10 +26,10 @@ class Complaint:
         self._clock = clock
         self._said: dict[str, float] = {}
 
-    def say(self, reason: object) -> None:
-        """Warn, unless that was said less than a minute ago."""
+    def say(self, reason: object, error: Exception | None = None) -> None:
+        """Warn, unless that was said less than a minute ago; show where `error` came from."""
         now, words = self._clock.monotonic(), str(reason)
         self._said = {one: at for one, at in self._said.items() if now - at < AGAIN}
         if words not in self._said:
             self._said[words] = now
-            _log.warning(self._text, words)
+            _log.warning(self._text, words, exc_info=error)

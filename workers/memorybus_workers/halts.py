@@ -1,4 +1,4 @@
-"""Lanes that stand still because the archive they have to read cannot be read (G7).
+"""Lanes that stand still: the archive they need cannot be read (G7), or their turns fail.
 
 Only they wait: they try again after a while, and say in Redis why they stand, which `status` shows.
 """
@@ -16,6 +16,8 @@ from memorybus.keys import Keys, lane_name
 from memorybus.masking import one_line
 from redis import Redis
 from redis.exceptions import RedisError
+
+from memorybus_workers.retry import reason
 
 _log = logging.getLogger("memorybus")
 
@@ -42,15 +44,16 @@ class Halts:
         self._clock = clock
         self._halts: dict[int, Halt] = {}
 
-    def stop(self, partition: int, error: ArchiveError) -> None:
+    def stop(self, partition: int, error: Exception) -> None:
         """Let a lane stand still for a while; say why, once."""
         known = self._halts.get(partition)
-        why = one_line(str(error))
+        expected = isinstance(error, ArchiveError)
+        why = one_line(str(error)) if expected else reason(error)
         delay = min(LAST, known.delay * 2) if known else FIRST
         self._halts[partition] = Halt(why, self._clock.monotonic() + delay, delay)
         if known is None or known.why != why:
             place = f"provider {self._provider}, {lane_name(partition)}"
-            _log.error("%s stands still: %s", place, why)
+            _log.error("%s stands still: %s", place, why, exc_info=None if expected else error)
         self._say(partition, why)
 
     def go_on(self, partition: int) -> None:
@@ -59,10 +62,6 @@ class Halts:
             _log.info("provider %s, %s goes on", self._provider, lane_name(partition))
             with contextlib.suppress(RedisError, OSError):  # said again at the next halt
                 self._redis.hdel(self._keys.lane(partition, self._provider), FIELD)
-
-    def forget(self, partition: int) -> None:
-        """A lane is another worker's, who will say how it fares."""
-        self._halts.pop(partition, None)
 
     def free(self, partitions: Iterable[int]) -> list[int]:
         """Return those that need not stand still now."""

@@ -13,6 +13,7 @@ from redis.exceptions import RedisError
 
 from memorybus_workers.about import at_lane, at_partition
 from memorybus_workers.appliers import applier_for
+from memorybus_workers.blame import own
 from memorybus_workers.halts import Halts
 from memorybus_workers.lane import COMMIT_EVERY, Lane
 from memorybus_workers.leases import Lease
@@ -123,7 +124,7 @@ class LaneSet:
         try:
             if not self.applier.drain(lane):
                 return
-        except (LeaseLost, RedisError, OSError) as error:
+        except (LeaseLost, Exception) as error:  # whatever it is, another owner begins anew
             _log.info("%s: %s", lane, error)
         self._around.crash("lane.before_release")
         self._let_go(partition)
@@ -135,14 +136,10 @@ class LaneSet:
             taken = self._around.leases.acquire(self._redis, self._name, partition, floor)
             if taken is not None:
                 self._begin(partition, *taken)
-        except (RedisError, OSError) as error:
-            self._raise_unless_foreign(partition, translated(error, self._name))
-        except ForeignKey as error:
-            self._raise_unless_foreign(partition, error)
-        except ArchiveError as error:
-            self._halts.stop(partition, error)
         except LeaseLost as lost:
             _log.info("%s", lost)
+        except Exception as error:
+            self._stumbled(partition, error)
 
     def _begin(self, partition: int, lease: Lease, checkpoint: Acquired) -> None:
         self._beginning = lease  # a hang from here on gives it back
@@ -167,19 +164,29 @@ class LaneSet:
     def _let_go(self, partition: int) -> None:
         """A lane is given up or lost; while a call of it is under way, its lease has to run out."""
         lane = self._lanes.pop(partition)
-        self._halts.forget(partition)
         self._around.leases.give_up([lane.lease])
         self.applier.forget(lane)
         if self.applier.rests(lane):
             self._release(lane.lease)
 
-    def _raise_unless_foreign(self, partition: int, error: LogError) -> None:
-        """One partition's key is somebody else's: the other lanes go on, and it is said once."""
-        if not isinstance(error, ForeignKey):
-            raise error
-        if partition not in self._foreign:
-            _log.error("provider %s, partition %d: %s", self._name, partition, error)
-        self._foreign.add(partition)
+    def _stumbled(self, partition: int, error: Exception) -> None:
+        """Let a lane stand still for what is its own: the others go on, and it is said once.
+
+        What it holds is given up, since nobody knows what of it is right, unless it only waits for
+        the archive: the next try begins at the checkpoint.
+
+        Raises:
+            LogError, ProviderError, OSError: it is a failure of all lanes.
+        """
+        why = own(error, self._name)
+        if isinstance(why, ForeignKey):
+            if partition not in self._foreign:
+                _log.error("provider %s, partition %d: %s", self._name, partition, why)
+            self._foreign.add(partition)
+        else:
+            self._halts.stop(partition, why)
+        if partition in self._lanes and not isinstance(why, ArchiveError):
+            self._let_go(partition)
 
     # -- working ----------------------------------------------------------------------------------
 
@@ -191,7 +198,7 @@ class LaneSet:
             LogUnavailable: Redis is away.
         """
         now = self._clock.monotonic()
-        self.unfinished |= self._collected() | news
+        self.unfinished |= self.applier.collect() | news
         self.unfinished |= {p for p, lane in self._lanes.items() if lane.window.next_at() <= now}
         if now >= self._looked_at + LOOK_AROUND:
             self._looked_at = now
@@ -225,12 +232,6 @@ class LaneSet:
             return (self.unfinished & self._lanes.keys()) | ready
         return self.unfinished & self._lanes.keys()
 
-    def _collected(self) -> set[int]:
-        try:
-            return self.applier.collect()
-        except RedisError as error:
-            raise translated(error, self._name) from error
-
     def _redo_some(self, now: float) -> None:
         soon = not self._redo_more and now < self._redone_at + LOOK_AROUND
         if soon or not self._lanes:
@@ -250,26 +251,22 @@ class LaneSet:
         now = self._clock.monotonic()
         if now < self._breaker.until:
             return min(LOOK_AROUND, self._breaker.until - now)
-        if self.unfinished & self._lanes.keys() or self._redo_more:
+        free = {p: self._lanes[p] for p in self._halts.free(self._lanes)}
+        if self.unfinished & free.keys() or self._redo_more:
             return min(LOOK_AROUND, self._pace.wait())
-        due = min((lane.window.next_at() for lane in self._lanes.values()), default=_NEVER)
-        most = COMMIT_EVERY if self.applier.dirty else LOOK_AROUND
+        due = min((lane.window.next_at() for lane in free.values()), default=_NEVER)
+        most = COMMIT_EVERY if self.applier.dirty & set(free.values()) else LOOK_AROUND
         return min(most, max(0.0, due - now))
 
     def _step_one(self, partition: int) -> bool:
         lane = at_lane(self._lanes[partition])
         try:
             more = self.applier.advance(lane)
-        except ArchiveError as error:
-            self._halts.stop(partition, error)
         except LeaseLost as lost:
             _log.info("%s", lost)
             self._let_go(partition)
-        except (ForeignKey, RedisError) as error:
-            meant = error if isinstance(error, ForeignKey) else translated(error, self._name)
-            if isinstance(meant, ForeignKey):
-                self._let_go(partition)
-            self._raise_unless_foreign(partition, meant)
+        except Exception as error:
+            self._stumbled(partition, error)
         else:
             self._halts.go_on(partition)
             return more
@@ -285,7 +282,7 @@ class LaneSet:
         try:
             with contextlib.suppress(RedisError, OSError, LogError):
                 while self._lanes and self._clock.monotonic() < until:
-                    self._collected()
+                    self.applier.collect()
                     for partition in list(self._lanes):
                         self._hand_over(partition)
                     if self._lanes:

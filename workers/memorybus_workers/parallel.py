@@ -12,6 +12,7 @@ from redis import Redis
 
 from memorybus_workers.about import at_calls, at_lane
 from memorybus_workers.applier import HUNG, Applier
+from memorybus_workers.blame import own
 from memorybus_workers.calls import Slot
 from memorybus_workers.deadletter import BEHIND
 from memorybus_workers.lane import COMMIT_EVERY, Lane
@@ -43,6 +44,7 @@ class ParallelApplier(Applier):
         self.pool: Pool = Pool(name, size, serving.clock, self._run, wake)
         self._in_flight: dict[Lane, int] = {}
         self._leaving: set[Lane] = set()
+        self._failed: dict[Lane, Exception] = {}
         self._committed_at: dict[Lane, float] = {}
 
     def suspects(self, deaths: int) -> int:
@@ -53,6 +55,8 @@ class ParallelApplier(Applier):
 
     def advance(self, lane: Lane) -> bool:
         """Read on, hand out what is ready, commit now and then."""
+        if lane in self._failed:
+            raise self._failed.pop(lane)
         lane.check()
         try:
             more = self._fill(lane)
@@ -176,8 +180,10 @@ class ParallelApplier(Applier):
     def collect(self) -> set[int]:
         """Take in what the threads have done; return the partitions it concerns.
 
+        What fails of one lane alone is told by its next turn.
+
         Raises:
-            redis.RedisError: Redis is away.
+            LogUnavailable: Redis is away.
         """
         for done in self.pool.collect():
             lane = done.task.lane
@@ -194,6 +200,9 @@ class ParallelApplier(Applier):
             except LeaseLost:
                 lane.lease.lost = True
                 self._release(done.task)
+            except Exception as error:
+                self._release(done.task)
+                self._failed[lane] = own(error, self._provider.config.name)
             self.dirty.add(lane)  # if it is lost, its next turn finds out
         return {lane.partition for lane in self.dirty}
 
@@ -263,6 +272,7 @@ class ParallelApplier(Applier):
         """A lane is another's: what is in flight for it is not looked at."""
         super().forget(lane)
         self._leaving.discard(lane)
+        self._failed.pop(lane, None)
         self.dirty.discard(lane)
         self._committed_at.pop(lane, None)
 

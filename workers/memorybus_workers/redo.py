@@ -25,6 +25,7 @@ from redis.exceptions import RedisError
 
 from memorybus_workers.about import at_lane, at_no_lane
 from memorybus_workers.applier import Applier
+from memorybus_workers.blame import own
 from memorybus_workers.deadletter import Failure
 from memorybus_workers.lane import Lane
 from memorybus_workers.redo_pass import (
@@ -36,6 +37,7 @@ from memorybus_workers.redo_pass import (
     refused,
     told,
 )
+from memorybus_workers.retry import reason
 
 _log = logging.getLogger("memorybus")
 
@@ -45,6 +47,7 @@ SLICE = 0.25
 PAGE = 200
 DEADLY = "it ended its worker when it was retried"
 _BEHIND_CHECKPOINT = 0.2
+_AFTER_A_FAILURE = 30.0
 
 
 class Redo:
@@ -89,11 +92,12 @@ class Redo:
     def work(self, lanes: Mapping[int, Lane]) -> bool:
         """Go on with what was asked, for `SLICE` seconds at most; return whether there is more.
 
-        A lane that turns out to be lost is left to its own next step. One round trip if nothing
-        was asked.
+        A lane that turns out to be lost is left to its own next step; where a lane's letters alone
+        fail, they are tried again after a while. One round trip if nothing was asked.
 
         Raises:
             Unavailable: the backend is down; nothing is lost by it.
+            LogUnavailable: Redis is away.
             redis.RedisError: Redis is away.
         """
         at_no_lane()
@@ -151,6 +155,10 @@ class Redo:
         except LeaseLost as lost:
             _log.info("%s", lost)
             del self._passes[lane.partition]
+        except Exception as error:
+            why = own(error, self._provider)
+            _log.error("%s: its dead letters wait: %s", lane, reason(why), exc_info=why)
+            way.not_before = self._clock.monotonic() + _AFTER_A_FAILURE
 
     def _walk(self, lane: Lane, way: Pass, until: float) -> bool:
         """Go through letters until the time is up; return whether the last one is done with."""

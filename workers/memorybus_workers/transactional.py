@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from memorybus.errors import LeaseLost, StaleEpoch, Unavailable
+from memorybus.errors import LeaseLost, ProviderError, StaleEpoch, Unavailable
 from memorybus.keys import lane_name
 from memorybus.log import START
 from memorybus.logged import LoggedEvent
@@ -12,6 +12,7 @@ from memorybus_providers.base import Fence, Progress, Transaction, Transactional
 from memorybus_workers.about import at_calls
 from memorybus_workers.deadletter import BEHIND
 from memorybus_workers.lane import Lane
+from memorybus_workers.retry import reason
 from memorybus_workers.serial import Outcome, SerialApplier
 from memorybus_workers.serving import Serving
 from memorybus_workers.window import Begin
@@ -38,6 +39,8 @@ class TransactionalApplier(SerialApplier):
         self._slot.enter("progress")
         try:
             return self._store.progress(lane_name(partition))
+        except Exception as error:
+            raise _down(error) from error
         finally:
             self._slot.end()
 
@@ -60,6 +63,9 @@ class TransactionalApplier(SerialApplier):
         except StaleEpoch as error:
             self._slot.interrupted()
             raise LeaseLost(str(error)) from error
+        except Exception as error:
+            self._slot.interrupted()
+            raise _down(error) from error
 
     @contextmanager
     def _transaction(self, lane: Lane) -> Iterator[Transaction]:
@@ -162,3 +168,8 @@ class TransactionalApplier(SerialApplier):
         if whole:
             return Progress(lane.epoch, event.position.entry, event.position.n)
         return Progress(lane.epoch, lane.window.entry, lane.window.n)
+
+
+def _down(error: Exception) -> ProviderError:
+    """Return what a store failed of outside of any event: it is no lane's fault."""
+    return error if isinstance(error, ProviderError) else Unavailable(reason(error))

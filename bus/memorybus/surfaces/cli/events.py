@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 from cyclopts import App, Parameter
 
-from memorybus.events import EVENT_TYPES, UnknownEvent
+from memorybus.events import EVENT_TYPES, AnyEvent, UnknownEvent
 from memorybus.surfaces.cli.options import DEFAULT, LOOK, Common, not_negative, positive
 from memorybus.surfaces.output import Output
 from memorybus.surfaces.render import event_line, event_name
@@ -139,15 +139,22 @@ def tell_unread(output: Output, unread: Sequence[str]) -> None:
 
 def as_json(event: "LoggedEvent") -> dict[str, Any]:
     """Return an event as ``--json`` shows it; bytes of unknown events as hex."""
-    envelope = msgspec.to_builtins(event.envelope, builtin_types=(bytes,))
-    body = {n: v.hex() if isinstance(v, bytes) else v for n, v in envelope["event"].items()}
+    envelope = event.envelope
     return {
         "position": msgspec.to_builtins(event.position),
-        "id": event.envelope.id,
-        "key": event.envelope.key,
-        "type": event_name(event.envelope.event),
-        "at": iso(event.envelope.at),
-        "session": envelope["session"],
-        "scope": envelope.get("scope", {}),
-        "event": body,
+        "id": envelope.id,
+        "key": envelope.key,
+        "type": event_name(envelope.event),
+        "at": iso(envelope.at),
+        "session": msgspec.to_builtins(envelope.session),
+        "scope": msgspec.to_builtins(envelope.scope),
+        "event": _said(envelope.event),
     }
+
+
+def _said(event: AnyEvent) -> dict[str, Any]:
+    try:
+        said: dict[str, Any] = msgspec.to_builtins(event)
+    except TypeError:  # values that JSON has not: nobody publishes them, damage makes them
+        return {"type": event_name(event), "raw": msgspec.msgpack.encode(event).hex()}
+    return said | {"raw": event.raw.hex()} if isinstance(event, UnknownEvent) else said

@@ -1,0 +1,291 @@
+"""A lane that fails, for whatever reason, stands still alone: no other loses its turn (G3, G6)."""
+
+import random
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import redis
+from conftest import MakeSettings
+from helpers.recording import texts
+from helpers.scenario import (
+    NAME,
+    PATIENT,
+    apart,
+    home,
+    partition,
+    recorded,
+    say,
+    thread_worker,
+    wait_applied,
+)
+from helpers.sealed_log import QUICK
+from helpers.waiting import wait_until
+from memorybus.alarms import Alarm
+from memorybus.client import MemoryBus
+from memorybus.clock import SYSTEM
+from memorybus.dlq import DeadLetters
+from memorybus.errors import ArchiveUnavailable
+from memorybus.ids import new_id
+from memorybus.keys import Keys, lane_name
+from memorybus.logged import LoggedEvent
+from memorybus.monitor import read_status
+from memorybus.redo import Request, Requests
+from memorybus.settings import Settings
+from memorybus.testing import FakeClock, no_crash
+from memorybus_workers.alone import Alone
+from memorybus_workers.archiver import run_once
+from memorybus_workers.calls import Slot, Troubles
+from memorybus_workers.instances import make
+from memorybus_workers.lane import Lane
+from memorybus_workers.lane_set import LaneSet
+from memorybus_workers.leases import Leases
+from memorybus_workers.parallel import ParallelApplier
+from memorybus_workers.redo import Redo
+from memorybus_workers.retry import Breaker
+from memorybus_workers.runner import Runner
+from memorybus_workers.sealer import Sealer
+from memorybus_workers.serving import Serving
+from memorybus_workers.surroundings import Surroundings
+
+KINDS = ["Transactional", "Keyed", "KeyedSide", "Lookup", "Recording"]
+every_kind = pytest.mark.parametrize("kind", KINDS)
+BROKEN = "a mistake of ours"
+
+
+def halts(settings: Settings) -> list[Alarm]:
+    """Return the alarms of lanes that stand still."""
+    return [alarm for alarm in read_status(settings).alarms if alarm.code == "lane_halted"]
+
+
+class Trap:
+    """Lets something fail for one partition for as long as it is set."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Begin unset; note when a provider instance is opened anew."""
+        self.partition: int | None = None
+        self.sprung = 0
+        self.opened = 0
+        self._patch = monkeypatch
+        serve = Runner._serve
+
+        def counted(runner: Runner) -> None:
+            self.opened += 1
+            serve(runner)
+
+        monkeypatch.setattr(Runner, "_serve", counted)
+
+    def lay(self, owner: type, name: str) -> None:
+        """Let a method of lanes, or one that is called with a lane first, fail."""
+        real = getattr(owner, name)
+
+        def call(one: Any, *given: Any, **named: Any) -> Any:
+            lane = one if isinstance(one, Lane) else given[0]
+            if lane.partition == self.partition:
+                self.sprung += 1
+                raise ZeroDivisionError(BROKEN)
+            return real(one, *given, **named)
+
+        self._patch.setattr(owner, name, call)
+
+
+@pytest.fixture
+def trap(monkeypatch: pytest.MonkeyPatch) -> Trap:
+    """Return a trap for one lane."""
+    return Trap(monkeypatch)
+
+
+@every_kind
+@pytest.mark.parametrize("where", ["read", "begin"])
+def test_a_lane_that_fails_stands_still_alone(
+    redis_client: redis.Redis, make_settings: MakeSettings, trap: Trap, kind: str, where: str
+) -> None:
+    """G3, G6: a lane that fails is told and tried again; others go on, and it does once mended."""
+    settings = make_settings(partitions=4, **PATIENT, **recorded(kind))
+    names = apart(settings, 4)
+    trap.lay(Lane, where)
+    trap.partition = partition(settings, names[0])
+    with MemoryBus.connect(settings) as bus, thread_worker(settings):
+        for word in ("one", "two"):
+            for name in names:
+                say(bus, name, f"{name} {word}")
+        assert bus.flush("logged", 10)
+        others = sorted(f"{name} {word}" for name in names[1:] for word in ("one", "two"))
+        wait_until(lambda: sorted(texts(home(settings))) == others, "the other lanes go on")
+        wait_until(lambda: halts(settings), "status tells which lane stands still")
+        (alarm,) = halts(settings)
+        assert alarm.subject == f"{NAME}:{lane_name(trap.partition)}"
+        assert BROKEN in alarm.text
+        wait_until(lambda: trap.sprung >= 3, "it is tried again")
+        assert trap.opened == 1, "the instance is sound"
+        trap.partition = None
+        wait_applied(redis_client, settings)
+        wait_until(lambda: not halts(settings), "status tells that nothing stands still")
+    assert texts(home(settings)).count(f"{names[0]} one") == 1
+    assert len(texts(home(settings))) == 8
+
+
+def test_a_failure_of_what_came_back_halts_its_lane_alone(
+    redis_client: redis.Redis, make_settings: MakeSettings, trap: Trap
+) -> None:
+    """G3, G6: where keys run side by side, what fails after a call is its lane's failure, too."""
+    settings = make_settings(partitions=2, **PATIENT, **recorded("KeyedSide"))
+    bad, good = apart(settings, 2)
+    trap.lay(ParallelApplier, "_settle")
+    trap.partition = partition(settings, bad)
+    with MemoryBus.connect(settings) as bus, thread_worker(settings):
+        say(bus, bad, "one")
+        say(bus, good, "two")
+        wait_until(lambda: halts(settings), "status tells that a lane stands still")
+        say(bus, good, "three")
+        wait_until(lambda: "three" in texts(home(settings)), "the other lane goes on")
+        assert trap.opened == 1
+        trap.partition = None
+        wait_applied(redis_client, settings)
+
+
+def test_dead_letters_that_fail_wait_alone(
+    redis_client: redis.Redis, make_settings: MakeSettings, trap: Trap, flag: Path
+) -> None:
+    """G6: a retry that stumbles over one lane's letters stops neither that lane nor others."""
+    settings = make_settings(partitions=2, **PATIENT, **recorded("Keyed"))
+    bad, good = apart(settings, 2)
+    place, keys = partition(settings, bad), Keys(settings.namespace)
+    trap.lay(Redo, "_take")
+    with MemoryBus.connect(settings) as bus, thread_worker(settings):
+        say(bus, bad, f"!permanent={flag} x")
+        wait_until(lambda: redis_client.xlen(keys.dead(place, NAME)), "it is parked")
+        trap.partition = place
+        desk = DeadLetters(settings)
+        (dead,) = desk.letters([NAME])
+        desk.close()
+        request = Request(new_id(), place, "retry", keys=(dead.stored.letter.key,))
+        Requests(redis_client, keys, NAME).send([request])
+        wait_until(lambda: trap.sprung, "the retry stumbles")
+        say(bus, good, "two")
+        wait_until(lambda: "two" in texts(home(settings)), "the other lane goes on")
+        wait_applied(redis_client, settings)
+        assert trap.opened == 1
+
+
+def test_a_store_that_fails_is_opened_anew(
+    redis_client: redis.Redis, make_settings: MakeSettings, trap: Trap
+) -> None:
+    """G6: what a provider's own store raises outside of events is the instance's failure."""
+    settings = make_settings(partitions=2, **recorded("Transactional"))
+    kind = type(make(settings, NAME, SYSTEM))
+    real, failing = kind.progress, [True]
+
+    def progress(store: Any, lane: str) -> Any:
+        if failing[0]:
+            raise ZeroDivisionError(BROKEN)
+        return real(store, lane)
+
+    trap._patch.setattr(kind, "progress", progress)
+    with MemoryBus.connect(settings) as bus, thread_worker(settings):
+        say(bus, "s", "one")
+        wait_until(lambda: trap.opened >= 2, "the instance is opened anew")
+        assert halts(settings) == []
+        failing[0] = False
+        wait_applied(redis_client, settings)
+
+
+def test_a_damaged_field_of_a_lane_halts_it_alone(
+    redis_client: redis.Redis, make_settings: MakeSettings
+) -> None:
+    """G6: a lane whose hash holds nonsense, over which a script trips, takes no other's turn."""
+    settings = make_settings(partitions=2, **PATIENT, **recorded("Keyed"))
+    bad, good = apart(settings, 2)
+    keys = Keys(settings.namespace)
+    redis_client.hset(keys.lane(partition(settings, bad), NAME), "sent", "nonsense")
+    with MemoryBus.connect(settings) as bus, thread_worker(settings):
+        say(bus, good, "one")
+        wait_until(lambda: texts(home(settings)) == ["one"], "the other lane goes on")
+        wait_until(lambda: halts(settings), "status tells which stands still")
+
+
+def test_a_partition_that_cannot_be_sealed_holds_up_no_other(
+    redis_client: redis.Redis, make_settings: MakeSettings, trap: Trap
+) -> None:
+    """G7: whatever sealing one partition fails of, the others are sealed."""
+    settings = make_settings(**QUICK)
+    first, second = apart(settings, 2)
+    with MemoryBus.connect(settings) as bus:
+        for name in (first, second):
+            say(bus, name, "one")
+        assert bus.flush("logged", 10)
+    trap.lay(Sealer, "work")
+    trap.partition = 0
+    done = run_once(settings)
+    assert list(done.errors) == ["p00"]
+    assert BROKEN in done.errors["p00"]
+    assert redis_client.hget(Keys(settings.namespace).state(1), "sealed") == b"2"
+    trap.partition = None
+    assert run_once(settings).errors == {}
+
+
+# -- how often a lane that stands still is looked at ----------------------------------------------
+
+
+class Stage(NamedTuple):
+    """Lanes that a test gives their turns, on a clock of its own."""
+
+    lanes: LaneSet
+    clock: FakeClock
+    settings: Settings
+
+
+@pytest.fixture(params=["Keyed", "KeyedSide"])
+def stage(
+    redis_client: redis.Redis, make_settings: MakeSettings, request: pytest.FixtureRequest
+) -> Iterator[Stage]:
+    """Own all lanes of an instance of which one has a delayed event."""
+    settings = make_settings(**QUICK | {"lease": 1e6}, **recorded(request.param))
+    with MemoryBus.connect(settings) as bus:
+        say(bus, "s", "!transient= x")
+        assert bus.flush("logged", 10)
+    rng, clock = random.Random(0), FakeClock()
+    leases, alone = Leases(settings, SYSTEM, "w"), Alone(clock)
+    around = Surroundings(settings, clock, rng, leases, alone, no_crash, True)
+    provider = make(settings, NAME, SYSTEM)
+    provider.open()
+    troubles = Troubles(clock, rng, 1_000)
+    serving = Serving(provider, settings, clock, Slot(clock), troubles, Breaker(rng), alone)
+    lanes = LaneSet(NAME, serving, around, threading.Event(), lambda: None)
+    lanes.balance(range(settings.partitions))
+    try:
+        yield Stage(lanes, clock, settings)
+    finally:
+        lanes.leave()
+        provider.shutdown()
+
+
+def away(*_: Any) -> Sequence[LoggedEvent]:
+    """Fail as a read does whose archive is away."""
+    raise ArchiveUnavailable("away")
+
+
+def test_a_halted_lane_does_not_wake_its_runner(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """G10: with unfinished work in a lane that stands still a runner takes a few steps a second."""
+    place = partition(stage.settings, "s")
+
+    def delayed() -> bool:
+        stage.lanes.step({place})
+        return stage.lanes._lanes[place].window.next_at() < float("inf")
+
+    wait_until(delayed, "its event was tried, and waits for another try")
+    monkeypatch.setattr(Lane, "read", away)
+    monkeypatch.setattr("memorybus_workers.halts.FIRST", 30.0)
+    stage.clock.advance(3.0)
+    wait_until(lambda: stage.lanes.step({place}) or place in stage.lanes._halts._halts, "it halts")
+    stage.lanes.applier.dirty.add(stage.lanes._lanes[place])
+    until, steps = stage.clock.monotonic() + 10.0, 0
+    while stage.clock.monotonic() < until:
+        stage.lanes.step(set())
+        steps += 1
+        assert steps <= 40, "two steps in a second are enough"
+        stage.clock.advance(max(stage.lanes.rest(), 0.001))

@@ -1,0 +1,35 @@
+"""Whose failure an error is: one lane's own, or that of all lanes of an instance. Pure."""
+
+import re
+
+from memorybus.errors import ForeignKey, LogError, ProviderError
+from memorybus.links import translated
+from redis.exceptions import RedisError, ResponseError
+
+_TRIPPED = re.compile(r"user_script:\d+: (attempt to|bad argument)")
+"""What a script's own error looks like: it found a field that is not as we write it."""
+
+
+def own(error: Exception, where: str) -> Exception:
+    """Return what failed for one lane alone: only that lane stands still for it.
+
+    That is whatever is wrong with its keys, its entries, its part of the archive or our own code.
+
+    Args:
+        error: what came out of a lane's turn.
+        where: who was at work, for the message.
+
+    Raises:
+        LogError: Redis is away, for all lanes.
+        ProviderError, OSError: the instance cannot go on.
+    """
+    if isinstance(error, RedisError):
+        meant = translated(error, where)
+        if isinstance(meant, ForeignKey):
+            return meant
+        if isinstance(error, ResponseError) and _TRIPPED.search(str(error)):
+            return error
+        raise meant from error
+    if isinstance(error, LogError | ProviderError | OSError) and not isinstance(error, ForeignKey):
+        raise error
+    return error
