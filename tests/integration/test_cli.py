@@ -337,7 +337,17 @@ def test_the_doctor_hears_the_canary(up, run):
     names = [check["name"] for check in report["checks"]]
     assert {"redis", "eviction policy", "durability", "spool", "worker", "canary"} <= set(names)
     caught_up(run)
-    left = result(run("recall", "What does the canary sing?", "--user", "doctor", "--json"))
+    left = result(
+        run(
+            "recall",
+            "What does the canary sing?",
+            "--agent",
+            "doctor",
+            "--user",
+            "doctor",
+            "--json",
+        )
+    )
     assert left["results"] == []
 
 

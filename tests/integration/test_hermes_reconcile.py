@@ -32,7 +32,7 @@ from memorybus.links import connect_redis
 from memorybus.log import START, EventLog
 from memorybus.settings import Settings, to_environ
 from memorybus.spool_note import SpoolStats, write_note
-from memorybus.surfaces.hermes.home import HermesHome
+from memorybus.surfaces.hermes.home import HermesHome, find
 from memorybus.surfaces.hermes.reconcile import (
     Reconciliation,
     Report,
@@ -385,7 +385,7 @@ def test_an_id_that_the_bus_cannot_take_is_refused_alone(
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_an_interrupted_run_goes_on(
-    state: HermesState, home: HermesHome, settings: Settings, run: Run, number: signal.Signals
+    state: HermesState, home: HermesHome, settings: Settings, number: signal.Signals
 ) -> None:
     """kill -9 or Ctrl-C in the middle, and again: every turn is in the log once (G1, G2)."""
     state.db.close()
@@ -393,13 +393,29 @@ def test_an_interrupted_run_goes_on(
     hermes_state.big(home.path, 4_000)
     for count in (100, 900):
         stopped_after(home, settings, count, number)
-    report = Reconciliation(
-        HermesHome(home.path, "custom"), settings, Request(apply=True), SYSTEM, Silent()
-    ).run()
+    here = find(home.path)  # the profile that the command takes it for
+    report = Reconciliation(here, settings, Request(apply=True), SYSTEM, Silent()).run()
     found = turns(settings)
     assert (len(found), max(found.values())) == (2_000, 1)
     assert report.published <= 1_000
+    assert Reconciliation(here, settings, Request(), SYSTEM, Silent()).run().missing == 0
+
+
+def test_another_profiles_session_is_not_this_ones(
+    state: HermesState, settings: Settings, run: Run
+) -> None:
+    """G1: what the log has of another profile's session of the same id is missing in this one's."""
+    state.session("s")
+    state.turn("s", "q", "a")
+    with MemoryBus.connect(settings) as bus:
+        bus.session("s", agent="cook", platform="cli", warm=False).turn_completed("q", "a")
+        assert bus.flush("logged", 25)
+    assert run(apply=True).published == 1
     assert run().missing == 0
+    assert {(e.scope.agent, e.session.id) for e in in_log(settings)} == {
+        ("cook", "s"),
+        ("coder", "s"),
+    }
 
 
 def stopped_after(home: HermesHome, settings: Settings, count: int, number: signal.Signals) -> None:
