@@ -17,7 +17,6 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 ROOTS = ("bus/memorybus", "providers/memorybus_providers", "workers/memorybus_workers")
-LONGEST_FILE = 300
 
 HOMES = {
     # Side effects, and the only modules that may import what causes them.
@@ -235,12 +234,6 @@ def test_every_folder_is_a_package() -> None:
         module.path.parent for module in SOURCES if module.path.name == "__init__.py"
     }
     assert bare == set()
-
-
-@each_source
-def test_files_stay_short(module: Module) -> None:
-    """A file past 300 lines is split by entity."""
-    assert len(module.text.splitlines()) <= LONGEST_FILE
 
 
 @each_source
