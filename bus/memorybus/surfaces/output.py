@@ -10,7 +10,7 @@ from rich.text import Text
 
 from memorybus.surfaces.safe import json_text, visible
 
-PIPE_WIDTH = 160
+PIPE_WIDTH = 200
 """Columns of a table that goes into a pipe or a file, where there is no terminal to ask."""
 
 
