@@ -3,15 +3,13 @@
 A file in the sink's directory, named for the place, asks for it; who stops takes it away.
 """
 
-import os
 import signal
+import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from memorybus.events import TurnCompleted
 from memorybus.logged import LoggedEvent
-from memorybus_providers.base import HookContext
 from memorybus_workers.lane import Lane
 
 from helpers import sink
@@ -23,7 +21,8 @@ READ = "with events read"
 def _stop_if_asked(directory: Path, place: str) -> None:
     with suppress(FileNotFoundError):
         (directory / place).unlink()
-        os.kill(os.getpid(), signal.SIGSTOP)
+        # To this very thread: of a signal to the process it may see nothing until it holds a lock.
+        signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
 
 
 class Stopping(sink.Blind):
@@ -42,13 +41,11 @@ class Stopping(sink.Blind):
 
         Lane.read = read_and_stop  # type: ignore[method-assign]
 
-    def sync_turn(self, event: TurnCompleted, ctx: HookContext) -> None:
+    def _crash(self, name: str, event_id: str) -> None:
         """Stop in the call, if that is asked for, and keep the turn then."""
-        row = self._row(event, ctx)
-        _stop_if_asked(self._directory, IN_CALL)
-        file = self._file(ctx.position.partition)
-        with file.lock:
-            self._keep(file.db, row)
+        if name == "sink.in_call":
+            _stop_if_asked(self._directory, IN_CALL)
+        super()._crash(name, event_id)
 
 
 class Blind(Stopping):

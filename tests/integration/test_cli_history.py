@@ -21,7 +21,7 @@ def test_small_amounts_are_told_as_they_are(
     ready: Settings, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A plan of few events has bytes and a moment; a tiny segment has no ratio."""
-    publish(ready, 2)
+    publish(ready, 1)
     assert main(["replay", "--provider", "builtin", "--into", "copy"]) == 0
     shown = capsys.readouterr().out
     assert " B\n" in shown.replace(" \n", "\n").replace("  ", "")

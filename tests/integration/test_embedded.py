@@ -112,7 +112,7 @@ def test_only_the_owner_can_reach_it(make_server: MakeServer) -> None:
     server = make_server()
     server.start()
     modes = [stat.S_IMODE(path.stat().st_mode) for path in (server.directory, server.socket)]
-    assert modes == [0o700, 0o700]
+    assert modes == [0o700, 0o600]
 
 
 def test_adopts_a_server_that_runs_and_leaves_it_running(make_server: MakeServer) -> None:

@@ -12,6 +12,7 @@ from helpers.processes import Child, Spawn
 from helpers.scenario import NAME, environ, partition
 from helpers.waiting import wait_until
 from memorybus.client import MemoryBus
+from memorybus.events import Scope
 from memorybus.keys import Keys, session_key
 from memorybus.monitor import read_status
 from memorybus.recall_queue import queue_name
@@ -87,7 +88,7 @@ def test_lines_carry_what_they_are_about_and_no_credential(
         about = place(redis_client, settings, name) | {
             "event_id": ids[name],
             "session": name,
-            "key": session_key(name),
+            "key": session_key(Scope(), name),
         }
         assert about.items() <= line.items()
     assert place(redis_client, settings, DOWN).items() <= waits.items()
