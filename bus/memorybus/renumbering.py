@@ -15,6 +15,7 @@ from redis.exceptions import RedisError
 from memorybus import scripts
 from memorybus.agreement import Comparing
 from memorybus.archive import Archive
+from memorybus.clock import Clock
 from memorybus.errors import ArchiveTaken
 from memorybus.keys import ARCHIVE_LANE, Keys, lane_name
 from memorybus.links import translated
@@ -28,6 +29,9 @@ TIMEOUT = 600.0
 _PAGE = 1_000
 _WHO = "archive-repair"
 _LEASE_MS = round(TIMEOUT * 1000)
+
+_PATIENCE, _AGAIN = 5.0, 0.05
+"""Seconds for which an archiver is waited for, which looks for a moment; between tries."""
 
 
 class Twice(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,8 +62,9 @@ class Renumbering:
     Every method raises `LogUnavailable` without Redis.
     """
 
-    def __init__(self, redis: Redis, keys: Keys, archive: Archive) -> None:
+    def __init__(self, redis: Redis, keys: Keys, archive: Archive, clock: Clock) -> None:
         """Use the log's Redis, and its archive."""
+        self._clock = clock
         self._redis = redis
         self._keys = keys
         self._archive = archive
@@ -123,15 +128,24 @@ class Renumbering:
             ArchiveTaken: an archiver is at work on it, or has sealed meanwhile: look again.
         """
         partition = twice.partition
-        held = self._run(acquire(self._keys, partition, ARCHIVE_LANE, _WHO, _LEASE_MS))
-        if held is None:
-            raise _taken(partition, "an archiver is at work on it now; run this again")
+        held = self._held(partition)
         try:
             return self._moved(twice)
         finally:
             lease = self._keys.lease(partition, ARCHIVE_LANE)
             lane = self._keys.lane(partition, ARCHIVE_LANE)
             self._run(release(lease, lane, f"{held[0]}:{_WHO}"))
+
+    def _held(self, partition: int) -> Any:
+        """Take the archiver's lane, which it holds for a moment at each of its looks."""
+        until = self._clock.monotonic() + _PATIENCE
+        while True:
+            held = self._run(acquire(self._keys, partition, ARCHIVE_LANE, _WHO, _LEASE_MS))
+            if held is not None:
+                return held
+            if self._clock.monotonic() >= until:
+                raise _taken(partition, "an archiver is at work on it now; run this again")
+            self._clock.sleep(_AGAIN)
 
     def _moved(self, twice: Twice) -> int:
         partition = twice.partition

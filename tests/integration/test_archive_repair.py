@@ -19,6 +19,7 @@ from memorybus.history import History
 from memorybus.renumbering import Renumbering
 from memorybus.scripts import Acquired, Checkpoint
 from memorybus.surfaces.cli import main
+from memorybus.testing import FakeClock
 from memorybus_workers.archiver import run_once
 
 P = SealedLog.PARTITION
@@ -137,7 +138,7 @@ def test_lanes_forget_the_old_numbers(server: RedisServer, log: SealedLog) -> No
     done = Checkpoint("0-0", 0, b"a done-set", 3)
     assert committed(log, first.epoch, done) == 1
     scripts.run(log.redis, scripts.trying(log.keys, P, NAME, first.epoch, 42, 1))
-    renumbering = Renumbering(log.redis, log.keys, log.archive())
+    renumbering = Renumbering(log.redis, log.keys, log.archive(), FakeClock())
     twice = renumbering.find(P)
     assert twice is not None
     assert renumbering.mend(twice) == 5
@@ -176,7 +177,7 @@ def test_what_was_missing_stays_missing(log: SealedLog) -> None:
     log.redis.xdel(log.key, entries[4][0], entries[5][0], entries[10][0])  # type: ignore[index]
     log.redis.xadd(log.key, {"hello": "world"})
     log.redis.hset(log.state, "sealed", 20)
-    renumbering = Renumbering(log.redis, log.keys, log.archive())
+    renumbering = Renumbering(log.redis, log.keys, log.archive(), FakeClock())
     twice = renumbering.find(P)
     assert twice is not None
     assert renumbering.mend(twice) == 8
@@ -192,7 +193,7 @@ def test_what_was_missing_stays_missing(log: SealedLog) -> None:
 def test_an_archiver_at_work_is_not_disturbed(server: RedisServer, log: SealedLog) -> None:
     """G5: numbers change only under the partition's lease, and where archive and Redis agree."""
     fall_back(server, log)
-    renumbering = Renumbering(log.redis, log.keys, log.archive())
+    renumbering = Renumbering(log.redis, log.keys, log.archive(), FakeClock())
     twice = renumbering.find(P)
     assert twice is not None
     with pytest.raises(ArchiveTaken, match="run: memorybus archive run"):

@@ -9,7 +9,7 @@ from memorybus.clock import SYSTEM
 from memorybus.health import read_health
 from memorybus.ids import new_rng
 from memorybus.renumbering import Renumbering
-from memorybus.testing import no_crash
+from memorybus.testing import FakeClock, no_crash
 from memorybus_workers.archiver import Archiver, run_once
 
 P = SealedLog.PARTITION
@@ -85,7 +85,7 @@ def test_a_stray_that_carries_a_number_is_a_stray(log: SealedLog) -> None:
     stray(log, n="7", note="hello")
     log.append(2)
     before = log.redis.xrange(log.key)
-    assert Renumbering(log.redis, log.keys, log.archive()).find(P) is None
+    assert Renumbering(log.redis, log.keys, log.archive(), FakeClock()).find(P) is None
     assert log.redis.xrange(log.key) == before
     health = read_health(log.settings)
     assert health.continuity.gaps == []

@@ -3,6 +3,7 @@
 import msgspec
 
 from memorybus.archive_place import archive_of
+from memorybus.clock import SYSTEM
 from memorybus.keys import Keys
 from memorybus.links import connect_redis
 from memorybus.renumbering import TIMEOUT, Renumbering, Twice
@@ -36,7 +37,7 @@ def repaired(settings: Settings, *, execute: bool) -> Repaired:
         archive = archive_of(redis, settings)
         if archive is None:  # then the log was never born
             return Repaired([], 0, execute)
-        log = Renumbering(redis, Keys(settings.namespace), archive)
+        log = Renumbering(redis, Keys(settings.namespace), archive, SYSTEM)
         found = [twice for p in range(settings.partitions) if (twice := log.find(p)) is not None]
         entries = sum(log.mend(twice) for twice in found) if execute else 0
     finally:
