@@ -105,9 +105,9 @@ TABLE: tuple[KeyDoc, ...] = (
         "{ns}:{pNN}:producers",
         "hash",
         True,
-        "Last sequence taken from each producer, when, and whether it sends none of that again "
-        "(`rests`). A field goes with its spool, or after `dedupe_window` of silence; after thirty "
-        "of them if the producer does not rest.",
+        "Last sequence taken from each producer, and under `<id>:heard` when, and whether it sends "
+        "none of that again (`rests`). Both go with its spool, or after `dedupe_window` of "
+        "silence; after thirty of them if the producer does not rest.",
     ),
     KeyDoc(
         "{ns}:{pNN}:seen:new",

@@ -32,7 +32,7 @@ def taken(redis: Redis, keys: Keys, partitions: int, producer: str) -> dict[int,
             pipe.hget(keys.producers(partition), producer)
         replies = pipe.execute(raise_on_error=False)
     return {
-        partition: int(reply.split()[0]) if reply else 0
+        partition: int(reply or 0)
         for partition, reply in enumerate(replies)
         if not _is_foreign(reply, keys.producers(partition))
     }
@@ -89,7 +89,7 @@ def forget(redis: Redis, keys: Keys, partitions: int, producer: str) -> None:
     """
     with redis.pipeline(transaction=False) as pipe:
         for partition in range(partitions):
-            pipe.hdel(keys.producers(partition), producer)
+            pipe.hdel(keys.producers(partition), producer, f"{producer}:heard")
         pipe.execute(raise_on_error=False)
 
 

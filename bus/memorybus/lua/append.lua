@@ -74,7 +74,8 @@ if born then
   redis.call('HSET', state, 'run', run_id())
 end
 redis.call('HSET', state, 'n', string.format('%d', n))
-redis.call('HSET', producers, ARGV[1], string.format('%d %d', last, now))
+redis.call('HSET', producers, ARGV[1], string.format('%d', last))
+note_heard(producers, ARGV[1], now, '')
 if not known then
   forget_silent(producers, state, now, 2 * ARGV[3])
 end

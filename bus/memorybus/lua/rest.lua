@@ -1,7 +1,7 @@
 -- Note that a producer has deleted every event up to a sequence: none of them is ever sent again.
 --
--- KEYS[1] producers  hash: the last sequence taken from each producer (see append); ` rests` is
---                    written behind it, unless that is another sequence than the one given. Some
+-- KEYS[1] producers  hash: the last sequence taken from each producer, and when (see append);
+--                    ` rests` is written behind that, unless the sequence is another one. Some
 --                    producers that were silent for too long are forgotten (G10).
 -- KEYS[2] state      hash: `swept` where the next look for silent producers begins.
 --
@@ -12,6 +12,6 @@ local last = last_of(KEYS[1], ARGV[1])
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 if last == tonumber(ARGV[2]) then
-  redis.call('HSET', KEYS[1], ARGV[1], string.format('%d %d rests', last, now))
+  note_heard(KEYS[1], ARGV[1], now, ' rests')
 end
 forget_silent(KEYS[1], KEYS[2], now, tonumber(ARGV[3]))
