@@ -110,11 +110,12 @@ $(PEERS)/.installed: bench/peers/requirements.txt bench/peers/requirements-arq.t
 	@$(PEERS)/venv-arq/bin/$(PIP_QUIET) -r bench/peers/requirements-arq.txt
 	@touch $@
 
-# Hermes pins its libraries exactly; what memorybus wants besides has to go with them.
-$(HERMES)/.installed: pyproject.toml | $(PY)
+# Hermes pins its libraries exactly; what memorybus wants besides has to go with them. The extras
+# are the clients of the plugins that the tests host.
+$(HERMES)/.installed: pyproject.toml Makefile | $(PY)
 	@echo 'installing Hermes Agent $(HERMES_VERSION) into $(HERMES) …'
 	@test -x $(HERMES)/bin/python || $(PY) -m venv $(HERMES)
-	@$(HERMES)/bin/$(PIP_QUIET) hermes-agent==$(HERMES_VERSION) -e .
+	@$(HERMES)/bin/$(PIP_QUIET) 'hermes-agent[honcho,hindsight,supermemory]==$(HERMES_VERSION)' -e .
 	@touch $@
 
 # A name on PATH may be a shim that runs nothing, so each is asked for its version.
