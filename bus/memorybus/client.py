@@ -71,7 +71,7 @@ class MemoryBus:
             self._after_connecting,
             crash_points(settings.crash_at),
         )
-        atexit.register(self.close)
+        atexit.register(self.leave)
 
     def _after_connecting(self) -> None:
         """What the flusher's thread does beside sending, now and then while Redis answers."""
@@ -281,9 +281,27 @@ class MemoryBus:
 
         return managers(self)
 
+    def hurry(self, timeout: float) -> bool:
+        """Send now what Redis takes within `timeout` seconds; the rest stays spooled, not lost.
+
+        Returns at once where Redis is away; one that hangs is waited for once.
+
+        Returns:
+            Whether Redis took everything that this process published (as far as it remembers; ask
+            `flush` for G1's ``logged``).
+        """
+        return self._publisher.hurry(timeout)
+
+    def leave(self, timeout: float = _CLOSING) -> None:
+        """Hurry, as the process ends; Python calls this at its exit.
+
+        The bus stays open: what other exit functions publish later is hurried likewise.
+        """
+        self._publisher.leave(timeout)
+
     def close(self, timeout: float = _CLOSING) -> None:
         """Send what can be sent within `timeout` seconds; the rest stays spooled, not lost."""
-        atexit.unregister(self.close)
+        atexit.unregister(self.leave)
         self._publisher.close(timeout)
         self.sessions.close()
         self.warm.close()

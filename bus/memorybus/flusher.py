@@ -24,6 +24,7 @@ from memorybus.settings import Settings
 from memorybus.spool import Spool
 from memorybus.spool_files import SpoolFiles
 from memorybus.testing import CrashPoint, no_crash
+from memorybus.tries import Tries
 from memorybus.waking import Ending, Waiters, Wake
 
 _log = logging.getLogger("memorybus")
@@ -85,7 +86,7 @@ class Flusher:
         self._asks = Asks(clock, rng)
         self._ripening = Ripening()
         self._rewinds = 0
-        self._failures = 0
+        self._tries = Tries()
         self._adopt_at = 0.0
         self._lag_at = 0.0
         self._note_at = 0.0
@@ -115,13 +116,24 @@ class Flusher:
         self.wake()
 
     def wait_sent(self, sequence: int, timeout: float) -> bool:
-        """Wait until the log has taken every event up to `sequence`, or Redis is away.
+        """Wait until the log has taken every event up to `sequence`, or Redis takes none.
+
+        Redis may be there again, or have closed a connection that was idle: only a connection that
+        is tried after this call tells that it is away. One that hangs is waited for once, until
+        it takes something again.
 
         Returns:
             False if it has not within `timeout` seconds.
         """
+        away, taken = self._tries.failed_anew(), self.counts.sent
+        self._stop.rouse()
         self.wake()
-        self._progress.wait_for(lambda: self._is_sent(sequence) or self.state == "down", timeout)
+
+        def done() -> bool:
+            return self._is_sent(sequence) or away() or self.corrupt
+
+        if self._tries.vain < taken and not self._progress.wait_for(done, timeout):
+            self._tries.vain = taken
         return self._is_sent(sequence)
 
     def flush(self, sequence: int, timeout: float, *, replicated: bool) -> bool:
@@ -167,7 +179,7 @@ class Flusher:
         while not self._stop.is_set():
             try:
                 self._round()
-                self._failures = 0
+                self._tries.succeed()
             except SpoolCorrupt as error:
                 self.corrupt = True  # the publisher sets the file aside at its next event
                 self._back_off(error)
@@ -192,6 +204,7 @@ class Flusher:
         self._housekeep()
 
     def _connect(self) -> None:
+        self._tries.begin()
         with importing():  # a fork in the middle of an import leaves the child half a module
             import encodings.idna  # noqa: F401 - Python does, at the first name of a host
 
@@ -286,6 +299,7 @@ class Flusher:
             level = logging.WARNING if isinstance(error, LogError) else logging.ERROR
             _log.log(level, "events wait in %s: %s", self._spool.path, error)
         self.state, self.problem = "down", str(error)
+        self._tries.fail()
         self._progress.tell()
         if self._sender is not None:
             self._cursor = self._sender.cursor
@@ -295,5 +309,4 @@ class Flusher:
         with contextlib.suppress(SpoolError, OSError):
             self._spool.tidy()
             self._note(self._clock.monotonic(), self._cursor)
-        self._stop.wait(backoff(self._failures, self._rng))
-        self._failures += 1
+        self._stop.wait(backoff(self._tries.in_a_row - 1, self._rng))

@@ -12,7 +12,7 @@ from redis import Redis
 from memorybus.errors import ForeignKey, SpoolCorrupt
 from memorybus.keys import Keys
 from memorybus.links import translated
-from memorybus.scripts import REST, Call, run_many
+from memorybus.scripts import FORGET, REST, Call, run_many
 from memorybus.spool import Spool
 from memorybus.spool_note import spooled_at
 
@@ -87,10 +87,8 @@ def forget(redis: Redis, keys: Keys, partitions: int, producer: str) -> None:
     Raises:
         redis.RedisError: no answer.
     """
-    with redis.pipeline(transaction=False) as pipe:
-        for partition in range(partitions):
-            pipe.hdel(keys.producers(partition), producer, f"{producer}:heard")
-        pipe.execute(raise_on_error=False)
+    places = (keys.producers(partition) for partition in range(partitions))
+    run_many(redis, [Call(FORGET, (place,), (producer,)) for place in places])
 
 
 def tell_loss(partition: int, last: int, deleted: int, producer: str) -> None:

@@ -84,6 +84,7 @@ class Publisher:
         self._left: list[tuple[Spool, Flusher]] = []
         self._swapping = ProcessLock()
         self._closed = False
+        self._leaving = 0.0
         self._run(self._files.claim())
 
     def _run(self, spool: Spool) -> None:
@@ -122,6 +123,8 @@ class Publisher:
         sequence = self._append(partition, _id_bytes(envelope.id), mark, body, durable)
         self.flusher.wake()
         self._crash("publisher.after_spool")
+        if self._leaving:
+            self.hurry(self._leaving)
         return Receipt(envelope.id, "spooled", sequence, self.flusher.state)
 
     def _encoded(self, envelope: Envelope) -> tuple[bytes, bytes]:
@@ -221,12 +224,30 @@ class Publisher:
         self._here()
         return self.flusher.flush(self.spool.last, timeout, replicated=level == "replicated")
 
+    def hurry(self, timeout: float) -> bool:
+        """Send what Redis takes within `timeout` seconds; the rest stays in the spool.
+
+        Returns:
+            Whether it has taken everything that this process published.
+        """
+        if self._closed or os.getpid() != self._pid:
+            return True
+        return self.flusher.wait_sent(self.spool.last, timeout)
+
+    def leave(self, timeout: float) -> None:
+        """Do the same for what was published, and from now on for each event that still is.
+
+        Others' functions that run at the exit may publish after this, so nothing is closed.
+        """
+        self._leaving = timeout
+        self.hurry(timeout)
+
     def close(self, timeout: float) -> None:
         """Send what can be sent within `timeout` seconds; the rest stays in the spool."""
         if self._closed or os.getpid() != self._pid:
             return
         deadline = self._clock.monotonic() + timeout
-        self.flusher.wait_sent(self.spool.last, timeout)
+        self.hurry(timeout)
         with self._swapping.here():
             self._closed = True
             self.flusher.stop(max(_LEAST, deadline - self._clock.monotonic()))

@@ -36,6 +36,7 @@ def _load(name: str, *before: str) -> Script:
 
 APPEND = _load("append", "run", "silent")
 REST = _load("rest", "silent")
+FORGET = _load("forget", "silent")
 ACQUIRE = _load("acquire", "run")
 RENEW = _load("renew", "run")
 RELEASE = _load("release")

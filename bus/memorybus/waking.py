@@ -51,6 +51,10 @@ class Ending:
         """Say whether it was told."""
         return self._said
 
+    def rouse(self) -> None:
+        """Cut short its wait, or its next one, though it need not end."""
+        self._wake.set()
+
     def wait(self, timeout: float) -> None:
         """Wait so many seconds, or until it is told to end."""
         if not self._said:

@@ -8,9 +8,11 @@ import redis
 from memorybus.clock import SYSTEM, Clock
 from memorybus.ids import new_id
 from memorybus.keys import Keys
+from memorybus.links import connect_redis
+from memorybus.producers import taken
 from memorybus.settings import Settings
 from memorybus.spool import Spool
-from memorybus.spool_files import SpoolFiles
+from memorybus.spool_files import SpoolFiles, inspect
 
 PAGE = 8_192
 
@@ -44,6 +46,18 @@ def abandoned(settings: Settings, count: int, size: int = 100, clock: Clock = SY
         put(spool, number, size)
     spool.close()
     return spool.path
+
+
+def left_unsent(settings: Settings) -> int:
+    """Return how many events Redis has not taken, of spools whose owner has ended."""
+    client, keys = connect_redis(settings), Keys(settings.namespace)
+    try:
+        return sum(
+            inspect(path, taken(client, keys, settings.partitions, path.stem)).events
+            for path in settings.spool_dir.glob("*.db")
+        )
+    finally:
+        client.close()
 
 
 def damage(path: Path) -> None:

@@ -7,10 +7,15 @@ Settings come from the environment and ``memorybus.toml``. Exit codes: 0 ended a
 writes both.
 """
 
+import signal
+
+if __name__ == "__main__":
+    # Until a command listens: what is interrupted while it is loaded has nothing to say.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
 import argparse
 import logging
 import os
-import signal
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -21,6 +21,11 @@ local function note_heard(producers, producer, now, rests)
   redis.call('HSET', producers, producer .. HEARD, string.format('%d', now) .. rests)
 end
 
+-- Forget a producer: it comes back as a stranger, if it does.
+local function forget(producers, producer)
+  redis.call('HDEL', producers, producer, producer .. HEARD)
+end
+
 -- Forget silent ones among some producers, where the last look ended; a call's work is bounded.
 -- Each newcomer and each who rests looks, at more than the one that it may have added.
 local function forget_silent(producers, state, now, window)
@@ -30,7 +35,7 @@ local function forget_silent(producers, state, now, window)
     local heard, rests = string.match(found[2][i + 1], '^(%d+)(.*)$')
     local patience = rests == '' and WINDOWS * window or window
     if producer and heard and now - tonumber(heard) > patience then
-      redis.call('HDEL', producers, producer, found[2][i])
+      forget(producers, producer)
     end
   end
   redis.call('HSET', state, 'swept', found[1])

@@ -11,6 +11,15 @@ INTERRUPTED = 128 + signal.SIGINT
 TERMINATED = 128 + signal.SIGTERM
 
 
+def end_on_stop() -> None:
+    """Let SIGINT end this process at once and without a word, as SIGTERM does, until more is said.
+
+    For the time in which modules are loaded: there is nothing to unwind, and Python would print
+    where in an import it was interrupted.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def unwind_on_stop() -> None:
     """Make SIGINT and SIGTERM leave through every ``finally``.
 

@@ -255,6 +255,12 @@ class Puppet:
             return {"ended": os.waitstatus_to_exitcode(status)}
         return {"pid": os.getpid()}
 
+    def drop(self) -> None:
+        """End as ``hermes -z`` and a gateway do: memory is shut down; no exit function runs."""
+        for agent in (*self._agents.values(), *([self.cli.agent] if self._cli else [])):
+            agent.shutdown_memory_provider(agent._session_messages)
+        os._exit(0)
+
     def leave(self) -> None:
         """Leave as the command line does at its end, by way of the interpreter's own."""
         import cli

@@ -143,11 +143,26 @@ def test_a_python_with_the_package_is_recognised() -> None:
 def test_the_python_of_the_hermes_command_is_found(tmp_path: Path) -> None:
     """It is named by the command's first line; another kind of file names none."""
     script = tmp_path / "hermes"
-    script.write_text(f"#!{sys.executable}\nimport sys\n")
-    assert install.hermes_python(lambda _: str(script)) == sys.executable
+    python = tmp_path / "python3"
+    python.touch()
+    script.write_text(f"#!{python}\nimport sys\n")
+    assert install.hermes_python(lambda _: str(script), lambda _: None) == str(python)
     script.write_bytes(b"\x7fELF\x00\xff")
-    assert install.hermes_python(lambda _: str(script)) == ""
-    assert install.hermes_python(lambda _: None) == ""
+    assert install.hermes_python(lambda _: str(script), lambda _: None) == ""
+    assert install.hermes_python(lambda _: None, lambda _: None) == ""
+
+
+def test_hermes_beside_us_needs_no_path() -> None:
+    """Where memorybus lies in Hermes's own environment and is called by its path, that is it."""
+    assert install.hermes_python(lambda _: None, lambda name: name) == sys.executable
+
+
+def test_a_python_without_hermes_is_named(home: HermesHome) -> None:
+    """`--activate` asks the Hermes of the Python it was told, and says if there is none."""
+    with pytest.raises(NotInstalled, match=r"has no Hermes; .*--python"):
+        install.activate(home, sys.executable, {})
+    with pytest.raises(NotInstalled, match=r"no Hermes was found.*--python"):
+        install.activate(home, "", {})
 
 
 @pytest.mark.parametrize(

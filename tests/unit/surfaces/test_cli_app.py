@@ -345,7 +345,7 @@ def test_a_closed_output_is_told(closed, said, short_dir):
 def test_the_start_is_light():
     """The command line loads Redis and the rest only for the command that needs them."""
     program = (
-        "import json, sys; from memorybus.surfaces.cli import build; build(); "
+        "import json, sys; from memorybus.surfaces.cli.app import build; build(); "
         "print(json.dumps([*sys.modules]))"
     )
     told = subprocess.run(

@@ -1,5 +1,17 @@
 """The command line: thin groups of commands over the client, the log and the monitor."""
 
-from memorybus.surfaces.cli.app import build, main
+from collections.abc import Sequence
 
-__all__ = ["build", "main"]
+from memorybus.surfaces import signals
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Load the commands, run one and return its exit code; no traceback ever reaches the user.
+
+    Args:
+        argv: the arguments without the program's name; the process's own if None.
+    """
+    signals.end_on_stop()
+    from memorybus.surfaces.cli.app import main as run
+
+    return run(argv)

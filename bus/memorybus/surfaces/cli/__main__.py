@@ -2,6 +2,6 @@
 
 import sys
 
-from memorybus.surfaces.cli.app import main
+from memorybus.surfaces.cli import main
 
 sys.exit(main())

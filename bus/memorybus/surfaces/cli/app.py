@@ -83,12 +83,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     Args:
         argv: the arguments without the program's name; the process's own if None.
     """
-    signals.unwind_on_stop()
     logging.getLogger("memorybus").addFilter(mask_record)
     if not _streams_are_open():
         return FAILED
     words = sys.argv[1:] if argv is None else list(argv)
     try:
+        signals.unwind_on_stop()
         code = build()(words)
         sys.stdout.flush()
     except KeyboardInterrupt:

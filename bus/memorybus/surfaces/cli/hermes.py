@@ -1,7 +1,7 @@
 """``memorybus hermes``: the plugin in a Hermes home, and what its Hermes has stored."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 from rich.text import Text
@@ -11,11 +11,15 @@ from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, not_negative
 from memorybus.surfaces.output import Output
 from memorybus.surfaces.safe import visible
 
+if TYPE_CHECKING:
+    from memorybus.surfaces.hermes.install import PythonCheck
+
 Home = Annotated[
     Path | None, Parameter(help="The Hermes home; HERMES_HOME, else ~/.hermes, if not given.")
 ]
 Python = Annotated[
-    str | None, Parameter(help="The Python that runs Hermes; that of `hermes` if not given.")
+    str | None,
+    Parameter(help="The Python that runs Hermes; that of `hermes` if not given, or this one."),
 ]
 
 
@@ -64,13 +68,14 @@ def run_install(
         )
     else:
         output.show(f"{where.plugin_dir}: {', '.join(changed) or 'nothing to change'}")
-        _say_next(output, check.remedy, active)
+        _say_next(output, check, active)
     return 1 if check.remedy else 0
 
 
-def _say_next(output: Output, remedy: str, active: str) -> None:
-    if remedy:
-        output.note(f"the Python that runs Hermes does not find this memorybus: {remedy}", "yellow")
+def _say_next(output: Output, check: "PythonCheck", active: str) -> None:
+    if check.remedy:
+        lacks = "the Python that runs Hermes does not find this memorybus: " if check.python else ""
+        output.note(f"{lacks}{check.remedy}", "yellow")
     if active != "memorybus":
         output.show(f"memory.provider is {visible(active) or 'not set'}; next:")
         output.show("    hermes memory setup          (choose memorybus)")

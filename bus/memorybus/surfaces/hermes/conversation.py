@@ -261,10 +261,16 @@ class Conversation:
             switches.take(step, self._shared, left, new_id)
             self._whose.switched(new_id, new_id if rewound else parent, reset=reset)
 
-    def close(self) -> None:
-        """Publish an end that was held; the bus is the process's and stays open."""
+    def close(self, hurry: float = 0.0) -> None:
+        """Publish an end that was held; the bus is the process's and stays open.
+
+        Args:
+            hurry: seconds that Redis has to take what was published.
+        """
         with self._lock:
             self._release()
+        if hurry:
+            self._shared.bus.hurry(hurry)
 
     # -- within -----------------------------------------------------------------------------------
 

@@ -7,9 +7,11 @@ Python that runs Hermes must be able to import.
 
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,6 +29,15 @@ _OFFERED = ("url", "data_dir", "namespace", "user")
 """Settings that `hermes memory setup` and Hermes's dashboard ask for."""
 
 _ASK = "import memorybus.surfaces.hermes.plugin, importlib.metadata as m; print(m.version('{}'))"
+_HERMES = "hermes_cli"
+"""The package of Hermes's command."""
+
+_NAME_IT = "name the Python that runs it with --python"
+_NO_HERMES = (
+    "no Hermes was found: `hermes` is not on the PATH, or no Python script, and Hermes is not "
+    f"installed beside this memorybus; {_NAME_IT}"
+)
+
 _ASK_TIMEOUT = 60.0
 _SETUP_TIMEOUT = 120.0
 
@@ -121,11 +132,21 @@ def remove(home: HermesHome) -> bool:
 # -- the Python that runs Hermes ------------------------------------------------------------------
 
 
-def hermes_python(search: Callable[[str], str | None] = shutil.which) -> str:
-    """Return the Python named by the first line of the ``hermes`` command; "" if there is none."""
+def hermes_python(
+    search: Callable[[str], str | None] = shutil.which,
+    find: Callable[[str], object | None] = find_spec,
+) -> str:
+    """Return the Python that runs Hermes; "" if it is not found.
+
+    It is named by the first line of the ``hermes`` command; else it may be this one, where
+    memorybus was installed beside Hermes and is called by its path.
+    """
     command = search("hermes")
-    if command is None:
-        return ""
+    named = _named_by(command) if command else ""
+    return named or (sys.executable if find(_HERMES) else "")
+
+
+def _named_by(command: str) -> str:
     with Path(command).open("rb") as script:
         first = script.readline(4096).decode(errors="replace").strip()
     named = first.removeprefix("#!").split(maxsplit=1)[0] if first.startswith("#!") else ""
@@ -140,7 +161,7 @@ def check_python(python: str, run: Runner = subprocess.run) -> PythonCheck:
         run: runs a process.
     """
     if not python:
-        return PythonCheck("", "", "no `hermes` on the PATH: name its Python with --python")
+        return PythonCheck("", "", _NO_HERMES)
     try:
         asked = run(
             [python, "-P", "-c", _ASK.format(PLUGIN)],
@@ -172,7 +193,7 @@ def activate(
         NotInstalled: Hermes refuses; it says why.
     """
     if not python:
-        raise NotInstalled("no `hermes` on the PATH: name its Python with --python")
+        raise NotInstalled(_NO_HERMES)
     command = [python, "-P", "-m", "hermes_cli.main", "memory", "setup", PLUGIN]
     done = run(
         command,
@@ -185,6 +206,8 @@ def activate(
     )
     if done.returncode != 0 or active_provider(home.config) != PLUGIN:
         said = (done.stderr or done.stdout).strip()[-400:]
+        if f"No module named '{_HERMES}'" in said:
+            raise NotInstalled(f"{python} has no Hermes; {_NAME_IT}")
         raise NotInstalled(f"`hermes memory setup {PLUGIN}` did not make it active: {said}")
 
 

@@ -21,7 +21,7 @@ from memorybus.settings import Settings, load
 from memorybus.surfaces.hermes import host, scopes
 from memorybus.surfaces.hermes.conversation import Conversation
 from memorybus.surfaces.hermes.setup import HermesSetup
-from memorybus.surfaces.hermes.shared import Process, Shared, of_process
+from memorybus.surfaces.hermes.shared import LEAVING, Process, Shared, of_process
 
 _log = logging.getLogger("memorybus")
 
@@ -90,7 +90,7 @@ class HermesMemory(HermesSetup):
     def initialize(self, session_id: str, **kwargs: Any) -> None:
         """Start or go on with a session; again and again if Hermes likes."""
         self._home = Path(kwargs["hermes_home"]) if kwargs.get("hermes_home") else self._home
-        self.shutdown()
+        self._let_go()
         self._told = (session_id, kwargs) if scopes.is_primary(kwargs) else None
         self._conversation, self._tried = None, float("-inf")
         self._in("initialize", lambda _: None, None)
@@ -108,9 +108,16 @@ class HermesMemory(HermesSetup):
             return []
 
     def shutdown(self) -> None:
-        """Let go of this session; the bus is the process's, and nothing waits in memory."""
+        """Let go of this session, and send what Redis takes at once.
+
+        Hermes calls no exit function where it ends by ``os._exit``: a gateway, and ``hermes -z``.
+        The bus is the process's and stays open.
+        """
+        self._let_go(LEAVING)
+
+    def _let_go(self, hurry: float = 0.0) -> None:
         if self._conversation is not None:
-            self._in("shutdown", lambda c: c.close(), None)
+            self._in("shutdown", lambda c: c.close(hurry), None)
 
     # -- turns ------------------------------------------------------------------------------------
 

@@ -26,7 +26,7 @@ from memorybus.surfaces.hermes.problems import Problems, path_of
 _SESSIONS = 1_024
 """Sessions kept at hand; older ones are read from the host's notes again."""
 
-_CLOSING = 0.5
+LEAVING = 0.5
 """Seconds that leaving Hermes may wait for Redis; what is unsent then is sent by who comes next."""
 
 
@@ -120,8 +120,8 @@ class Shared:
 def connect(settings: Settings) -> MemoryBus:
     """Open a bus that lets Hermes leave at once, also while Redis hangs (G9)."""
     bus = MemoryBus.connect(settings)
-    atexit.unregister(bus.close)
-    atexit.register(bus.close, _CLOSING)
+    atexit.unregister(bus.leave)
+    atexit.register(bus.leave, LEAVING)
     return bus
 
 

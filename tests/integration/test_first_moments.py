@@ -1,0 +1,51 @@
+"""A process that is told to end before it has begun: it ends, and has nothing to say."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from conftest import MakeSettings
+from helpers.hermes_plugin import NOWHERE
+from helpers.scenario import environ
+
+COMMANDS = (
+    *((("memorybus", "status"), module) for module in ("memorybus.errors", "rich.console")),
+    *((("memorybus", "up"), module) for module in ("msgspec", "memorybus.surfaces.output")),
+    *((("memorybus_workers", "worker"), module) for module in ("argparse", "redis")),
+)
+"""Commands, and a module of whose import each tells when it has only begun to load."""
+
+_LINE = "import time:"
+
+ENDED = (-signal.SIGINT, 130, 0)
+"""Exit codes: the first while it is loaded, the others where it listens already: a busy machine."""
+
+
+@pytest.mark.parametrize(("words", "module"), COMMANDS, ids=str)
+def test_ctrl_c_while_modules_are_loaded_is_quiet(
+    words: Sequence[str], module: str, make_settings: MakeSettings, short_dir: Path
+) -> None:
+    """Ctrl-C in a command's first moments ends it without a traceback."""
+    command = [sys.executable, "-X", "importtime", "-P", "-m", *words]
+    child = subprocess.Popen(
+        command,
+        env={**os.environ, **environ(make_settings(url=NOWHERE))},
+        cwd=short_dir,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with child:
+        assert child.stderr is not None
+        for line in child.stderr:  # one for each module, as soon as it is there
+            if line.startswith(_LINE) and line.split("|")[-1].strip() == module:
+                child.send_signal(signal.SIGINT)
+                break
+        said = "".join(line for line in child.stderr if not line.startswith(_LINE))
+    assert "Traceback" not in said
+    assert child.returncode in ENDED, said

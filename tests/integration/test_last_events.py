@@ -1,0 +1,113 @@
+"""What an agent publishes in its last moment: a clean end sends what Redis takes at once."""
+
+import pytest
+from conftest import MakeSettings
+from helpers.ending import LAST, WAYS
+from helpers.processes import Spawn
+from helpers.scenario import environ, log_length
+from helpers.servers import RedisServer
+from helpers.spools import left_unsent
+from helpers.stalls import MARGIN, Witness
+from helpers.waiting import wait_until
+from memorybus.client import MemoryBus
+
+AT_ONCE = 4
+"""Agents that end beside each other, so that each ends on a busy machine. Python gives each of them
+2 s, of which a Redis that answers needs milliseconds."""
+
+LONG = 25.0
+PATIENCE = 1.0
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_clean_end_leaves_nothing_unsent(
+    way: str, make_settings: MakeSettings, private_redis: RedisServer, spawn: Spawn
+) -> None:
+    """G1: however an agent ends by itself, its last events are in Redis when it is gone."""
+    base = make_settings(url=private_redis.url)
+    places = [  # of its own each, or one would send what another left
+        make_settings(
+            url=private_redis.url,
+            data_dir=base.data_dir / f"{number}",
+            namespace=f"{base.namespace}{number}",
+        )
+        for number in range(AT_ONCE)
+    ]
+    agents = [spawn("-m", "helpers.ending", way, env=environ(place)) for place in places]
+    for child in agents:
+        assert child.wait() == 0, child.output()
+        assert "Traceback" not in child.output()
+    assert [left_unsent(place) for place in places] == [0] * AT_ONCE
+    client = private_redis.client()
+    assert [log_length(client, place) for place in places] == [1 + LAST] * AT_ONCE
+
+
+def test_an_idle_connection_that_was_closed_is_made_again(
+    private_redis: RedisServer, make_settings: MakeSettings
+) -> None:
+    """G1: the connection was closed from afar while nobody spoke: the end makes another."""
+    settings = make_settings(url=private_redis.url)
+    bus = MemoryBus.connect(settings)
+    session = bus.session("s", warm=False)
+    assert bus.flush("logged", LONG)
+    private_redis.client().client_kill_filter(_type="normal", skipme=True)
+    session.ended()
+    bus.close(LONG)
+    assert log_length(private_redis.client(), settings) == 2
+
+
+def test_a_redis_that_is_back_gets_the_last_events(
+    private_redis: RedisServer, make_settings: MakeSettings
+) -> None:
+    """G1: Redis was away for so long that it is tried rarely: the end tries it once more."""
+    settings = make_settings(url=private_redis.url)
+    bus = MemoryBus.connect(settings)
+    session = bus.session("s", warm=False)
+    assert bus.flush("logged", LONG)
+    private_redis.kill()
+    session.ended()
+    flusher = bus._publisher.flusher
+    wait_until(lambda: flusher._tries.in_a_row >= 8, "the next try is seconds away", 60)
+    private_redis.start()
+    bus.close(LONG)
+    assert log_length(private_redis.client(), settings) == 2
+
+
+def test_a_redis_that_hangs_is_waited_for_once(
+    private_redis: RedisServer, make_settings: MakeSettings, witness: Witness
+) -> None:
+    """G9: many who hurry, one after another, wait together as long as one, until Redis goes on."""
+    bus = MemoryBus.connect(make_settings(url=private_redis.url))
+    session = bus.session("s", warm=False)
+    assert bus.flush("logged", LONG)
+    private_redis.freeze()
+    session.turn_completed("a", "b")
+    sent, took = witness.timed(lambda: bus.hurry(PATIENCE))
+    assert not sent
+    assert PATIENCE - 0.1 < took < PATIENCE + MARGIN
+    _, took = witness.timed(lambda: [bus.hurry(LONG) for _ in range(10)])
+    assert took < MARGIN
+    private_redis.thaw()
+    wait_until(lambda: bus.unsent == 0, "Redis takes it")
+    session.ended()
+    assert bus.hurry(LONG)
+    bus.close()
+
+
+def test_a_dead_redis_is_not_waited_for(
+    private_redis: RedisServer, make_settings: MakeSettings, witness: Witness
+) -> None:
+    """G9: nobody listens: the end is told so at once, and the events stay in the spool."""
+    settings = make_settings(url=private_redis.url)
+    bus = MemoryBus.connect(settings)
+    session = bus.session("s", warm=False)
+    assert bus.flush("logged", LONG)
+    private_redis.kill()
+    session.ended()
+    sent, took = witness.timed(lambda: bus.hurry(LONG))
+    assert not sent
+    assert took < PATIENCE + MARGIN
+    _, took = witness.timed(lambda: bus.close(LONG))
+    assert took < PATIENCE + MARGIN
+    private_redis.start()
+    assert left_unsent(settings) == 1
