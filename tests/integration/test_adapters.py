@@ -72,6 +72,22 @@ def test_a_later_session_recalls_the_memory_store_of_an_earlier_one(adapted: Set
         assert rows("bob") == []
 
 
+def test_a_recall_is_given_the_turns_of_its_session(
+    make_settings: MakeSettings, redis_url: str, spawn: Spawn
+) -> None:
+    """`enrich_turn` gets in a recall process what the lane's process has heard, and the prompt."""
+    table = {"listening": {"kind": "registry:contract.registry_example:Listening"}}
+    settings = make_settings(url=redis_url, providers=("listening",), provider=table, **PATIENT)
+    worker(spawn, settings, jobs=1)
+    with MemoryBus.connect(settings) as bus:
+        session = bus.session("s", agent="coach", user="alice", warm=False)
+        session.turn_completed("My boat is called Otter.", "A fine name.", ordinal=0)
+        assert bus.flush()
+        session.queue_prefetch("How fast is it?")
+        found = wait_until(session.prefetch, "it has answered", 30)
+    assert "Before 'How fast is it?' came 'A fine name.'" in found
+
+
 def test_recall_is_the_askers_own(adapted: Settings) -> None:
     """Another person recalls nothing of it; an operator who asks for everyone's does."""
     with MemoryBus.connect(adapted) as bus:
