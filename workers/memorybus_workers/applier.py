@@ -26,7 +26,7 @@ from memorybus_workers.window import Begin
 
 _log = logging.getLogger("memorybus")
 
-HUNG = "every try took longer than it may"
+HUNG = "every try outlived call_timeout, or the time limit of its hook"
 LANDING = "an earlier call for it hangs and may still take effect: retry it in some minutes"
 
 
