@@ -54,12 +54,19 @@ class Want(msgspec.Struct, frozen=True):
 
 
 class RecalledItem(msgspec.Struct, frozen=True):
-    """One remembered thing: escaped, otherwise verbatim. ``at`` is milliseconds, or None."""
+    """One remembered thing: escaped, otherwise verbatim. ``at`` is milliseconds, or None.
+
+    Attributes:
+        source: where its provider has it from; empty if it does not say.
+        truncated: whether its provider says that it left something out.
+    """
 
     provider: str
     text: str
     session: str
     at: int | None
+    source: str = ""
+    truncated: bool = False
 
 
 class WarmResult(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -13,6 +13,7 @@ from abc import ABC
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
 import msgspec
@@ -28,6 +29,7 @@ from memorybus.events import (
     SessionRef,
     SessionStarted,
     SessionSwitched,
+    StoreName,
     TurnCompleted,
     TurnStarted,
 )
@@ -86,6 +88,7 @@ class ProviderConfig(msgspec.Struct, frozen=True, kw_only=True):
         name: the instance's name: its lanes, jobs and results are known by it.
         stands_for: the instance whose events it takes, if not its own: a replay fills a new one.
         answering: whether it serves agents; a copy that does not leaves outside effects alone.
+        kept_elsewhere: stores that another provider keeps alone: who `mirrors` leaves them out.
         home: a directory of its own for local state; the provider creates what it needs in it.
         options: the instance's table in ``memorybus.toml``.
         clock: time, injected.
@@ -97,6 +100,7 @@ class ProviderConfig(msgspec.Struct, frozen=True, kw_only=True):
     options: Mapping[str, Any] = {}
     stands_for: str = ""
     answering: bool = True
+    kept_elsewhere: frozenset[StoreName] = frozenset()
     clock: Clock = SYSTEM
     crash: CrashPoint = no_crash
 
@@ -141,6 +145,13 @@ class MemoryProvider(ABC):
     Numbers, and names within the backend that the settings name: never a path, an address, code, a
     command, a variable's name, or who sees whose memories. All else comes from the worker's own
     settings: a copy's from the table ``[provider."COPY"]``.
+    """
+    mirrors: ClassVar[bool] = False
+    """Whether it keeps a copy of what the agent writes to its own files (`builtin`)."""
+    time_limits: Mapping[type[Event], float] = MappingProxyType({})
+    """Seconds that the hook of an event may take, by type, where that is not ``call_timeout``.
+
+    The lease of its lane is held so long, and the other events of the instance wait.
     """
     note: str = ""
     """What people should know of an instance: ``provider ls`` and ``doctor`` show it."""

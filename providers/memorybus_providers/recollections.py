@@ -48,6 +48,8 @@ class Recollection(msgspec.Struct, frozen=True, omit_defaults=True):
         at: when it was said or written, milliseconds; 0 if unknown.
         speaker: who said it, empty if unknown.
         score: larger is better; comparable within one provider only.
+        source: where the provider has it from (a file, an index), empty if it does not say.
+        truncated: whether the provider says that it left something out.
     """
 
     text: str
@@ -55,3 +57,5 @@ class Recollection(msgspec.Struct, frozen=True, omit_defaults=True):
     at: int = 0
     speaker: str = ""
     score: float = 0.0
+    source: str = ""
+    truncated: bool = False

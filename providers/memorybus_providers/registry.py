@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from memorybus.errors import ConfigError, MissingProvider, UnknownSetting
+from memorybus.events import StoreName
 
 from memorybus_providers.base import MemoryProvider, ProviderConfig
 
@@ -28,6 +29,9 @@ SCHEMES: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """Other contracts: the function that returns the provider class of a ``scheme:target``."""
+
+_KEEPING = "registry"
+"""The contract whose providers may keep a store alone."""
 
 
 def known() -> dict[str, EntryPoint]:
@@ -82,6 +86,22 @@ def create(kind: str, config: ProviderConfig, recorded: Collection[str] = ()) ->
     check_options(provider.get_config_schema(), config)
     _check_recorded(provider, config.name, recorded)
     return provider(config)
+
+
+def kept_alone(kind: str, config: ProviderConfig) -> frozenset[StoreName]:
+    """Return the stores that a provider keeps instead of the agent's own files.
+
+    Only one contract can say so: for the question nothing of any other kind is imported.
+
+    Raises:
+        MissingProvider, ConfigError: see `create`.
+        ProviderError: it cannot say.
+    """
+    if not kind.startswith(f"{_KEEPING}:"):
+        return frozenset()
+    provider: Any = create(kind, config)
+    stores: frozenset[StoreName] = provider.kept_alone
+    return stores
 
 
 def _check_recorded(provider: type[MemoryProvider], name: str, options: Collection[str]) -> None:

@@ -1,6 +1,7 @@
 """Providers of the nine-member contract, as strangers would write them: they know no memorybus."""
 
 import asyncio
+import json
 import threading
 from pathlib import Path
 
@@ -55,6 +56,7 @@ class Bare:
     def __init__(self, name="bare"):
         self.name = name
         self.told = []
+        self.asked = []
         self.ended = 0
 
     def is_available(self):
@@ -70,6 +72,7 @@ class Bare:
         return {}
 
     def enrich_turn(self, user_message, messages):
+        self.asked.append((user_message, messages))
         return f"{self.name} knows."
 
     def on_memory_write(self, action, target, content, old_text=None):
@@ -138,10 +141,9 @@ class Stuck(Bare):
     def __init__(self, name="stuck"):
         super().__init__(name)
         self.go = threading.Event()
-        self.asked = 0
 
     def enrich_turn(self, user_message, messages):
-        self.asked += 1
+        self.asked.append((user_message, messages))
         self.go.wait(60)
         return f"{self.name} knows."
 
@@ -156,6 +158,63 @@ class Meeting(Bare):
     def enrich_turn(self, user_message, messages):
         self.barrier.wait(20)
         return f"{self.name} knows."
+
+
+class Listening(Bare):
+    """Knows what was said before the prompt, if it is told."""
+
+    def enrich_turn(self, user_message, messages):
+        before = [message["content"] for message in messages[:-1]]
+        return f"Before {messages[-1]['content']!r} came {before[-1]!r}" if before else None
+
+
+class Tooled(Bare):
+    """Brings two tools, as a plugin of Hermes does, and shows one of them."""
+
+    def initialize(self, session_key, config):
+        self.session_key = session_key
+
+    def capabilities(self):
+        return {"tool_names": {"tea_recall"}}
+
+    def get_tool_schemas(self):
+        parameters = {"type": "object", "properties": {}}
+        return [
+            {"name": name, "description": "Tea.", "parameters": parameters}
+            for name in ("tea_recall", "tea_forget")
+        ]
+
+    def handle_tool_call(self, tool, arguments):
+        if arguments.get("break"):
+            raise ValueError("a bug")
+        self.told.append((tool, arguments))
+        return json.dumps({"tool": tool, "of": self.session_key})
+
+
+class Suppressing(Bare):
+    """Wants the agent not to write its own MEMORY.md."""
+
+    name = "suppressing"
+
+    def capabilities(self):
+        return {"suppresses_local_writes": {"memory": True, "user": False}}
+
+
+class Patient(Bare):
+    """Saves what is compressed in its own time: while a file is there; its diary tells of it."""
+
+    def on_compress(self, messages, compression_count):
+        self._note(f"begins {compression_count} with {sorted(self.config)}")
+        while Path(self.config["busy"]).exists():
+            threading.Event().wait(0.02)
+        self._note(f"saved {compression_count}")
+
+    def on_turn_complete(self, user_message, assistant_response):
+        self._note(user_message)
+
+    def _note(self, text):
+        with Path(self.config["diary"]).open("a") as file:
+            file.write(f"{text}\n")
 
 
 def two_of_one_name():

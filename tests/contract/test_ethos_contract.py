@@ -16,12 +16,12 @@ from memorybus.errors import (
     Unavailable,
     UnknownSetting,
 )
-from memorybus.events import AnyEvent, MemoryWritten, Scope
+from memorybus.events import AnyEvent, MemoryWritten, Scope, SessionRef
 from memorybus_providers import registry
-from memorybus_providers.adapters.ethos import MemoryUpdate, content_of, updates_of
+from memorybus_providers.adapters.ethos import MemoryUpdate, answer_of, updates_of
 from memorybus_providers.base import MemoryProvider, ProviderConfig, RecallScope
 from memorybus_providers.contract import ProviderContract
-from memorybus_providers.contract.samples import feed, recall_context, steps
+from memorybus_providers.contract.samples import Step, feed, recall_context, steps
 
 ALICE = Scope(agent="coach", user="alice")
 ALICE_ELSEWHERE = Scope(agent="coder", user="alice")
@@ -37,8 +37,8 @@ def opened(tmp_path: Path) -> Iterator[Opened]:
     with ExitStack() as closing:
 
         def opened(target: str = "MarkdownNotes", **options: Any) -> MemoryProvider:
-            if target == "MarkdownNotes":
-                options = {"dir": "{home}/notes", **options}
+            where = {"MarkdownNotes": {"dir": "{home}/notes"}, "Rows": {"file": "{home}/rows"}}
+            options = {**where.get(target, {}), **options}
             config = ProviderConfig(name="notes", home=tmp_path, options=options)
             provider = registry.create(f"ethos:ethos_example:{target}", config)
             provider.open()
@@ -66,6 +66,14 @@ class TestCoroutines(ProviderContract):
         return registry.create("ethos:ethos_example:MarkdownNotes", config)
 
 
+class TestRows(ProviderContract):
+    deadline = ProviderContract.deadline + STANDSTILL
+
+    def make_provider(self, tmp_path: Path) -> MemoryProvider:
+        config = ProviderConfig(name="rows", home=tmp_path, options={"file": "{home}/rows"})
+        return registry.create("ethos:ethos_example:Rows", config)
+
+
 def takes_two(path: str, *, size: int = 3) -> None:
     """Stand for a class with two keywords."""
 
@@ -86,6 +94,78 @@ def test_options_are_the_keywords_of_the_hosted_class(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="'path' is required"):
         create("takes_two")
     assert create("takes_any", anything=1).get_config_schema() is None
+
+
+def said_in(session: str, event: MemoryWritten, scope: Scope, n: int) -> Step:
+    """Return a write of a session that is the first of its lineage."""
+    return Step(n, event, scope, SessionRef(session, session))
+
+
+def test_memory_is_kept_by_a_chat_that_outlives_its_sessions(opened: Opened) -> None:
+    """A provider that keeps a row for each key and store knows the next session what this one said.
+
+    Its notes are one agent's of one person in one workspace, and go by no session's id.
+    """
+    provider = opened("Rows")
+    notes = [add("Likes green tea."), add("Lives in Oslo."), add("Has a cat.")]
+    feed(provider, [said_in("monday", note, ALICE, n) for n, note in enumerate(notes, 1)])
+    replace = MemoryWritten(action="replace", content="Likes black tea.", old_text="green")
+    remove = MemoryWritten(action="remove", old_text="Oslo")
+    feed(provider, [said_in("tuesday", replace, ALICE, 4), said_in("tuesday", remove, ALICE, 5)])
+
+    assert recalled(opened("Rows"), ALICE) == ["Likes black tea.", "Has a cat."]
+    boat = Scope(agent="coach", user="alice", workspace="boat")
+    assert [recalled(provider, other) for other in (BOB, ALICE_ELSEWHERE, boat)] == [[], [], []]
+
+
+def test_the_user_store_is_the_persons_under_every_agent_and_workspace(opened: Opened) -> None:
+    """`user` goes by `user_id`, whatever the chat is; no other person sees it."""
+    provider = opened("Rows")
+    feed(provider, [said_in("monday", add("Likes tea.", "user"), ALICE, 1)])
+
+    boat = Scope(agent="coder", user="alice", workspace="boat", platform="cli")
+    assert [recalled(provider, one) for one in (ALICE, boat)] == [["Likes tea."]] * 2
+    assert recalled(provider, BOB) == []
+
+
+def test_reading_and_writing_name_the_same_chat(opened: Opened) -> None:
+    """The key is one for every session, platform and hook, and another for everybody else."""
+    calls: list[Any] = []
+    provider = opened(calls=calls)
+    somewhere = Scope(agent="coach", user="alice", platform="telegram")
+    feed(provider, [said_in("monday", add("x"), ALICE, 1), said_in("may", add("x"), somewhere, 2)])
+    feed(provider, [said_in("monday", add("x"), BOB, 3)])
+
+    first, again, bobs = (context for context, _ in calls)
+    assert (first.session_key, again.session_key) == ("coach@alice", "coach@alice")
+    assert bobs.session_key == "coach@bob"
+    assert {context.memory_scope for context, _ in calls} == {"per-personality"}
+
+
+def test_a_prefetch_is_told_the_query_and_its_answer_is_passed_on(opened: Opened) -> None:
+    """What was found by meaning is not judged by words; source and cut are told with it."""
+    provider = opened("ByMeaning")
+
+    found = provider.prefetch("Which beverage?", recall_context(ALICE))
+
+    assert provider._hosted.asked == ["Which beverage?"]  # type: ignore[attr-defined]
+    assert [one.text for one in found] == ["Drinks sencha.", "Has a kettle."]
+    assert {(one.source, one.truncated) for one in found} == {("vector", True)}
+
+
+@pytest.mark.parametrize("target", ["FiveMethods", "UnnamedArguments", "HalfOfIt"])
+def test_a_class_of_another_contract_is_refused_by_name(target: str) -> None:
+    """Its methods are looked at before it gets an event: nothing becomes a dead letter (G6)."""
+    with pytest.raises(ConfigError, match=f"ethos_example:{target} (is of|has no)"):
+        registry.load(f"ethos:ethos_example:{target}")
+
+
+def test_what_a_function_makes_of_another_contract_is_refused_when_it_is_open(
+    opened: Opened,
+) -> None:
+    """What a function makes shows when it is made; its lanes wait, and nothing is parked (G6)."""
+    with pytest.raises(ConfigError, match=r"five methods and sync\(updates, ctx\)"):
+        opened("made_later")
 
 
 def test_the_user_store_never_splits_by_personality(opened: Opened) -> None:
@@ -226,7 +306,7 @@ def test_a_coroutine_that_does_not_end_is_given_up(opened: Opened) -> None:
 def test_an_answer_that_is_no_context_is_refused() -> None:
     """A prefetch that returns anything else is an error, not an empty recall."""
     with pytest.raises(Permanent):
-        content_of(["Likes tea."])
+        answer_of(["Likes tea."])
 
 
 def test_a_scheme_without_its_module_names_the_remedy() -> None:

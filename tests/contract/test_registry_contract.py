@@ -13,16 +13,32 @@ from helpers.time_up import TimeUp
 from helpers.waiting import wait_until
 from memorybus.clock import SYSTEM, Clock
 from memorybus.errors import ConfigError, Permanent, Transient, Unavailable
-from memorybus.events import ContextCompressing, MemoryWritten, Scope, TurnCompleted
+from memorybus.events import (
+    ContextCompressing,
+    MemoryWritten,
+    Scope,
+    SessionRef,
+    TurnCompleted,
+)
 from memorybus_providers import registry as kinds
 from memorybus_providers.adapters import registry as hosting
+from memorybus_providers.adapters.conversations import Conversations
 from memorybus_providers.adapters.hosted import Caller
-from memorybus_providers.adapters.owners import Owner
-from memorybus_providers.adapters.registry import plain, session_key
-from memorybus_providers.adapters.registry_members import RegisteredProvider, Registry
-from memorybus_providers.base import MemoryProvider, ProviderConfig
+from memorybus_providers.adapters.owners import Owner, session_key
+from memorybus_providers.adapters.registry import plain
+from memorybus_providers.adapters.registry_members import RegisteredProvider, Registry, kept_alone
+from memorybus_providers.base import MemoryProvider, ProviderConfig, RecallContext
 from memorybus_providers.contract import ProviderContract
-from memorybus_providers.contract.samples import HOSTILE_IDS, feed, recall_context, steps
+from memorybus_providers.contract.samples import (
+    HOSTILE_IDS,
+    SESSION,
+    Step,
+    feed,
+    hook_context,
+    recall_context,
+    steps,
+)
+from msgspec.structs import replace
 
 ALICE = Scope(agent="coach", user="alice")
 BOB = Scope(agent="coach", user="bob")
@@ -81,6 +97,11 @@ class TestNotes(ProviderContract):
         return kinds.create("registry:registry_example:Notes", config)
 
 
+def in_session(scope: Scope, session: SessionRef = SESSION) -> RecallContext:
+    """Return the context of a session's recall."""
+    return replace(recall_context(scope), session=session)
+
+
 def names(providers: Sequence[RegisteredProvider]) -> list[str]:
     """Return the names of providers."""
     return [provider.name for provider in providers]
@@ -128,23 +149,18 @@ def test_nobody_left_is_an_outage(registered: Registered) -> None:
         registered(example.FailsToStart("down"))
 
 
-def test_capabilities_are_joined(registered: Registered, tmp_path: Path) -> None:
-    """Tool names of all, and a store whose local writes anybody suppresses."""
-    registry = registered(example.Notes(), example.Bare(), config={"notes": {"dir": str(tmp_path)}})
-
-    assert registry.tool_names == {"notes_search"}
-    suppressed = [registry.suppresses_local_writes_for(t) for t in ("memory", "user", "other")]
-    assert suppressed == [True, False, False]
-
-
-def test_suppressing_everything_means_both_stores(registered: Registered) -> None:
-    """A plain True stands for the memory and the user store."""
-    provider: Any = example.Bare()
-    provider.capabilities = lambda: {"suppresses_local_writes": True}
-    registry = registered(provider)
-
-    assert registry.suppresses_local_writes_for("memory")
-    assert registry.suppresses_local_writes_for("user")
+@pytest.mark.parametrize(
+    ("suppresses", "stores"),
+    [
+        (True, {"memory", "user"}),
+        (False, set()),
+        ({"memory": True, "user": False, "other": True}, {"memory"}),
+    ],
+)
+def test_stores_that_are_kept_alone(suppresses: Any, stores: set[str]) -> None:
+    """A plain True stands for the memory and the user store, a mapping tells them apart."""
+    assert kept_alone({"suppresses_local_writes": suppresses}) == stores
+    assert kept_alone({}) == set()
 
 
 def test_all_are_asked_side_by_side(registered: Registered) -> None:
@@ -176,7 +192,7 @@ def test_who_still_answers_is_not_asked_again(registered: Registered) -> None:
     clock.looks = 1_000
     for _ in range(3):
         assert registry.enrich_turn("q", []) == [("quick memory", "quick knows.")]
-    assert stuck.asked == 1
+    assert len(stuck.asked) == 1
 
     stuck.go.set()
     wait_until(lambda: len(registry.enrich_turn("q", [])) == 2, "it answers again")
@@ -267,6 +283,81 @@ def test_hooks_get_what_the_contract_says(opened: Opened) -> None:
         ("remove", "memory", None, "rum"),
         ([{"role": "user", "content": "see"}], 2),
     ]
+
+
+def test_a_turn_is_enriched_with_its_conversation_and_this_prompt(opened: Opened) -> None:
+    """The session's turns come as they were said, the prompt behind them; nobody else's do."""
+    bare = example.Bare()
+    provider = opened(bare)
+    called = {"role": "assistant", "content": None, "tool_calls": [{"id": "c"}]}
+    with_tools = TurnCompleted(user="And coffee?", messages=({"role": "user"}, called), ordinal=1)
+    feed(provider, steps(TURN, with_tools, scope=ALICE))
+    feed(provider, steps(TurnCompleted(user="Rum.", assistant="Arr."), scope=BOB, first=3))
+
+    provider.prefetch("Which one?", in_session(ALICE))
+    provider.prefetch("Which one?", recall_context(ALICE))  # an operator's, of no session
+
+    prompt = {"role": "user", "content": "Which one?"}
+    said = [
+        {"role": "user", "content": "I like tea."},
+        {"role": "assistant", "content": "Noted."},
+        {"role": "user"},
+        called,
+    ]
+    assert bare.asked == [("Which one?", [*said, prompt]), ("Which one?", [prompt])]
+
+
+def test_what_was_undone_is_no_part_of_the_conversation(opened: Opened) -> None:
+    """With its next epoch a session begins anew: what it took back is kept nowhere here."""
+    bare = example.Bare()
+    provider = opened(bare)
+    feed(provider, steps(TurnCompleted(user="My PIN is 4711.", assistant="Oh."), scope=ALICE))
+    undone = replace(SESSION, epoch=1)
+    provider.prefetch("Hello?", in_session(ALICE, undone))
+    feed(provider, [Step(2, TURN, ALICE, undone)])
+
+    ((_, messages),) = bare.asked
+    assert messages == [{"role": "user", "content": "Hello?"}]
+    files = provider.config.home.rglob("*.json")
+    assert [file.name for file in files if "4711" in file.read_text()] == []
+
+
+def test_a_turn_that_comes_again_is_said_once(opened: Opened) -> None:
+    """A turn is told again until all have taken it, and stands in the conversation once."""
+    bad = example.Failing("bad", ConnectionError("down"))
+    provider = opened(bad, example.Bare("good"))
+    for _ in range(2):
+        with pytest.raises(Transient):
+            feed(provider, steps(TURN, scope=ALICE))
+    conversation = Conversations(provider.config.home).of(Owner("coach", "alice", ""), SESSION)
+    assert [message["content"] for message in conversation] == ["I like tea.", "Noted."]
+
+
+def test_hidden_tools_are_neither_offered_nor_run(tmp_path: Path) -> None:
+    """The model sees the tools that `tool_names` names; a call of another is refused in words."""
+    config = ProviderConfig(name="tea", home=tmp_path)
+    provider = kinds.create("registry:registry_example:Tooled", config)
+    assert provider.capabilities.tools
+    assert [schema["name"] for schema in provider.get_tool_schemas()] == ["tea_recall"]
+
+    provider.open()
+    context = hook_context(Step(1, TURN, ALICE))
+    shown = provider.handle_tool_call("tea_recall", {"n": 1}, context)
+    hidden = provider.handle_tool_call("tea_forget", {}, context)
+    broken = provider.handle_tool_call("tea_recall", {"break": 1}, context)
+    provider.shutdown()
+
+    assert shown == {"tool": "tea_recall", "of": "coach@alice"}
+    assert hidden == {"error": "'tea_forget' is hidden, or no tool: `tool_names` does not name it"}
+    assert "a bug" in broken["error"]
+
+
+@pytest.mark.parametrize("wrong", [0, -1, "soon", True, 1e9])
+def test_a_compression_timeout_is_seconds(wrong: Any, tmp_path: Path) -> None:
+    """What is no time that a lease can be held is refused before anything is made."""
+    config = ProviderConfig(name="n", home=tmp_path, options={"compress_timeout": wrong})
+    with pytest.raises(ConfigError, match="compress_timeout"):
+        kinds.create("registry:registry_example:Bare", config)
 
 
 def test_each_person_has_an_instance_of_their_own(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from memorybus.settings import Settings
 
 NOTES = {"kind": "ethos:contract.ethos_example:MarkdownNotes", "dir": "{home}/notes"}
 DIARY = {"kind": "registry:contract.registry_example:Notes", "dir": "{home}/diary"}
+ROWS = {"kind": "ethos:contract.ethos_example:Rows", "file": "{home}/rows"}
 PATIENT: Any = {"recall_wait": 20.0, "recall_timeout": 30.0}
 """The one recall that is asked for waits for the lanes, however slow the machine is: a quarter of
 `recall_wait` without progress is the most that a recall waits."""
@@ -25,10 +26,8 @@ PATIENT: Any = {"recall_wait": 20.0, "recall_timeout": 30.0}
 @pytest.fixture(name="adapted")
 def _adapted(make_settings: MakeSettings, redis_url: str, spawn: Spawn) -> Settings:
     """Run a worker with a provider of either contract and one recall process for each."""
-    tables = {"notes": NOTES, "diary": DIARY}
-    settings = make_settings(
-        url=redis_url, providers=("notes", "diary"), provider=tables, **PATIENT
-    )
+    tables = {"notes": NOTES, "diary": DIARY, "rows": ROWS}
+    settings = make_settings(url=redis_url, providers=tuple(tables), provider=tables, **PATIENT)
     worker(spawn, settings, jobs=1)
     return settings
 
@@ -52,6 +51,41 @@ def test_both_remember_and_recall(adapted: Settings) -> None:
 
     assert "From notes:\n- Alice likes green tea." in found
     assert "From diary:" in found
+
+
+def test_a_later_session_recalls_the_memory_store_of_an_earlier_one(adapted: Settings) -> None:
+    """What a chat noted is there in its next session, changed as it was, and in nobody else's."""
+    with MemoryBus.connect(adapted) as bus:
+        first = bus.session("monday", agent="coach", user="alice", platform="cli", warm=False)
+        first.memory_written("add", "The boat is called Otter.", tool_call_id="a")
+        first.memory_written("add", "The boat leaks.", tool_call_id="b")
+        second = bus.session("tuesday", agent="coach", user="alice", platform="tui", warm=False)
+        second.memory_written("remove", old_text="leaks", tool_call_id="c")
+        assert bus.flush()
+
+        def rows(user: str) -> list[str]:
+            question = "What about the boat?"
+            found = bus.recall(question, agent="coach", user=user, providers=["rows"], timeout=20)
+            return [item.text for item in found.results]
+
+        wait_until(lambda: rows("alice") == ["The boat is called Otter."], "all is applied", 30)
+        assert rows("bob") == []
+
+
+def test_a_recall_is_given_the_turns_of_its_session(
+    make_settings: MakeSettings, redis_url: str, spawn: Spawn
+) -> None:
+    """`enrich_turn` gets in a recall process what the lane's process has heard, and the prompt."""
+    table = {"listening": {"kind": "registry:contract.registry_example:Listening"}}
+    settings = make_settings(url=redis_url, providers=("listening",), provider=table, **PATIENT)
+    worker(spawn, settings, jobs=1)
+    with MemoryBus.connect(settings) as bus:
+        session = bus.session("s", agent="coach", user="alice", warm=False)
+        session.turn_completed("My boat is called Otter.", "A fine name.", ordinal=0)
+        assert bus.flush()
+        session.queue_prefetch("How fast is it?")
+        found = wait_until(session.prefetch, "it has answered", 30)
+    assert "Before 'How fast is it?' came 'A fine name.'" in found
 
 
 def test_recall_is_the_askers_own(adapted: Settings) -> None:

@@ -7,6 +7,7 @@ import pytest
 from conftest import MakeSettings
 from helpers.archives import archive_in
 from helpers.people import publish
+from memorybus.client import MemoryBus
 from memorybus.history import History
 from memorybus.links import connect_redis
 from memorybus.settings import Settings
@@ -62,6 +63,28 @@ def test_the_archive_from_seal_to_import(
     code, did = told(capsys, "archive", "import", str(tmp_path / "all"), "--execute")
     assert (did["events"], did["new"], did["published"]) == (22, 10, 10)
     assert ids(other) >= known
+
+
+def test_a_workspace_is_taken_apart_from_others(
+    ready: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Export and import take one workspace alone; '' is that of sessions which name none."""
+    with MemoryBus.connect(ready) as bus:
+        for turns, workspace in enumerate(("", "boat", "house"), 1):
+            session = bus.session("s", user="ann", workspace=workspace, warm=False)
+            for turn in range(turns):
+                session.turn_completed(f"ann asks {turn}", "well", ordinal=turn)
+        assert bus.flush("logged", 10)
+    assert told(capsys, "archive", "run")[0] == 0
+
+    boat, rest, everything = (str(tmp_path / name) for name in ("boat", "rest", "everything"))
+    _, out = told(capsys, "archive", "export", boat, "--workspace", "boat")
+    assert out["events"] == 3  # two turns and the session's beginning
+    _, out = told(capsys, "archive", "export", rest, "--workspace", "house", "--workspace", "")
+    assert out["events"] == 6
+    told(capsys, "archive", "export", everything)
+    _, would = told(capsys, "archive", "import", everything, "--workspace", "house")
+    assert would["events"] == 4
 
 
 def test_verify_names_what_is_damaged(ready: Settings, capsys: pytest.CaptureFixture[str]) -> None:

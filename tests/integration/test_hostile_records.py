@@ -151,7 +151,7 @@ def test_a_recall_process_opens_no_stranger(
         ("hermes:holographic", {"hermes_home": "/"}),
         ("hermes:holographic", {"env": ["AWS_SECRET_ACCESS_KEY"]}),
         ("hermes:holographic", {"apart": False}),
-        ("ethos:builtins:dict", {"dir": "/etc"}),
+        ("ethos:contract.ethos_example:MarkdownNotes", {"dir": "/etc"}),
         ("registry:builtins:list", {"path": "\0"}),
         ("helpers.recording:Blind", {"x" * 10_000: 1}),
         ("builtin", {"kind": "builtins:print"}),

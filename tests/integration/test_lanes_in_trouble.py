@@ -258,7 +258,7 @@ def test_a_letter_that_hangs_again_is_refused_again(
         assert not running.failed
         flag.unlink()
     (letter,) = letters(redis_client, settings)
-    assert letter["reason"] == "every try outlived call_timeout"
+    assert letter["reason"] == "every try outlived call_timeout, or the time limit of its hook"
 
 
 # -- what waits, and what goes on -----------------------------------------------------------------

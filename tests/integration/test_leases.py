@@ -121,3 +121,35 @@ def test_a_lane_with_a_call_under_way_is_kept_from_others(
     wait_until(lambda: not redis_client.exists(lease.key), "it is released")
     assert not leases.holds("p", 0)
     assert redis_client.hget(lease.lane, "owner") is None, "in good order"
+
+
+def test_a_long_call_has_a_lease_as_long_as_it_may_take(
+    leases: Leases, redis_client: redis.Redis, settings: Settings
+) -> None:
+    """G5: it is prolonged before the call, kept so by renewals, and as short as any after it."""
+    lease = take(leases, redis_client)
+    long = 30 * settings.lease
+    with leases.room(lease, long):
+        leases.check(lease, long)
+        first = lease.until
+        wait_until(lambda: lease.until > first, "a renewal keeps its length or adds to it")
+        leases.check(lease, long - settings.lease)
+        assert redis_client.pttl(lease.key) > 1000 * (long - settings.lease)
+    wait_until(lambda: 0 < redis_client.pttl(lease.key) <= 1000 * settings.lease, "short again")
+    leases.check(lease)
+
+
+def test_a_long_call_does_not_begin_without_its_lease(
+    settings: Settings, redis_client: redis.Redis
+) -> None:
+    """G5: whose lease cannot be prolonged, for it is another's or Redis is away, makes no call."""
+    leases = Leases(settings, SYSTEM, "w1")
+    lost, unreachable = take(leases, redis_client), take(leases, redis_client, 1)
+    redis_client.set(lost.key, "2:w2", px=60_000)
+    with pytest.raises(LeaseLost), leases.room(lost, 60.0):
+        pytest.fail("the call began")
+    leases._redis = redis.Redis(unix_socket_path="/nowhere")
+    with pytest.raises(LeaseLost), leases.room(unreachable, 60.0):
+        pytest.fail("the call began")
+    assert (lost.needed, unreachable.needed) == ([], [])
+    redis_client.delete(lost.key, unreachable.key)

@@ -16,6 +16,7 @@ from memorybus_providers.dispatch import bind
 
 from memorybus_workers.about import of_event
 from memorybus_workers.alone import AGAIN
+from memorybus_workers.calls import Slot
 from memorybus_workers.deadletter import Begins, Failure, failure
 from memorybus_workers.lane import Lane
 from memorybus_workers.pool import Pool
@@ -25,7 +26,7 @@ from memorybus_workers.window import Begin
 
 _log = logging.getLogger("memorybus")
 
-HUNG = "every try outlived call_timeout"
+HUNG = "every try outlived call_timeout, or the time limit of its hook"
 LANDING = "an earlier call for it hangs and may still take effect: retry it in some minutes"
 
 
@@ -53,6 +54,7 @@ class Applier:
         self._alone = serving.alone
         self._lookup = serving.provider.delivery == "lookup"
         self._apply = bind(serving.provider)
+        self._limits = serving.provider.time_limits
 
     # -- what a lane asks -------------------------------------------------------------------------
 
@@ -183,11 +185,21 @@ class Applier:
         envelope = event.envelope
         if not self._apply.handles(type(envelope.event)):
             return None
-        self._slot.begin(envelope.id, self._sends(lane))
-        said = self._apply(envelope.event, self._context(event))
+        if type(envelope.event) in self._limits:
+            said = self._call_at_length(lane, event, self._slot)
+        else:
+            self._slot.begin(envelope.id, self._sends(lane))
+            said = self._apply(envelope.event, self._context(event))
         self._slot.end()
         self._troubles.served += 1
         return said
+
+    def _call_at_length(self, lane: Lane, event: LoggedEvent, slot: Slot) -> str | None:
+        """Call a hook that has a time limit of its own; see `_call`."""
+        context = self._context(event)
+        with lane.room(context.deadline):
+            slot.go_on(event.envelope.id, self._sends(lane), context.deadline)
+            return self._apply(event.envelope.event, context)
 
     def _sends(self, lane: Lane) -> str:
         """Return what a slot is told of a call that sends an event of a lane; see `Slot.begin`."""
@@ -201,7 +213,7 @@ class Applier:
             envelope.id,
             event.position,
             envelope.at,
-            self._settings.call_timeout,
+            self._limits.get(type(envelope.event), self._settings.call_timeout),
         )
 
     @of_event

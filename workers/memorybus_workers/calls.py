@@ -18,11 +18,13 @@ class Sending(msgspec.Struct, frozen=True):
         lane: the key of its lane's lease.
         event_id: what it is about.
         since: when it began (monotonic).
+        limit: seconds that it may take; 0 if that is `call_timeout`.
     """
 
     lane: str
     event_id: str
     since: float
+    limit: float = 0.0
 
 
 class Slot:
@@ -41,19 +43,22 @@ class Slot:
         self.in_hook = False
         self.abandoned = False
         self._since = 0.0
+        self._limit = 0.0
         self._turn = threading.Lock()
 
-    def begin(self, event_id: str, lane: str = "") -> float:
+    def begin(self, event_id: str, lane: str = "", limit: float = 0.0) -> float:
         """A hook is about to be called for an event; return the time (monotonic).
 
         Args:
             event_id: which.
             lane: the key of its lane's lease, if the call has an effect which a second one repeats.
+            limit: seconds that it may take, if not as long as any other call.
 
         Raises:
             LeaseLost: the thread was given up.
         """
         self._since = now = self._monotonic()
+        self._limit = limit
         self.in_hook = True
         self._lane = lane
         self._name = event_id
@@ -62,7 +67,7 @@ class Slot:
             raise LeaseLost(f"the thread was given up before the call for event {event_id}")
         return now
 
-    def go_on(self, event_id: str, lane: str = "") -> None:
+    def go_on(self, event_id: str, lane: str = "", limit: float = 0.0) -> None:
         """Another call for an event follows the one that has just returned; see `begin`.
 
         Raises:
@@ -71,10 +76,10 @@ class Slot:
         with self._turn:
             if self.abandoned:
                 raise LeaseLost(f"the call for event {event_id} was abandoned")
-            self.begin(event_id, lane)
+            self.begin(event_id, lane, limit)
 
     def abandon(self, timeout: float) -> bool:
-        """Give the thread up if its call takes longer than `timeout` seconds; return whether so."""
+        """Give the thread up if its call hangs (see `hanging`); return whether so."""
         with self._turn:
             self.abandoned = self.abandoned or bool(self.hanging(timeout))
             return self.abandoned
@@ -82,6 +87,7 @@ class Slot:
     def enter(self, what: str) -> None:
         """Something else of the provider is about to be called: opening, a commit, its end."""
         self._since = self._monotonic()
+        self._limit = 0.0
         self.in_hook = False
         self._name = what
 
@@ -103,12 +109,14 @@ class Slot:
     def sending(self) -> Sending | None:
         """Return what is under way, if a repetition would be a second effect."""
         name, lane = self._name, self._lane
-        return Sending(lane, name, self._since) if name and lane and self.in_hook else None
+        if not (name and lane and self.in_hook):
+            return None
+        return Sending(lane, name, self._since, self._limit)
 
     def hanging(self, timeout: float) -> str:
-        """Return the call that has taken longer than `timeout` seconds, or ""."""
+        """Return the call that has taken longer than its limit, else `timeout` seconds, or ""."""
         name = self._name
-        late = bool(name) and self._monotonic() - self._since > timeout
+        late = bool(name) and self._monotonic() - self._since > (self._limit or timeout)
         return name if late else ""
 
 

@@ -75,7 +75,7 @@ class ProviderHost:
         return self._runner.ready.wait(timeout)
 
     def watch(self, redis: Redis) -> None:
-        """Replace what has outlived `call_timeout`: a thread of the pool, or the whole runner.
+        """Replace what has taken longer than it may: a thread of the pool, or the whole runner.
 
         Raises:
             ProviderHung: too many threads hang; a thread cannot be ended, so the process must.
@@ -100,10 +100,9 @@ class ProviderHost:
 
     def _tell_hung(self, what: str) -> None:
         _log.error(
-            "provider %s: a call (%s) hangs since over %.1f s; it is abandoned",
+            "provider %s: a call (%s) has taken longer than it may; it is abandoned",
             self.name,
             what,
-            self._around.settings.call_timeout,
             extra={"provider": self.name},
         )
 

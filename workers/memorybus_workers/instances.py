@@ -1,15 +1,20 @@
 """Provider instances by name, made as the settings say."""
 
+import logging
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
 from memorybus.clock import Clock
 from memorybus.errors import ConfigError, MissingProvider
+from memorybus.events import StoreName
+from memorybus.masking import described
 from memorybus.settings import Settings
 from memorybus.testing import CrashPoint, no_crash
 from memorybus_providers.base import MemoryProvider, ProviderConfig
-from memorybus_providers.registry import create
+from memorybus_providers.registry import create, kept_alone, load
+
+_log = logging.getLogger("memorybus")
 
 _AS_CONFIGURED: Mapping[str, Any] = MappingProxyType({})
 
@@ -42,12 +47,14 @@ def make(
     """
     configured = kind or name
     own = settings.provider_options(name) if kind else {}
+    mirrors = load(settings.provider_kind(configured)).mirrors
     config = ProviderConfig(
         name=name,
         home=settings.provider_home(name),
         options=settings.provider_options(configured) | dict(options) | own,
         stands_for=kind,
         answering=answering,
+        kept_elsewhere=_kept_alone(settings, clock) if mirrors else frozenset(),
         clock=clock,
         crash=crash,
     )
@@ -58,6 +65,20 @@ def make(
             f"needs are missing (see its documentation)"
         )
     return provider
+
+
+def _kept_alone(settings: Settings, clock: Clock) -> frozenset[StoreName]:
+    """Return the stores that a provider of the settings keeps instead of the agent's own files."""
+    found = frozenset[StoreName]()
+    for name in settings.providers:
+        home, options = settings.provider_home(name), settings.provider_options(name)
+        config = ProviderConfig(name=name, home=home, options=options, clock=clock)
+        try:
+            found |= kept_alone(settings.provider_kind(name), config)
+        except Exception as error:  # another provider's fault is not the mirror's
+            why = described(error)
+            _log.warning("provider %s cannot say which stores it keeps alone: %s", name, why)
+    return found
 
 
 def make_copy(

@@ -11,7 +11,7 @@ from memorybus.clock import Clock
 from memorybus_workers.calls import Sending, Slot
 
 LONGEST = 12
-"""A call is waited for until it has taken so many times `call_timeout` (G10)."""
+"""A call is waited for until it has taken so many times as long as it may (G10)."""
 
 AGAIN = 0.1
 """Seconds after which is looked again whether a call has ended."""
@@ -23,7 +23,7 @@ class Landings:
     def __init__(self, clock: Clock, call_timeout: float) -> None:
         """Wait for nothing."""
         self._clock = clock
-        self._longest = LONGEST * call_timeout
+        self._call_timeout = call_timeout
         self._calls: dict[tuple[str, str], tuple[Slot, Sending]] = {}
 
     def note(self, slot: Slot) -> None:
@@ -52,7 +52,8 @@ class Landings:
         if known is None:
             return False
         slot, sending = known
-        late = self._clock.monotonic() >= sending.since + self._longest
+        longest = LONGEST * (sending.limit or self._call_timeout)
+        late = self._clock.monotonic() >= sending.since + longest
         if late or slot.sending() != sending:
             self._calls.pop(key, None)
             return False

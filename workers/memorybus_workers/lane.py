@@ -5,6 +5,7 @@ Live, catch-up and replay are the same lane with another starting point and anot
 
 import logging
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 
 import msgspec
 from memorybus import scripts
@@ -256,6 +257,14 @@ class Lane:
             LeaseLost: it is not, or nobody knows.
         """
         self._links.leases.check(self.lease, room)
+
+    def room(self, seconds: float) -> AbstractContextManager[None]:
+        """Hold the lane for a call of `seconds`, more than any other may take.
+
+        Raises:
+            LeaseLost: it is not ours any more, or nobody knows.
+        """
+        return self._links.leases.room(self.lease, seconds)
 
     # -- what may kill a worker -------------------------------------------------------------------
 

@@ -2,7 +2,8 @@
 
 import logging
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 
 import msgspec
 from memorybus import scripts
@@ -13,6 +14,7 @@ from memorybus.links import connect_redis
 from memorybus.scripts import Acquired
 from memorybus.settings import Settings
 from redis import Redis
+from redis.exceptions import RedisError
 
 from memorybus_workers.calls import Slot
 from memorybus_workers.landings import Landings
@@ -23,7 +25,11 @@ _LEAST = 0.02
 
 
 class Lease(msgspec.Struct):
-    """A lane held by this worker; past ``until`` (monotonic) it may be another's."""
+    """A lane held by this worker; past ``until`` (monotonic) it may be another's.
+
+    Attributes:
+        needed: until when (monotonic) calls under way need it that may take longer than others.
+    """
 
     key: str
     lane: str
@@ -32,6 +38,7 @@ class Lease(msgspec.Struct):
     worker: str
     until: float
     lost: bool = False
+    needed: list[float] = []
 
 
 class Leases:
@@ -53,11 +60,13 @@ class Leases:
         self._worker = worker
         self._keys = Keys(settings.namespace)
         self._ms = round(settings.lease * 1000)
+        self._spare = settings.lease - settings.call_timeout
         self.landings = Landings(clock, settings.call_timeout)
         self._held: dict[str, Lease] = {}
         self._left: dict[str, Lease] = {}
         self._epochs: dict[tuple[str, int], int] = {}
         self._lock = threading.Lock()
+        self._prolonging = threading.Lock()
         self._stop = threading.Event()
         self._redis = connect_redis(settings, timeout=settings.lease / 3)
         self._thread = threading.Thread(target=self._run, name="memorybus-leases", daemon=True)
@@ -118,6 +127,27 @@ class Leases:
             self.drop(lease)
             raise LeaseLost(f"{lease.key} is lost, or has no time left for a call")
 
+    @contextmanager
+    def room(self, lease: Lease, seconds: float) -> Iterator[None]:
+        """Hold a lease that is long enough for a call of `seconds`, until that has returned.
+
+        A call that outlives its lease cannot be fenced (G5), also if nobody can renew it meanwhile.
+        The price is that a worker which dies in such a call leaves its lane alone for so long.
+
+        Raises:
+            LeaseLost: it is not ours any more, or Redis cannot prolong it now.
+        """
+        needed = self._clock.monotonic() + seconds + self._spare
+        lease.needed.append(needed)
+        try:
+            if lease.until < needed:
+                with suppress(RedisError, OSError):  # the check says what that means
+                    self._prolong([lease])
+            self.check(lease, seconds)
+            yield
+        finally:
+            lease.needed.remove(needed)
+
     def drop(self, lease: Lease) -> None:
         """Forget a lease that is another's now."""
         lease.lost = True
@@ -173,8 +203,7 @@ class Leases:
 
     def _run(self) -> None:
         # So often that a call always has its time left on the lease (see `check`).
-        spare = self._settings.lease - self._settings.call_timeout
-        while not self._stop.wait(max(_LEAST, min(self._settings.lease / 3, spare / 2))):
+        while not self._stop.wait(max(_LEAST, min(self._settings.lease / 3, self._spare / 2))):
             try:
                 self.renew()
             except Exception as error:  # the thread must outlive any mistake
@@ -185,19 +214,33 @@ class Leases:
         self._release_landed()
         with self._lock:
             leases = [*self._held.values(), *self._left.values()]
-        if not leases:
-            return
-        asked_at = self._clock.monotonic()
-        calls = [
-            scripts.renew(one.key, one.lane, one.epoch, one.worker, self._ms) for one in leases
-        ]
-        for lease, kept in zip(leases, scripts.run_many(self._redis, calls), strict=True):
-            if isinstance(kept, Exception):
-                _log.warning("%s cannot be renewed: %s", lease.key, kept)
-            elif kept:
-                lease.until = asked_at + self._settings.lease
-            else:
-                self.drop(lease)
+        if leases:
+            self._prolong(leases)
+
+    def _prolong(self, leases: list[Lease]) -> None:
+        with self._prolonging:  # who asks for less must not have the last word
+            now = self._clock.monotonic()
+            asked = [(one, self._length(one, now)) for one in leases]
+            calls = [
+                scripts.renew(one.key, one.lane, one.epoch, one.worker, ms) for one, ms in asked
+            ]
+            kept = scripts.run_many(self._redis, calls)
+            for (lease, ms), ours in zip(asked, kept, strict=True):
+                self._note(lease, now + ms / 1000, ours)
+
+    def _note(self, lease: Lease, until: float, kept: object) -> None:
+        """Note what a renewal has answered."""
+        if isinstance(kept, Exception):
+            _log.warning("%s cannot be renewed: %s", lease.key, kept)
+        elif kept:
+            lease.until = until
+        else:
+            self.drop(lease)
+
+    def _length(self, lease: Lease, now: float) -> int:
+        """Return the milliseconds for which a lease is asked now."""
+        needed = max(lease.needed[:], default=now) - now
+        return max(self._ms, round(needed * 1000))
 
     def _release_landed(self) -> None:
         """Release what was given up and has nothing to wait for any more."""

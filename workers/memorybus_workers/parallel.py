@@ -173,6 +173,8 @@ class ParallelApplier(Applier):
                 return None
             slot.go_on(event_id, self._sends(lane))
             lane.check(self._settings.call_timeout)
+        if type(event.envelope.event) in self._limits:
+            return self._call_at_length(lane, event, slot)
         return self._apply(event.envelope.event, context)
 
     # -- what came back ---------------------------------------------------------------------------

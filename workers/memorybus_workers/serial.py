@@ -183,7 +183,7 @@ class SerialApplier(Applier):
     def _is_calm(self, lane: Lane) -> bool:
         """Say whether nothing has to be looked at before or after a call."""
         uneasy = self._lookup or self._troubles or self._breaker.uneasy or not self.rests(lane)
-        return not (uneasy or lane.careful or lane.parked.keys)
+        return not (uneasy or lane.careful or lane.parked.keys or self._limits)
 
     def _all_well(
         self, lane: Lane, events: Sequence[LoggedEvent], outcome: Outcome

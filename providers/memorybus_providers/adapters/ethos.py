@@ -1,32 +1,46 @@
 """The two-method contract: ``prefetch(ctx) -> context | None`` and ``sync(ctx, updates)``.
 
-It is that of the Ethos agent framework (``packages/types/src/memory.ts`` of
-``MiteshSharma/ethos`` at 78b1172, later ``ethosagent/ethos``), in Python: names in snake case,
-methods plain or coroutines. Its terms:
+It is that of the Ethos agent framework, in Python: names in snake case, methods plain or
+coroutines. What is said here is from ``packages/types/src/memory.ts`` of ``MiteshSharma/ethos`` at
+78b1172 (later ``ethosagent/ethos``), from the version of that file which adds ``memoryScope`` and
+``query`` to the context, and from ``docs/content/building/how-to/add-a-memory-provider.md`` of May
+2026, which writes a provider for Postgres. Its terms:
 
-- two stores: ``memory`` is the personality's, ``user`` the person's, whatever the personality;
+- two stores. ``memory`` is kept by ``sessionKey``, with ``personalityId`` where ``memoryScope`` is
+  ``per-personality`` (the other value is ``global``); ``user`` by ``userId``, else ``sessionKey``,
+  whatever the personality;
+- ``sessionKey`` is no session: it names a chat that outlives them (``cli:PROJECT``, a channel, a
+  person);
 - updates: ``add`` appends ``content``, ``replace`` puts it in the place of the *whole* store,
-  ``remove`` takes away what contains ``substring_match``;
-- ``prefetch`` returns None when both stores are empty;
+  ``remove`` takes away the lines that contain ``substring_match``;
+- ``query`` is the present message, for providers that find by meaning;
+- ``prefetch`` returns None when both stores are empty; else ``content``, where it is from
+  (``source``: markdown, vector, honcho, custom), and whether it was cut (``truncated``);
 - an empty list of updates writes nothing.
 
 ``kind = "ethos:module:Class"`` puts such a provider behind the bus. `Class` (or any callable) is
 called with the instance's options as keywords, once: the context says each time whose memory is
-meant. An agent of the bus is a personality here. Ids in a context are safe as directory names.
+meant. An agent of the bus is a personality here, and its notes are its own. Ids in a context are
+safe as directory names.
+
+``ethosagent/ethos`` at 10027db has another contract under these names: five methods (``read``,
+``search`` and ``list`` beside the two), ``sync(updates, ctx)`` the other way round, a context with
+a ``scopeId``. A provider of that form is refused by name before it gets any event.
 """
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Final, Literal, Protocol
 
 import msgspec
 from memorybus import private
+from memorybus.errors import ConfigError
 from memorybus.events import MemoryWritten, SessionRef, StoreName
 
 from memorybus_providers import registry
 from memorybus_providers.adapters.hosted import Caller, options
-from memorybus_providers.adapters.owners import Owner, Owners, owner_of
+from memorybus_providers.adapters.owners import Owner, Owners, owner_of, session_key
 from memorybus_providers.adapters.passages import passages
 from memorybus_providers.base import (
     Capabilities,
@@ -39,17 +53,26 @@ from memorybus_providers.builtin.places import folder_of
 from memorybus_providers.builtin.ranking import rank
 from memorybus_providers.errors import Permanent
 
+_CHOSEN: Final = frozenset({"vector", "honcho"})
+"""Sources that have looked for what answers the query, which need not share a word with it."""
+
+_LATER: Final = ("read", "search", "list")
+"""What the form of the contract with five methods has beside `prefetch` and `sync`."""
+
 
 class LoadContext(msgspec.Struct, frozen=True, kw_only=True):
     """Whose memory is meant, and in which conversation.
 
     Attributes:
         session_id: the session; "" where nobody's is known (an operator's recall).
-        session_key: the first session of its lineage: what stays the same through compressions.
+        session_key: the agent, the person and the workspace: what they say to each other, in every
+            session and on every platform.
         user_id: the person.
         platform: where the conversation happens; "" in a recall.
         working_dir: the workspace, if the agent has one.
         personality_id: the agent's identity.
+        memory_scope: always so: an agent's notes are its own.
+        query: what is asked; None where nothing is.
     """
 
     session_id: str
@@ -58,6 +81,8 @@ class LoadContext(msgspec.Struct, frozen=True, kw_only=True):
     platform: str = ""
     working_dir: str | None = None
     personality_id: str | None = None
+    memory_scope: Literal["global", "per-personality"] = "per-personality"
+    query: str | None = None
 
 
 class MemoryUpdate(msgspec.Struct, frozen=True):
@@ -70,7 +95,13 @@ class MemoryUpdate(msgspec.Struct, frozen=True):
 
 
 class MemoryContext(msgspec.Struct, frozen=True):
-    """What a prefetch returns. Any object or mapping with a text ``content`` will do as well."""
+    """What a prefetch returns. Any object or mapping with a text ``content`` will do as well.
+
+    Attributes:
+        content: what is remembered.
+        source: where it is from.
+        truncated: whether there is more than that.
+    """
 
     content: str
     source: str = "custom"
@@ -121,12 +152,18 @@ class EthosProvider(MemoryProvider):
         ]
 
     def open(self) -> None:
-        """Make the hosted provider."""
+        """Make the hosted provider.
+
+        Raises:
+            ConfigError: what was made is no provider of this contract.
+        """
         private.directory(self.config.home)
         self._owners = Owners(self.config.home)
         self._caller = Caller(self.config.name)
         given = options(self.config)
-        self._hosted = self._caller.call(self.kind, lambda: type(self).factory(**given), deadline=5)
+        made = self._caller.call(self.kind, lambda: type(self).factory(**given), deadline=5)
+        _check(self.kind, made)
+        self._hosted = made
 
     def shutdown(self) -> None:
         """Let go of the hosted provider; the contract knows no farewell."""
@@ -144,23 +181,29 @@ class EthosProvider(MemoryProvider):
         if not updates:
             return
         owner = owner_of(ctx.scope)
-        context = _context(owner, ctx.session, ctx.scope.platform)
+        context = _context(owner, ctx.session, platform=ctx.scope.platform)
         self._owners.note(owner)
         self._call("sync", context, updates, deadline=ctx.deadline)
 
     def prefetch(self, query: str, ctx: RecallContext) -> Sequence[Recollection]:
-        """Return the parts of what is remembered that answer a query, best first."""
-        found = [
-            part
-            for owner in self._owners.asked(ctx.scope)
-            for part in passages(self._remembered(owner, ctx))
-        ]
-        parts = list(dict.fromkeys(found))
-        return [Recollection(parts[at], score=score) for score, at in rank(parts, query)]
+        """Return the parts of what is remembered that answer a query, best first.
 
-    def _remembered(self, owner: Owner, ctx: RecallContext) -> str:
-        context = _context(owner, ctx.session, "")
-        return content_of(self._call("prefetch", context, deadline=ctx.deadline))
+        What a source has chosen by the query itself comes first, in its own order.
+        """
+        found: dict[str, MemoryContext] = {}
+        for owner in self._owners.asked(ctx.scope):
+            answer = self._remembered(owner, query, ctx)
+            for part in passages(answer.content):
+                found.setdefault(part, answer)
+        chosen = [part for part, answer in found.items() if answer.source in _CHOSEN]
+        others = [part for part, answer in found.items() if answer.source not in _CHOSEN]
+        best = [(part, 0.0) for part in chosen]
+        best += [(others[at], score) for score, at in rank(others, query)]
+        return [_recollection(part, found[part], score) for part, score in best]
+
+    def _remembered(self, owner: Owner, query: str, ctx: RecallContext) -> MemoryContext:
+        context = _context(owner, ctx.session, query=query)
+        return answer_of(self._call("prefetch", context, deadline=ctx.deadline))
 
     def _call(self, method: str, *args: Any, deadline: float) -> Any:
         bound = getattr(self._hosted, method)
@@ -171,11 +214,45 @@ def host(target: str) -> type[MemoryProvider]:
     """Return the provider class of ``ethos:<target>``; `target` reads ``module:Class``.
 
     Raises:
-        MissingProvider, ConfigError: see `registry.named`.
+        MissingProvider: see `registry.named`.
+        ConfigError: likewise; or it is a class of another contract.
     """
     factory = registry.named(target)
-    fields = {"kind": f"ethos:{target}", "factory": staticmethod(factory)}
+    kind = f"ethos:{target}"
+    if isinstance(factory, type):
+        _check(kind, factory)
+    fields = {"kind": kind, "factory": staticmethod(factory)}
     return type("HostedEthosProvider", (EthosProvider,), fields)
+
+
+def _check(kind: str, made: Any) -> None:
+    """Make sure that a provider, or its class, is of the two-method contract.
+
+    Raises:
+        ConfigError: it is of the form with five methods, or lacks one of the two.
+    """
+    missing = [name for name in ("prefetch", "sync") if not callable(getattr(made, name, None))]
+    if missing:
+        raise ConfigError(f"{kind} has no {' and no '.join(missing)}: it is no memory provider")
+    if _is_later(made):
+        raise ConfigError(
+            f"{kind} is of the contract with five methods and sync(updates, ctx), which is not "
+            f"supported; give it sync(ctx, updates) and prefetch(ctx) -> content, or write it as "
+            f"a provider of memorybus (docs/providers.md)"
+        )
+
+
+def _is_later(made: Any) -> bool:
+    """Say whether `sync` takes the updates first; if its names do not tell, by other methods."""
+    try:
+        names = [name for name in inspect.signature(made.sync).parameters if name != "self"]
+    except (TypeError, ValueError):
+        names = []
+    if names[:1] == ["updates"]:
+        return True
+    if names[:1] in (["ctx"], ["context"]):
+        return False
+    return all(callable(getattr(made, name, None)) for name in _LATER)
 
 
 def updates_of(event: MemoryWritten) -> list[MemoryUpdate]:
@@ -192,27 +269,39 @@ def updates_of(event: MemoryWritten) -> list[MemoryUpdate]:
     return updates
 
 
-def content_of(context: Any) -> str:
-    """Return the text of what a prefetch returned.
+def answer_of(context: Any) -> MemoryContext:
+    """Return what a prefetch returned; no content for None.
 
     Raises:
         Permanent: it is neither None nor anything with a text ``content``.
     """
     if context is None:
-        return ""
-    mapping = isinstance(context, Mapping)
-    content = context.get("content") if mapping else getattr(context, "content", None)
-    if not isinstance(content, str):
+        return MemoryContext("")
+    told = {name: _told(context, name) for name in MemoryContext.__struct_fields__}
+    if not isinstance(told["content"], str):
         raise Permanent(f"prefetch returned {type(context).__name__} without a text `content`")
-    return content
+    source = told["source"] if isinstance(told["source"], str) else "custom"
+    return MemoryContext(told["content"], source, told["truncated"] is True)
 
 
-def _context(owner: Owner, session: SessionRef | None, platform: str) -> LoadContext:
+def _told(context: Any, name: str) -> Any:
+    mapping = isinstance(context, Mapping)
+    return context.get(name) if mapping else getattr(context, name, None)
+
+
+def _recollection(part: str, answer: MemoryContext, score: float) -> Recollection:
+    return Recollection(part, score=score, source=answer.source, truncated=answer.truncated)
+
+
+def _context(
+    owner: Owner, session: SessionRef | None, *, platform: str = "", query: str | None = None
+) -> LoadContext:
     return LoadContext(
         session_id=session.id if session else "",
-        session_key=session.root if session else "",
+        session_key=session_key(owner),
         user_id=folder_of(owner.user),
         platform=platform,
         working_dir=owner.workspace or None,
         personality_id=folder_of(owner.agent),
+        query=query,
     )

@@ -11,6 +11,7 @@ from memorybus import private
 from memorybus.events import Scope
 
 from memorybus_providers.base import RecallScope
+from memorybus_providers.builtin.places import folder_of
 
 MOST = 32
 """Owners that one recall asks about at most, the newest (G10)."""
@@ -29,6 +30,15 @@ class Owner(msgspec.Struct, frozen=True):
 def owner_of(scope: Scope) -> Owner:
     """Return whose memories a scope's events make."""
     return Owner(scope.agent, scope.user, scope.workspace)
+
+
+def session_key(owner: Owner) -> str:
+    """Return the name of what an agent and a person say to each other in a workspace.
+
+    It is the same in every session. It is safe in a file name, and no two owners share one.
+    """
+    parts = (owner.agent, owner.user, *([owner.workspace] if owner.workspace else []))
+    return "@".join(map(folder_of, parts))
 
 
 class Owners:

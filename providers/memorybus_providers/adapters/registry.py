@@ -4,7 +4,8 @@
 `registry_members`, or several. Each agent, person and workspace has instances of its own, since the
 contract ties an instance to a ``session_key``: it is made of these, not of the session, so that a
 later session recalls what an earlier one remembered. A single provider gets all of the options
-as its configuration, one of several those under its name.
+as its configuration, one of several those under its name. One option is the adapter's own:
+``compress_timeout``, the seconds that `on_compress` may take.
 
 Better than several in one instance of the bus are several instances: each has its own lanes then,
 and one that fails holds up no other.
@@ -14,30 +15,36 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar
 
+import msgspec
 from memorybus import private
 from memorybus.errors import ConfigError
 from memorybus.events import ContextCompressing, MemoryWritten, Message, StoreName, TurnCompleted
 
 from memorybus_providers import registry
+from memorybus_providers.adapters.conversations import Conversations
 from memorybus_providers.adapters.hosted import Caller, classified, options, side_by_side
-from memorybus_providers.adapters.owners import Owner, Owners, owner_of
+from memorybus_providers.adapters.owners import Owner, Owners, owner_of, session_key
 from memorybus_providers.adapters.passages import passages
 from memorybus_providers.adapters.registry_members import (
     COMPRESS_DEADLINE,
+    ENRICH_DEADLINE,
     SHUTDOWN_DEADLINE,
     RegisteredProvider,
     Registry,
+    WithTools,
+    kept_alone,
+    shown_tools,
 )
 from memorybus_providers.base import (
     Capabilities,
     HookContext,
     MemoryProvider,
+    ProviderConfig,
     RecallContext,
     Recollection,
 )
-from memorybus_providers.builtin.places import folder_of
 from memorybus_providers.errors import Permanent
 
 INSTANCES = 64
@@ -46,9 +53,12 @@ INSTANCES = 64
 _EVICTION = 2.0
 """Seconds that a call waits for the shutdown of instances which make room for its own."""
 
-_log = logging.getLogger("memorybus")
+_COMPRESS_TIMEOUT = "compress_timeout"
 
-_STORES = get_args(StoreName)
+_FOREVER = 3_600
+"""Seconds: a lane's lease is as long as the call that it guards."""
+
+_log = logging.getLogger("memorybus")
 
 Factory = Callable[[], RegisteredProvider | Iterable[RegisteredProvider]]
 
@@ -66,6 +76,25 @@ class RegistryProvider(MemoryProvider):
     factory: ClassVar[Factory]
     _registries: OrderedDict[Owner, Registry] | None = None
 
+    def __init__(self, config: ProviderConfig) -> None:
+        """Read the adapter's own option.
+
+        Raises:
+            ConfigError: it is no number of seconds.
+        """
+        super().__init__(config)
+        self.time_limits = {ContextCompressing: _compress_timeout(config)}
+
+    @property
+    def kept_alone(self) -> frozenset[StoreName]:
+        """The stores that the providers keep instead of the agent's own files.
+
+        Raises:
+            ProviderError: one cannot say before it has begun.
+        """
+        told = [kept_alone(capabilities) for _, capabilities in self._unbegun()]
+        return frozenset[StoreName]().union(*told)
+
     def open(self) -> None:
         """Make what the instances share; they are made when their owner first comes.
 
@@ -77,7 +106,9 @@ class RegistryProvider(MemoryProvider):
         _check(self.kind, self._made())
         self._owners = Owners(self.config.home)
         self._caller = Caller(self.config.name)
+        self._conversations = Conversations(self.config.home)
         self._options = options(self.config)
+        self._options.pop(_COMPRESS_TIMEOUT, None)
         self._registries = OrderedDict()
 
     def shutdown(self) -> None:
@@ -94,7 +125,8 @@ class RegistryProvider(MemoryProvider):
         return [self.config.home]
 
     def sync_turn(self, event: TurnCompleted, ctx: HookContext) -> None:
-        """Tell of a completed turn."""
+        """Tell of a completed turn, and keep it for the recalls of its conversation."""
+        self._conversations.note(owner_of(ctx.scope), ctx.session, ctx.event_id, event)
         self._tell(ctx, "on_turn_complete", event.user, event.assistant)
 
     def on_memory_write(self, event: MemoryWritten, ctx: HookContext) -> None:
@@ -110,12 +142,14 @@ class RegistryProvider(MemoryProvider):
         return ""
 
     def prefetch(self, query: str, ctx: RecallContext) -> Sequence[Recollection]:
-        """Return the passages of what the providers add to a turn, in their order."""
-        asked = [{"role": "user", "content": query}]
+        """Return the passages of what the providers add to a turn, in their order.
+
+        They are given the prompt, and the session's latest turns with it behind them.
+        """
         answers = [
             answer
             for owner in self._owners.asked(ctx.scope)
-            for answer in self._registry(owner).enrich_turn(query, asked, ctx.deadline)
+            for answer in self._enriched(owner, query, ctx)
         ]
         several = len({label for label, _ in answers}) > 1
         return [
@@ -124,11 +158,15 @@ class RegistryProvider(MemoryProvider):
             for part in passages(text)
         ]
 
+    def _enriched(self, owner: Owner, query: str, ctx: RecallContext) -> Sequence[tuple[str, str]]:
+        said = self._conversations.of(owner, ctx.session)
+        asked = [*said, {"role": "user", "content": query}]
+        return self._registry(owner).enrich_turn(query, asked, ctx.deadline)
+
     def _tell(self, ctx: HookContext, method: str, *args: Any) -> None:
         owner = owner_of(ctx.scope)
         self._owners.note(owner)
-        deadline = min(ctx.deadline, COMPRESS_DEADLINE)
-        self._registry(owner).tell(ctx.event_id, method, *args, deadline=deadline)
+        self._registry(owner).tell(ctx.event_id, method, *args, deadline=ctx.deadline)
 
     def _registry(self, owner: Owner) -> Registry:
         """Return an owner's instances, made if they are not there."""
@@ -149,16 +187,26 @@ class RegistryProvider(MemoryProvider):
             found.register(provider)
         config_of = self._config_of_several if len(made) > 1 else self._config_of_one
         found.initialize_all(session_key(owner), config_of)
-        self._tell_agents_part(found)
+        if found.foreign_tools:
+            _log.info(
+                "%s: the agent itself has to register %s", self.kind, sorted(found.foreign_tools)
+            )
         return found
 
-    def _tell_agents_part(self, found: Registry) -> None:
-        """Log what the contract leaves to the agent's process, where no worker can do it."""
-        suppressed = [store for store in _STORES if found.suppresses_local_writes_for(store)]
-        if found.tool_names:
-            _log.info("%s: the agent registers its tools %s", self.kind, sorted(found.tool_names))
-        if suppressed:
-            _log.info("%s asks the agent not to write its own %s", self.kind, suppressed)
+    def _unbegun(self) -> list[tuple[RegisteredProvider, Mapping[str, Any]]]:
+        """Return the providers before anything is begun, and what each can do.
+
+        Raises:
+            ProviderError: one cannot say, or cannot be made.
+        """
+        caller = Caller(self.kind)
+        try:
+            return [
+                (one, caller.call(self.kind, one.capabilities, deadline=ENRICH_DEADLINE))
+                for one in self._made()
+            ]
+        finally:
+            caller.close()
 
     def _made(self) -> list[RegisteredProvider]:
         try:
@@ -189,6 +237,33 @@ def _check(kind: str, made: Sequence[RegisteredProvider]) -> None:
         raise ConfigError(f"{kind}: {error}") from error
 
 
+class RegistryToolsProvider(RegistryProvider):
+    """One provider that brings its tools. The model sees those that ``tool_names`` names."""
+
+    capabilities = msgspec.structs.replace(RegistryProvider.capabilities, tools=True)
+
+    def get_tool_schemas(self) -> Sequence[Mapping[str, Any]]:
+        """Return the schemas of the tools that are shown, asked of a provider not yet begun."""
+        return [
+            schema
+            for one, capabilities in self._unbegun()
+            if isinstance(one, WithTools)
+            for schema in one.get_tool_schemas()
+            if _tool_name(schema) in shown_tools(capabilities)
+        ]
+
+    def handle_tool_call(
+        self, tool: str, arguments: Mapping[str, Any], ctx: HookContext
+    ) -> Mapping[str, Any]:
+        """Run a tool; one that is hidden answers with an ``error``."""
+        try:
+            registry = self._registry(owner_of(ctx.scope))
+            result = registry.call_tool(tool, arguments, ctx.deadline)
+        except Permanent as error:  # the model's mistake, or its tool's: no dead letter
+            return {"error": str(error)}
+        return _as_object(result)
+
+
 def host(target: str) -> type[MemoryProvider]:
     """Return the provider class of ``registry:<target>``; `target` reads ``module:Class``.
 
@@ -196,14 +271,35 @@ def host(target: str) -> type[MemoryProvider]:
         MissingProvider, ConfigError: see `registry.named`.
     """
     factory = registry.named(target)
+    brings_tools = isinstance(factory, type) and issubclass(factory, WithTools)
+    base = RegistryToolsProvider if brings_tools else RegistryProvider
     fields = {"kind": f"registry:{target}", "factory": staticmethod(factory)}
-    return type("HostedRegistryProvider", (RegistryProvider,), fields)
+    return type("HostedRegistryProvider", (base,), fields)
 
 
-def session_key(owner: Owner) -> str:
-    """Return the key of an owner: safe in a file name, and no two share one."""
-    parts = (owner.agent, owner.user, *([owner.workspace] if owner.workspace else []))
-    return "@".join(map(folder_of, parts))
+def _compress_timeout(config: ProviderConfig) -> float:
+    given = config.options.get(_COMPRESS_TIMEOUT, COMPRESS_DEADLINE)
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < _FOREVER:
+        raise ConfigError(
+            f"provider {config.name}: {_COMPRESS_TIMEOUT} is the seconds that a compression may "
+            f"take, above 0 and below {_FOREVER}, not {given!r}"
+        )
+    return float(given)
+
+
+def _tool_name(schema: Mapping[str, Any]) -> Any:
+    wrapped = schema.get("function")
+    return (wrapped if isinstance(wrapped, Mapping) else schema).get("name")
+
+
+def _as_object(result: Any) -> Mapping[str, Any]:
+    """Return a tool's result as an object; Hermes's tools answer with the JSON of one."""
+    if isinstance(result, str):
+        try:
+            result = msgspec.json.decode(result)
+        except (msgspec.DecodeError, UnicodeError):
+            return {"result": result}
+    return result if isinstance(result, Mapping) else {"result": result}
 
 
 def plain(message: Message) -> dict[str, str]:

@@ -1,35 +1,45 @@
 """The nine-member contract, and a registry of providers that keep it.
 
 The contract is the ``MemoryProvider`` protocol of a fork of Hermes Agent (``agent/memory/`` of
-``souhailbouardi-prog/De`` at 4ce1a79). The registry here has its registry's terms: duplicate names
-refused, an unavailable or failing provider dropped at the start, all asked side by side within
-five seconds, one that fails or is late left out of an answer. One thing differs: a failed write is
-not swallowed. The bus is told, and tells again only those that have not taken it.
+``souhailbouardi-prog/De`` at 4ce1a79; proposed to Hermes as NousResearch/hermes-agent#3958). The
+registry here has its registry's terms: duplicate names refused, an unavailable or failing provider
+dropped at the start, all asked side by side within five seconds, one that fails or is late left out
+of an answer. One thing differs: a failed write is not swallowed. The bus is told, and tells again
+only those that have not taken it.
+
+Of ``capabilities`` that protocol says: ``tool_names`` are the tools that a provider adds to those
+the model sees, all of which stand in the agent's own registry of tools;
+``suppresses_local_writes`` leaves out the writes to MEMORY.md and USER.md, while
+``on_memory_write`` is called all the same. The contract has no member that describes or runs a
+tool. A provider that has Hermes's own two beside the nine (``get_tool_schemas``,
+``handle_tool_call``) is asked by them.
 """
 
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Any, Final, Protocol, get_args, runtime_checkable
 
 from memorybus.clock import SYSTEM, Clock
-from memorybus.events import Message
+from memorybus.events import Message, StoreName
 
 from memorybus_providers.adapters.hosted import Caller, classified, side_by_side
-from memorybus_providers.errors import ProviderError, Transient, Unavailable
+from memorybus_providers.errors import Permanent, ProviderError, Transient, Unavailable
 
 ENRICH_DEADLINE: Final = 5.0
 """Seconds in which all providers together must have answered."""
 
 COMPRESS_DEADLINE: Final = 120.0
-"""Seconds a provider may take to save what is about to be compressed."""
+"""Seconds a provider may take to save what is about to be compressed, unless told otherwise."""
 
 SHUTDOWN_DEADLINE: Final = 15.0
 """Seconds in which all providers together must have shut down."""
 
 _REMEMBERED = 1_000
 """Events of which it is known who has taken them, while somebody has not (G10)."""
+
+_STORES: Final[tuple[StoreName, ...]] = get_args(StoreName)
 
 _log = logging.getLogger("memorybus")
 
@@ -78,11 +88,37 @@ class RegisteredProvider(Protocol):
         ...
 
 
+@runtime_checkable
+class WithTools(Protocol):
+    """What a provider has beside the contract if it brings its tools: Hermes's two methods."""
+
+    def get_tool_schemas(self) -> Sequence[Mapping[str, Any]]:
+        """Return OpenAI function schemas of all its tools."""
+        ...
+
+    def handle_tool_call(self, tool: str, arguments: Mapping[str, Any]) -> Any:
+        """Run a tool; return an object, or the JSON of one."""
+        ...
+
+
+def shown_tools(capabilities: Mapping[str, Any]) -> frozenset[str]:
+    """Return the tools that a provider wants the model to see; any other is hidden."""
+    return frozenset(capabilities.get("tool_names", ()))
+
+
+def kept_alone(capabilities: Mapping[str, Any]) -> frozenset[StoreName]:
+    """Return the stores whose local writes a provider suppresses: it keeps them alone."""
+    suppresses = capabilities.get("suppresses_local_writes", False)
+    if isinstance(suppresses, Mapping):
+        return frozenset(store for store in _STORES if suppresses.get(store))
+    return frozenset(_STORES) if suppresses else frozenset()
+
+
 class Registry:
     """The providers of one session key. Belongs to one thread, but for what `enrich_turn` starts.
 
     Attributes:
-        tool_names: the tools its providers name.
+        foreign_tools: tools that its providers name and do not bring.
     """
 
     def __init__(self, caller: Caller, clock: Clock = SYSTEM) -> None:
@@ -90,11 +126,11 @@ class Registry:
         self._caller = caller
         self._clock = clock
         self._members: dict[str, RegisteredProvider] = {}
-        self._suppressed: set[str] = set()
+        self._tools: dict[str, WithTools] = {}
         self._started = False
         self._asked: set[str] = set()
         self._taken: OrderedDict[str, set[str]] = OrderedDict()
-        self.tool_names: frozenset[str] = frozenset()
+        self.foreign_tools: frozenset[str] = frozenset()
 
     def register(self, provider: RegisteredProvider) -> None:
         """Add a provider.
@@ -128,28 +164,23 @@ class Registry:
             if not self._call(name, member.is_available):
                 raise Unavailable("is not available")
             self._call(name, member.initialize, session_key, config)
-            self._adopt(self._call(name, member.capabilities))
+            self._adopt(member, self._call(name, member.capabilities))
         except ProviderError as error:
             _log.warning("memory provider %r is dropped: %s", name, error)
             return str(error)
         return ""
 
-    def _adopt(self, capabilities: Mapping[str, Any]) -> None:
-        self.tool_names |= frozenset(capabilities.get("tool_names", ()))
-        suppresses = capabilities.get("suppresses_local_writes", False)
-        if isinstance(suppresses, Mapping):
-            self._suppressed |= {target for target, wanted in suppresses.items() if wanted}
-        elif suppresses:
-            self._suppressed |= {"memory", "user"}
+    def _adopt(self, member: RegisteredProvider, capabilities: Mapping[str, Any]) -> None:
+        shown = shown_tools(capabilities)
+        if isinstance(member, WithTools):
+            self._tools = dict.fromkeys(shown, member) | self._tools
+        else:
+            self.foreign_tools |= shown
 
     @property
     def active_providers(self) -> list[RegisteredProvider]:
         """The providers in use, in the order of registration."""
         return list(self._members.values())
-
-    def suppresses_local_writes_for(self, target: str) -> bool:
-        """Say whether a provider asks the agent not to write its own file of a store."""
-        return target in self._suppressed
 
     def enrich_turn(
         self, user_message: str, messages: Sequence[Message], deadline: float = ENRICH_DEADLINE
@@ -219,6 +250,17 @@ class Registry:
             self._taken[event_id] = taken
         if len(self._taken) > _REMEMBERED:
             self._taken.popitem(last=False)
+
+    def call_tool(self, tool: str, arguments: Mapping[str, Any], deadline: float) -> Any:
+        """Run a tool that a provider shows.
+
+        Raises:
+            ProviderError: what it raises; `Permanent` if nobody shows a tool of that name.
+        """
+        member = self._tools.get(tool)
+        if member is None:
+            raise Permanent(f"{tool[:64]!r} is hidden, or no tool: `tool_names` does not name it")
+        return self._call(tool, member.handle_tool_call, tool, arguments, deadline=deadline)
 
     def shutdown_all(self, deadline: float = SHUTDOWN_DEADLINE) -> None:
         """Shut all providers down side by side; what takes longer than `deadline` is left alone."""

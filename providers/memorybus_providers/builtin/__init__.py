@@ -60,6 +60,7 @@ class BuiltinProvider(TransactionalProvider):
     placement: ClassVar[Placement] = "local"
     capabilities: ClassVar[Capabilities] = Capabilities(handles=frozenset({MemoryWritten}))
     tunable: ClassVar[frozenset[str]] = frozenset({"memory_limit", "user_limit"})
+    mirrors: ClassVar[bool] = True
 
     def __init__(self, config: ProviderConfig) -> None:
         """Check the options.
@@ -73,6 +74,9 @@ class BuiltinProvider(TransactionalProvider):
         except msgspec.ValidationError as error:
             raise ConfigError(f"provider {config.name}: {error}") from error
         self._store = Store(config.home, config.crash)
+        if config.kept_elsewhere:
+            stores = " and ".join(sorted(config.kept_elsewhere))
+            self.note = f"another provider keeps {stores} alone: such writes are not mirrored"
 
     # -- life ---------------------------------------------------------------------------------
 
@@ -123,7 +127,12 @@ class BuiltinProvider(TransactionalProvider):
         return self._store.transaction(fence)
 
     def on_memory_write(self, event: MemoryWritten, ctx: HookContext) -> None:
-        """Collect the write; it is applied to the file as it stands when the batch commits."""
+        """Collect the write; it is applied to the file as it stands when the batch commits.
+
+        One to a store that another provider keeps alone is not mirrored.
+        """
+        if event.store in self.config.kept_elsewhere:
+            return
         write = Write(
             action=event.action,
             content=encodable(event.content),

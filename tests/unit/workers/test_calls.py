@@ -27,6 +27,23 @@ def test_a_call_hangs_after_its_time() -> None:
     assert slot.hanging(5.0) == ""
 
 
+def test_a_call_with_a_limit_of_its_own_hangs_after_that() -> None:
+    """A hook's own limit holds for its call, and not for the next one (G9, G10)."""
+    clock = FakeClock()
+    slot = Slot(clock)
+    slot.begin("slow", "lane", 120.0)
+    clock.advance(119)
+    assert slot.hanging(5.0) == ""
+    assert not slot.abandon(5.0)
+    clock.advance(2)
+    assert slot.hanging(5.0) == "slow"
+    slot.end()
+    for begin in (slot.begin, slot.enter):
+        begin("the next")
+        clock.advance(6)
+        assert slot.hanging(5.0) == "the next"
+
+
 def test_opening_and_committing_are_watched_too() -> None:
     """A call that concerns no event has a deadline like any other (G9)."""
     clock = FakeClock()

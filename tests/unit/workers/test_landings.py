@@ -35,6 +35,17 @@ def test_a_call_is_not_waited_for_for_ever(fake_clock: FakeClock) -> None:
     assert not landings.among(LANE)
 
 
+def test_a_call_that_may_take_long_is_waited_for_as_much_longer(fake_clock: FakeClock) -> None:
+    """G10: the wait goes by what the call itself might take, which may be more than its waiting."""
+    slot, landings = Slot(fake_clock), Landings(fake_clock, 2.0)
+    slot.begin("e", LANE, 30.0)
+    landings.note(slot)
+    fake_clock.advance(LONGEST * 30.0 - 0.1)
+    assert landings.among(LANE)
+    fake_clock.advance(0.2)
+    assert not landings.among(LANE)
+
+
 @pytest.mark.parametrize("what", ["idle", "asks", "opens", "harmless"])
 def test_what_sends_nothing_is_not_waited_for(fake_clock: FakeClock, what: str) -> None:
     """G6: a question, an opening, a call that may be repeated: nobody waits for these."""

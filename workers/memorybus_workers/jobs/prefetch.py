@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from memorybus import scripts
 from memorybus.clock import Clock
-from memorybus.fence import escape, line
+from memorybus.fence import escape, escape_inline, line
 from memorybus.ids import text_digest
 from memorybus.keys import Keys
 from memorybus.masking import described
@@ -168,5 +168,16 @@ def rendered(found: Sequence[Recollection], want: Want, provider: str) -> WarmRe
         room -= len(text) + 1
         lines.append(text)
         if want.detail:
-            items.append(RecalledItem(provider, escape(one.text), one.session, one.at or None))
+            items.append(_item(provider, one))
     return WarmResult(tuple(lines), tuple(items), text_digest(want.query))
+
+
+def _item(provider: str, one: Recollection) -> RecalledItem:
+    return RecalledItem(
+        provider,
+        escape(one.text),
+        one.session,
+        one.at or None,
+        escape_inline(one.source),
+        one.truncated,
+    )

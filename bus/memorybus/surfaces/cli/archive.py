@@ -22,6 +22,9 @@ Sessions = Annotated[
     Parameter(name="--session", help="Only this session's (with --user, that person's)."),
 ]
 Agents = Annotated[list[str] | None, Parameter(name="--agent", help="Only this agent's.")]
+Workspaces = Annotated[
+    list[str] | None, Parameter(name="--workspace", help="Only this workspace's; '' for none.")
+]
 Execute = Annotated[
     bool, Parameter(negative="", help="Do it; without, only say what would be done.")
 ]
@@ -150,6 +153,7 @@ def run_archive_export(
     user: Users = None,
     session: Sessions = None,
     agent: Agents = None,
+    workspace: Workspaces = None,
     common: Common = DEFAULT,
 ) -> int:
     """Write what is sealed, or a part of it, as an archive of its own, and check it.
@@ -168,7 +172,7 @@ def run_archive_export(
     target = source.beside(directory)
     with output.progress("segments") as bar:
         task = bar.add_task("export", total=None)
-        query = _query(user, session, agent)
+        query = _query(user, session, agent, workspace)
         count = archiving.exported(settings, source, target, query, lambda: bar.advance(task))
     if output.json:
         output.result({"where": target.where, "events": count})
@@ -186,6 +190,7 @@ def run_archive_import(
     user: Users = None,
     session: Sessions = None,
     agent: Agents = None,
+    workspace: Workspaces = None,
     execute: Execute = False,
     common: Common = DEFAULT,
 ) -> int:
@@ -201,7 +206,7 @@ def run_archive_import(
     output, settings = common.output(), common.settings()
     with output.progress("events") as bar:
         task = bar.add_task("import", total=None)
-        query = _query(user, session, agent)
+        query = _query(user, session, agent, workspace)
         done = archive_import.imported(
             settings, directory.absolute(), query, lambda: bar.advance(task), execute=execute
         )
@@ -251,7 +256,17 @@ def run_archive_repair(*, execute: Execute = False, common: Common = DEFAULT) ->
     return 0
 
 
-def _query(user: list[str] | None, session: list[str] | None, agent: list[str] | None) -> "Query":
+def _query(
+    user: list[str] | None,
+    session: list[str] | None,
+    agent: list[str] | None,
+    workspace: list[str] | None,
+) -> "Query":
     from memorybus.query import Query
 
-    return Query(users=tuple(user or ()), sessions=tuple(session or ()), agents=tuple(agent or ()))
+    return Query(
+        users=tuple(user or ()),
+        sessions=tuple(session or ()),
+        agents=tuple(agent or ()),
+        workspaces=tuple(workspace or ()),
+    )

@@ -27,6 +27,7 @@ from memorybus.surfaces.safe import visible
 from memorybus.surfaces.transcripts.times import iso
 
 if TYPE_CHECKING:
+    from memorybus.recall import RecalledItem
     from memorybus.recall_live import Recall
     from memorybus.surfaces import ingest
 
@@ -140,10 +141,7 @@ def run_recall(
     found = _recalled(settings, ask, given)
     for name, reason in found.missing.items():
         output.note(f"{name} did not answer: {reason}", "yellow")
-    results = [
-        {"provider": one.provider, "text": one.text, "session": one.session, "at": iso(one.at)}
-        for one in found.results
-    ]
+    results = [_shown(one) for one in found.results]
     if output.json:
         output.result({"text": found.text, "results": results})
     elif results:
@@ -151,6 +149,17 @@ def run_recall(
     if not found.text and not found.missing:
         output.note(_nothing(settings, ask, found, given))
     return 1 if found.missing and not found.results else 0
+
+
+def _shown(one: "RecalledItem") -> dict[str, Any]:
+    return {
+        "provider": one.provider,
+        "text": one.text,
+        "session": one.session,
+        "at": iso(one.at),
+        "source": one.source,
+        "truncated": one.truncated,
+    }
 
 
 class _Question(msgspec.Struct, frozen=True):
@@ -200,9 +209,10 @@ def _nothing(settings: Settings, ask: _Question, found: "Recall", budget: int) -
     )
 
 
-def _show_results(output: Output, results: list[dict[str, str | None]]) -> None:
+def _show_results(output: Output, results: list[dict[str, Any]]) -> None:
     table = grid("provider", "when", "session", "text")
     for one in results:
-        cells = (one["provider"], one["at"], one["session"], one["text"])
+        more = " (and more, which the provider left out)" if one["truncated"] else ""
+        cells = (one["provider"], one["at"], one["session"], f"{one['text']}{more}")
         table.add_row(*(Text(visible(cell or "-")) for cell in cells))
     output.show(table)

@@ -1,0 +1,99 @@
+"""What was said lately, for contracts whose recall is given the conversation.
+
+The bus asks for a recall with a prompt alone, in another process than that which hears of turns. So
+an adapter keeps the latest turns of each owner, one file each in its home, bounded.
+"""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+from memorybus import private
+from memorybus.events import Message, SessionRef, TurnCompleted
+
+from memorybus_providers.adapters.owners import Owner, session_key
+
+TURNS = 50
+"""Turns of one owner that are kept, of all sessions together, the newest (G10)."""
+
+BYTES = 262_144
+"""Bytes of them that are kept: of older ones as many as fit, the newest always (G10)."""
+
+_FOLDER = "conversations"
+
+
+class Turn(msgspec.Struct, frozen=True):
+    """One turn: the event that told of it, where it was said, and its messages."""
+
+    event_id: str
+    session: str
+    epoch: int
+    messages: tuple[Message, ...]
+
+
+class Conversations:
+    """The files. Written by one thread, read by any process."""
+
+    def __init__(self, home: Path) -> None:
+        """Read nothing before the first use."""
+        self._folder = home / _FOLDER
+
+    def note(self, owner: Owner, session: SessionRef, event_id: str, event: TurnCompleted) -> None:
+        """Keep a turn; one that is there already changes nothing.
+
+        Turns of the session's earlier epochs go: they were undone, or have left the window.
+        """
+        known = self._read(owner)
+        if any(turn.event_id == event_id for turn in known):
+            return
+        new = Turn(event_id, session.id, session.epoch, _messages(event))
+        kept = [turn for turn in known if not _is_over(turn, session)]
+        self._write(owner, _newest([*kept, new]))
+
+    def of(self, owner: Owner, session: SessionRef | None) -> list[Message]:
+        """Return what a session has said since its epoch began, oldest first."""
+        if session is None:
+            return []
+        here = (session.id, session.epoch)
+        turns = [turn for turn in self._read(owner) if (turn.session, turn.epoch) == here]
+        return [message for turn in turns for message in turn.messages]
+
+    def _read(self, owner: Owner) -> list[Turn]:
+        try:
+            return msgspec.json.decode(self._file(owner).read_bytes(), type=list[Turn])
+        except (FileNotFoundError, msgspec.DecodeError):  # a help for recalls, and no memory
+            return []
+
+    def _write(self, owner: Owner, turns: Sequence[Turn]) -> None:
+        file = self._file(owner)
+        private.directory(self._folder)
+        new = file.with_suffix(".new")
+        private.write(new, msgspec.json.encode(turns))
+        new.replace(file)  # a reader sees it as it was, or as it is
+
+    def _file(self, owner: Owner) -> Path:
+        return self._folder / f"{session_key(owner)}.json"
+
+
+def _messages(event: TurnCompleted) -> tuple[Message, ...]:
+    """Return a turn's messages; where the host gave none, what was said."""
+    said = (("user", event.user), ("assistant", event.assistant))
+    return event.messages or tuple({"role": role, "content": text} for role, text in said)
+
+
+def _is_over(turn: Turn, session: SessionRef) -> bool:
+    return turn.session == session.id and turn.epoch < session.epoch
+
+
+def _newest(turns: Sequence[Turn]) -> list[Turn]:
+    """Return the last turns, as many as there is room for, and the very last in any case."""
+    return list(_fitting(turns[: -TURNS - 1 : -1]))[::-1]
+
+
+def _fitting(newest_first: Iterable[Turn]) -> Iterable[Turn]:
+    room = BYTES
+    for number, turn in enumerate(newest_first):
+        room -= len(msgspec.json.encode(turn))
+        if number and room < 0:
+            return
+        yield turn
