@@ -105,6 +105,17 @@ def test_a_turn_recalls_what_is_its_author_s(host: Host, memory: HermesMemory) -
     ]
 
 
+def test_a_turn_in_a_session_not_met_yet_is_its_author_s(host: Host, memory: HermesMemory) -> None:
+    """Where Hermes names the session to later hooks only, the author is still who started."""
+    start(memory, BEN, "what do I like?")
+    del host.bus.asked[:]
+    memory.prefetch("what do I like?", session_id="g2")
+    memory.on_memory_write("add", "user", "Likes rum.", {"session_id": "g2", "tool_call_id": "c"})
+
+    assert {ask.want.user for ask in host.bus.asked if isinstance(ask, WarmAsk)} == {"ben"}
+    assert {(e.scope.user, e.session.id) for e in host.events(MemoryWritten)} == {("ben", "g2")}
+
+
 def test_a_bot_s_turn_is_no_person_s_memory(host: Host, memory: HermesMemory) -> None:
     """It is kept as the bot's own and marked: nobody said it; and the bot is told nobody's."""
     turn(memory, ANN, "I like tea")

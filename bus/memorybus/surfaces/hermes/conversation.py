@@ -146,10 +146,8 @@ class Conversation:
 
     def queue_prefetch(self, query: str, session_id: str) -> None:
         """Ask for recall for the next turn of whoever had the last one."""
-        with self._lock:
-            session_id = self._whose.named(session_id)
-            scope = self._speakers.last(session_id)
-        self._session(session_id, scope).queue_prefetch(scaffolding.user_text(query))
+        session = self._session(self._named(session_id), self._speakers.last)
+        session.queue_prefetch(scaffolding.user_text(query))
 
     # -- memory -----------------------------------------------------------------------------------
 
@@ -318,9 +316,7 @@ class Conversation:
 
     def _of_turn(self, session_id: str = "") -> Session:
         """Return a session as that of the person whose turn is under way there."""
-        with self._lock:
-            session_id = self._whose.named(session_id)
-            return self._session(session_id, self._speakers.now(session_id))
+        return self._session(self._named(session_id), self._speakers.now)
 
     def _slot(self, session_id: str) -> str:
         return recall_slot(self.scope, session_id)

@@ -1,9 +1,10 @@
 """Who speaks in the sessions of one instance: a small state of scopes, without effects.
 
 In a chat that several people share, a turn and what happens in it belong to its author. Hermes says
-who that is when a turn starts and when it is over, and to no other hook. So it is remembered here,
-by session: whose turn is under way (its recall, tools and writes), whose was the last that is over
-(what is asked ahead after it), and who said which words of the window.
+who that is when a turn starts and when it is over, and to no other hook. So it is remembered here:
+whose turn is under way (its recall, tools and writes), whose was the last that is over (what is
+asked ahead after it), and, by session, who spoke and said which words of the window. An agent has
+one turn at a time, and its queue is in order.
 """
 
 from collections import OrderedDict
@@ -22,15 +23,12 @@ class Heard:
     """What was heard in one session.
 
     Attributes:
-        now: whose turn is under way.
-        last: whose turn was over last.
         scopes: everybody who spoke.
         said: what was said, and by whom; None if two people said the same.
     """
 
-    def __init__(self, scope: Scope) -> None:
-        """Nothing yet: what happens is the session's own."""
-        self.now = self.last = scope
+    def __init__(self) -> None:
+        """Nothing yet."""
         self.scopes: OrderedDict[Scope, None] = OrderedDict()
         self.said: OrderedDict[str, Scope | None] = OrderedDict()
 
@@ -44,8 +42,8 @@ class Heard:
 
     def copy(self) -> "Heard":
         """Return the same for a session that goes on with this one's window."""
-        other = Heard(self.now)
-        other.last, other.scopes, other.said = self.last, self.scopes.copy(), self.said.copy()
+        other = Heard()
+        other.scopes, other.said = self.scopes.copy(), self.said.copy()
         return other
 
 
@@ -55,33 +53,27 @@ class Speakers:
     Args:
         scope: whose the sessions are, by what `initialize` was told.
         shared: whether several people may speak in them.
+
+    Attributes:
+        now: whose turn is under way.
+        last: whose turn was over last.
     """
 
     def __init__(self, scope: Scope, *, shared: bool) -> None:
-        """Nobody has spoken yet."""
-        self._scope = scope
+        """Nobody has spoken yet: what happens is the sessions' own."""
+        self.now = self.last = self._scope = scope
         self._shared = shared
         self._heard: OrderedDict[str, Heard] = OrderedDict()
 
     def started(self, session_id: str, scope: Scope, text: str) -> None:
         """Note whose turn begins."""
-        heard = self._of(session_id)
-        heard.now = scope
-        heard.note(scope, text)
+        self.now = scope
+        self._of(session_id).note(scope, text)
 
     def completed(self, session_id: str, scope: Scope, text: str) -> None:
         """Note whose turn is over."""
-        heard = self._of(session_id)
-        heard.last = scope
-        heard.note(scope, text)
-
-    def now(self, session_id: str) -> Scope:
-        """Return whose turn is under way in a session."""
-        return self._of(session_id).now
-
-    def last(self, session_id: str) -> Scope:
-        """Return whose turn was over last in a session."""
-        return self._of(session_id).last
+        self.last = scope
+        self._of(session_id).note(scope, text)
 
     def others(self, session_id: str) -> list[Scope]:
         """Return the scopes of those who spoke in a session that is another's."""
@@ -113,7 +105,7 @@ class Speakers:
         return kept
 
     def _of(self, session_id: str) -> Heard:
-        heard = self._heard.setdefault(session_id, Heard(self._scope))
+        heard = self._heard.setdefault(session_id, Heard())
         self._heard.move_to_end(session_id)
         _bound(self._heard)
         return heard
