@@ -165,7 +165,8 @@ class Flusher:
     def unsent(self) -> int:
         """How many events in the spool are not known to be in the log."""
         sender = self._sender
-        return self._spool.count_after(sender.cursor if sender is not None else self._cursor)
+        sent = sender.progress.whole if sender is not None else self._cursor
+        return self._spool.count_after(sent)
 
     def stop(self, timeout: float) -> None:
         """End the thread; what is unsent stays in the spool."""
@@ -302,7 +303,7 @@ class Flusher:
         self._tries.fail()
         self._progress.tell()
         if self._sender is not None:
-            self._cursor = self._sender.cursor
+            self._cursor = self._sender.progress.whole
             self._sender = None
         if self._redis is not None:
             self._redis.close()

@@ -32,11 +32,11 @@ class Declared(msgspec.Struct, frozen=True):
     """What one provider instance declares (stored as JSON).
 
     Attributes:
-        schemas: OpenAI function schemas, as the provider gives them.
+        schemas: OpenAI function schemas, as the provider gives them: perhaps malformed.
         reading: names of the tools that only read.
     """
 
-    schemas: tuple[dict[str, Any], ...] = ()
+    schemas: tuple[Any, ...] = ()
     reading: tuple[str, ...] = ()
 
 
@@ -113,15 +113,26 @@ def _well_formed(provider: str, declared: Declared) -> Iterator[dict[str, Any]]:
     """Yield a provider's schemas as plain function objects, each name once."""
     seen: set[str] = set()
     for given in declared.schemas:
-        wrapped = given.get("function")
-        schema = wrapped if isinstance(wrapped, dict) else given
-        wrong = "its name is there already" if schema.get("name") in seen else _wrong(schema)
+        schema = _bare(given)
+        name = schema.get("name")
+        wrong = _wrong(schema) or ("its name is there already" if name in seen else "")
         if wrong:
-            shown = str(schema.get("name"))[:64]
-            _log.warning("provider %s: tool %r is not offered: %s", provider, shown, wrong)
+            shown = repr(name)[:64]
+            _log.warning("provider %s: tool %s is not offered: %s", provider, shown, wrong)
             continue
         seen.add(schema["name"])
         yield {name: schema[name] for name in ("name", "description", "parameters")}
+
+
+def _bare(given: object) -> dict[str, Any]:
+    """Return a schema without OpenAI's outer object; one that names no parameters takes none."""
+    if not isinstance(given, dict):
+        return {}
+    wrapped = given.get("function")
+    schema = wrapped if isinstance(wrapped, dict) else given
+    if schema.get("parameters") in (None, {}):
+        return schema | {"parameters": {"type": "object", "properties": {}}}
+    return schema
 
 
 def _wrong(schema: Mapping[str, Any]) -> str:

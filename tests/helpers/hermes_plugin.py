@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from memorybus.asks import Ask
 from memorybus.client import MemoryBus
 from memorybus.clock import SYSTEM, Clock
 from memorybus.events import AnyEvent, Envelope, Event, Scope, SessionRef, TurnStarted
@@ -26,6 +27,7 @@ class RecordingBus(MemoryBus):
     def __init__(self, settings: Settings, **injected: Any) -> None:
         """Start with nothing."""
         self.accepted: dict[str, Envelope] = {}
+        self.asked: list[Ask] = []
         self.conflicts: list[Envelope] = []
         super().__init__(settings, **injected)
 
@@ -51,6 +53,11 @@ class RecordingBus(MemoryBus):
         if before.event != event:
             self.conflicts.append(kept)
         return receipt
+
+    def ask(self, ask: Ask) -> None:
+        """Ask, and keep what was asked."""
+        self.asked.append(ask)
+        super().ask(ask)
 
 
 class Host:

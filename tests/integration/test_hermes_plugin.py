@@ -117,6 +117,30 @@ def test_a_sessions_first_turn_waits_a_moment_for_its_own_recall(
         assert "Admiral" in later.prefetch("What is the parrot called?")
 
 
+def test_what_one_says_in_a_shared_chat_is_recalled_to_no_other(
+    spawn: Spawn, redis_url: str, make_settings: MakeSettings, tmp_path: Path
+) -> None:
+    """Recall of a turn is its author's: the same prompt brings each person their own."""
+    settings = make_settings(
+        **PATIENT, url=redis_url, providers=("holographic",), opening_wait=30.0
+    )
+    worker(spawn, settings, jobs=1)
+    with running(settings, tmp_path) as host:
+        said = {"ann": "My parrot is called Admiral.", "ben": "My parrot is called Bosun."}
+        chat = host.instance("g1", user_id="ann", chat_type="group")
+        for person, text in said.items():
+            chat.on_turn_start(1, text, author_id=person)
+            chat.sync_turn(
+                text, "I see.", session_id="g1", messages=talk(text), turn_author={"id": person}
+            )
+        later = host.instance("g2", user_id="ann", chat_type="group")
+        for person, other, name in (("ben", "ann", "Bosun"), ("ann", "ben", "Admiral")):
+            later.on_turn_start(1, "What is my parrot called?", author_id=person)
+            recalled = later.prefetch("What is my parrot called?", session_id="g2")
+            assert name in recalled
+            assert said[other] not in recalled
+
+
 def test_a_first_turn_does_not_wait_for_nobody(
     redis_url: str, make_settings: MakeSettings, tmp_path: Path
 ) -> None:

@@ -91,6 +91,21 @@ def test_a_flush_without_redis_says_so(manager: MemoryManager, redis_server: Any
     assert manager.flush_pending(timeout=20)
 
 
+def test_nothing_is_waited_for_where_the_log_has_all(
+    manager: MemoryManager, redis_server: Any
+) -> None:
+    """G9: an agent that ends while Redis is away does not wait for it if nothing is unsent."""
+    manager.sync_all("I like tea.", "Noted.", session_id="s1")
+    assert manager.flush_pending(timeout=25)
+
+    redis_server.kill()
+
+    assert manager.flush_pending(timeout=0)
+    manager.sync_all("I like rum.", "Noted.", session_id="s1")
+    assert manager.flush_pending(timeout=0) is False
+    redis_server.start()
+
+
 def test_scaffolding_alone_is_no_turn(manager: MemoryManager, settings: Settings) -> None:
     """A bare skill, or parts instead of text, is neither remembered nor asked for."""
     for said in (SKILL, [{"type": "text", "text": "x"}]):

@@ -67,6 +67,24 @@ def test_nothing_to_send_is_flushed_at_once(settings: Settings) -> None:
             assert bus.flush("logged", 25)
 
 
+def test_what_waits_behind_a_foreign_key_is_unsent(
+    settings: Settings, redis_client: redis.Redis
+) -> None:
+    """G1: a partition that takes nothing holds up no other, and its events count as unsent."""
+    theirs = Keys(settings.namespace).log(partition(settings, "s"))
+    redis_client.set(theirs, "theirs")
+    try:
+        with MemoryBus.connect(settings) as bus:
+            bus.session("s", warm=False).turn_completed("a", "b")
+            assert not bus.flush("logged", 0.5)
+            assert bus.unsent > 0
+            redis_client.delete(theirs)
+            assert bus.flush("logged", 25)
+            assert bus.unsent == 0
+    finally:
+        redis_client.delete(theirs)
+
+
 def test_the_same_turn_again_adds_nothing(
     session: Session, bus: MemoryBus, settings: Settings
 ) -> None:

@@ -61,6 +61,10 @@ def test_a_name_that_is_taken_is_left_out(caplog: pytest.LogCaptureFixture) -> N
     ("bad", "why"),
     [
         ({}, "a name has"),
+        (7, "a name has"),
+        (None, "a name has"),
+        ({"type": "function", "function": "find"}, "a name has"),
+        (schema("x") | {"name": ["x"]}, "a name has"),
         (schema("no spaces"), "a name has"),
         (schema("n" * 65), "a name has"),
         (schema("x") | {"name": 7}, "a name has"),
@@ -71,7 +75,7 @@ def test_a_name_that_is_taken_is_left_out(caplog: pytest.LogCaptureFixture) -> N
     ],
 )
 def test_a_malformed_schema_is_left_out(
-    bad: dict[str, Any], why: str, caplog: pytest.LogCaptureFixture
+    bad: Any, why: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A provider's mistake costs that tool, not the others, and is logged."""
     assert names(a=declared(bad, schema("good"))) == ["good"]
@@ -85,6 +89,15 @@ def test_a_wrapped_schema_is_unwrapped_and_kept_to_what_is_known() -> None:
     assert tools.offered({"a": declared(wrapped)}).schemas() == [schema("find")]
 
 
+@pytest.mark.parametrize("none", [{}, {"parameters": None}, {"parameters": {}}])
+def test_a_tool_that_names_no_parameters_takes_none(none: dict[str, Any]) -> None:
+    """Hermes offers such a tool as it is; every model's interface takes an empty object."""
+    given = {"name": "now", "description": "Tell the time."} | none
+    (found,) = tools.offered({"a": declared(given)}).schemas()
+
+    assert found["parameters"] == {"type": "object", "properties": {}}
+
+
 def test_a_tool_that_is_described_twice_is_offered_once() -> None:
     """One provider's two schemas of one name are no collision of providers."""
     assert names(a=declared(schema("find"), schema("find"))) == ["find"]
@@ -95,6 +108,14 @@ def test_the_number_of_tools_is_bounded() -> None:
     many = [schema(f"t{i}") for i in range(MOST + 5)]
 
     assert names(a=declared(*many)) == [f"t{i}" for i in range(MOST)]
+
+
+def test_a_malformed_schema_costs_no_other_in_the_file(tmp_path: Path) -> None:
+    """What one provider declares is no reason for an agent to have no tools at all (G9)."""
+    path = tmp_path / "mb.json"
+    tools.write_file(path, {"a": declared("no schema"), "b": declared(schema("find"))}, "1")
+
+    assert [one["name"] for one in tools.offered(tools.read_file(path)).schemas()] == ["find"]
 
 
 def test_the_file_gives_back_what_was_noted(tmp_path: Path) -> None:

@@ -56,12 +56,15 @@ def tools_of(providers: Mapping[str, MemoryProvider]) -> dict[str, Declared]:
     }
 
 
-def _schemas(name: str, provider: MemoryProvider) -> tuple[dict[str, object], ...]:
-    """Return an instance's schemas as JSON has them; none if they are not fit to be told."""
+def _schemas(name: str, provider: MemoryProvider) -> tuple[object, ...]:
+    """Return an instance's schemas as JSON has them; none if they are not fit to be told.
+
+    Whether each is a schema is for those to say who offer it.
+    """
     try:
         body = msgspec.json.encode(list(provider.get_tool_schemas()))
         if len(body) <= MOST_BYTES:
-            return msgspec.json.decode(body, type=tuple[dict[str, object], ...])
+            return msgspec.json.decode(body, type=tuple[object, ...])
         why = f"its schemas have {len(body)} bytes, and {MOST_BYTES} are the most"
     except Exception as error:  # whatever a provider raises, its lanes are served
         why = described(error)

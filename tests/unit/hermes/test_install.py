@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from memorybus.errors import ConfigError
 from memorybus.surfaces.hermes import install
-from memorybus.surfaces.hermes.hermes_config import active_provider
+from memorybus.surfaces.hermes.hermes_config import active_provider, checkpoint_required
 from memorybus.surfaces.hermes.home import HermesHome, find, profile_of
 from memorybus.surfaces.hermes.install import NotInstalled
 
@@ -182,6 +182,25 @@ def test_the_active_provider_is_read(tmp_path: Path, text: str, found: str) -> N
     path = tmp_path / "config.yaml"
     path.write_text(text)
     assert active_provider(path) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "required"),
+    [
+        ("compression:\n  enabled: true\n  checkpoint_required: true\n", True),
+        ("compression: {checkpoint_required: yes}\n", True),
+        ("compression:\n  checkpoint_required: false\n", False),
+        ("compression:\n  enabled: true\nmemory:\n  checkpoint_required: true\n", False),
+        ("", False),
+    ],
+)
+def test_whether_checkpoints_are_demanded_is_read(
+    tmp_path: Path, text: str, required: bool
+) -> None:
+    """Another table's key of that name is another key."""
+    path = tmp_path / "config.yaml"
+    path.write_text(text)
+    assert checkpoint_required(path) == required
 
 
 def test_setup_keeps_the_rest_of_hermes_configuration(home: HermesHome) -> None:

@@ -146,15 +146,17 @@ class Interleavings(RuleBasedStateMachine):
             agent.session, parent_session_id="", reset=False, rewound=True
         )
 
-    @rule(which=AGENTS, aborted=st.booleans())
-    def compress(self, which: int, aborted: bool) -> None:
-        """A compression in place, or one that comes to nothing."""
+    @rule(which=AGENTS, how=st.sampled_from(["done", "aborted", "refused"]))
+    def compress(self, which: int, how: str) -> None:
+        """A compression in place, or one that comes to nothing, before its end or after it."""
         agent = self.agents[which]
         window = talk("summary", *agent.transcript)
         agent.host.hint = agent.session
         agent.memory.on_turn_start(len(agent.transcript), "")
         agent.memory.on_pre_compress(window)
-        if aborted:
+        if how == "refused" and agent.transcript:
+            agent.memory.on_session_end(window)
+        if how != "done":
             return
         agent.transcript = agent.transcript[-1:]
         agent.epochs[agent.session] += 1

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from helpers.forked import in_child
 from helpers.hermes_plugin import Host, hermes_host, talk, told
+from memorybus.errors import SpoolError
 from memorybus.events import (
     ContextCompressing,
     Delegated,
@@ -20,6 +21,8 @@ from memorybus.events import (
     SessionSwitched,
     TurnCompleted,
 )
+from memorybus.fence import line
+from memorybus.session import Session
 from memorybus.surfaces.hermes import problems
 from memorybus.surfaces.hermes.provider import HermesMemory
 
@@ -139,6 +142,17 @@ def test_a_batch_of_writes_is_counted(host: Host) -> None:
     assert writes[0].event.provenance["write_origin"] == "assistant_tool"
 
 
+def test_the_whole_old_entry_tells_which_was_meant(host: Host) -> None:
+    """What the tool found and took away is known better than the part that the model named."""
+    memory = host.instance("s1", user_id="ann")
+    call = {"tool_call_id": "c1", "old_text": "tea", "previous_content": "Likes green tea."}
+    memory.on_memory_write("replace", "user", "Likes coffee.", call)
+    memory.on_memory_write("remove", "user", "", call)
+    writes = [e.event for e in host.events(MemoryWritten)]
+    assert {w.old_text for w in writes} == {"Likes green tea."}
+    assert all("previous_content" not in w.provenance for w in writes)
+
+
 def test_an_end_within_a_compression_is_none(host: Host) -> None:
     """In place: end and switch belong to the compression; the epoch grows, and nothing ended."""
     memory = host.instance("s1")
@@ -164,6 +178,59 @@ def test_an_aborted_compression_swallows_no_end(host: Host) -> None:
     with ThreadPoolExecutor(1) as other:
         other.submit(memory.on_session_end, [*window, {}]).result()
     assert [e.event.message_count for e in host.events(SessionEnded)] == [2, 3]
+
+
+def test_a_compression_that_is_refused_ends_nothing(host: Host) -> None:
+    """Hermes ends the session, refuses the summary and says no more: the session goes on."""
+    memory = host.instance("s1")
+    window = talk("hello")
+    for _ in range(2):
+        memory.on_pre_compress(window)
+        memory.on_session_end(window)
+    turn(memory, "go on", "s1")
+    assert host.events(SessionEnded) == []
+
+    memory.on_pre_compress(window)
+    memory.on_session_end(window)
+    memory.on_session_switch("s1", rewound=True)
+    memory.shutdown()
+    assert host.events(SessionEnded) == []
+
+
+def test_the_end_after_a_refused_compression_is_one(host: Host) -> None:
+    """A compression ends a session once: what ends it then, on whichever thread, is the end."""
+    memory = host.instance("s1")
+    window = talk("hello", "go on")
+    memory.on_pre_compress(window[:2])
+    memory.on_session_end(window[:2])
+    memory.on_session_end(window)
+    memory.shutdown()
+    assert [e.event.message_count for e in host.events(SessionEnded)] == [4]
+
+
+def test_a_session_that_is_left_for_good_has_ended(host: Host) -> None:
+    """An end that looked like a compression's is one if a new conversation follows."""
+    memory = host.instance("s1")
+    window = talk("hello")
+    memory.on_pre_compress(window)
+    memory.on_session_end(window)
+    memory.on_session_switch("s2", parent_session_id="s1", reset=True, reason="new_session")
+    assert [e.session.id for e in host.events(SessionEnded)] == ["s1"]
+
+
+def test_another_thread_s_end_is_none_of_a_compression_s(host: Host) -> None:
+    """The /new race: the old session's end and switch come in the midst of a compression."""
+    memory = host.instance("old")
+    host.hint = "new"
+    memory.on_turn_start(1, "fresh")
+    memory.on_pre_compress(talk("fresh"))
+    with ThreadPoolExecutor(1) as queue:
+        queue.submit(memory.on_session_end, talk("hello")).result()
+        new = {"parent_session_id": "old", "reset": True, "reason": "new_session"}
+        queue.submit(memory.on_session_switch, "new", **new).result()
+    memory.on_session_end(talk("fresh"))
+    memory.on_session_switch("new", parent_session_id="new", reason="compression")
+    assert [e.session.id for e in host.events(SessionEnded)] == ["old"]
 
 
 def test_a_compression_under_a_new_id_keeps_the_root(host: Host) -> None:
@@ -270,6 +337,52 @@ def test_no_hook_raises(host: Host) -> None:
     assert "merge" in write.error
 
 
+def test_what_must_be_saved_and_is_not_is_refused() -> None:
+    """G1: where Hermes requires a checkpoint it is told of a failure, and keeps its messages."""
+    with hermes_host(spool_max_bytes=2_000) as host:
+        memory = host.instance("s1")
+        window = talk("x" * 5_000)
+        assert memory.on_pre_compress(window) == ""
+        with pytest.raises(SpoolError, match="not saved"):
+            memory.on_pre_compress(window, require_checkpoint=True)
+        silent = host.instance("s2", agent_context="cron")
+        with pytest.raises(SpoolError, match="not saved"):
+            silent.on_pre_compress(talk("x"), require_checkpoint=True)
+
+
+def test_checkpoints_are_offered_where_hermes_demands_them(host: Host) -> None:
+    """Those of version 2 lack the tools' messages: who does not ask for them gets all."""
+    memory = host.instance("s1")
+    assert memory.pre_compress_checkpoint_api_version == 1
+    (host.home / "config.yaml").write_text("compression:\n  checkpoint_required: true\n")
+    assert memory.pre_compress_checkpoint_api_version == 2
+
+
+def test_an_inspection_leaves_no_trace(host: Host) -> None:
+    """Who only shows prompt and tools begins no session, and later hooks publish nothing."""
+    memory = host.instance()
+    memory.initialize_for_inspection("s1", **host.told())
+    turn(memory, "hello", "s1")
+    assert (memory.get_tool_schemas(), memory.prefetch("hello")) == ([], "")
+    assert memory.system_prompt_block()
+    assert not host.settings.data_dir.exists()
+
+
+def test_how_much_was_recalled_is_shown(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The items of the last turn's recall are counted, never those of a turn before."""
+    memory = host.instance("s1")
+    lines = [line("likes tea"), line("a note\nof two lines")]
+    monkeypatch.setattr(Session, "warm_lines", lambda _: [("holo", lines)])
+    monkeypatch.setattr(Session, "ask_first", lambda *_, **__: None)
+    assert memory.recall_status() is None
+    assert memory.prefetch("hello")
+    status = memory.recall_status()
+    assert status is not None
+    assert (status.provider_label, status.count) == ("memorybus", 2)
+    assert memory.prefetch("said already") == ""
+    assert memory.recall_status() is None
+
+
 def test_a_full_spool_is_loud_once(caplog: pytest.LogCaptureFixture) -> None:
     """G10: what is refused is counted each time, and logged as an error the first time."""
     with hermes_host(spool_max_bytes=2_000) as host, caplog.at_level(logging.ERROR):
@@ -299,6 +412,8 @@ def test_a_wrong_setting_switches_memory_off_loudly(
     memory = HermesMemory(home=host.home)
     assert not memory.is_available()
     assert "urll" in caplog.text
+    assert "urll" in memory.unavailable_reason()
+    assert host.instance().unavailable_reason() == ""
 
 
 def test_a_start_that_failed_is_tried_again(host: Host) -> None:
@@ -343,10 +458,12 @@ SIGNATURES = {
 
 @pytest.mark.parametrize("name", SIGNATURES)
 def test_the_hooks_have_hermes_s_signatures(name: str) -> None:
-    """Hermes 0.19 looks at some signatures to decide how to call: they are as its ABC has them."""
+    """Hermes 0.19 looks at some signatures: they are as its ABC has them, and more by keyword."""
     parameters = inspect.signature(getattr(HermesMemory, name)).parameters.values()
-    named = [p.name for p in parameters if p.kind is not p.VAR_KEYWORD and p.name != "self"]
-    assert named == SIGNATURES[name]
+    named = [p for p in parameters if p.kind is not p.VAR_KEYWORD and p.name != "self"]
+    known = len(SIGNATURES[name])
+    assert [p.name for p in named[:known]] == SIGNATURES[name]
+    assert all(p.kind is p.KEYWORD_ONLY and p.default is not p.empty for p in named[known:])
 
 
 def test_a_late_switch_after_a_resume_begins_nothing(host: Host) -> None:

@@ -33,6 +33,32 @@ def test_a_batch_is_its_operations_in_order() -> None:
     ]
 
 
+def test_the_result_tells_the_whole_entry_that_was_there() -> None:
+    """Of a single call, and of a batch by the operation's place in it, from 1."""
+    remove = {"action": "remove", "old_text": "tea"}
+    replace = {"action": "replace", "old_text": "rum", "new_text": "Likes gin."}
+    single = written_by_tool(DONE | {"removed_entry": "Likes tea."}, remove)
+    batch = written_by_tool(
+        DONE | {"removed_entries": {"2": "Likes tea."}, "replaced_entries": {"1": "Likes rum."}},
+        {"operations": [replace, remove]},
+    )
+
+    assert [write.previous for write in single] == ["Likes tea."]
+    assert [write.previous for write in batch] == ["Likes rum.", "Likes tea."]
+    assert batch[0].content == "Likes gin."
+
+
+@pytest.mark.parametrize("told", [None, 7, "", ["Likes tea."], {"1": 7}, {"2": "another's"}])
+def test_a_result_that_tells_no_entry_is_no_matter(told: Any) -> None:
+    """The part that the model named is what is known then."""
+    result = DONE | {"removed_entry": told, "removed_entries": told}
+    operation = {"action": "remove", "old_text": "tea"}
+    found = written_by_tool(result, {"operations": [operation]})
+    found += written_by_tool(result, operation) if not isinstance(told, str) else []
+
+    assert {(write.old_text, write.previous) for write in found} == {("tea", "")}
+
+
 def test_the_store_is_memory_unless_named() -> None:
     """Hermes's own default."""
     assert written_by_tool(DONE, {"action": "add", "content": "x"})[0].target == "memory"

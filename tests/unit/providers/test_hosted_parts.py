@@ -7,6 +7,7 @@ import socket
 import sqlite3
 import sys
 import threading
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -174,6 +175,30 @@ def test_keywords_are_dropped_for_hooks_that_lack_them() -> None:
 def test_metadata_is_passed_as_the_hook_takes_it(hook: Any, mode: str) -> None:
     """The probe is Hermes's own (`_provider_memory_write_metadata_mode`)."""
     assert hooks.metadata_mode(hook) == mode
+
+
+@pytest.mark.parametrize(
+    ("schema", "name"),
+    [
+        ({"name": "find"}, "find"),
+        ({"type": "function", "function": {"name": "find"}}, "find"),
+        ({"function": "find"}, None),
+        ("find", None),
+    ],
+)
+def test_a_plugin_s_tool_is_found_in_either_form_of_its_schema(schema: Any, name: Any) -> None:
+    """Hermes takes OpenAI's outer object, too: such a tool is called, and no dead letter."""
+    calls: list[str] = []
+
+    def call(tool: str, arguments: Any) -> str:
+        calls.append(tool)
+        return "{}"
+
+    plugin = SimpleNamespace(get_tool_schemas=lambda: [schema], handle_tool_call=call)
+    assert hooks.tool_name(schema) == name
+    with nullcontext() if name else pytest.raises(Refused):
+        hooks.handle_tool_call(plugin, {"tool": "find", "arguments": {}})
+    assert calls == (["find"] if name else [])
 
 
 def adapter(name: str) -> Settling:

@@ -10,8 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from memorybus.errors import EventTooLarge
 from memorybus.events import Scope
 from memorybus.keys import recall_slot
@@ -19,7 +17,9 @@ from memorybus.session import Session
 from memorybus.surfaces.hermes import scaffolding, switches, turns
 from memorybus.surfaces.hermes.entries import Write
 from memorybus.surfaces.hermes.hook_writes import provenance, written
+from memorybus.surfaces.hermes.scopes import Author, of_author
 from memorybus.surfaces.hermes.shared import Shared
+from memorybus.surfaces.hermes.speakers import Speakers
 from memorybus.surfaces.hermes.whose import Whose
 
 _REMEMBERED = 256
@@ -27,18 +27,6 @@ _REMEMBERED = 256
 
 _OVERHEAD = 4_096
 """Bytes of an event that are neither texts nor messages."""
-
-
-class Compression(msgspec.Struct, frozen=True):
-    """A compression that was announced: an end that fits it is none.
-
-    Attributes:
-        thread: the thread it runs on.
-        messages: how many messages it began with.
-    """
-
-    thread: int
-    messages: int
 
 
 class Conversation:
@@ -56,6 +44,7 @@ class Conversation:
         *,
         title: str,
         user_name: str,
+        may_be_shared: bool,
         home: Path | None,
         hint: Callable[[], str],
     ) -> None:
@@ -68,10 +57,11 @@ class Conversation:
         self._files = shared.files(home) if home else None
         self._lock = threading.RLock()
         self._whose = Whose(session_id)
+        self._speakers = Speakers(scope, shared=may_be_shared)
         self._early: OrderedDict[str, None] = OrderedDict()
         self._writes: OrderedDict[tuple[str, str], int] = OrderedDict()
-        self._compression: Compression | None = None
-        self._held: tuple[Session, int] | None = None
+        self._compressing: int | None = None  # the thread of a compression that was announced
+        self._held: list[tuple[Session, int]] = []
         shared.begin(scope, session_id, title)
         self._look(session_id)
 
@@ -82,12 +72,14 @@ class Conversation:
 
     # -- turns ------------------------------------------------------------------------------------
 
-    def turn_started(self, number: int, message: str) -> None:
-        """Note where the agent is now, and that the person has spoken."""
+    def turn_started(self, number: int, message: str, author: Author) -> None:
+        """Note where the agent is now, and who has spoken."""
+        scope = of_author(self.scope, author)
         with self._lock:
             session_id = self._whose.turn_started(self._hint())
-            self._release()
-        session = self._session(session_id)
+            self._speakers.started(session_id, scope, message)
+            self._goes_on()
+        session = self._session(session_id, scope)
         session.turn_started(scaffolding.user_text(message), number=number)
         self._look(session_id)
 
@@ -97,26 +89,32 @@ class Conversation:
         assistant: str,
         session_id: str,
         transcript: Sequence[Mapping[str, Any]] | None,
+        author: Author,
     ) -> None:
-        """Publish a completed turn; one that only carries scaffolding is skipped."""
-        session_id = self._named(session_id)
-        session = self._session(session_id)
+        """Publish a completed turn as its author's; one of nothing but scaffolding is skipped."""
+        scope = of_author(self.scope, author)
+        with self._lock:
+            session_id = self._whose.named(session_id)
+            self._speakers.completed(session_id, scope, user)
+        session = self._session(session_id, scope)
         said = scaffolding.user_text(user)
         if said.strip() and assistant.strip():
-            self._publish_turn(session, said, assistant, turns.turn_of(transcript, user))
+            self._publish_turn(session, said, assistant, turns.turn_of(transcript, user), author)
         if transcript:
             self._shared.injected.found(self._slot(session_id), transcript)
         self._look(session_id)
 
-    def _publish_turn(self, session: Session, user: str, assistant: str, turn: turns.Turn) -> None:
+    def _publish_turn(
+        self, session: Session, user: str, assistant: str, turn: turns.Turn, author: Author
+    ) -> None:
         room = self._settings.event_max_bytes - _OVERHEAD
         left = (
             room - len(user.encode("utf-8", "replace")) - len(assistant.encode("utf-8", "replace"))
         )
         details: dict[str, Any] = {
             "ordinal": turn.ordinal,
-            "user_name": self._user_name,
-            "synthetic": scaffolding.is_by_host(user),
+            "user_name": author.name or (self._user_name if session.scope == self.scope else ""),
+            "synthetic": author.is_bot or scaffolding.is_by_host(user),
         }
         messages = turns.published(turn.messages, left)
         try:
@@ -136,9 +134,9 @@ class Conversation:
         when the person has spoken: that turn asks, and waits a moment. Of a provider that has no
         answer then, what `initialize` asked for is taken, which answers to no prompt.
         """
-        session = self._session(self._named(session_id))
+        session = self._of_turn(session_id)
         sections = session.warm_lines()
-        if self._shared.is_first(self._slot(session.id)):
+        if self._shared.is_first(recall_slot(session.scope, session.id)):
             session.ask_first(scaffolding.user_text(query), wait=self._settings.opening_wait)
             answers = [section for section in session.warm_lines() if section[1]]
             answering = {name for name, _ in answers}
@@ -147,8 +145,9 @@ class Conversation:
         return self._shared.injected.take(self._slot(session.id), sections, room)
 
     def queue_prefetch(self, query: str, session_id: str) -> None:
-        """Ask for recall for the next turn."""
-        self._session(self._named(session_id)).queue_prefetch(scaffolding.user_text(query))
+        """Ask for recall for the next turn of whoever had the last one."""
+        session = self._session(self._named(session_id), self._speakers.last)
+        session.queue_prefetch(scaffolding.user_text(query))
 
     # -- memory -----------------------------------------------------------------------------------
 
@@ -158,7 +157,7 @@ class Conversation:
         """Publish a write of Hermes's memory tool, unless the file has told of it already."""
         session_id = self._named(str(metadata.get("session_id") or ""))
         call = str(metadata.get("tool_call_id") or "")
-        write = written(action, target, content, str(metadata.get("old_text") or ""))
+        write = written(action, target, content, metadata)
         index = self._index(session_id, call)
         if self._files is None:
             self._publish_write(session_id, write, call, index, metadata)
@@ -170,7 +169,7 @@ class Conversation:
     def _publish_write(
         self, session_id: str, write: Write, call: str, index: int, metadata: Mapping[str, Any]
     ) -> None:
-        self._session(session_id).memory_written(
+        self._of_turn(session_id).memory_written(
             write.action,
             write.content,
             store=write.store,
@@ -197,13 +196,12 @@ class Conversation:
 
     def call(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Call a provider's tool and wait for its result."""
-        session = self._session(self._named(""))
-        return session.call_tool(tool, arguments, timeout=self._settings.tool_wait)
+        return self._of_turn().call_tool(tool, arguments, timeout=self._settings.tool_wait)
 
     def delegated(self, task: str, result: str, child: str) -> None:
         """Publish what a sub-agent did."""
         room = (self._settings.event_max_bytes - _OVERHEAD) // 2
-        self._session(self._named("")).delegated(
+        self._of_turn().delegated(
             turns.clipped(task, room), turns.clipped(result, room), child_session=child
         )
 
@@ -212,9 +210,10 @@ class Conversation:
     def compressing(self, messages: Sequence[Mapping[str, Any]]) -> str:
         """Publish what is about to leave the window, fsynced, and return what providers add."""
         with self._lock:
-            self._release()
-            self._compression = Compression(threading.get_ident(), len(messages))
-            session = self._session(self._whose.now)
+            self._goes_on()
+            self._compressing = threading.get_ident()
+            session = self._of_turn(self._whose.now)
+            messages = self._speakers.own(session.id, session.scope, messages)
         room = self._settings.event_max_bytes - _OVERHEAD
         return session.contributions(
             [
@@ -228,37 +227,48 @@ class Conversation:
         )
 
     def ended(self, messages: Sequence[Mapping[str, Any]]) -> None:
-        """Publish an end; one that belongs to a compression is held until that is decided."""
+        """Publish an end; one that belongs to a compression is held until that is decided.
+
+        A compression ends the session on its own thread, and once. Then Hermes switches, or goes on
+        without a word: it has refused what the compression made of the messages.
+        """
         with self._lock:
-            session = self._session(self._whose.settled)
-            end = (session, len(messages))
-            if self._compression == Compression(threading.get_ident(), len(messages)):
-                self._held = end
+            settled = self._whose.settled
+            scopes = (self.scope, *self._speakers.others(settled))
+            ends = [(self._session(settled, scope), len(messages)) for scope in scopes]
+            if self._compressing == threading.get_ident():
+                self._compressing, self._held = None, ends
                 return
-        self._look(session.id)
-        _publish_end(end)
+            self._held = []
+        self._look(settled)
+        _publish_ends(ends)
 
     def switched(
         self, new_id: str, parent: str, *, reset: bool, rewound: bool, reason: str
     ) -> None:
         """Follow Hermes to another session, or to the next epoch of this one."""
         with self._lock:
-            if reason == "compression":
-                self._compression = self._held = None
-            left = self._session(parent or (new_id if rewound else self._whose.settled))
+            self._decide(reason, reset=reset)
+            left = parent or (new_id if rewound else self._whose.settled)
+            slot = recall_slot(self.scope, new_id)
+            own = self._session(left)
             step = switches.step(
-                left.id,
+                left,
                 new_id,
                 reset=reset,
                 rewound=rewound,
                 reason=reason,
-                early=new_id in self._early,
+                early=slot in self._early,
                 known=self._shared.knows(self.scope, new_id),
                 there=self._whose.settled == new_id,
             )
             if step == "link":
-                self._early.pop(new_id, None)
-            switches.take(step, self._shared, left, new_id)
+                self._early.pop(slot, None)
+            switches.take(step, self._shared, own, new_id)
+            if step in switches.TOGETHER:
+                for scope in self._speakers.others(left):
+                    switches.take(step, self._shared, self._session(left, scope), new_id)
+                self._speakers.moved(left, new_id)
             self._whose.switched(new_id, new_id if rewound else parent, reset=reset)
 
     def close(self, hurry: float = 0.0) -> None:
@@ -274,23 +284,45 @@ class Conversation:
 
     # -- within -----------------------------------------------------------------------------------
 
+    def _goes_on(self) -> None:
+        """The session goes on: an end that was held was a compression's, and none."""
+        self._compressing, self._held = None, []
+
+    def _decide(self, reason: str, *, reset: bool) -> None:
+        """Take a switch for what it says of an end that is held."""
+        if reset:
+            self._release()
+        elif reason == "compression":
+            self._goes_on()
+        else:
+            self._held = []
+
     def _release(self) -> None:
-        """The compression announced last came to nothing: the end that was held was one."""
-        end, self._held, self._compression = self._held, None, None
-        if end is not None:
-            _publish_end(end)
+        """The session is left for good: an end that was held was one."""
+        ends, self._held = self._held, []
+        _publish_ends(ends)
 
     def _named(self, explicit: str) -> str:
         with self._lock:
             return self._whose.named(explicit)
 
-    def _session(self, session_id: str) -> Session:
-        """Return a session; one that nobody has met is ahead of the switch that will tell of it."""
+    def _session(self, session_id: str, scope: Scope | None = None) -> Session:
+        """Return a session; one that nobody has met is ahead of the switch that will tell of it.
+
+        Args:
+            session_id: its id.
+            scope: of whom; what `initialize` was told if None.
+        """
+        scope = scope or self.scope
         with self._lock:
-            if not self._shared.knows(self.scope, session_id):
-                self._early[session_id] = None
+            if not self._shared.knows(scope, session_id):
+                self._early[recall_slot(scope, session_id)] = None
                 _bound(self._early)
-            return self._shared.session(self.scope, session_id)
+            return self._shared.session(scope, session_id)
+
+    def _of_turn(self, session_id: str = "") -> Session:
+        """Return a session as that of the person whose turn is under way there."""
+        return self._session(self._named(session_id), self._speakers.now)
 
     def _slot(self, session_id: str) -> str:
         return recall_slot(self.scope, session_id)
@@ -301,6 +333,6 @@ def _bound(table: OrderedDict[Any, Any]) -> None:
         table.popitem(last=False)
 
 
-def _publish_end(end: tuple[Session, int]) -> None:
-    session, count = end
-    session.ended(message_count=count)
+def _publish_ends(ends: Sequence[tuple[Session, int]]) -> None:
+    for session, count in ends:
+        session.ended(message_count=count)

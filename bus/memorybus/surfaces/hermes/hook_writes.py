@@ -7,15 +7,20 @@ from memorybus.events import StoreName, WriteAction
 from memorybus.surfaces.hermes.entries import Write
 
 
-def written(action: str, target: str, content: str, old_text: str) -> Write:
-    """Return a write of Hermes's memory tool in our words."""
+def written(action: str, target: str, content: str, metadata: Mapping[str, Any]) -> Write:
+    """Return a write of Hermes's memory tool in our words.
+
+    The entry that was replaced or removed is known by its whole text (``previous_content``), from
+    releases that tell it, else by the part of it that the model named.
+    """
     store: StoreName = "user" if target == "user" else "memory"
+    old_text = str(metadata.get("previous_content") or metadata.get("old_text") or "")
     if action == "remove":
         return Write("remove", store, "", old_text or content)
     return Write(cast("WriteAction", action), store, content, old_text)  # the session checks it
 
 
-_NO_PROVENANCE = frozenset(("old_text", "session_id", "parent_session_id"))
+_NO_PROVENANCE = frozenset(("old_text", "previous_content", "session_id", "parent_session_id"))
 
 
 def provenance(metadata: Mapping[str, Any]) -> dict[str, str]:

@@ -1,4 +1,6 @@
-"""A bus with the methods of Hermes's ``MemoryManager`` (``agent/memory_manager.py`` in 0.19).
+"""A bus with the methods of Hermes's ``MemoryManager`` (``agent/memory_manager.py``).
+
+Those of 0.19, and what later releases added to it: every argument of theirs is taken.
 
 For an agent with that seam: it puts ``bus.memory_manager()`` where it had a manager of its own.
 Hermes itself needs none of this, it has the plugin.
@@ -14,6 +16,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from memorybus.errors import SpoolError
 from memorybus.surfaces.hermes import host
 from memorybus.surfaces.hermes.provider import HermesMemory
 from memorybus.surfaces.hermes.scaffolding import user_text
@@ -28,6 +31,9 @@ _log = logging.getLogger("memorybus")
 _LOGGED = 10.0
 """Seconds that `flush_pending` waits if it is not told."""
 
+_CHECKPOINTS = 2
+"""The newest version of Hermes's checkpoints: what is about to be compressed is saved before."""
+
 
 def managers(bus: MemoryBus) -> Callable[[], MemoryManager]:
     """Return what makes the managers of a bus, one for each agent."""
@@ -36,7 +42,9 @@ def managers(bus: MemoryBus) -> Callable[[], MemoryManager]:
 
 
 class MemoryManager:
-    """The memory of one agent. Safe to call from any thread; no method raises.
+    """The memory of one agent. Safe to call from any thread.
+
+    No method raises, but `on_pre_compress` where a checkpoint is required.
 
     Args:
         bus: where everything goes; it stays its owner's, who closes it.
@@ -50,6 +58,7 @@ class MemoryManager:
             process=process, settings=lambda _: bus.settings, clock=bus.clock
         )
         self._down = False
+        self._clashes: frozenset[str] = frozenset()
 
     # -- providers --------------------------------------------------------------------------------
 
@@ -85,12 +94,21 @@ class MemoryManager:
         told = {"hermes_home": str(home), **kwargs} if home else kwargs
         self._memory.initialize(session_id, **told)
 
+    def initialize_all_for_inspection(self, session_id: str, **kwargs: Any) -> None:
+        """Get ready to show prompt and tools; no session starts, and nothing is published."""
+        self._memory.initialize_for_inspection(session_id, **kwargs)
+
     def flush_pending(self, timeout: float | None = None) -> bool:
         """Wait until everything published so far is in the log (G1: level ``logged``).
+
+        Where the log has taken all, as far as this process knows, there is nothing to wait for,
+        also with Redis away: what Redis may have lost since is sent again by itself.
 
         Returns:
             False if it is not after `timeout` seconds (10 if None); it is spooled all the same.
         """
+        if not self._bus.unsent:
+            return True
         return self._bus.flush("logged", _LOGGED if timeout is None else timeout)
 
     def shutdown_all(self) -> None:
@@ -120,6 +138,14 @@ class MemoryManager:
         said = _said(query)
         return self._memory.prefetch(said, session_id=session_id) if said else ""
 
+    def describe_recall(self) -> str:
+        """Return a line for the person on what `prefetch_all` brought last, or ""."""
+        status = self._memory.recall_status()
+        if status is None:
+            return ""
+        memories = "1 memory" if status.count == 1 else f"{status.count} memories"
+        return f"{status.glyph} {status.provider_label} — recalled {memories}"
+
     def queue_prefetch_all(self, query: str, *, session_id: str = "") -> None:
         """Ask for recall for the next turn."""
         if said := _said(query):
@@ -132,11 +158,16 @@ class MemoryManager:
         *,
         session_id: str = "",
         messages: list[dict[str, Any]] | None = None,
+        turn_author: Mapping[str, Any] | None = None,
     ) -> None:
         """Publish a completed turn; one that only carries scaffolding is skipped."""
         if said := _said(user_content):
             self._memory.sync_turn(
-                said, assistant_content, session_id=session_id, messages=messages
+                said,
+                assistant_content,
+                session_id=session_id,
+                messages=messages,
+                turn_author=turn_author,
             )
 
     # -- sessions ---------------------------------------------------------------------------------
@@ -177,9 +208,36 @@ class MemoryManager:
             new_session_id, parent_session_id=parent_session_id, reset=True, reason=reason
         )
 
-    def on_pre_compress(self, messages: Sequence[Mapping[str, Any]]) -> str:
-        """Save the messages for good, then return what providers want kept in the summary."""
-        return self._memory.on_pre_compress(messages)
+    def supports_pre_compress_checkpoint(self, api_version: int = _CHECKPOINTS) -> bool:
+        """Say whether `on_pre_compress` saves messages for good, by a version that is known."""
+        return api_version <= _CHECKPOINTS
+
+    def on_pre_compress(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        evidence_messages: Sequence[Mapping[str, Any]] | None = None,
+        require_checkpoint: bool = False,
+        checkpoint_api_version: int = _CHECKPOINTS,
+    ) -> str:
+        """Save the messages for good, then return what providers want kept in the summary.
+
+        Args:
+            messages: the window.
+            evidence_messages: those of them that people and the model said; not needed, since all
+                are saved.
+            require_checkpoint: rather raise than let the agent lose them.
+            checkpoint_api_version: by which version of checkpoints.
+
+        Raises:
+            SpoolError: with `require_checkpoint` only: they are not saved.
+        """
+        if require_checkpoint and not self.supports_pre_compress_checkpoint(checkpoint_api_version):
+            raise SpoolError(
+                f"checkpoints of version {checkpoint_api_version} are required, and {_CHECKPOINTS} "
+                "is the newest that is known; upgrade memorybus"
+            )
+        return self._memory.on_pre_compress(messages, require_checkpoint=require_checkpoint)
 
     def on_delegation(
         self, task: str, result: str, *, child_session_id: str = "", **kwargs: Any
@@ -205,14 +263,21 @@ class MemoryManager:
         """Publish what a call of the memory tool wrote, if its result says that it did."""
         for write in written_by_tool(tool_result, tool_args):
             metadata = _metadata(build_metadata)
-            if write.old_text:
-                metadata["old_text"] = write.old_text
+            metadata.pop("previous_content", None)  # only what the tool's result says
+            metadata |= write.about_old
             self.on_memory_write(write.action, write.target, write.content, metadata)
 
     def get_all_tool_schemas(self) -> list[dict[str, Any]]:
         """Return the tools of all providers; none under a name that Hermes keeps for itself."""
-        kept = host.core_tools()
-        return [schema for schema in self._memory.get_tool_schemas() if schema["name"] not in kept]
+        schemas = self._memory.get_tool_schemas()
+        clashes = host.core_tools().intersection(schema["name"] for schema in schemas)
+        if clashes - self._clashes:
+            _log.warning(
+                "memory providers' tools are not offered, Hermes has its own of these names: %s",
+                ", ".join(sorted(clashes)),
+            )
+        self._clashes = clashes
+        return [schema for schema in schemas if schema["name"] not in clashes]
 
     def get_all_tool_names(self) -> set[str]:
         """Return the names of these tools."""

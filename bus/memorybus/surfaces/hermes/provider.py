@@ -14,9 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
+
 from memorybus import tools
 from memorybus.clock import SYSTEM, Clock
-from memorybus.errors import MemoryBusError
+from memorybus.errors import MemoryBusError, SpoolError
 from memorybus.settings import Settings, load
 from memorybus.surfaces.hermes import host, scopes
 from memorybus.surfaces.hermes.conversation import Conversation
@@ -39,6 +41,20 @@ SYSTEM_PROMPT = (
 
 _AGAIN = 5.0
 """Seconds between attempts to begin when `initialize` failed."""
+
+
+class RecallStatus(msgspec.Struct, frozen=True):
+    """What a turn's recall brought, as Hermes shows it to the person.
+
+    Attributes:
+        provider_label: whose recall it was.
+        count: how many memories.
+        glyph: the sign in front.
+    """
+
+    provider_label: str
+    count: int
+    glyph: str = "\N{BRAIN}"
 
 
 class HermesMemory(HermesSetup):
@@ -75,6 +91,7 @@ class HermesMemory(HermesSetup):
         self._pid = os.getpid()
         self._shared: Shared | None = None
         self._conversation: Conversation | None = None
+        self._recalled = 0
 
     # -- what Hermes asks first -------------------------------------------------------------------
 
@@ -89,11 +106,15 @@ class HermesMemory(HermesSetup):
 
     def initialize(self, session_id: str, **kwargs: Any) -> None:
         """Start or go on with a session; again and again if Hermes likes."""
+        self.initialize_for_inspection(session_id, **kwargs)
+        self._told = (session_id, kwargs) if scopes.is_primary(kwargs) else None
+        self._in("initialize", lambda _: None, None)
+
+    def initialize_for_inspection(self, session_id: str, **kwargs: Any) -> None:
+        """Know the home, so that tools and prompt can be shown; begin, open and publish nothing."""
         self._home = Path(kwargs["hermes_home"]) if kwargs.get("hermes_home") else self._home
         self._let_go()
-        self._told = (session_id, kwargs) if scopes.is_primary(kwargs) else None
-        self._conversation, self._tried = None, float("-inf")
-        self._in("initialize", lambda _: None, None)
+        self._told, self._conversation, self._tried = None, None, float("-inf")
 
     def system_prompt_block(self) -> str:
         """Return the static note on memory."""
@@ -121,13 +142,32 @@ class HermesMemory(HermesSetup):
 
     # -- turns ------------------------------------------------------------------------------------
 
-    def on_turn_start(self, turn_number: int, message: str, **_: Any) -> None:
-        """Publish that the person has spoken, and note in which session."""
-        self._in("on_turn_start", lambda c: c.turn_started(turn_number, message or ""), None)
+    def on_turn_start(
+        self,
+        turn_number: int,
+        message: str,
+        *,
+        author_id: str | None = None,
+        author_name: str | None = None,
+        author_is_bot: bool = False,
+        **_: Any,
+    ) -> None:
+        """Publish that somebody has spoken, and note who, and in which session."""
+        author = scopes.author_of({"id": author_id, "name": author_name, "is_bot": author_is_bot})
+        self._in(
+            "on_turn_start", lambda c: c.turn_started(turn_number, message or "", author), None
+        )
 
     def prefetch(self, query: str, *, session_id: str = "", **_: Any) -> str:
         """Return warm recall that the window does not hold yet, escaped, or ""."""
-        return self._in("prefetch", lambda c: c.prefetch(query or "", session_id), "")
+        self._recalled = 0
+        recalled = self._in("prefetch", lambda c: c.prefetch(query or "", session_id), "")
+        self._recalled = sum(line.startswith("- ") for line in recalled.splitlines())
+        return recalled
+
+    def recall_status(self) -> RecallStatus | None:
+        """Say how much the last `prefetch` brought, for Hermes to show; None if it was nothing."""
+        return RecallStatus(self.name, self._recalled) if self._recalled else None
 
     def queue_prefetch(self, query: str, *, session_id: str = "", **_: Any) -> None:
         """Ask for recall for the next turn."""
@@ -140,12 +180,14 @@ class HermesMemory(HermesSetup):
         *,
         session_id: str = "",
         messages: list[dict[str, Any]] | None = None,
+        turn_author: Mapping[str, Any] | None = None,
         **_: Any,
     ) -> None:
-        """Publish a completed turn."""
+        """Publish a completed turn; in a shared chat it is its author's."""
+        author = scopes.author_of(turn_author)
         self._in(
             "sync_turn",
-            lambda c: c.synced(user_content, assistant_content, session_id, messages),
+            lambda c: c.synced(user_content, assistant_content, session_id, messages, author),
             None,
         )
 
@@ -184,9 +226,25 @@ class HermesMemory(HermesSetup):
             None,
         )
 
-    def on_pre_compress(self, messages: Sequence[Mapping[str, Any]], **_: Any) -> str:
-        """Save the messages for good, then return what providers want kept in the summary."""
-        return self._in("on_pre_compress", lambda c: c.compressing(messages or []), "")
+    def on_pre_compress(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        require_checkpoint: bool = False,
+        **_: Any,
+    ) -> str:
+        """Save the messages for good, then return what providers want kept in the summary.
+
+        Raises:
+            SpoolError: with `require_checkpoint` only: they are not saved, Hermes must keep them.
+        """
+        said = self._in("on_pre_compress", lambda c: c.compressing(messages or []), None)
+        if said is None and require_checkpoint:
+            raise SpoolError(
+                "the messages are not saved, so nothing may be compressed; "
+                "`memorybus hermes status` says why"
+            )
+        return said or ""
 
     def on_memory_write(
         self, action: str, target: str, content: str, metadata: Mapping[str, Any] | None = None
@@ -240,6 +298,7 @@ class HermesMemory(HermesSetup):
             session_id,
             title=str(told.get("session_title") or ""),
             user_name=str(told.get("user_name") or ""),
+            may_be_shared=scopes.may_be_shared(told),
             home=self._home,
             hint=self._hint,
         )

@@ -12,16 +12,38 @@ platform    ``platform``: cli, telegram, …                 the setting `platfo
 To everybody Hermes says `WORKSPACE`, which names none. ``user_name`` goes into each turn. Chats and
 threads (``chat_id``, ``thread_id``, ``gateway_session_key``) make no scope: their sessions have ids
 of their own.
+
+Releases after 0.20 name the author of each turn, too: in a chat that several people share the scope
+of a turn is its author's. An author may be a bot or a plugin; that one has a scope of its own,
+since what it says is no person's memory, and nobody's may be told it.
 """
 
 from collections.abc import Mapping
 from typing import Any
+
+import msgspec
 
 from memorybus.events import Scope
 from memorybus.settings import Settings
 from memorybus.surfaces.hermes.home import WORKSPACE
 
 _NOT_THE_AGENT = frozenset({"cron", "subagent"})
+_ALONE = frozenset({"", "dm"})
+"""Kinds of chats (``chat_type``) that have one person in them; a terminal names none."""
+
+
+class Author(msgspec.Struct, frozen=True):
+    """Who wrote the user's side of a turn, as far as Hermes says.
+
+    Attributes:
+        id: the platform's id of a person, ``bot:NAME``, ``plugin:NAME``; "" if not told.
+        name: what it is called.
+        is_bot: no person wrote it.
+    """
+
+    id: str = ""
+    name: str = ""
+    is_bot: bool = False
 
 
 def scope_of(settings: Settings, told: Mapping[str, Any]) -> Scope:
@@ -33,6 +55,24 @@ def scope_of(settings: Settings, told: Mapping[str, Any]) -> Scope:
         workspace=settings.workspace if workspace in ("", WORKSPACE) else workspace,
         platform=_text(told, "platform") or settings.platform,
     )
+
+
+def author_of(told: object) -> Author:
+    """Return the author that a turn names (``id``, ``name``, ``is_bot``), if it names one."""
+    if not isinstance(told, Mapping):
+        return Author()
+    return Author(_text(told, "id"), _text(told, "name"), bool(told.get("is_bot")))
+
+
+def of_author(scope: Scope, author: Author) -> Scope:
+    """Return the scope of a turn: its author's, or its session's if nobody else is named."""
+    user = author.id or (f"bot:{author.name}" if author.is_bot else "")
+    return msgspec.structs.replace(scope, user=user) if user else scope
+
+
+def may_be_shared(told: Mapping[str, Any]) -> bool:
+    """Say whether several people may speak in a session's chat."""
+    return _text(told, "chat_type") not in _ALONE
 
 
 def is_primary(told: Mapping[str, Any]) -> bool:

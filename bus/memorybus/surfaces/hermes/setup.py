@@ -5,7 +5,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from memorybus.errors import MemoryBusError
 from memorybus.settings import Settings
+from memorybus.surfaces.hermes.hermes_config import checkpoint_required
 from memorybus.surfaces.hermes.home import HermesHome, find
 
 
@@ -48,6 +50,23 @@ class HermesSetup:
         from memorybus.surfaces.hermes import status
 
         return status.status_config(self._settings())
+
+    def unavailable_reason(self) -> str:
+        """Return why there is no memory, and what to do about it; "" if there is."""
+        try:
+            self._settings()
+        except MemoryBusError as error:
+            return str(error)
+        return ""
+
+    @property
+    def pre_compress_checkpoint_api_version(self) -> int:
+        """Which messages `on_pre_compress` gets: 1 all of the window, 2 without tool calls.
+
+        Both are fsynced. Hermes calls only those of version 2 checkpoints; so this says 2 where its
+        configuration demands one, and 1 elsewhere, as that leaves nothing out.
+        """
+        return 2 if checkpoint_required(self._hermes().config) else 1
 
     def backup_paths(self) -> list[str]:
         """Return what lies outside of Hermes's home and belongs into its backup."""

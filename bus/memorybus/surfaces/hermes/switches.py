@@ -9,6 +9,9 @@ from memorybus.surfaces.hermes.shared import Shared
 
 Step = Literal["stay", "rewind", "compress", "reset", "branch", "resume", "link"]
 
+TOGETHER: frozenset[Step] = frozenset(("rewind", "compress", "branch"))
+"""Steps that everybody in a shared chat takes: its window goes on."""
+
 
 def step(
     left: str,

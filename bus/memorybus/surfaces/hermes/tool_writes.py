@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, get_args
 
 import msgspec
@@ -9,15 +10,32 @@ import msgspec
 from memorybus.events import WriteAction
 
 _ACTIONS = get_args(WriteAction)
+_OLD: Mapping[str, str] = MappingProxyType({"replace": "replaced", "remove": "removed"})
+"""How a result names the entry that an action took away: ``replaced_entry``, ``removed_entry``."""
 
 
 class ToolWrite(msgspec.Struct, frozen=True):
-    """One operation of a call, in the tool's own terms."""
+    """One operation of a call, in the tool's own terms.
+
+    Attributes:
+        action: add, replace or remove.
+        target: the store.
+        content: the new text.
+        old_text: the part of an entry by which the model named it.
+        previous: the whole entry, from releases whose result tells it.
+    """
 
     action: str
     target: str
     content: str = ""
     old_text: str = ""
+    previous: str = ""
+
+    @property
+    def about_old(self) -> dict[str, str]:
+        """What a hook's metadata say of the entry that was there."""
+        told = {"old_text": self.old_text, "previous_content": self.previous}
+        return {name: text for name, text in told.items() if text}
 
 
 def written_by_tool(result: object, arguments: Mapping[str, Any]) -> list[ToolWrite]:
@@ -26,26 +44,54 @@ def written_by_tool(result: object, arguments: Mapping[str, Any]) -> list[ToolWr
     None of a call that failed, that waits for approval, or whose result cannot be read: what did
     not land must not be remembered. Other actions (``read``) are left out.
     """
-    if not _landed(result):
+    landed = _landed(result)
+    if landed is None:
         return []
     target = str(arguments.get("target") or "memory")
     batch = arguments.get("operations")
-    operations = batch if isinstance(batch, list) and batch else [arguments]
-    found = [_write(target, one) for one in operations if isinstance(one, Mapping)]
+    is_batch = isinstance(batch, list) and bool(batch)
+    operations = enumerate(batch or (), start=1) if is_batch else [(0, arguments)]
+    found = [
+        _write(target, one, _previous(landed, one, number))
+        for number, one in operations
+        if isinstance(one, Mapping)
+    ]
     return [write for write in found if write.action in _ACTIONS]
 
 
-def _landed(result: object) -> bool:
+def _landed(result: object) -> Mapping[str, Any] | None:
+    """Return the result of a call that wrote something, else None."""
     if isinstance(result, str):
         try:
             result = json.loads(result)
         except ValueError:
-            return False
+            return None
     if not isinstance(result, Mapping):
-        return False
-    return result.get("success") is True and result.get("staged") is not True
+        return None
+    landed = result.get("success") is True and result.get("staged") is not True
+    return result if landed else None
 
 
-def _write(target: str, operation: Mapping[str, Any]) -> ToolWrite:
-    fields = {name: str(operation.get(name) or "") for name in ("action", "content", "old_text")}
-    return ToolWrite(target=target, **fields)
+def _previous(result: Mapping[str, Any], operation: Mapping[str, Any], number: int) -> str:
+    """Return the entry that an operation took away, as far as the result tells it.
+
+    Args:
+        result: of the whole call.
+        operation: one of its operations.
+        number: its place in a batch, from 1; 0 if it is the whole call.
+    """
+    taken = _OLD.get(str(operation.get("action")), "")
+    found = result.get(f"{taken}_entries" if number else f"{taken}_entry")
+    if number:
+        found = found.get(str(number)) if isinstance(found, Mapping) else ""
+    return found if isinstance(found, str) else ""
+
+
+def _write(target: str, operation: Mapping[str, Any], previous: str) -> ToolWrite:
+    return ToolWrite(
+        action=str(operation.get("action") or ""),
+        target=target,
+        content=str(operation.get("content") or operation.get("new_text") or ""),
+        old_text=str(operation.get("old_text") or ""),
+        previous=previous,
+    )

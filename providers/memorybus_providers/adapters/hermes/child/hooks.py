@@ -72,10 +72,18 @@ def handle_tool_call(plugin: Any, args: Mapping[str, Any]) -> str:
     Raises:
         Refused: the plugin has no such tool; Hermes would not have asked it.
     """
-    if args["tool"] not in [schema.get("name") for schema in plugin.get_tool_schemas()]:
+    if args["tool"] not in map(tool_name, plugin.get_tool_schemas()):
         raise Refused(PERMANENT, f"the plugin has no tool {args['tool']!r}")
     answer = plugin.handle_tool_call(args["tool"], dict(args["arguments"]))
     return answer if isinstance(answer, str) else str(answer)
+
+
+def tool_name(schema: Any) -> Any:
+    """Return the name in a tool's schema, which may stand in OpenAI's outer object (mm:50)."""
+    if not isinstance(schema, dict):
+        return None
+    wrapped = schema.get("function")
+    return (wrapped if isinstance(wrapped, dict) else schema).get("name")
 
 
 def recall(plugin: Any, query: str, session_id: str) -> str:

@@ -1,0 +1,102 @@
+"""Our `MemoryManager`, Redis away: what several providers give is one, and none harms another."""
+
+import json
+import logging
+import sys
+from collections.abc import Iterator
+from types import SimpleNamespace
+
+import pytest
+from helpers.hermes_plugin import Host, hermes_host, talk
+from helpers.tooling import schema
+from memorybus import tools
+from memorybus.fence import line
+from memorybus.session import Session
+from memorybus.surfaces.hermes.manager import MemoryManager
+from memorybus.tools import Declared
+
+
+@pytest.fixture(name="host")
+def _host() -> Iterator[Host]:
+    with hermes_host(compress_wait=0.001, tool_wait=0.001, opening_wait=0.0) as host:
+        yield host
+
+
+def manager_of(host: Host) -> MemoryManager:
+    """Return a manager in a session."""
+    manager = MemoryManager(host.shared.bus, host.process)
+    manager.initialize_all("s1", **host.told(user_id="ann"))
+    return manager
+
+
+def test_the_recall_of_several_providers_is_one_text(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each provider's is labelled, in their order; one that has nothing is not there."""
+    sections = [("one", [line("likes tea")]), ("none", []), ("two", [line("lives in Oslo")])]
+    monkeypatch.setattr(Session, "warm_lines", lambda _: sections)
+    manager = manager_of(host)
+    assert manager.describe_recall() == ""
+
+    recalled = manager.prefetch_all("what do I like?", session_id="s1")
+
+    assert recalled == "From one:\n- likes tea\nFrom two:\n- lives in Oslo"
+    assert manager.describe_recall().endswith("memorybus — recalled 2 memories")
+    assert manager.prefetch_all("and where do I live?", session_id="s1") == ""
+    assert manager.describe_recall() == ""
+
+
+def test_one_memory_is_no_memories(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The line is read by people."""
+    monkeypatch.setattr(Session, "warm_lines", lambda _: [("one", [line("likes tea")])])
+    manager = manager_of(host)
+    manager.prefetch_all("what do I like?", session_id="s1")
+
+    assert manager.describe_recall().endswith("recalled 1 memory")
+
+
+def test_malformed_schemas_cost_no_other_tool(host: Host, caplog: pytest.LogCaptureFixture) -> None:
+    """One provider's mistakes are skipped with a warning; the rest is offered, its own included."""
+    broken = ("no schema", None, {}, {"name": ["find"]}, schema("x", description=None))
+    declared = {"a": Declared((*broken, schema("find"))), "b": Declared((schema("add"),))}
+    tools.write_file(host.settings.tools_path, declared, "1")
+    manager = manager_of(host)
+
+    with caplog.at_level(logging.WARNING, "memorybus"):
+        assert manager.get_all_tool_names() == {"find", "add"}
+    assert caplog.text.count("provider a: tool") == len(broken)
+
+
+def test_a_tool_of_the_agent_s_own_name_is_not_offered(
+    host: Host, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What Hermes calls a tool of its own never goes to a provider; that is said once."""
+    monkeypatch.setitem(sys.modules, "toolsets", SimpleNamespace(_HERMES_CORE_TOOLS=["clarify"]))
+    declared = {"a": Declared((schema("clarify"), schema("find")))}
+    tools.write_file(host.settings.tools_path, declared, "1")
+    manager = manager_of(host)
+
+    with caplog.at_level(logging.WARNING, "memorybus"):
+        assert [one["name"] for one in manager.get_all_tool_schemas()] == ["find"]
+        assert (manager.has_tool("find"), manager.has_tool("clarify")) == (True, False)
+    assert caplog.text.count("clarify") == 1
+
+
+def test_no_method_raises_where_nothing_can_be_written(host: Host) -> None:
+    """G9: an agent whose memory has no disk goes on, every answer an empty one."""
+    bus = host.shared.bus
+    bus.sessions.close()
+    manager = MemoryManager(bus, host.process)
+    manager.initialize_all("s1", **host.told())
+
+    manager.on_turn_start(1, "hello")
+    assert manager.prefetch_all("hello", session_id="s1") == ""
+    manager.sync_all("hello", "HELLO", session_id="s1", messages=talk("hello"))
+    manager.queue_prefetch_all("hello", session_id="s1")
+    manager.on_memory_write("add", "memory", "x", {})
+    manager.on_delegation("task", "result")
+    assert manager.on_pre_compress(talk("hello")) == ""
+    manager.commit_session_boundary_async(talk("hello"), new_session_id="s2")
+    assert json.loads(manager.handle_tool_call("find", {}))["ok"] is False
+    manager.shutdown_all()
+    assert host.shared.problems.count > 0
