@@ -1,7 +1,7 @@
 """What one memory provider instance of Hermes does: its place, and what it publishes and reads.
 
-Every method makes one local write at most (G9), but `compressing` and `call`, which wait with a
-deadline. Methods raise what the bus raises; `provider.HermesMemory` keeps that from Hermes.
+Every method makes one local write at most (G9), the end of a turn two, but `compressing` and
+`call`, which wait with a deadline. Methods raise what the bus raises; `provider.HermesMemory` keeps that from Hermes.
 """
 
 import threading
@@ -15,8 +15,9 @@ import msgspec
 from memorybus.errors import EventTooLarge
 from memorybus.events import Scope
 from memorybus.keys import recall_slot
+from memorybus.publisher import Receipt
 from memorybus.session import Session
-from memorybus.surfaces.hermes import scaffolding, switches, turns
+from memorybus.surfaces.hermes import scaffolding, stored_undone, switches, turns
 from memorybus.surfaces.hermes.entries import Write
 from memorybus.surfaces.hermes.hook_writes import provenance, written
 from memorybus.surfaces.hermes.shared import Shared
@@ -65,6 +66,7 @@ class Conversation:
         self._settings = shared.bus.settings
         self._user_name = user_name
         self._hint = hint
+        self._home = home
         self._files = shared.files(home) if home else None
         self._lock = threading.RLock()
         self._whose = Whose(session_id)
@@ -72,7 +74,8 @@ class Conversation:
         self._writes: OrderedDict[tuple[str, str], int] = OrderedDict()
         self._compression: Compression | None = None
         self._held: tuple[Session, int] | None = None
-        shared.begin(scope, session_id, title)
+        session = shared.begin(scope, session_id, title)
+        self._undo_untold(session)
         self._look(session_id)
 
     @property
@@ -87,8 +90,9 @@ class Conversation:
         with self._lock:
             session_id = self._whose.turn_started(self._hint())
             self._release()
-        session = self._session(session_id)
-        session.turn_started(scaffolding.user_text(message), number=number)
+        session, said = self._session(session_id), scaffolding.user_text(message)
+        self._shared.turns.begin(self._slot(session_id), said)
+        session.turn_started(said, number=number)
         self._look(session_id)
 
     def synced(
@@ -98,17 +102,25 @@ class Conversation:
         session_id: str,
         transcript: Sequence[Mapping[str, Any]] | None,
     ) -> None:
-        """Publish a completed turn; one that only carries scaffolding is skipped."""
+        """Publish a completed turn; one that is undone, or only carries scaffolding, is skipped."""
         session_id = self._named(session_id)
         session = self._session(session_id)
         said = scaffolding.user_text(user)
         if said.strip() and assistant.strip():
-            self._publish_turn(session, said, assistant, turns.turn_of(transcript, user))
+            slot = self._slot(session_id)
+            begun = self._shared.turns.over(slot, said, lambda: self._stands(session_id, assistant))
+            if begun is None:
+                return
+            turn = turns.turn_of(transcript, user)
+            receipt = self._publish_turn(session, said, assistant, turn)
+            self._shared.turns.published(slot, receipt.event_id, begun)
         if transcript:
             self._shared.injected.found(self._slot(session_id), transcript)
         self._look(session_id)
 
-    def _publish_turn(self, session: Session, user: str, assistant: str, turn: turns.Turn) -> None:
+    def _publish_turn(
+        self, session: Session, user: str, assistant: str, turn: turns.Turn
+    ) -> Receipt:
         room = self._settings.event_max_bytes - _OVERHEAD
         left = (
             room - len(user.encode("utf-8", "replace")) - len(assistant.encode("utf-8", "replace"))
@@ -120,10 +132,10 @@ class Conversation:
         }
         messages = turns.published(turn.messages, left)
         try:
-            session.turn_completed(user, assistant, messages=messages, **details)
+            return session.turn_completed(user, assistant, messages=messages, **details)
         except EventTooLarge:  # the two texts alone: better shortened, and marked so, than lost
             half = room // 2
-            session.turn_completed(
+            return session.turn_completed(
                 turns.clipped(user, half), turns.clipped(assistant, half), **details
             )
 
@@ -198,14 +210,20 @@ class Conversation:
     def call(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Call a provider's tool and wait for its result."""
         session = self._session(self._named(""))
-        return session.call_tool(tool, arguments, timeout=self._settings.tool_wait)
+        event_id = self._shared.bus.new_id()
+        self._shared.turns.published(self._slot(session.id), event_id)
+        return session.call_tool(
+            tool, arguments, timeout=self._settings.tool_wait, event_id=event_id
+        )
 
     def delegated(self, task: str, result: str, child: str) -> None:
         """Publish what a sub-agent did."""
         room = (self._settings.event_max_bytes - _OVERHEAD) // 2
-        self._session(self._named("")).delegated(
+        session = self._session(self._named(""))
+        receipt = session.delegated(
             turns.clipped(task, room), turns.clipped(result, room), child_session=child
         )
+        self._shared.turns.published(self._slot(session.id), receipt.event_id)
 
     # -- how sessions go on -----------------------------------------------------------------------
 
@@ -258,13 +276,32 @@ class Conversation:
             )
             if step == "link":
                 self._early.pop(new_id, None)
-            switches.take(step, self._shared, left, new_id)
+            undone = self._undone(left.id) if step == "rewind" else ()
+            switches.take(step, self._shared, left, new_id, undone)
             self._whose.switched(new_id, new_id if rewound else parent, reset=reset)
 
     def close(self) -> None:
         """Publish an end that was held; the bus is the process's and stays open."""
         with self._lock:
             self._release()
+
+    # -- what was undone --------------------------------------------------------------------------
+
+    def _undone(self, session_id: str, *, told: bool = True) -> tuple[str, ...]:
+        """Return the events of the turns that were undone since this was asked last."""
+        taken = stored_undone.taken_back(self._home, session_id) if self._home else None
+        return self._shared.turns.undo(self._slot(session_id), taken, told=told)
+
+    def _undo_untold(self, session: Session) -> None:
+        """Take back what was undone without a word: a gateway's `/undo` only drops its agent."""
+        if self._shared.turns.may_be_undone(self._slot(session.id)):
+            undone = self._undone(session.id, told=False)
+            if undone:
+                switches.take("rewind", self._shared, session, session.id, undone)
+
+    def _stands(self, session_id: str, assistant: str) -> bool:
+        """Say whether an answer stands in Hermes's transcript; in doubt, it does."""
+        return self._home is None or stored_undone.stands(self._home, session_id, assistant)
 
     # -- within -----------------------------------------------------------------------------------
 
