@@ -37,11 +37,13 @@ class RetractRules(Rules):
         kept, undone = _turn(1, _KEPT), _turn(2, _UNDONE)
         with self._opened_retracting(tmp_path) as provider:
             feed(provider, [kept, undone])
-            require(self._finds(provider, _UNDONE), "a turn is not recalled before it is retracted")
+            require(
+                self._remembers(provider, _UNDONE), "a turn is not recalled before it is retracted"
+            )
             feed(provider, [_rewind(undone)])
         with self._opened_retracting(tmp_path) as provider:
-            require(not self._finds(provider, _UNDONE), "a retracted turn is still recalled")
-            require(self._finds(provider, _KEPT), "with a retracted turn another one went")
+            require(not self._remembers(provider, _UNDONE), "a retracted turn is still recalled")
+            require(self._remembers(provider, _KEPT), "with a retracted turn another one went")
 
     def test_a_retracted_turn_leaves_nothing_in_the_state(self, tmp_path: Path) -> None:
         """The state is that of a history without the turn, however events are batched (G8)."""
@@ -61,10 +63,12 @@ class RetractRules(Rules):
             feed(provider, [theirs])
             feed(provider, [another])
             feed(provider, [_rewind(theirs, another, _turn(3, "never said"))])
-            require(self._finds(provider, _KEPT, OTHERS), "a rewind retracted another owner's turn")
-            require(self._finds(provider, _UNDONE), "a rewind retracted another lineage's turn")
+            require(
+                self._remembers(provider, _KEPT, OTHERS), "a rewind retracted another owner's turn"
+            )
+            require(self._remembers(provider, _UNDONE), "a rewind retracted another lineage's turn")
 
-    def _finds(self, provider: MemoryProvider, word: str, scope: Scope = HERE) -> bool:
+    def _remembers(self, provider: MemoryProvider, word: str, scope: Scope = HERE) -> bool:
         found = provider.prefetch(f"What of the {word}?", recall_context(scope, self.deadline))
         return any(word in one.text for one in found)
 

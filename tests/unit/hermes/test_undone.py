@@ -166,9 +166,7 @@ def test_an_interrupted_turn_that_was_undone_hides_no_later_one(
     assert [text for _, text in turns(host)] == ["tea"], "handed over twice: one event (G2)"
 
 
-def test_a_session_resumed_in_another_process_can_be_undone(
-    host: Host, state: HermesState
-) -> None:
+def test_a_session_resumed_in_another_process_can_be_undone(host: Host, state: HermesState) -> None:
     """What one process published the next one takes back: the host notes it (G10: bounded)."""
     memory = host.instance("s1")
     turn(memory, state, "tea")

@@ -1,7 +1,8 @@
 """What one memory provider instance of Hermes does: its place, and what it publishes and reads.
 
 Every method makes one local write at most (G9), the end of a turn two, but `compressing` and
-`call`, which wait with a deadline. Methods raise what the bus raises; `provider.HermesMemory` keeps that from Hermes.
+`call`, which wait with a deadline. Methods raise what the bus raises; `provider.HermesMemory` keeps
+that from Hermes.
 """
 
 import threading
