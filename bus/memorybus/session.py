@@ -107,8 +107,8 @@ class Session(SessionEvents):
         goes_on = reason in lineage.CONTINUING and not retracted  # what is warm may hold it
         session = self._continued(ref) if goes_on else self._bus.adopt(self.scope, ref)
         event = lineage.switched(self.ref, ref, reason, retracted)
-        parts = ("switch", self.id, self.ref.epoch, reason, *retracted)
-        session.publish(event, session.event_id(*parts), at)
+        event_id = session.event_id("switch", self.id, self.ref.epoch, reason, *retracted)
+        session.publish(event, event_id, at)
         return session
 
     def _continued(self, ref: SessionRef) -> Session:

@@ -254,9 +254,9 @@ def test_what_was_undone_without_a_word_is_retracted_once(
         for number, (user, answer) in enumerate(said):
             rows.append(state.say("s", "user", user))
             state.say("s", "assistant", answer)
-            answer += " *" * (user == "footed")  # Hermes hands some over with a footer
+            told = answer + " *" * (user == "footed")  # Hermes hands some over with a footer
             at = int(state.now * 1000)
-            receipts.append(session.turn_completed(user, answer, ordinal=number, at=at))
+            receipts.append(session.turn_completed(user, told, ordinal=number, at=at))
         assert bus.flush("logged", 25)
     state.undo("s", rows[1])
     state.turn("s", "tea", "TEA")  # said again, and lost
