@@ -79,8 +79,7 @@ class Session(SessionEvents):
         """Take back what was said last; returns this session in its next epoch.
 
         Providers that can retract forget what came from the events, also in a rebuild; nothing that
-        was warm before is read any more. The log keeps the events: `memorybus archive forget`
-        erases. ::
+        was warm before is read any more. The log and its archive keep the events. ::
 
             receipt = session.turn_completed("my PIN is 4711", "Noted.")
             session = session.undo(receipt)

@@ -22,7 +22,7 @@ create table if not exists sessions(
 create table if not exists turns(slot text primary key, at integer not null, body blob not null);
 create index if not exists turns_by_age on turns(at);
 """
-_OLD = "delete from turns where at < (select at from turns order by at desc limit 1 offset ?)"
+_OLD = "delete from turns where at <= (select at from turns order by at desc limit 1 offset ?)"
 _PLACE = "select id, root, parent, epoch from sessions where slot = ?"
 
 

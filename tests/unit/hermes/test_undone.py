@@ -7,7 +7,9 @@ from helpers.hermes_plugin import Host, hermes_host, talk
 from helpers.hermes_state import HermesState
 from memorybus.clock import SYSTEM
 from memorybus.events import Delegated, SessionSwitched, TurnCompleted
+from memorybus.keys import recall_slot
 from memorybus.surfaces.hermes.provider import HermesMemory
+from memorybus.surfaces.hermes.shared import Process
 from memorybus.surfaces.hermes.undone import Begun, Taken, undone
 
 
@@ -181,6 +183,27 @@ def test_a_session_resumed_in_another_process_can_be_undone(host: Host, state: H
         assert [ids[one] for one in switch.event.retracted] == ["milk"]
     finally:
         with_same_notes.bus.close(0.1)
+
+
+def test_the_notes_of_many_sessions_are_bounded(host: Host) -> None:
+    """G10: a host notes the turns of so many sessions; the oldest notes go, the others stay."""
+    notes = host.bus.sessions
+    for number in range(5):
+        notes.keep_turns(f"slot{number}", b"%d" % number, at=number, most=3)
+    notes.keep_turns("slot3", b"again", at=9, most=3)
+    assert [notes.turns(f"slot{n}") for n in range(5)] == [b"", b"", b"2", b"again", b"4"]
+
+
+def test_notes_that_cannot_be_read_say_nothing(host: Host) -> None:
+    """What another release noted is no error: an undo then takes back what this process said."""
+    host.instance("s1")
+    bus = host.bus
+    bus.sessions.keep_turns(recall_slot(host.events()[0].scope, "s1"), b"\xc1", at=1, most=9)
+    host.process = Process(lambda _: bus, host.clock)
+    memory = host.instance("s1")
+    over(memory, "tea")
+    undo(memory)
+    assert retracted(host) == [["tea"]]
 
 
 def test_a_gateways_undo_is_found_when_the_session_goes_on(host: Host, state: HermesState) -> None:
