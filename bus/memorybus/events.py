@@ -155,6 +155,15 @@ class SessionSwitched(Event, frozen=True, kw_only=True):
     """The conversation went on under another id or epoch (Hermes: ``on_session_switch``).
 
     The envelope's session is the new one.
+
+    Attributes:
+        new_id: its id.
+        parent: the session that was left, empty after a rewind.
+        reason: why.
+        reset: the conversation begins anew.
+        rewound: turns were taken back.
+        retracted: the ids of the events that were taken back. They stand before this one under the
+            same order key, so that a provider always hears of them first (G3).
     """
 
     new_id: str
@@ -162,6 +171,7 @@ class SessionSwitched(Event, frozen=True, kw_only=True):
     reason: Reason = "resume"
     reset: bool = False
     rewound: bool = False
+    retracted: tuple[str, ...] = ()
 
 
 class ContextCompressing(Event, frozen=True, kw_only=True):

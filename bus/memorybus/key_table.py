@@ -174,6 +174,13 @@ TABLE: tuple[KeyDoc, ...] = (
         "Warm results by provider, each with the generation it answers.",
     ),
     KeyDoc(
+        "{ns}:retracted:{<owner>}",
+        "hash",
+        False,
+        "A mark by provider, which changes when it forgets what was taken back: warm results of "
+        "the owner with another mark are not read.",
+    ),
+    KeyDoc(
         "{ns}:recalls:{<provider>}",
         "hash",
         False,

@@ -26,7 +26,12 @@ def session_key(scope: Scope, root: str) -> str:
     a key, and the lineages of two people share neither order nor parking, whatever their ids (G3,
     G6). Keys in an old log may have another form: nobody but this function may rely on it.
     """
-    return f"session:{_digest(scope.agent, scope.user, scope.workspace)}:{root}"
+    return f"session:{owner_slot(scope)}:{root}"
+
+
+def owner_slot(scope: Scope) -> str:
+    """Return 16 hex digits that stand for an agent, a person and a workspace."""
+    return _digest(scope.agent, scope.user, scope.workspace)
 
 
 def store_key(store: StoreName, scope: Scope) -> str:
@@ -111,6 +116,10 @@ class Keys:
     def warm(self, slot: str) -> str:
         """Return a session's warm results."""
         return f"{self.namespace}:warm:{{{slot}}}"
+
+    def retracted(self, owner: str) -> str:
+        """Return the marks that change when something of an owner's was taken back."""
+        return f"{self.namespace}:retracted:{{{owner}}}"
 
     def recalls(self, provider: str) -> str:
         """Return how a provider's recalls went of late."""

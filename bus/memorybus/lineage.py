@@ -99,7 +99,9 @@ def follow(ref: SessionRef, new_id: str, reason: Reason, known: SessionRef | Non
     return step(ref, new_id) if step else resume(known, new_id)
 
 
-def switched(before: SessionRef, after: SessionRef, reason: Reason) -> SessionSwitched:
+def switched(
+    before: SessionRef, after: SessionRef, reason: Reason, retracted: tuple[str, ...] = ()
+) -> SessionSwitched:
     """Return what is published of a step; as in Hermes, a rewind names no parent."""
     return SessionSwitched(
         new_id=after.id,
@@ -107,6 +109,7 @@ def switched(before: SessionRef, after: SessionRef, reason: Reason) -> SessionSw
         reason=reason,
         reset=reason == "reset",
         rewound=reason == "rewind",
+        retracted=retracted,
     )
 
 

@@ -76,11 +76,13 @@ class WarmResult(msgspec.Struct, frozen=True, omit_defaults=True):
         lines: rendered.
         items: the single ones, if asked for.
         asked: digest of the query it answers.
+        mark: the owner's when it was recalled: under another it is not read (`recall_retracted`).
     """
 
     lines: tuple[str, ...] = ()
     items: tuple[RecalledItem, ...] = ()
     asked: str = ""
+    mark: str = ""
 
 
 _result_decoder = msgspec.msgpack.Decoder(WarmResult)

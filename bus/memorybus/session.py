@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from memorybus import contributions, lineage, tool_calls
+from memorybus import contributions, lineage, session_events, tool_calls
 from memorybus.cleaning import clean_text
 from memorybus.events import Reason, Scope, SessionRef, SessionStarted
 from memorybus.ids import text_digest
+from memorybus.keys import owner_slot
+from memorybus.publisher import Receipt
 from memorybus.recall import CarryAsk, WarmAsk, is_trivial, slot_of, wanted, written_by
 from memorybus.session_publishing import SessionEvents
 
@@ -36,6 +38,7 @@ class Session(SessionEvents):
         """Use `MemoryBus.session`."""
         super().__init__(bus, scope, ref)
         self.slot = slot_of(scope, ref)
+        self._owner = owner_slot(scope)
         self._warm_from = warm_from
 
     # -- lineage ----------------------------------------------------------------------------------
@@ -65,23 +68,46 @@ class Session(SessionEvents):
         *,
         reason: Reason = "resume",
         reset: bool = False,
-        rewound: bool = False,
         at: int | None = None,
     ) -> Session:
-        """Go on under another id.
-
-        A `reset` begins anew: another root, and nothing warm. `rewound` turns were undone: the
-        next epoch of this session, whatever `new_id` says.
-        """
-        reason = "reset" if reset else "rewind" if rewound else reason
+        """Go on under another id; a `reset` begins anew: another root, and nothing warm."""
+        reason = "reset" if reset else reason
         known = self._bus.sessions.get(self.scope, new_id)
         return self._switched(lineage.follow(self.ref, new_id, reason, known), reason, at)
 
-    def _switched(self, ref: SessionRef, reason: Reason, at: int | None) -> Session:
-        goes_on = reason in lineage.CONTINUING
+    def undo(self, *events: Receipt | str, at: int | None = None) -> Session:
+        """Take back what was said last; returns this session in its next epoch.
+
+        Providers that can retract forget what came from the events, also in a rebuild; nothing that
+        was warm before is read any more. The log and its archive keep the events. ::
+
+            receipt = session.turn_completed("my PIN is 4711", "Noted.")
+            session = session.undo(receipt)
+
+        Args:
+            events: the receipts, or ids, of the undone turns and of what else this lineage
+                published in them: delegations, calls of tools. A write to the stores `memory` and
+                `user` is taken back by another write. An id that nobody knows retracts nothing.
+            at: when.
+
+        Raises:
+            InvalidEvent: what is no id of an event.
+        """
+        retracted = session_events.retracted(events)
+        ref = lineage.rewind(self.ref)
+        session = self._switched(ref, "rewind", at, retracted)
+        if retracted:
+            session.warm_up()
+        return session
+
+    def _switched(
+        self, ref: SessionRef, reason: Reason, at: int | None, retracted: tuple[str, ...] = ()
+    ) -> Session:
+        goes_on = reason in lineage.CONTINUING and not retracted  # what is warm may hold it
         session = self._continued(ref) if goes_on else self._bus.adopt(self.scope, ref)
-        event = lineage.switched(self.ref, ref, reason)
-        session.publish(event, session.event_id("switch", self.id, self.ref.epoch, reason), at)
+        event = lineage.switched(self.ref, ref, reason, retracted)
+        event_id = session.event_id("switch", self.id, self.ref.epoch, reason, *retracted)
+        session.publish(event, event_id, at)
         return session
 
     def _continued(self, ref: SessionRef) -> Session:
@@ -112,14 +138,15 @@ class Session(SessionEvents):
 
         What is warm was asked for by `queue_prefetch`; `query` is there as in Hermes.
         """
-        return self._bus.warm.block(self.slot, self._warm_from, self._bus.settings.recall_budget)
+        budget = self._bus.settings.recall_budget
+        return self._bus.warm.block(self._owner, self.slot, self._warm_from, budget)
 
     def warm_lines(self) -> list[tuple[str, tuple[str, ...]]]:
         """Return what `prefetch` makes its block of: providers with their escaped lines.
 
         For hosts with a fence of their own (`fence.build_lines`).
         """
-        return self._bus.warm.sections(self.slot, self._warm_from)
+        return self._bus.warm.sections(self._owner, self.slot, self._warm_from)
 
     # -- what waits for an answer -----------------------------------------------------------------
 
@@ -132,7 +159,8 @@ class Session(SessionEvents):
         """
         if not is_trivial(query):
             self.warm_up(query)
-            self._bus.warm.await_answer(self.slot, text_digest(clean_text(query)), wait)
+            asked = text_digest(clean_text(query))
+            self._bus.warm.await_answer(self._owner, self.slot, asked, wait)
 
     def contributions(
         self,
@@ -158,7 +186,12 @@ class Session(SessionEvents):
         return contributions.gathered(self._bus, self.key, receipts, timeout)
 
     def call_tool(
-        self, offered: str, arguments: Mapping[str, Any] | None = None, *, timeout: float = 10.0
+        self,
+        offered: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        timeout: float = 10.0,
+        event_id: str = "",
     ) -> dict[str, Any]:
         """Call a provider's tool for the model, and wait `timeout` seconds for its result.
 
@@ -170,10 +203,11 @@ class Session(SessionEvents):
             offered: the tool's name as `MemoryBus.tools` offers it.
             arguments: as the model gave them.
             timeout: seconds; also with Redis away it takes no longer (G9).
+            event_id: of a call that writes (`MemoryBus.new_id`), for an `undo`; a new one if empty.
 
         Returns:
             The tool's result, or ``{"ok": False, "error": "..."}``; with ``"recorded": True`` if
             the call stands in the spool and is applied later. It raises nothing that a model could
             not be told.
         """
-        return tool_calls.call(self._bus, self, offered, arguments or {}, timeout)
+        return tool_calls.call(self._bus, self, offered, arguments or {}, timeout, event_id)

@@ -1,6 +1,7 @@
 """The events of a session, cleaned and checked: pure functions of what the agent says."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, get_args
 
 import msgspec
@@ -15,10 +16,12 @@ from memorybus.events import (
     TurnCompleted,
     WriteAction,
 )
+from memorybus.publisher import Receipt
 
 _ACTIONS = get_args(WriteAction)
 _STORES = get_args(StoreName)
 _MESSAGE_ROOM = 1_024
+_ID = re.compile("[0-9a-f]{32}")
 
 
 def turn(
@@ -88,6 +91,19 @@ def compressing(
         )
         for part in _split(clean_messages(messages), max_bytes)
     ]
+
+
+def retracted(events: Iterable[Receipt | str]) -> tuple[str, ...]:
+    """Return the ids of the events that a rewind takes back, each once; see `Session.undo`.
+
+    Raises:
+        InvalidEvent: what is no id of an event.
+    """
+    ids = [one if isinstance(one, str) else one.event_id for one in events]
+    for event_id in ids:
+        if not _ID.fullmatch(event_id):
+            raise InvalidEvent(f"{event_id[:40]!r} is no event's id: 32 hex digits, of a receipt")
+    return tuple(dict.fromkeys(ids))
 
 
 def _check_write(action: str, store: str, content: str, old_text: str) -> None:

@@ -2,6 +2,7 @@
 
 The lineage itself is in the log; this is the producer's own note of it (id -> root, parent,
 epoch), because a producer must know a session's root before it can publish, also with Redis down.
+Beside it stands what a host notes of a session's turns, so that they can be undone later.
 """
 
 import os
@@ -18,7 +19,10 @@ _SCHEMA = """
 create table if not exists sessions(
     slot text primary key, id text not null, root text not null, parent text not null,
     epoch integer not null) without rowid;
+create table if not exists turns(slot text primary key, at integer not null, body blob not null);
+create index if not exists turns_by_age on turns(at);
 """
+_OLD = "delete from turns where at <= (select at from turns order by at desc limit 1 offset ?)"
 _PLACE = "select id, root, parent, epoch from sessions where slot = ?"
 
 
@@ -75,11 +79,32 @@ class HostSessions:
             SpoolError: the disk is full.
         """
         row = (recall_slot(scope, ref.id), ref.id, ref.root, ref.parent, ref.epoch)
+        self._write(("replace into sessions values (?, ?, ?, ?, ?)", row))
+
+    def turns(self, slot: str) -> bytes:
+        """Return what was noted of a session's turns (`keys.recall_slot`), b"" if nothing."""
+        with self._lock.here():
+            self._check_process()
+            with self._undisturbed:
+                found = self._db.execute("select body from turns where slot = ?", (slot,))
+                row = found.fetchone()
+        return bytes(row[0]) if row else b""
+
+    def keep_turns(self, slot: str, body: bytes, at: int, most: int) -> None:
+        """Note a session's turns; of more than `most` sessions the oldest notes go (G10).
+
+        Raises:
+            SpoolError: the disk is full.
+        """
+        self._write(("replace into turns values (?, ?, ?)", (slot, at, body)), (_OLD, (most,)))
+
+    def _write(self, *statements: tuple[str, tuple[str | int | bytes, ...]]) -> None:
         try:
             with self._lock.here():
                 self._check_process()
                 with self._undisturbed:
-                    self._db.execute("replace into sessions values (?, ?, ?, ?, ?)", row)
+                    for sql, values in statements:
+                        self._db.execute(sql, values)
         except sqlite3.Error as error:
             raise SpoolError(f"sessions: {error}") from error
 

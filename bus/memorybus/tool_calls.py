@@ -27,7 +27,12 @@ START = "start one: memorybus up (or memorybus worker)"
 
 
 def call(
-    bus: MemoryBus, session: Session, offered: str, arguments: Mapping[str, Any], timeout: float
+    bus: MemoryBus,
+    session: Session,
+    offered: str,
+    arguments: Mapping[str, Any],
+    timeout: float,
+    event_id: str = "",
 ) -> dict[str, Any]:
     """Call a tool; see `Session.call_tool`."""
     tool = bus.tools().named(offered)
@@ -36,7 +41,7 @@ def call(
     try:
         plain = _plain(arguments)
         if tool.writes:
-            return _written(bus, session, tool, plain, timeout)
+            return _written(bus, session, tool, plain, timeout, event_id)
         return _read(bus, session, tool, plain, timeout)
     except MemoryBusError as error:
         return failed(str(error))
@@ -73,13 +78,18 @@ def _clean(value: Any) -> Any:
 
 
 def _written(
-    bus: MemoryBus, session: Session, tool: Tool, arguments: dict[str, Any], timeout: float
+    bus: MemoryBus,
+    session: Session,
+    tool: Tool,
+    arguments: dict[str, Any],
+    timeout: float,
+    event_id: str,
 ) -> dict[str, Any]:
     """Publish the call, then wait for the answer of the lane's owner."""
     event = ToolCalled(
         provider=tool.provider, tool=tool.name, arguments=arguments, wants_reply=True
     )
-    receipt = session.publish(event, "", None)
+    receipt = session.publish(event, event_id, None)
     partition = _partition(bus, session)
 
     def ask(redis: Any) -> Asked:

@@ -7,7 +7,7 @@ if need be with nothing (G9).
 import logging
 import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -55,26 +55,28 @@ class WarmCache:
         self._pid = os.getpid()
         self.failures = 0
 
-    def block(self, slot: str, fallback: str, budget: int) -> str:
+    def block(self, owner: str, slot: str, fallback: str, budget: int) -> str:
         """Return the memory block of a slot, or of the session it continues; "" if none is warm.
 
         Args:
+            owner: who asks (`keys.owner_slot`).
             slot: the session's own.
             fallback: the slot of the session before, or "".
             budget: characters of the whole block.
         """
-        sections = self.sections(slot, fallback)
+        sections = self.sections(owner, slot, fallback)
         return build_block(sections, budget) if sections else ""
 
-    def sections(self, slot: str, fallback: str) -> list[tuple[str, tuple[str, ...]]]:
+    def sections(self, owner: str, slot: str, fallback: str) -> list[tuple[str, tuple[str, ...]]]:
         """Return what is warm as `block` does: providers in their order, with their lines."""
-        results = self.read([slot, fallback] if fallback else [slot])
+        results = self.read(owner, [slot, fallback] if fallback else [slot])
         return [(name, results[name].lines) for name in self._ordered(results)]
 
-    def await_answer(self, slot: str, asked: str, wait: float) -> None:
+    def await_answer(self, owner: str, slot: str, asked: str, wait: float) -> None:
         """Wait until a provider has answered a query, and a moment for the others (G9).
 
         Args:
+            owner: who asks (`keys.owner_slot`).
             slot: the asking session's.
             asked: digest of the query.
             wait: seconds, at most; none while the flusher knows that Redis is away.
@@ -82,7 +84,7 @@ class WarmCache:
         until = self._clock.monotonic() + wait
         answered = False
         while self._log_state() != "down" and self._clock.monotonic() < until:
-            results = self.read([slot])
+            results = self.read(owner, [slot])
             there = [result.asked == asked for result in results.values()]
             if there and all(there):
                 return
@@ -90,10 +92,11 @@ class WarmCache:
                 answered, until = True, min(until, self._clock.monotonic() + _OTHERS)
             self._clock.sleep(_LOOK)
 
-    def read(self, slots: Sequence[str]) -> dict[str, WarmResult]:
+    def read(self, owner: str, slots: Sequence[str]) -> dict[str, WarmResult]:
         """Return the warm results of the first slot that has any, by provider.
 
-        Empty if there are none, or none in time (counted in `failures`).
+        None that may hold what its owner took back since. Empty if there are none, or none in time
+        (counted in `failures`).
         """
         self._check_process()
         until = self._clock.monotonic() + self._settings.prefetch_deadline
@@ -103,9 +106,10 @@ class WarmCache:
             if not self._lock.acquire(timeout=max(0.0, until - self._clock.monotonic())):
                 self.failures += 1
                 return {}
-            found = self._fields([self._keys.warm(slot) for slot in slots], until)
+            warm = [self._keys.warm(slot) for slot in slots]
+            marks, *found = self._fields([self._keys.retracted(owner), *warm], until)
             fields = next((fields for fields in found if fields), [])
-            return warm_results(zip(fields[::2], fields[1::2], strict=True))
+            return _unmarked(warm_results(_pairs(fields)), dict(_pairs(marks)))
         except (LogError, msgspec.MsgspecError, UnicodeDecodeError) as error:
             self.failures += 1
             _log.debug("prefetch: %s", error)
@@ -135,9 +139,12 @@ class WarmCache:
             self._is_asking = True
             # The connection itself: a client's bookkeeping costs a tenth of this whole call.
             connections: list[Any] = [home_of(redis, key).connection for key in keys]
+            asked: dict[Any, list[tuple[str, str]]] = {}
             for connection, key in zip(connections, keys, strict=True):
+                asked.setdefault(connection, []).append(("HGETALL", key))
+            for connection, commands in asked.items():
                 self._limit(connection, until - self._clock.monotonic())
-                connection.send_command("HGETALL", key)
+                connection.send_packed_command(connection.pack_commands(commands))
             return [connection.read_response() for connection in connections]
         except BaseException as error:  # an interrupt leaves a reply behind as well
             self._drop_connection()
@@ -195,3 +202,20 @@ class WarmCache:
         self._check_process()
         with self._lock:
             self._drop_connection()
+
+
+def _pairs(fields: list[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    return zip(fields[::2], fields[1::2], strict=True)
+
+
+def _unmarked(
+    results: dict[str, WarmResult], marks: Mapping[bytes, bytes]
+) -> dict[str, WarmResult]:
+    """Return the results that are no older than what their owner took back last."""
+    if not marks:
+        return results
+    return {
+        name: result
+        for name, result in results.items()
+        if marks.get(name.encode(), b"").decode() == result.mark
+    }

@@ -69,6 +69,7 @@ class Capabilities(msgspec.Struct, frozen=True):
             message that is sent, an order placed): a replay does not repeat them.
         concurrent: write hooks may be called from several threads at once, for different keys;
             the calls of one key come one after another, in order (G3). Not for transactional ones.
+        retracts: `retract` forgets what came from an event.
         handles: the event types whose hooks do something; others are counted as applied
             without a call.
     """
@@ -78,6 +79,7 @@ class Capabilities(msgspec.Struct, frozen=True):
     reading_tools: frozenset[str] = frozenset()
     outside_tools: frozenset[str] = frozenset()
     concurrent: bool = False
+    retracts: bool = False
     handles: frozenset[type[Event]] = frozenset()
 
 
@@ -226,6 +228,16 @@ class MemoryProvider(ABC):
 
     def on_session_switch(self, event: SessionSwitched, ctx: HookContext) -> None:
         """The conversation goes on in ``ctx.session``."""
+
+    def retract(self, event_ids: Sequence[str], ctx: HookContext) -> None:
+        """Forget what came from some events, which were taken back: a turn that was undone.
+
+        Called like a write hook (G4), for a `SessionSwitched` that names events. They stood before
+        it under the same order key, so that they are applied already, were parked and discarded, or
+        never reached this provider: an id that is not known changes nothing. A publisher names the
+        ids: forget only what belongs to ``ctx.scope`` and to the lineage of ``ctx.session``. What
+        an event that stays has said, too, stays.
+        """
 
     def on_pre_compress(self, event: ContextCompressing, ctx: HookContext) -> str:
         """Save what is about to leave the window; return text worth keeping in the summary."""

@@ -34,7 +34,8 @@ HOOKS: Final[Mapping[type[Event], str]] = MappingProxyType(
         SessionEnded: "on_session_end",
     }
 )
-"""The hook of each event; `ToolCalled` goes to ``handle_tool_call``."""
+"""The hook of each event; `ToolCalled` goes to ``handle_tool_call``, and what a `SessionSwitched`
+takes back to ``retract`` first."""
 
 Hook = Callable[[Any, HookContext], str | None]
 
@@ -70,8 +71,15 @@ class Apply:
         return None if hook is None else hook(event, ctx)
 
 
-def bind(provider: MemoryProvider) -> Apply:
-    """Return the dispatch table of an instance, made of its declared capabilities."""
+def bind(
+    provider: MemoryProvider, before_retracting: Callable[[HookContext], None] | None = None
+) -> Apply:
+    """Return the dispatch table of an instance, made of its declared capabilities.
+
+    Args:
+        provider: the instance.
+        before_retracting: called before it forgets what was taken back.
+    """
     capabilities = provider.capabilities
     hooks: dict[type[Event], Hook] = {
         event: getattr(provider, name)
@@ -79,6 +87,9 @@ def bind(provider: MemoryProvider) -> Apply:
         if event in capabilities.handles
     }
     hooks[UnknownEvent] = _refuse
+    if capabilities.retracts:
+        switched = hooks.get(SessionSwitched)
+        hooks[SessionSwitched] = _retracting(provider, switched, before_retracting)
     if ContextCompressing in hooks:
         hooks[ContextCompressing] = _text_reply(hooks[ContextCompressing])
     if capabilities.tools or ToolCalled in capabilities.handles:
@@ -93,6 +104,25 @@ def _refuse(event: UnknownEvent, ctx: HookContext) -> str | None:
         f"event {ctx.event_id} is a {event.name} of version {event.wire_version}, which this "
         "release does not know; upgrade the workers and retry it"
     )
+
+
+def _retracting(
+    provider: MemoryProvider,
+    switched: Hook | None,
+    before: Callable[[HookContext], None] | None,
+) -> Hook:
+    """Return the hook of a switch for a provider that forgets; it says "" where it did."""
+
+    def call(event: SessionSwitched, ctx: HookContext) -> str | None:
+        if event.retracted:
+            if before:
+                before(ctx)
+            provider.retract(event.retracted, ctx)
+        if switched:
+            switched(event, ctx)
+        return "" if event.retracted else None
+
+    return call
 
 
 def _text_reply(hook: Hook) -> Hook:

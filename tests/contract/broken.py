@@ -464,3 +464,80 @@ class DigestTwice(Digesting):
 class DigestWhole(Digesting):
     def digest(self, after: str = "") -> Any:
         return iter(self._pairs())
+
+
+# -- what was taken back ------------------------------------------------------------------------
+
+
+class Retracting(Sound):
+    """The sound one, which forgets the turns that were taken back."""
+
+    capabilities = Capabilities(recall=True, retracts=True, handles=TURNS)
+    whose = "agent = ? and user = ? and root = ? and event = ?"
+
+    def open(self) -> None:
+        super().open()
+        columns = "note integer primary key, agent, user, root, event"
+        self.db.execute(f"create table if not exists said({columns})")
+
+    def sync_turn(self, event: Any, ctx: Any) -> None:
+        super().sync_turn(event, ctx)
+        note = self.db.execute("select last_insert_rowid()").fetchone()[0]
+        self.db.execute(
+            "replace into said values (?, ?, ?, ?, ?)", (note, *self._of(ctx, ctx.event_id))
+        )
+
+    def retract(self, event_ids: Sequence[str], ctx: Any) -> None:
+        for event_id in event_ids:
+            self._forget(self._of(ctx, event_id))
+
+    def _of(self, ctx: Any, event_id: str) -> tuple[str, ...]:
+        return ctx.scope.agent, ctx.scope.user, ctx.session.root, event_id
+
+    def _forget(self, whose: tuple[str, ...]) -> None:
+        found = self.db.execute(f"select note from said where {self.whose}", whose)
+        for note in found.fetchall():
+            self.db.execute("delete from notes where rowid = ?", note)
+            self.db.execute("delete from said where note = ?", note)
+
+
+spoilt(AGREES, retract=lambda self, event_ids, ctx: None)
+RETRACTED = "what_was_retracted_is_not_recalled"
+
+
+@breaks(RETRACTED)
+class KeepsAll(Retracting):
+    def retract(self, event_ids: Sequence[str], ctx: Any) -> None:
+        pass
+
+
+@breaks(RETRACTED)
+class ForgetsAll(Retracting):
+    def retract(self, event_ids: Sequence[str], ctx: Any) -> None:
+        self.db.execute("delete from notes")
+
+
+@breaks("a_retracted_turn_leaves_nothing_in_the_state")
+class ForgetsEveryOther(Retracting):
+    """Believes that it has done what it is asked: only when the turn came in the same batch."""
+
+    def retract(self, event_ids: Sequence[str], ctx: Any) -> None:
+        if self.db.total_changes - self.before < 3:
+            super().retract(event_ids, ctx)
+
+    def transaction(self, fence: Any) -> Any:
+        self.before = self.db.total_changes
+        return super().transaction(fence)
+
+
+ITS_OWN = "only_what_is_the_rewinds_own_is_retracted"
+
+
+@breaks(ITS_OWN)
+class AnybodysTurn(Retracting):
+    whose = "? is not null and ? is not null and root = ? and event = ?"
+
+
+@breaks(ITS_OWN)
+class AnyLineage(Retracting):
+    whose = "agent = ? and user = ? and ? is not null and event = ?"

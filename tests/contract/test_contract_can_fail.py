@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from broken import CASES, Broken, Digesting, Sound, SoundLookup
+from broken import CASES, Broken, Digesting, Retracting, Sound, SoundLookup
 from memorybus_providers.base import MemoryProvider, ProviderConfig
 from memorybus_providers.contract import ProviderContract
 
@@ -66,3 +66,9 @@ def test_a_sound_lookup_passes(tmp_path: Path) -> None:
 def test_a_sound_digest_passes(rule: str, tmp_path: Path) -> None:
     """A digest of what the events determine satisfies the rules of digests (G8)."""
     getattr(contract_of(Digesting), rule)(tmp_path)
+
+
+@pytest.mark.parametrize("rule", [rule for rule in RULES if "retracted" in rule])
+def test_a_sound_retraction_passes(rule: str, tmp_path: Path) -> None:
+    """A provider that forgets by event id, owner and lineage satisfies the rules (G8)."""
+    getattr(contract_of(Retracting), rule)(tmp_path)

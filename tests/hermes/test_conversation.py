@@ -218,6 +218,44 @@ def test_an_undone_turn_may_be_said_again(world: World, hermes: Hermes) -> None:
     assert [e.session.epoch for e in found] == [0, 0, 1]
     [switch] = world.events(SessionSwitched, hermes.session)[-1:]
     assert switch.event.rewound
+    assert switch.event.retracted == (found[1].id,)
+
+
+def test_as_many_turns_are_retracted_as_were_undone(world: World, hermes: Hermes) -> None:
+    """``/undo 2``: the rewind names the turns that state.db has as taken back, and no other."""
+    said = ["the one that stays", "the first to go", "the second to go"]
+    for text in said:
+        hermes.chat(text)
+    world.wait_turns(hermes.session, *said)
+    hermes.slash("/undo 2")
+    hermes.do("settle")
+    [switch] = world.wait_events(SessionSwitched, hermes.session)[-1:]
+    found = world.events(TurnCompleted, hermes.session)
+    assert switch.event.retracted == tuple(turn.id for turn in found[1:])
+
+
+def test_an_undone_turn_is_injected_nowhere(world: World, hermes: Hermes) -> None:
+    """G8, G9: what was undone is recalled by no later session, though it was before the undo."""
+    hermes.chat("my bank is the one at the quay")
+    hermes.chat("my bank PIN is 8342")
+    [turn, _] = world.wait_events(TurnCompleted, hermes.session, 2)
+    with MemoryBus.connect(world.settings) as bus:
+
+        def recalled() -> str:
+            scope = turn.scope
+            whose = {"agent": scope.agent, "user": scope.user, "workspace": scope.workspace}
+            return bus.recall("what is my bank PIN", **whose).text
+
+        wait_until(lambda: "8342" in recalled(), "it is recalled", 60)
+        hermes.slash("/undo")
+        wait_until(lambda: "8342" not in recalled(), "it is forgotten", 60)
+        assert "at the quay" in recalled()
+    hermes.slash("/new")
+    for number in range(2):
+        hermes.chat(f"what is my bank PIN {number}")
+        hermes.do("settle")
+    wire = world.model.asked("what is my bank PIN 1").users
+    assert "8342" not in " ".join(wire)
 
 
 def test_compression_in_place_is_no_end(world: World, hermes: Hermes) -> None:

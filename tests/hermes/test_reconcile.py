@@ -62,6 +62,7 @@ def test_all_that_the_plugin_told_is_recognised(make_hermes_world: MakeWorld) ->
     before = len(world.events())
     report = reconcile(world, world.home)
     assert (report["missing"], report["published"], report["memories"]) == (0, 0, 0), report
+    assert report["undone"] == 0, "the plugin has retracted it"
     assert report["stored_turns"] >= 11
     assert report["sessions"] == []
     assert len(world.events()) == before

@@ -242,6 +242,51 @@ def test_what_a_plugin_knows_of_a_session_holds(
     assert roots == {"s"}
 
 
+def test_what_was_undone_without_a_word_is_retracted_once(
+    run: Run, state: HermesState, settings: Settings
+) -> None:
+    """A gateway's `/undo` tells nobody: what the log has of it is retracted, once, in its order."""
+    state.session("s")
+    with MemoryBus.connect(settings) as bus:
+        session = bus.session("s", agent="coder", platform="cli", warm=False)
+        said = ("tea", "TEA"), ("my PIN is 4711", "Noted."), ("tea", "TEA"), ("footed", "f")
+        receipts, rows = [], []
+        for number, (user, answer) in enumerate(said):
+            rows.append(state.say("s", "user", user))
+            state.say("s", "assistant", answer)
+            told = answer + " *" * (user == "footed")  # Hermes hands some over with a footer
+            at = int(state.now * 1000)
+            receipts.append(session.turn_completed(user, told, ordinal=number, at=at))
+        assert bus.flush("logged", 25)
+    state.undo("s", rows[1])
+    state.turn("s", "tea", "TEA")  # said again, and lost
+    dry = run()
+    assert (dry.undone, dry.missing) == (2, 0), "of three times tea two stand, and two are logged"
+    assert [(one.session, one.undone) for one in dry.sessions] == [("s", 2)]
+    assert [run(apply=True).undone, run(apply=True).undone] == [2, 0]
+    (rewind,) = [e for e in in_log(settings) if isinstance(e.event, SessionSwitched)]
+    assert rewind.event.retracted == (receipts[1].event_id, receipts[3].event_id)
+    assert (rewind.event.rewound, rewind.key, rewind.session) == (True, session.key, session.ref)
+
+
+def test_what_a_live_plugin_retracted_is_not_retracted_again(
+    run: Run, state: HermesState, settings: Settings
+) -> None:
+    """A rewind that the log has needs no other; and the same words said again stand."""
+    state.session("s")
+    first = state.say("s", "user", "my PIN is 4711")
+    state.say("s", "assistant", "Noted.")
+    state.undo("s", first)
+    state.turn("s", "my PIN is 4711", "Noted.")
+    with MemoryBus.connect(settings) as bus:
+        session = bus.session("s", agent="coder", platform="cli", warm=False)
+        after = session.undo(session.turn_completed("my PIN is 4711", "Noted.", ordinal=0))
+        after.turn_completed("my PIN is 4711", "Noted.", ordinal=0)
+        assert bus.flush("logged", 25)
+    report = run(apply=True)
+    assert (report.undone, report.missing) == (0, 0)
+
+
 def test_cron_jobs_and_sub_agents_are_left_out(
     run: Run, state: HermesState, settings: Settings
 ) -> None:

@@ -21,7 +21,7 @@ def test_an_interrupted_wait_stops_no_sending(settings: Settings) -> None:
         session = bus.session("s", warm=False)
         assert bus.flush("logged", 10)
         cache = WarmCache(settings, SYSTEM, lambda: "unknown")
-        for steps in at_every_instruction(waking, lambda: cache.read(["slot"])):
+        for steps in at_every_instruction(waking, lambda: cache.read("owner", ["slot"])):
             cache._connected.tell()
             assert cache._lock.acquire(timeout=1), f"interrupted at instruction {steps}"
             cache._lock.release()

@@ -3,16 +3,18 @@
 An answer follows its effect: nobody is told of what a crash could still undo. A crash in between
 leaves the asker without an answer, and the event applied. Of a provider and its copies one instance
 answers, in the provider's name: a replay answers nobody. Nor is anybody answered who asked so long
-ago that he has gone.
+ago that he has gone. Those who read warm results are told when what they hold was taken back.
 """
 
 import logging
 
-from memorybus import replies
-from memorybus.events import ToolCalled
+from memorybus import recall_retracted, replies
+from memorybus.errors import Unavailable
+from memorybus.events import SessionSwitched, ToolCalled
 from memorybus.keys import Keys
 from memorybus.logged import LoggedEvent
 from memorybus.replies import LIFE, Reply
+from memorybus_providers.base import HookContext
 from redis import Redis
 from redis.exceptions import RedisError
 
@@ -40,7 +42,9 @@ class Answers:
 
     def given(self, event: LoggedEvent, text: str | None) -> None:
         """An event is applied for good, and its hook said `text`; None if it said nothing."""
-        if text is not None and self._is_awaited(event):
+        if text is not None and isinstance(event.envelope.event, SessionSwitched):
+            self._forgotten(event)
+        elif text is not None and self._is_awaited(event):
             self._around.crash("lane.before_reply")
             most = self._around.settings.reply_max_bytes
             self._put(event, replies.reply_to(event.envelope.event, text, most))
@@ -49,6 +53,15 @@ class Answers:
         """An event is put aside, for a reason fit to be told: nobody need wait any longer."""
         if self._is_awaited(event):
             self._put(event, Reply(error=why))
+
+    def _forgotten(self, event: LoggedEvent) -> None:
+        """What was recalled while the provider forgot something is not read any more."""
+        if self._around.answering:
+            scope, provider = event.envelope.scope, self._provider
+            try:
+                recall_retracted.change(self._redis, self._around.settings, scope, provider)
+            except (RedisError, OSError) as error:
+                _log.warning("event %s: warm results stay: %s", event.envelope.id, error)
 
     def _is_awaited(self, event: LoggedEvent) -> bool:
         asked = event.envelope.event
@@ -68,3 +81,18 @@ class Answers:
         """Return how long ago an entry came into the log, by the clock that named it."""
         seconds, _ = self._redis.time()
         return int(seconds) * 1000 - int(entry.partition("-")[0])
+
+
+def forgetting(around: Surroundings, instance: str, ctx: HookContext) -> None:
+    """Let nothing be read any more of what was recalled before a provider forgets; on any thread.
+
+    Said before and after: a worker that dies in between has said it.
+
+    Raises:
+        Unavailable: Redis is away.
+    """
+    provider = around.stands_for or instance
+    try:
+        recall_retracted.change_at_once(around.settings, ctx.scope, provider)
+    except (RedisError, OSError) as error:
+        raise Unavailable(f"Redis is away: {error}") from error

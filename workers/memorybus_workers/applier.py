@@ -53,7 +53,7 @@ class Applier:
         self._breaker = serving.breaker
         self._alone = serving.alone
         self._lookup = serving.provider.delivery == "lookup"
-        self._apply = bind(serving.provider)
+        self._apply = bind(serving.provider, serving.before_retracting)
         self._limits = serving.provider.time_limits
 
     # -- what a lane asks -------------------------------------------------------------------------

@@ -19,7 +19,9 @@ def describe(settings: Settings, provider: str, name: str, options: Mapping[str,
     kind = "" if name == provider else provider
     made = make(settings, name, SYSTEM, kind=kind, options=options)
     can = made.capabilities
-    handles = {event.__name__ for event in can.handles} | ({"ToolCalled"} if can.tools else set())
+    handles = {event.__name__ for event in can.handles}
+    handles |= {"ToolCalled"} if can.tools else set()
+    handles |= {"SessionSwitched"} if can.retracts else set()
     return Described(
         kind=settings.provider_kind(provider),
         delivery=made.delivery,

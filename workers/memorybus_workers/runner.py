@@ -8,6 +8,7 @@ import logging
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, closing, nullcontext
+from functools import partial
 
 from memorybus.errors import LogError, MemoryBusError
 from memorybus_providers.base import MemoryProvider
@@ -15,6 +16,7 @@ from redis.exceptions import RedisError
 from structlog.contextvars import bind_contextvars
 
 from memorybus_workers.about import at_no_lane
+from memorybus_workers.answers import forgetting
 from memorybus_workers.calls import Slot, Troubles
 from memorybus_workers.lane_set import LaneSet
 from memorybus_workers.leases import Lease
@@ -157,6 +159,7 @@ class Runner:
             self.troubles,
             self._breaker,
             around.alone,
+            partial(forgetting, around, self._name) if around.answering else None,
         )
         self._run_lanes(LaneSet(self._name, serving, around, self._stop, self._wake))
 

@@ -1,9 +1,11 @@
 """A provider instance at work."""
 
+from collections.abc import Callable
+
 import msgspec
 from memorybus.clock import Clock
 from memorybus.settings import Settings
-from memorybus_providers.base import MemoryProvider
+from memorybus_providers.base import HookContext, MemoryProvider
 
 from memorybus_workers.alone import Alone
 from memorybus_workers.calls import Slot, Troubles
@@ -11,7 +13,11 @@ from memorybus_workers.retry import Breaker
 
 
 class Serving(msgspec.Struct, frozen=True):
-    """One provider instance at work, and what is known of its calls."""
+    """One provider instance at work, and what is known of its calls.
+
+    Attributes:
+        before_retracting: called before it forgets what was taken back; None if it answers nobody.
+    """
 
     provider: MemoryProvider
     settings: Settings
@@ -20,3 +26,4 @@ class Serving(msgspec.Struct, frozen=True):
     troubles: Troubles
     breaker: Breaker
     alone: Alone
+    before_retracting: Callable[[HookContext], None] | None = None

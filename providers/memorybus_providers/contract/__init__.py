@@ -23,12 +23,13 @@ from memorybus_providers.contract.declared import DeclaredRules
 from memorybus_providers.contract.digested import DigestRules
 from memorybus_providers.contract.once import OnceRules
 from memorybus_providers.contract.recalled import RecallRules
+from memorybus_providers.contract.retracted import RetractRules
 from memorybus_providers.contract.rules import ContractBroken
 
 __all__ = ["ContractBroken", "ProviderContract"]
 
 
-class ProviderContract(DeclaredRules, OnceRules, RecallRules, DigestRules):
+class ProviderContract(DeclaredRules, OnceRules, RecallRules, DigestRules, RetractRules):
     """All rules. Supply `make_provider`; override `remember` or `state` where they do not fit.
 
     Every test takes pytest's ``tmp_path`` alone and fails with `ContractBroken`, whose message

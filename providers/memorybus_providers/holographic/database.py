@@ -13,7 +13,7 @@ from memorybus.errors import Unavailable
 
 from memorybus_providers import ledger
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 BUSY_SECONDS = 5.0
 _RETRY_SECONDS = 0.02
 
@@ -49,6 +49,13 @@ create table if not exists facts(
 );
 create unique index if not exists facts_by_place on facts(session, seq) where seq is not null;
 create index if not exists facts_kept on facts(scope, kind) where seq is null;
+create table if not exists sources(           -- of a note: the events that said it
+    session integer not null references sessions, event_id blob not null,
+    fact integer not null, at integer not null,
+    category text not null, tags text not null,
+    primary key(session, event_id, fact)
+) without rowid;
+create index if not exists sources_by_fact on sources(fact);
 create virtual table if not exists facts_fts using fts5(
     content, tags, content = 'facts', content_rowid = 'id',
     tokenize = 'porter unicode61 remove_diacritics 2'
@@ -60,6 +67,7 @@ create trigger if not exists facts_removed after delete on facts begin
     insert into facts_fts(facts_fts, rowid, content, tags)
         values ('delete', old.id, old.content, old.tags);
     delete from fact_entities where fact = old.id;
+    delete from sources where fact = old.id;
 end;
 create trigger if not exists facts_changed after update of content, tags on facts begin
     insert into facts_fts(facts_fts, rowid, content, tags)

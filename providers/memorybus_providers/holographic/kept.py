@@ -4,8 +4,9 @@ Kinds: ``memory`` and ``user-store`` (memory writes), ``note`` (the tool). One k
 holds a text once. Names in a kept fact are linked with it, so that it can be searched by them.
 """
 
+import json
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -24,9 +25,21 @@ values (?, ?, ?, ?, ?, ?, '', ?, ?, ?) returning id
 _SAME = """
 select id from facts where scope = ? and kind = ? and seq is null and content = ? limit 1
 """
-_EARLIER = """
-update facts set session = ?, event_id = ?, at = ?, category = ?, tags = ?
-where id = ? and (?, ?) < (at, event_id)
+_SOURCE = "insert or ignore into sources values (?, ?, ?, ?, ?, ?)"
+_ATTRIBUTE = """
+update facts set (session, event_id, at, category, tags) = (
+    select session, event_id, at, category, tags from sources where fact = :fact
+    order by at, event_id limit 1
+) where id = :fact
+"""
+_RETRACTED = """
+delete from sources
+where session in (select id from sessions where scope = :scope and root = :root)
+    and lower(hex(event_id)) in (select value from json_each(:events))
+returning fact
+"""
+_UNSAID = """
+delete from facts where id = :fact and not exists (select 1 from sources where fact = :fact)
 """
 _CONTAINING = """
 select id, content from facts
@@ -66,19 +79,30 @@ class Kept:
     def add(self, note: Note, ctx: HookContext) -> str | None:
         """Keep a note as it stands; return its name, None if it is blank.
 
-        A text that is known keeps the earliest who said it: events of several keys come in any
-        order, and the state is to be the same (G8).
+        A note that several events say is the earliest's: events of several keys come in any order,
+        and the state is to be the same (G8).
         """
         content = clean(note.content)
         if not content or content.isspace():
             return None
         same = self._same(note.kind, content, ctx)
         name = names.kept(ctx.scope, note.kind, content)
-        if same is None:
-            self._insert(name, note, content, ctx)
-        elif note.kind == NOTE:
-            self._attribute(same, note, ctx)
+        fact = self._insert(name, note, content, ctx) if same is None else same
+        if note.kind == NOTE:
+            self._say(fact, note, ctx)
         return name
+
+    def retract(self, event_ids: Sequence[str], ctx: HookContext) -> None:
+        """Forget the notes that only these events of the context's lineage have said.
+
+        Entries of the two stores stay: their order key is another, and a later write takes them
+        back.
+        """
+        where = {"scope": self._places.of(ctx).scope, "root": clean(ctx.session.root)}
+        given = {"events": json.dumps(event_ids), **where}
+        for fact in {row[0] for row in self._db.execute(_RETRACTED, given).fetchall()}:
+            if self._db.execute(_UNSAID, {"fact": fact}).rowcount == 0:
+                self._db.execute(_ATTRIBUTE, {"fact": fact})
 
     def replace(self, kind: str, old_text: str, content: str, ctx: HookContext) -> None:
         """Put `content` in the place of the fact that `old_text` means.
@@ -101,11 +125,13 @@ class Kept:
         if fact is not None:
             self._db.execute("delete from facts where id = ?", (fact,))
 
-    def _attribute(self, fact: int, note: Note, ctx: HookContext) -> None:
+    def _say(self, fact: int, note: Note, ctx: HookContext) -> None:
+        """Note that an event says a note, and file it as the earliest that does."""
         session = self._places.of(ctx).session
-        event_id = bytes.fromhex(ctx.event_id)
         filed = (clean(note.category), clean(note.tags))
-        self._db.execute(_EARLIER, (session, event_id, ctx.at, *filed, fact, ctx.at, event_id))
+        source = (session, bytes.fromhex(ctx.event_id), fact, ctx.at, *filed)
+        self._db.execute(_SOURCE, source)
+        self._db.execute(_ATTRIBUTE, {"fact": fact})
 
     def _same(self, kind: str, content: str, ctx: HookContext) -> int | None:
         scope = self._places.of(ctx).scope
@@ -130,10 +156,10 @@ class Kept:
                 return int(fact) if len(found) == 1 or content == old else None
         return None
 
-    def _insert(self, name: str, note: Note, content: str, ctx: HookContext) -> None:
+    def _insert(self, name: str, note: Note, content: str, ctx: HookContext) -> int:
         place = self._places.of(ctx)
         event_id = bytes.fromhex(ctx.event_id)
-        fact = self._db.execute(
+        fact: int = self._db.execute(
             _INSERT,
             (
                 place.scope, place.session, name, event_id, ctx.at, note.kind, content,
@@ -141,6 +167,7 @@ class Kept:
             ),
         ).fetchone()[0]  # fmt: skip
         self._link(fact, place.scope, content)
+        return fact
 
     def _link(self, fact: int, scope: int, content: str) -> None:
         for name in names_in(content):

@@ -54,6 +54,7 @@ class HolographicProvider(TransactionalProvider):
     capabilities: ClassVar[Capabilities] = Capabilities(
         recall=True,
         tools=True,
+        retracts=True,
         reading_tools=frozenset({"memory_search"}),
         handles=frozenset({TurnCompleted, MemoryWritten, Delegated, ContextCompressing}),
     )
@@ -141,6 +142,13 @@ class HolographicProvider(TransactionalProvider):
                 store.kept.replace(kind, event.old_text, event.content, ctx)
             else:
                 store.kept.remove(kind, event.old_text, ctx)
+
+    def retract(self, event_ids: Sequence[str], ctx: HookContext) -> None:
+        """Forget what was said in some events, and the notes that nobody else has said."""
+        store = self._opened
+        with store.writing_in_order():
+            store.utterances.retract(event_ids, ctx)
+            store.kept.retract(event_ids, ctx)
 
     def on_pre_compress(self, event: ContextCompressing, ctx: HookContext) -> str:
         """Keep what is about to go, where the turns have not brought it already."""

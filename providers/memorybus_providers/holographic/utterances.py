@@ -4,8 +4,9 @@ Kinds: ``user`` and ``assistant`` (turns), ``compression`` (known only from a co
 ``delegation`` (a task and its result).
 """
 
+import json
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -34,6 +35,17 @@ from temp.pending order by pending.rowid
 _LINEAGE = """
 select facts.content from sessions join facts on facts.session = sessions.id
 where sessions.scope = ? and sessions.root = ? and facts.seq is not null
+"""
+_RETRACTED = """
+delete from facts where seq is not null
+    and session in (select id from sessions where scope = :scope and root = :root)
+    and lower(hex(event_id)) in (select value from json_each(:events))
+returning content
+"""
+_REPEATED = """
+delete from facts where seq is not null and kind = 'compression'
+    and session in (select id from sessions where scope = :scope and root = :root)
+    and content = :text
 """
 
 
@@ -91,6 +103,17 @@ class Utterances:
         unsaid = texts - {text for (text,) in said_before if text in texts}
         first = {text: number for number, _, text in reversed(pieces) if text in unsaid}
         self._append([piece for piece in pieces if first.get(piece[2]) == piece[0]], ctx)
+
+    def retract(self, event_ids: Sequence[str], ctx: HookContext) -> None:
+        """Forget what was said in some events of the context's lineage.
+
+        A compression in the middle of such a turn has brought its beginning, too. Whatever was
+        said before must have been flushed.
+        """
+        where = {"scope": self._places.of(ctx).scope, "root": clean(ctx.session.root)}
+        given = {"events": json.dumps(event_ids), **where}
+        for text in {row[0] for row in self._db.execute(_RETRACTED, given).fetchall()}:
+            self._db.execute(_REPEATED, {"text": text, **where})
 
     def introduce(self, name: str, ctx: HookContext) -> None:
         """Remember that somebody of this name speaks in this scope: one row per word of it."""

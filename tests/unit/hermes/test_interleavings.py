@@ -38,6 +38,8 @@ class Agent:
         self.expected: Counter[tuple[str, str]] = Counter()
         self.ends: set[tuple[str, int]] = set()  # the same end twice is one event
         self.epochs: Counter[str] = Counter()
+        self.own: dict[str, list[str]] = {}  # what was said in a session and not undone
+        self.undone: set[str] = set()
 
     def fresh(self) -> str:
         """Return a new session's id."""
@@ -63,6 +65,7 @@ class Agent:
             self.expected[self.session, f"write {text}"] += 1
             self.expected[self.session, f"task {text}"] += 1
         self.transcript = [*self.transcript, text]
+        self.own.setdefault(self.session, []).append(text)
         self.expected[self.session, text] += 1
         self.queue.append(("sync", text, self.session, talk(*self.transcript)))
 
@@ -138,9 +141,16 @@ class Interleavings(RuleBasedStateMachine):
 
     @rule(which=AGENTS)
     def undo(self, which: int) -> None:
-        """/undo: the last turn goes; Hermes names no parent."""
+        """/undo: the last turn goes; Hermes names no parent, nor is there a state.db to ask."""
         agent = self.agents[which]
+        if not agent.transcript:
+            return
         agent.transcript = agent.transcript[:-1]
+        if own := agent.own.get(agent.session):
+            text = own.pop()
+            agent.undone.add(text)
+            if any(name == "sync" and words[0] == text for name, *words in agent.queue):
+                agent.expected[agent.session, text] -= 1  # its end comes too late
         agent.epochs[agent.session] += 1
         agent.memory.on_session_switch(
             agent.session, parent_session_id="", reset=False, rewound=True
@@ -153,6 +163,7 @@ class Interleavings(RuleBasedStateMachine):
         window = talk("summary", *agent.transcript)
         agent.host.hint = agent.session
         agent.memory.on_turn_start(len(agent.transcript), "")
+        agent.own.setdefault(agent.session, []).append("")  # that turn says nothing
         agent.memory.on_pre_compress(window)
         if how == "refused" and agent.transcript:
             agent.memory.on_session_end(window)
@@ -198,6 +209,17 @@ class Interleavings(RuleBasedStateMachine):
             elif isinstance(event, Delegated):
                 found[envelope.session.id, f"task {event.task}"] += 1
         assert found == agent.expected
+        taken_back = {
+            one
+            for envelope in mine
+            if isinstance(envelope.event, SessionSwitched)
+            for one in envelope.event.retracted
+        }
+        for envelope in mine:
+            event = envelope.event
+            if isinstance(event, TurnCompleted | Delegated):
+                text = event.user if isinstance(event, TurnCompleted) else event.task
+                assert (envelope.id in taken_back) == (text in agent.undone), text
         ends = {
             (e.session.id, e.event.message_count) for e in mine if isinstance(e.event, SessionEnded)
         }

@@ -4,8 +4,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
-from memorybus import scripts
+from memorybus import recall_retracted, scripts
 from memorybus.clock import Clock
+from memorybus.events import Scope
 from memorybus.fence import escape, escape_inline, line
 from memorybus.ids import text_digest
 from memorybus.keys import Keys
@@ -106,9 +107,10 @@ class Recaller:
         """Store the answer to one request, unless another instance began to serve meanwhile."""
         instance = request.instance
         self._applied.wait(instance, request.want.positions)
+        mark = self._mark(request.want, provider)
         try:
             found = self._recall(instance, request.want)
-            result = msgspec.msgpack.encode(rendered(found, request.want, provider))
+            result = msgspec.msgpack.encode(rendered(found, request.want, provider, mark))
         except Exception as error:
             self._forget(instance)  # interrupted anywhere: the next job opens another
             self._tell_error(slot, provider, described(error, self._settings.secrets))
@@ -135,6 +137,13 @@ class Recaller:
         body: Any = self._redis.hget(self._keys.live, provider)
         return live_of(provider, body)
 
+    def _mark(self, want: Want, provider: str) -> str:
+        """Return the mark under which an answer may be read; everyone's has none."""
+        if want.agent is None or want.user is None or want.workspace is None:
+            return ""
+        whose = Scope(agent=want.agent, user=want.user, workspace=want.workspace)
+        return recall_retracted.mark_of(self._redis, self._settings, whose, provider)
+
     def _recall(self, instance: str, want: Want) -> Sequence[Recollection]:
         scope = RecallScope(want.agent, want.user, want.workspace)
         deadline = self._settings.recall_timeout / 2
@@ -156,7 +165,9 @@ def _generation(provider: str) -> bytes:
     return GENERATION + provider.encode()
 
 
-def rendered(found: Sequence[Recollection], want: Want, provider: str) -> WarmResult:
+def rendered(
+    found: Sequence[Recollection], want: Want, provider: str, mark: str = ""
+) -> WarmResult:
     """Escape and render recollections, as many as the budget can hold (best first)."""
     lines: list[str] = []
     items: list[RecalledItem] = []
@@ -169,7 +180,7 @@ def rendered(found: Sequence[Recollection], want: Want, provider: str) -> WarmRe
         lines.append(text)
         if want.detail:
             items.append(_item(provider, one))
-    return WarmResult(tuple(lines), tuple(items), text_digest(want.query))
+    return WarmResult(tuple(lines), tuple(items), text_digest(want.query), mark)
 
 
 def _item(provider: str, one: Recollection) -> RecalledItem:

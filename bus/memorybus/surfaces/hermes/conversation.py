@@ -1,7 +1,8 @@
 """What one memory provider instance of Hermes does: its place, and what it publishes and reads.
 
-Every method makes one local write at most (G9), but `compressing` and `call`, which wait with a
-deadline. Methods raise what the bus raises; `provider.HermesMemory` keeps that from Hermes.
+Every method makes one local write at most (G9), the end of a turn two, but `compressing` and
+`call`, which wait with a deadline. Methods raise what the bus raises; `provider.HermesMemory` keeps
+that from Hermes.
 """
 
 import threading
@@ -13,8 +14,9 @@ from typing import Any
 from memorybus.errors import EventTooLarge
 from memorybus.events import Scope
 from memorybus.keys import recall_slot
+from memorybus.publisher import Receipt
 from memorybus.session import Session
-from memorybus.surfaces.hermes import scaffolding, switches, turns
+from memorybus.surfaces.hermes import scaffolding, stored_undone, switches, turns
 from memorybus.surfaces.hermes.entries import Write
 from memorybus.surfaces.hermes.hook_writes import provenance, written
 from memorybus.surfaces.hermes.scopes import Author, of_author
@@ -54,6 +56,7 @@ class Conversation:
         self._settings = shared.bus.settings
         self._user_name = user_name
         self._hint = hint
+        self._home = home
         self._files = shared.files(home) if home else None
         self._lock = threading.RLock()
         self._whose = Whose(session_id)
@@ -63,6 +66,7 @@ class Conversation:
         self._compressing: int | None = None  # the thread of a compression that was announced
         self._held: list[tuple[Session, int]] = []
         shared.begin(scope, session_id, title)
+        self._undo_untold(session_id)
         self._look(session_id)
 
     @property
@@ -79,8 +83,9 @@ class Conversation:
             session_id = self._whose.turn_started(self._hint())
             self._speakers.started(session_id, scope, message)
             self._goes_on()
-        session = self._session(session_id, scope)
-        session.turn_started(scaffolding.user_text(message), number=number)
+        session, said = self._session(session_id, scope), scaffolding.user_text(message)
+        self._shared.turns.begin(self._slot(session_id), scope, said)
+        session.turn_started(said, number=number)
         self._look(session_id)
 
     def synced(
@@ -91,7 +96,10 @@ class Conversation:
         transcript: Sequence[Mapping[str, Any]] | None,
         author: Author,
     ) -> None:
-        """Publish a completed turn as its author's; one of nothing but scaffolding is skipped."""
+        """Publish a completed turn as its author's.
+
+        One that is undone, or of nothing but scaffolding, is skipped.
+        """
         scope = of_author(self.scope, author)
         with self._lock:
             session_id = self._whose.named(session_id)
@@ -99,14 +107,22 @@ class Conversation:
         session = self._session(session_id, scope)
         said = scaffolding.user_text(user)
         if said.strip() and assistant.strip():
-            self._publish_turn(session, said, assistant, turns.turn_of(transcript, user), author)
+            slot = self._slot(session_id)
+            begun = self._shared.turns.over(
+                slot, scope, said, lambda: self._stands(session_id, assistant)
+            )
+            if begun is None:
+                return
+            turn = turns.turn_of(transcript, user)
+            receipt = self._publish_turn(session, said, assistant, turn, author)
+            self._shared.turns.published(slot, receipt.event_id, begun)
         if transcript:
             self._shared.injected.found(self._slot(session_id), transcript)
         self._look(session_id)
 
     def _publish_turn(
         self, session: Session, user: str, assistant: str, turn: turns.Turn, author: Author
-    ) -> None:
+    ) -> Receipt:
         room = self._settings.event_max_bytes - _OVERHEAD
         left = (
             room - len(user.encode("utf-8", "replace")) - len(assistant.encode("utf-8", "replace"))
@@ -118,10 +134,10 @@ class Conversation:
         }
         messages = turns.published(turn.messages, left)
         try:
-            session.turn_completed(user, assistant, messages=messages, **details)
+            return session.turn_completed(user, assistant, messages=messages, **details)
         except EventTooLarge:  # the two texts alone: better shortened, and marked so, than lost
             half = room // 2
-            session.turn_completed(
+            return session.turn_completed(
                 turns.clipped(user, half), turns.clipped(assistant, half), **details
             )
 
@@ -196,14 +212,21 @@ class Conversation:
 
     def call(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Call a provider's tool and wait for its result."""
-        return self._of_turn().call_tool(tool, arguments, timeout=self._settings.tool_wait)
+        session = self._of_turn()
+        event_id = self._shared.bus.new_id()
+        self._shared.turns.published(self._slot(session.id), event_id)
+        return session.call_tool(
+            tool, arguments, timeout=self._settings.tool_wait, event_id=event_id
+        )
 
     def delegated(self, task: str, result: str, child: str) -> None:
         """Publish what a sub-agent did."""
         room = (self._settings.event_max_bytes - _OVERHEAD) // 2
-        self._of_turn().delegated(
+        session = self._of_turn()
+        receipt = session.delegated(
             turns.clipped(task, room), turns.clipped(result, room), child_session=child
         )
+        self._shared.turns.published(self._slot(session.id), receipt.event_id)
 
     # -- how sessions go on -----------------------------------------------------------------------
 
@@ -251,7 +274,6 @@ class Conversation:
             self._decide(reason, reset=reset)
             left = parent or (new_id if rewound else self._whose.settled)
             slot = recall_slot(self.scope, new_id)
-            own = self._session(left)
             step = switches.step(
                 left,
                 new_id,
@@ -264,11 +286,8 @@ class Conversation:
             )
             if step == "link":
                 self._early.pop(slot, None)
-            switches.take(step, self._shared, own, new_id)
-            if step in switches.TOGETHER:
-                for scope in self._speakers.others(left):
-                    switches.take(step, self._shared, self._session(left, scope), new_id)
-                self._speakers.moved(left, new_id)
+            undone = self._undone(left) if step == "rewind" else {}
+            self._take(step, left, new_id, undone)
             self._whose.switched(new_id, new_id if rewound else parent, reset=reset)
 
     def close(self, hurry: float = 0.0) -> None:
@@ -281,6 +300,35 @@ class Conversation:
             self._release()
         if hurry:
             self._shared.bus.hurry(hurry)
+
+    # -- what was undone --------------------------------------------------------------------------
+
+    def _take(
+        self, step: switches.Step, left: str, new_id: str, undone: Mapping[Scope, tuple[str, ...]]
+    ) -> None:
+        """Take a step with everybody's part of the session: each has a session of their own."""
+        others = self._speakers.others(left) if step in switches.TOGETHER else []
+        for scope in dict.fromkeys((self.scope, *others, *undone)):
+            session = self._session(left, scope)
+            switches.take(step, self._shared, session, new_id, undone.get(scope, ()))
+        if step in switches.TOGETHER:
+            self._speakers.moved(left, new_id)
+
+    def _undone(self, session_id: str, *, told: bool = True) -> Mapping[Scope, tuple[str, ...]]:
+        """Return the events of the turns that were undone since this was asked last, by author."""
+        taken = stored_undone.taken_back(self._home, session_id) if self._home else None
+        return self._shared.turns.undo(self._slot(session_id), taken, told=told)
+
+    def _undo_untold(self, session_id: str) -> None:
+        """Take back what was undone without a word: a gateway's `/undo` only drops its agent."""
+        if self._shared.turns.may_be_undone(self._slot(session_id)):
+            undone = self._undone(session_id, told=False)
+            if undone:
+                self._take("rewind", session_id, session_id, undone)
+
+    def _stands(self, session_id: str, assistant: str) -> bool:
+        """Say whether an answer stands in Hermes's transcript; in doubt, it does."""
+        return self._home is None or stored_undone.stands(self._home, session_id, assistant)
 
     # -- within -----------------------------------------------------------------------------------
 

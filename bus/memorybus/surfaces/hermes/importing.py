@@ -74,6 +74,11 @@ class Importer:
         self.published += 1
         return True
 
+    def undo(self, session: Session, found: Found) -> None:
+        """Publish that turns were taken back; the session stays in its epoch, a live plugin's."""
+        event = lineage.switched(session.ref, session.ref, "rewind", tuple(found.undone))
+        self._publish(session, event, ("undo", *found.undone), found.undone_at)
+
     def end(self, session: Session, found: Found) -> None:
         """Publish that a session is over."""
         at = found.stored.ended_at

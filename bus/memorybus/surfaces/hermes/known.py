@@ -6,7 +6,7 @@ every turn of the log stands for one stored turn at most.
 """
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 from memorybus.cleaning import clean_text
@@ -15,6 +15,7 @@ from memorybus.events import (
     MemoryWritten,
     SessionEnded,
     SessionRef,
+    SessionSwitched,
     TurnCompleted,
     TurnStarted,
 )
@@ -29,14 +30,25 @@ _PAGE = 200
 _SCHEMA = """
 create table turns(
     id integer primary key, session blob not null, pair blob not null, user blob not null,
-    at integer not null, taken integer not null default 0);
+    at integer not null, event text not null, retracted integer not null,
+    taken integer not null default 0);
 create index by_pair on turns(session, pair) where taken = 0;
 create index by_user on turns(session, user, at) where taken = 0;
+create index by_event on turns(event);
 create table sessions(
     id text primary key, root text not null, parent text not null, epoch integer not null,
     ended integer not null) without rowid;
 create table writes(mark blob primary key) without rowid;
 create table told(mark blob primary key) without rowid;
+"""
+_BY_PAIR = """
+select id, event, retracted from turns where session = ? and pair = ? and taken = 0
+order by retracted, id limit 1
+"""
+_BY_USER = """
+select id, event, retracted from turns
+where session = ? and user = ? and at between ? and ? and taken = 0
+order by retracted, id limit 1
 """
 
 
@@ -95,8 +107,17 @@ class Known:
         self._placed(ref, ended=isinstance(event, SessionEnded))
         if isinstance(event, TurnCompleted):
             self._db.execute(
-                "insert into turns(session, pair, user, at) values (?, ?, ?, ?)",
-                (_hash(ref.id), pair(event.user, event.assistant), _side(event.user), envelope.at),
+                "insert into turns(session, pair, user, at, event, retracted) "
+                "values (?, ?, ?, ?, ?, 0)",
+                (
+                    _hash(ref.id), pair(event.user, event.assistant), _side(event.user),
+                    envelope.at, envelope.id,
+                ),
+            )  # fmt: skip
+        if isinstance(event, SessionSwitched):
+            self._db.executemany(
+                "update turns set retracted = 1 where event = ?",
+                [(event_id,) for event_id in event.retracted],
             )
 
     def _placed(self, ref: SessionRef, *, ended: bool) -> None:
@@ -121,8 +142,7 @@ class Known:
 
     def take(self, session_id: str, user: str, assistant: str) -> bool:
         """Say whether the log has a turn by its two texts, which then stands for no other."""
-        sql = "select id from turns where session = ? and pair = ? and taken = 0 limit 1"
-        return self._taken(sql, _hash(session_id), pair(user, assistant))
+        return self._taken(_BY_PAIR, _hash(session_id), pair(user, assistant)) is not None
 
     def take_near(self, session_id: str, user: str, at: int) -> bool:
         """Say whether the log has a turn by what was said and when, with whatever answer.
@@ -130,22 +150,42 @@ class Known:
         To be asked once `take` has been for all turns of the session: Hermes hands over some
         answers with a footer that it does not store.
         """
-        sql = (
-            "select id from turns where session = ? and user = ? and at between ? and ? "
-            "and taken = 0 limit 1"
-        )
-        return self._taken(sql, _hash(session_id), _side(user), at - SOON, at + LATE)
+        where = (_hash(session_id), _side(user), at - SOON, at + LATE)
+        return self._taken(_BY_USER, *where) is not None
 
     def has_left(self, session_id: str) -> bool:
         """Say whether the log has turns of a session that stand for none yet."""
         sql = "select 1 from turns where session = ? and taken = 0 limit 1"
         return bool(self._one(sql, _hash(session_id)))
 
-    def _taken(self, sql: str, *values: Any) -> bool:
+    def undone(self, session_id: str, turns: Sequence[tuple[str, str, int]]) -> list[str]:
+        """Return the events of turns that were undone and are not retracted in the log.
+
+        To be asked once `take` and `take_near` have been for all turns of the session that stand.
+
+        Args:
+            session_id: whose turns.
+            turns: what was said, what was answered, and when.
+        """
+        session = _hash(session_id)
+        found = [
+            self._taken(_BY_PAIR, session, pair(user, assistant)) for user, assistant, _ in turns
+        ]
+        for number, (user, _, at) in enumerate(turns):
+            where = (session, _side(user), at - SOON, at + LATE)
+            found[number] = found[number] or self._taken(_BY_USER, *where)
+        return [event_id for event_id, retracted in filter(None, found) if not retracted]
+
+    def _taken(self, sql: str, *values: Any) -> tuple[str, bool] | None:
+        """Take a turn of the log: its event, and whether that is retracted; None if there is none.
+
+        Retracted ones come last: they may stand for a turn that a compression has put away.
+        """
         row = self._one(sql, *values)
-        if row:
-            self._db.execute("update turns set taken = 1 where id = ?", row)
-        return bool(row)
+        if row is None:
+            return None
+        self._db.execute("update turns set taken = 1 where id = ?", row[:1])
+        return str(row[1]), bool(row[2])
 
     def _one(self, sql: str, *values: Any) -> Any:
         return self._db.execute(sql, values).fetchone()

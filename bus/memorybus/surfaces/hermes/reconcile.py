@@ -3,7 +3,8 @@
 Turns whose hook never ran (killed after the reply, memory off) and everything from before the bus.
 First everything that this host has spooled goes to the log, so that the log alone says what is
 there; then each stored session is compared with it. What is younger than `settle` seconds is left
-for the next run: a live plugin may be about to publish it.
+for the next run: a live plugin may be about to publish it. What the person took back in Hermes,
+and the log does not know as taken back, is retracted there: a gateway's `/undo` tells nobody.
 """
 
 from contextlib import ExitStack
@@ -28,6 +29,7 @@ from memorybus.surfaces.hermes.survey import Found, Selection, Survey
 SETTLE = 30.0
 """Seconds after which a stored turn that is not in the log will not come by itself."""
 
+_COUNTED = ("stored_sessions", "stored_turns", "missing", "recent", "undone")
 _SPOOL_STEP = 0.5
 _SPOOL_STEPS = 60
 
@@ -65,6 +67,7 @@ class SessionFound(msgspec.Struct, frozen=True):
         turns: answered turns in ``state.db`` that are no copies.
         missing: those the log lacks.
         recent: those too young to tell.
+        undone: those that the log has and the person took back.
         ended: whether its end is missing, too.
     """
 
@@ -77,6 +80,7 @@ class SessionFound(msgspec.Struct, frozen=True):
     turns: int
     missing: int
     recent: int
+    undone: int
     ended: bool
 
 
@@ -92,6 +96,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         stored_turns: answered turns in them.
         missing: turns that the log lacked.
         recent: turns left for the next run.
+        undone: turns that the log had as said and Hermes as taken back; retracted if applied.
         memories: entries of memory files that the log lacked.
         published: turns published.
         trimmed: of these, how many without their messages, which were too many.
@@ -107,6 +112,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     stored_turns: int = 0
     missing: int = 0
     recent: int = 0
+    undone: int = 0
     memories: int = 0
     published: int = 0
     trimmed: int = 0
@@ -153,7 +159,7 @@ class Reconciliation:
         self._clock = clock
         self._progress = progress
         self._sessions: list[SessionFound] = []
-        self._counts = dict.fromkeys(("stored_sessions", "stored_turns", "missing", "recent"), 0)
+        self._counts = dict.fromkeys(_COUNTED, 0)
         self._trimmed = 0
 
     def run(self) -> Report:
@@ -239,6 +245,7 @@ class Reconciliation:
             "stored_turns": found.turns,
             "missing": len(found.missing),
             "recent": found.recent,
+            "undone": len(found.undone),
         }
         for name, count in counts.items():
             self._counts[name] += count
@@ -252,6 +259,8 @@ class Reconciliation:
         for turn in survey.turns(found.stored.id, found.missing):
             if importer.turn(session, turn, found.stored.model):
                 self._trimmed += turn.trimmed
+        if found.undone:
+            importer.undo(session, found)
         if found.ends:
             importer.end(session, found)
 
@@ -279,5 +288,6 @@ def _shown(found: Found) -> SessionFound:
         turns=found.turns,
         missing=len(found.missing),
         recent=found.recent,
+        undone=len(found.undone),
         ended=found.ends,
     )

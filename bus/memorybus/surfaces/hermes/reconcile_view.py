@@ -14,7 +14,9 @@ SHOWN = 200
 
 def shown(report: Report) -> list[RenderableType]:
     """Return a report as a table and its sum."""
-    table = grid("session", "started", "from", "user", "turns", "missing", "too new", "end")
+    table = grid(
+        "session", "started", "from", "user", "turns", "missing", "undone", "too new", "end"
+    )
     for one in report.sessions[:SHOWN]:
         table.add_row(*_cells(one))
     more = len(report.sessions) - SHOWN
@@ -32,6 +34,7 @@ def _cells(one: SessionFound) -> list[Text]:
         Text(one_line(one.user, 20)),
         Text(str(one.turns)),
         Text(str(one.missing), style="yellow" if one.missing else ""),
+        Text(str(one.undone) if one.undone else "-"),
         Text(str(one.recent) if one.recent else "-"),
         Text("missing" if one.ended else "-"),
     ]
@@ -44,6 +47,11 @@ def _sums(report: Report) -> list[str]:
         f"{report.missing} turns and {report.memories} memory entries"
     )
     lines = [compared]
+    if report.undone:
+        lines.append(
+            f"{report.undone} turns of the log were taken back in Hermes since: "
+            + ("retracted" if report.applied else "--apply retracts them")
+        )
     if report.recent:
         lines.append(f"{report.recent} turns are too new to tell: left for the next run")
     if report.spooled_elsewhere:
@@ -63,5 +71,10 @@ def _applied(report: Report) -> list[str]:
 
 
 def _next(report: Report) -> list[str]:
-    anything = report.missing or report.memories or any(one.ended for one in report.sessions)
+    anything = (
+        report.missing
+        or report.undone
+        or report.memories
+        or any(one.ended for one in report.sessions)
+    )
     return ["nothing was published; --apply does"] if anything else ["nothing is missing"]

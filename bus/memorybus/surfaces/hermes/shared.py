@@ -22,6 +22,7 @@ from memorybus.settings import Settings
 from memorybus.surfaces.hermes.files import MemoryFiles
 from memorybus.surfaces.hermes.injected import Injected
 from memorybus.surfaces.hermes.problems import Problems, path_of
+from memorybus.surfaces.hermes.undone import Turns
 
 _SESSIONS = 1_024
 """Sessions kept at hand; older ones are read from the host's notes again."""
@@ -37,6 +38,7 @@ class Shared:
         bus: the bus.
         injected: what recall the windows of its sessions hold.
         problems: the errors of its hooks.
+        turns: those of its sessions that may be undone.
     """
 
     def __init__(self, bus: MemoryBus, clock: Clock) -> None:
@@ -44,6 +46,7 @@ class Shared:
         self.bus = bus
         self.clock = clock
         self.injected = Injected()
+        self.turns = Turns(bus.sessions, clock)
         self.problems = Problems(path_of(bus.settings), clock)
         self._lock = threading.RLock()
         self._sessions: OrderedDict[str, Session] = OrderedDict()

@@ -90,8 +90,12 @@ class Row(msgspec.Struct, frozen=True):
 class StateDb:
     """A ``state.db``, opened for reading only. Use from one thread."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, wait: float = 5) -> None:
         """Open the file and look whether it can be understood.
+
+        Args:
+            path: the file.
+            wait: seconds for which a read waits for a lock at most.
 
         Raises:
             StateDbError: no such file, not SQLite, damaged, or an older schema.
@@ -101,7 +105,7 @@ class StateDb:
             raise StateDbError(f"{path}: no such file; has Hermes ever run with this home?")
         try:
             where = f"file:{quote(str(path.absolute()))}?mode=ro"
-            self._db = sqlite3.connect(where, uri=True, isolation_level=None, timeout=5)
+            self._db = sqlite3.connect(where, uri=True, isolation_level=None, timeout=wait)
             self._db.text_factory = _text
         except sqlite3.Error as error:
             raise self._broken(error) from error
@@ -178,6 +182,18 @@ class StateDb:
         """
         found = self._ask(_SESSIONS + "where id = ?", session_id) if session_id else []
         return _session(found[0]) if found else None
+
+    def newest(self, session_id: str, role: str, *, taken_back: bool, most: int) -> list[Row]:
+        """Return the newest messages of a role, those taken back or the others, newest first.
+
+        Raises:
+            StateDbError: damaged, or locked.
+        """
+        sql = (
+            "where session_id = ? and role = ? and (active = 0 and compacted = 0) = ? "
+            "order by id desc limit ?"
+        )
+        return [_row(row) for row in self._ask(_MESSAGES + sql, session_id, role, taken_back, most)]
 
     def rows(self, session_id: str) -> Iterator[Row]:
         """Yield a session's messages in the order they were written.

@@ -2,8 +2,8 @@
 
 Pure. A turn is a user's message with all that follows it up to the next one, and it counts if it
 ends with an answer in words; Hermes hands over no other (interrupted, empty, unanswered). Turns
-that the user took back are left out: if they were handed over they are in the log, and if they
-were not, nobody wants them there.
+that the user took back are read apart: if they were handed over they are in the log and are
+retracted there, and if they were not, nobody wants them there.
 """
 
 from collections.abc import Iterable, Iterator
@@ -127,6 +127,12 @@ def read(rows: Iterable[Row], room: int) -> Iterator[StoredTurn | Compacted]:
         elif turn is not None and row.role != "system":
             turn.add(row)
     yield from _finished(turn, is_open=True)
+
+
+def read_undone(rows: Iterable[Row], room: int) -> Iterator[StoredTurn]:
+    """Yield the answered turns of a transcript that the user took back; see `read`."""
+    taken_back = (msgspec.structs.replace(r, taken_back=False) for r in rows if r.taken_back)
+    return (turn for turn in read(taken_back, room) if isinstance(turn, StoredTurn))
 
 
 def _finished(turn: _Turn | None, *, is_open: bool = False) -> Iterator[StoredTurn]:

@@ -13,7 +13,7 @@ from memorybus.surfaces.hermes.home import HermesHome
 from memorybus.surfaces.hermes.known import Known
 from memorybus.surfaces.hermes.scopes import is_primary, scope_of
 from memorybus.surfaces.hermes.statedb import Row, StateDb, StoredSession
-from memorybus.surfaces.hermes.stored_turns import StoredTurn, read
+from memorybus.surfaces.hermes.stored_turns import StoredTurn, read, read_undone
 
 
 class Selection(msgspec.Struct, frozen=True):
@@ -40,6 +40,8 @@ class Found(msgspec.Struct, frozen=True):
         turns: how many turns it has, copies of other sessions' left out.
         missing: the rows of those that the log lacks, ascending.
         recent: how many are too young to tell.
+        undone: the events of those that the log has and the person took back.
+        undone_at: when the last of them was stored, milliseconds.
         is_new: whether the log has nothing of the session at all.
         lacks_end: whether it is over, and the log does not say so.
     """
@@ -50,6 +52,8 @@ class Found(msgspec.Struct, frozen=True):
     turns: int
     missing: "array[int]"
     recent: int
+    undone: list[str]
+    undone_at: int
     is_new: bool
     lacks_end: bool
 
@@ -61,7 +65,7 @@ class Found(msgspec.Struct, frozen=True):
     @property
     def is_whole(self) -> bool:
         """Whether there is nothing to publish."""
-        return not self.missing and not self.ends
+        return not self.missing and not self.undone and not self.ends
 
 
 class Survey:
@@ -136,13 +140,17 @@ class Survey:
                 recent += 1
             elif turn.at >= selection.since:
                 missing.append(turn.row)
+        lacking = self._not_near(stored, missing)
+        undone, undone_at = self._undone(stored, selection)
         return Found(
             stored=stored,
             place=place,
             scope=scope,
             turns=turns,
-            missing=self._not_near(stored, missing),
+            missing=lacking,
             recent=recent,
+            undone=undone,
+            undone_at=undone_at,
             is_new=self._known.session(stored.id) is None,
             lacks_end=self._lacks_end(stored, selection),
         )
@@ -171,6 +179,18 @@ class Survey:
                 if not self._known.take_near(stored.id, turn.user, turn.at)
             ),
         )
+
+    def _undone(self, stored: StoredSession, selection: Selection) -> tuple[list[str], int]:
+        """Return what the log has of turns that the person took back, and when the last was."""
+        if not self._known.has_left(stored.id):
+            return [], 0
+        room = self._settings.event_max_bytes
+        turns = [
+            (turn.user, turn.assistant, turn.at)
+            for turn in read_undone(self._db.rows(stored.id), room)
+            if selection.since <= turn.at <= selection.until
+        ]
+        return self._known.undone(stored.id, turns), max((at for *_, at in turns), default=0)
 
     def _lacks_end(self, stored: StoredSession, selection: Selection) -> bool:
         over = stored.ended_at and stored.end_reason not in places.ENDS_NOTHING

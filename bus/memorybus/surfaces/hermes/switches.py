@@ -1,5 +1,6 @@
 """How a session goes on when Hermes switches: decided purely, then taken."""
 
+from collections.abc import Sequence
 from typing import Literal
 
 from memorybus import lineage
@@ -47,22 +48,27 @@ def step(
     return "branch" if reason == "branch" and not known else "resume"
 
 
-def take(step: Step, shared: Shared, left: Session, new_id: str) -> None:
-    """Publish a step, remember where it led, and what the window there holds."""
+def take(
+    step: Step, shared: Shared, left: Session, new_id: str, undone: Sequence[str] = ()
+) -> None:
+    """Publish a step, remember where it led, and what the window there holds.
+
+    `undone` are the events that a rewind takes back.
+    """
     if step == "stay":
         return
-    went = _went(step, shared, left, new_id)
+    went = left.undo(*undone) if step == "rewind" else _went(step, shared, left, new_id)
     shared.keep(went)
     after, before = recall_slot(went.scope, went.id), recall_slot(left.scope, left.id)
     if step in {"rewind", "compress", "reset"}:
         shared.injected.forget(after)
     elif step == "branch":
         shared.injected.copy(before, after)
+    if step == "compress" and after != before:
+        shared.turns.carry(before, after)
 
 
 def _went(step: Step, shared: Shared, left: Session, new_id: str) -> Session:
-    if step == "rewind":
-        return left.switched_to(left.id, rewound=True)
     if step == "compress":
         return left.compressed(None if new_id == left.id else new_id)
     if step == "branch":

@@ -1,0 +1,53 @@
+"""Which warm results may still hold what was taken back: those recalled before it was forgotten.
+
+For each owner (agent, person, workspace) and provider there is a mark. It changes right before the
+provider forgets something of the owner's, and again once that is committed. A warm result carries
+the mark that stood before it was recalled, and is read only while that mark stands. So neither a
+recall that was under way, nor a result that was copied to another session, nor a worker that died
+between the two changes brings back what is gone.
+"""
+
+from redis import Redis
+
+from memorybus.events import Scope
+from memorybus.ids import new_id
+from memorybus.keys import Keys, owner_slot
+from memorybus.links import connect_redis
+from memorybus.settings import Settings
+
+LIFE = 24
+"""How many times as long as a warm result a mark lives (G10)."""
+
+
+def change(redis: Redis, settings: Settings, scope: Scope, provider: str) -> None:
+    """Let nothing be read any more that a provider has recalled for an owner so far.
+
+    Raises:
+        redis.RedisError: Redis is away.
+    """
+    key = Keys(settings.namespace).retracted(owner_slot(scope))
+    with redis.pipeline(transaction=True) as pipe:
+        pipe.hset(key, provider, new_id())
+        pipe.pexpire(key, round(settings.recall_ttl * 1000) * LIFE)
+        pipe.execute()
+
+
+def change_at_once(settings: Settings, scope: Scope, provider: str) -> None:
+    """Do so through a connection of its own; safe on any thread.
+
+    Raises:
+        redis.RedisError: Redis is away.
+    """
+    with connect_redis(settings) as redis:
+        change(redis, settings, scope, provider)
+
+
+def mark_of(redis: Redis, settings: Settings, scope: Scope, provider: str) -> str:
+    """Return the mark of an owner and a provider, "" if nothing was taken back of late.
+
+    Raises:
+        redis.RedisError: Redis is away.
+    """
+    key = Keys(settings.namespace).retracted(owner_slot(scope))
+    found: bytes | None = redis.hget(key, provider)  # type: ignore[assignment]
+    return found.decode() if found else ""

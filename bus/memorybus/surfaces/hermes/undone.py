@@ -1,0 +1,207 @@
+"""The turns of a session that may be undone, and what each has published.
+
+Hermes says that turns were undone, not which: those its ``state.db`` has as taken back, else the
+last one. Their ends may be handed over later than that, and the person may have said the very same
+again meanwhile. So the turns that were begun are remembered with what they published: in the
+process, and in the host's notes for a session that is resumed in another one.
+"""
+
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from memorybus.cleaning import clean_text
+from memorybus.clock import Clock
+from memorybus.events import Scope
+from memorybus.ids import text_digest
+from memorybus.sessions import HostSessions
+
+_TURNS, _SESSIONS = 64, 1_024
+"""Turns of one session, and sessions, that are remembered (G10): older ones `reconcile` finds."""
+
+_EVENTS = 256
+"""Events of one turn that are remembered, the newest (G10)."""
+
+_SOON = 5_000
+"""How far (ms) the beginning of a turn and the time of its stored message may be apart."""
+
+
+class Begun(msgspec.Struct, eq=False):
+    """A turn that was begun.
+
+    Attributes:
+        mark: what the person said, as a digest.
+        at: when, milliseconds.
+        scope: whose turn it was: its author's, in a chat that several people share.
+        ids: the events that it published.
+        over: whether its end was handed over, or will not be any more.
+        undone: whether it was taken back.
+    """
+
+    mark: str
+    at: int
+    scope: Scope
+    ids: list[str] = []
+    over: bool = False
+    undone: bool = False
+
+
+class Taken(msgspec.Struct, frozen=True):
+    """A message of the person's that Hermes has as taken back; `at` as it was stored."""
+
+    mark: str
+    at: int
+
+
+_decoder = msgspec.msgpack.Decoder(list[Begun])
+
+
+def mark_of(said: str) -> str:
+    """Return what stands for a person's words, whatever their white space."""
+    return text_digest(" ".join(clean_text(said).split()))
+
+
+class Turns:
+    """The turns by session slot. Safe to call from any thread.
+
+    Args:
+        notes: this host's.
+        clock: time.
+    """
+
+    def __init__(self, notes: HostSessions, clock: Clock) -> None:
+        """Know of none yet."""
+        self._notes = notes
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._turns: OrderedDict[str, list[Begun]] = OrderedDict()
+
+    def begin(self, slot: str, scope: Scope, said: str) -> None:
+        """The person has spoken."""
+        with self._lock:
+            self._begin(slot, scope, said)
+
+    def over(self, slot: str, scope: Scope, said: str, stands: Callable[[], bool]) -> Begun | None:
+        """Return the turn whose end is handed over; None if it was undone meanwhile.
+
+        Args:
+            slot: the session's.
+            scope: whose turn it is.
+            said: what the person said.
+            stands: whether its answer stands in Hermes's transcript; asked if the person has said
+                the same again since it was undone.
+        """
+        with self._lock:
+            open_ = [t for t in self._of(slot) if t.mark == mark_of(said) and not t.over]
+        live = next((turn for turn in open_ if not turn.undone), None)
+        undone = bool(open_) and open_[0].undone and (live is None or not stands())
+        with self._lock:
+            turn = open_[0] if undone else live or self._begin(slot, scope, said)
+            for earlier in self._of(slot):
+                earlier.over = True  # ends are handed over in order
+                if earlier is turn:
+                    break
+        return None if undone else turn
+
+    def published(self, slot: str, event_id: str, turn: Begun | None = None) -> None:
+        """Note the event of a turn that is over, for good; or one of the turn under way."""
+        with self._lock:
+            turns = self._of(slot)
+            of = turn or (turns[-1] if turns else None)
+            if of is not None:
+                of.ids.append(event_id)
+                del of.ids[:-_EVENTS]
+            if turn is not None:
+                self._save(slot)
+
+    def undo(
+        self, slot: str, taken: Sequence[Taken] | None, *, told: bool = True
+    ) -> dict[Scope, tuple[str, ...]]:
+        """Return the events of the turns that were undone and are not known as such yet, by author.
+
+        Args:
+            slot: the session's.
+            taken: what Hermes has as taken back, oldest first; None if that cannot be read.
+            told: whether Hermes has told of it, so that at least one turn was undone.
+        """
+        with self._lock:
+            found = undone(self._of(slot), taken or (), told=told)
+            for turn in found:
+                turn.undone = True
+            if found:
+                self._save(slot)
+        by_author: dict[Scope, tuple[str, ...]] = {}
+        for turn in found:
+            by_author[turn.scope] = (*by_author.get(turn.scope, ()), *turn.ids)
+        return by_author
+
+    def may_be_undone(self, slot: str) -> bool:
+        """Say whether a session has turns that were not undone yet."""
+        with self._lock:
+            return any(not turn.undone for turn in self._of(slot))
+
+    def carry(self, before: str, after: str) -> None:
+        """A conversation goes on under another id: its turns may be undone there."""
+        with self._lock:
+            self._turns[after] = self._of(before)
+            self._save(after)
+
+    def _begin(self, slot: str, scope: Scope, said: str) -> Begun:
+        turns = self._of(slot)
+        turns.append(Begun(mark_of(said), self._clock.now_ms(), scope))
+        del turns[:-_TURNS]
+        return turns[-1]
+
+    def _of(self, slot: str) -> list[Begun]:
+        turns = self._turns.get(slot)
+        if turns is None:
+            turns = self._turns[slot] = self._noted(slot)
+        self._turns.move_to_end(slot)
+        while len(self._turns) > _SESSIONS:
+            self._turns.popitem(last=False)
+        return turns
+
+    def _noted(self, slot: str) -> list[Begun]:
+        try:
+            turns = _decoder.decode(self._notes.turns(slot) or b"\x90")
+        except msgspec.MsgspecError:
+            return []  # another release's: `reconcile` finds what it would have told
+        for turn in turns:
+            turn.over = True  # no other process's end is handed over here
+        return turns
+
+    def _save(self, slot: str) -> None:
+        body = msgspec.msgpack.encode(self._turns[slot])
+        self._notes.keep_turns(slot, body, self._clock.now_ms(), _SESSIONS)
+
+
+def undone(turns: Sequence[Begun], taken: Sequence[Taken], *, told: bool) -> list[Begun]:
+    """Return the turns that were undone and are not known as such yet; pure.
+
+    See `Turns.undo`. A message is its turn's by what was said; where Hermes has told of an undo and
+    has other words, by its time.
+    """
+    live = [turn for turn in turns if not turn.undone]
+    found: list[Begun] = []
+    for one in reversed(_fresh(turns, taken)):
+        left = [t for t in reversed(live) if t not in found and one.at >= t.at - _SOON]
+        same = [t for t in left if t.mark == one.mark]
+        near = [t for t in left if told and one.at <= t.at + _SOON]
+        found += (same or near)[:1]
+    if told and not taken:
+        return live[-1:]
+    return [turn for turn in turns if turn in found]
+
+
+def _fresh(turns: Sequence[Begun], taken: Sequence[Taken]) -> list[Taken]:
+    """Return the messages that no turn stands for which is known to be undone."""
+    known = Counter(turn.mark for turn in turns if turn.undone)
+    fresh = []
+    for one in taken:
+        if known[one.mark]:
+            known[one.mark] -= 1
+        else:
+            fresh.append(one)
+    return fresh

@@ -1,0 +1,199 @@
+"""What was taken back: no session, tool, copy or rebuild brings it back once it was forgotten."""
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from conftest import MakeSettings
+from helpers.processes import Spawn
+from helpers.scenario import PATIENT, thread_worker, wait_applied, worker
+from helpers.waiting import wait_until
+from memorybus.client import MemoryBus
+from memorybus.clock import SYSTEM
+from memorybus.errors import InvalidEvent, Unavailable
+from memorybus.events import Scope, SessionSwitched
+from memorybus.keys import Keys
+from memorybus.recall import wanted
+from memorybus.recall_jobs import Asker
+from memorybus.recall_retracted import change, mark_of
+from memorybus.session import Session
+from memorybus.settings import Settings
+from memorybus_providers.base import HookContext, RecallContext, Recollection
+from memorybus_providers.holographic import HolographicProvider
+from memorybus_workers import answers
+from memorybus_workers.jobs.prefetch import Recaller
+from test_rebuild import ran
+
+NAME = "holographic"
+PIN, QUESTION = "my bank PIN is 4711", "what is my bank PIN?"
+LONG = 60.0
+"""Seconds that no test waits unless something is broken."""
+
+SURE: Any = {"recall_wait": LONG, "recall_timeout": LONG, "prefetch_deadline": 20.0, **PATIENT}
+"""However slow the machine, a recall sees what it should, and a read finds it in time."""
+
+
+@pytest.fixture(name="patient")
+def _patient(redis_url: str, make_settings: MakeSettings) -> Settings:
+    return make_settings(url=redis_url, providers=(NAME,), **SURE)
+
+
+def holds(session: Session, text: str) -> Callable[[], bool]:
+    """Return a look whether a text is warm for a session, which asks again each time."""
+
+    def look() -> bool:
+        session.queue_prefetch(QUESTION)
+        return text in session.prefetch()
+
+    return look
+
+
+@pytest.mark.timeout(240)
+def test_an_undone_turn_is_recalled_nowhere(
+    patient: Settings, spawn: Spawn, redis_client: redis.Redis
+) -> None:
+    """G8, G9: warm results, tools, later sessions and a rebuild: what was undone is in none."""
+    child = worker(spawn, patient, jobs=1)
+    with MemoryBus.connect(patient) as bus:
+        session, other = bus.session("s", warm=False), bus.session("other", warm=False)
+        session.turn_completed("my bank is the one at the harbour", "Noted.")
+        receipt = session.turn_completed(PIN, "Noted: 4711.")
+        for one in (session, other):
+            wait_until(holds(one, "4711"), "the PIN is warm", LONG)
+        after = session.undo(receipt)
+        assert after.prefetch() == "", "what was warm may hold it"
+        wait_until(lambda: "4711" not in other.prefetch(), "another session's is void", LONG)
+        for one in (after, other, bus.session("new", warm=False)):
+            wait_until(holds(one, "harbour"), "what was not undone is warm", LONG)
+            assert "4711" not in one.prefetch()
+        wait_until(lambda: bus.tools().named("memory_search"), "the tools are known", LONG)
+        found = after.call_tool("memory_search", {"query": "bank PIN 4711"}, timeout=LONG)
+        assert "harbour" in str(found)
+        assert "4711" not in str(found)
+        assert "4711" not in bus.recall(QUESTION, timeout=LONG).text
+        assert bus.flush("logged", LONG)
+    wait_applied(redis_client, patient, NAME, LONG)
+    assert ran(spawn, patient, "verify", NAME)["ok"]
+    ran(spawn, patient, "rebuild", NAME, "--execute")
+    with MemoryBus.connect(patient) as bus:
+        found = bus.recall(QUESTION, timeout=LONG)
+        assert "harbour" in found.text
+        assert "4711" not in found.text
+    assert child.terminate() == 0
+
+
+def test_the_publisher_says_what_is_taken_back(settings: Settings) -> None:
+    """The rewind names each event once, in the session's next epoch; what is no id is refused."""
+    with MemoryBus.connect(settings) as bus:
+        session = bus.session("s", warm=False)
+        receipt = session.turn_completed(PIN, "Noted.")
+        after = session.undo(receipt, receipt.event_id)
+        assert (after.id, after.ref.epoch, after.key) == ("s", 1, session.key)
+        for wrong in ("", "s", "0" * 31, "g" * 32):
+            with pytest.raises(InvalidEvent, match="32 hex digits"):
+                after.undo(wrong)
+        assert after.undo().ref.epoch == 2
+
+
+# -- the mark of warm results ---------------------------------------------------------------------
+
+
+class Held:
+    """A provider that answers once it is told to."""
+
+    def __init__(self) -> None:
+        self.asked, self.go_on = threading.Event(), threading.Event()
+
+    def prefetch(self, query: str, ctx: RecallContext) -> list[Recollection]:
+        """Wait, then answer."""
+        self.asked.set()
+        assert self.go_on.wait(LONG)
+        return [Recollection(f"{PIN}, for {query}")]
+
+
+def test_a_recall_under_way_is_not_read_afterwards(
+    redis_client: redis.Redis, patient: Settings
+) -> None:
+    """G9: what was recalled before something was forgotten, and stored after it, is not read."""
+    held = Held()
+    recaller = Recaller(redis_client, patient, SYSTEM, lambda name: held, lambda name: None)  # type: ignore[arg-type,return-value]
+    with MemoryBus.connect(patient) as bus:
+        session = bus.session("s", warm=False)
+        wait_until(lambda: not bus.warm.wants_connection, "the cache is connected", LONG)
+        for round_ in range(2):
+            want = wanted(session.scope, session.ref, f"round {round_}", 2_000)
+            Asker(redis_client, patient).want(session.slot, want, [])
+            recall = threading.Thread(target=recaller.warm, args=(session.slot, NAME))
+            recall.start()
+            assert held.asked.wait(LONG)
+            if not round_:
+                change(redis_client, patient, session.scope, NAME)
+            held.go_on.set()
+            recall.join(LONG)
+            assert (f"round {round_}" in session.prefetch()) == bool(round_)
+    assert redis_client.hlen(Keys(patient.namespace).warm(session.slot)) > 0, "it was stored"
+
+
+def test_nobody_elses_warm_results_are_touched(
+    redis_client: redis.Redis, settings: Settings
+) -> None:
+    """What one person takes back voids that person's results of that provider, and no others."""
+    ann, bob = Scope(user="ann"), Scope(user="bob")
+    change(redis_client, settings, ann, "one")
+    marks = [mark_of(redis_client, settings, who, of) for who in (ann, bob) for of in ("one", "b")]
+    assert [bool(mark) for mark in marks] == [True, False, False, False]
+    change(redis_client, settings, ann, "one")
+    assert mark_of(redis_client, settings, ann, "one") != marks[0]
+    (key,) = redis_client.scan_iter(f"{settings.namespace}:retracted:*")
+    assert redis_client.ttl(key) > 0
+
+
+def test_warm_results_are_void_before_and_after_it_is_forgotten(
+    redis_client: redis.Redis, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """G9: a worker that dies while it forgets has voided what was warm; so has one that is done."""
+    seen: list[str] = []
+
+    def mark() -> str:
+        return mark_of(redis_client, settings, scope, NAME)
+
+    forgets = HolographicProvider.retract
+
+    def watched(self: HolographicProvider, event_ids: Any, ctx: HookContext) -> None:
+        seen.append(mark())
+        forgets(self, event_ids, ctx)
+
+    monkeypatch.setattr(HolographicProvider, "retract", watched)
+    with thread_worker(settings, (NAME,)), MemoryBus.connect(settings) as bus:
+        session = bus.session("s", warm=False)
+        scope = session.scope
+        after = session.undo(session.turn_completed(PIN, "Noted."))
+        wait_until(lambda: seen and mark() not in ("", seen[-1]), "both marks were made", LONG)
+        assert seen[0] != "", "before it was forgotten"
+        after.switched_to("s")  # a switch that takes nothing back
+        assert bus.flush("logged", LONG)
+        wait_applied(redis_client, settings, NAME, LONG)
+        assert len(seen) == 1
+
+
+def test_without_redis_nothing_is_forgotten_half(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """G4: where warm results cannot be voided the event is tried again, and nothing is parked."""
+
+    def away(*_: Any) -> None:
+        raise redis.ConnectionError("gone")
+
+    monkeypatch.setattr(answers.recall_retracted, "change_at_once", away)
+    around: Any = type("Around", (), {"settings": settings, "stands_for": ""})()
+    ctx: Any = type("Context", (), {"scope": Scope()})()
+    with pytest.raises(Unavailable, match="gone"):
+        answers.forgetting(around, NAME, ctx)
+
+
+def test_an_older_release_s_switch_takes_nothing_back() -> None:
+    """A rewind without ids, as older releases wrote it, is one that takes nothing back."""
+    assert SessionSwitched(new_id="s", rewound=True).retracted == ()
