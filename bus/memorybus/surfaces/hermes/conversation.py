@@ -20,6 +20,7 @@ from memorybus.surfaces.hermes import scaffolding, switches, turns
 from memorybus.surfaces.hermes.entries import Write
 from memorybus.surfaces.hermes.hook_writes import provenance, written
 from memorybus.surfaces.hermes.shared import Shared
+from memorybus.surfaces.hermes.usage import Meter, Spent, told_at_start, told_of_delegation
 from memorybus.surfaces.hermes.whose import Whose
 
 _REMEMBERED = 256
@@ -66,6 +67,7 @@ class Conversation:
         self._user_name = user_name
         self._hint = hint
         self._files = shared.files(home) if home else None
+        self._meter = Meter(home / "state.db" if home else None)
         self._lock = threading.RLock()
         self._whose = Whose(session_id)
         self._early: OrderedDict[str, None] = OrderedDict()
@@ -82,13 +84,14 @@ class Conversation:
 
     # -- turns ------------------------------------------------------------------------------------
 
-    def turn_started(self, number: int, message: str) -> None:
+    def turn_started(self, number: int, message: str, told: Mapping[str, Any]) -> None:
         """Note where the agent is now, and that the person has spoken."""
         with self._lock:
             session_id = self._whose.turn_started(self._hint())
             self._release()
-        session = self._session(session_id)
-        session.turn_started(scaffolding.user_text(message), number=number)
+        session, details = self._session(session_id), told_at_start(told)
+        self._meter.begins(session_id, message, details.get("model", ""))
+        session.turn_started(scaffolding.user_text(message), number=number, **details)
         self._look(session_id)
 
     def synced(
@@ -103,12 +106,15 @@ class Conversation:
         session = self._session(session_id)
         said = scaffolding.user_text(user)
         if said.strip() and assistant.strip():
-            self._publish_turn(session, said, assistant, turns.turn_of(transcript, user))
+            spent = self._meter.turn(session_id, user)
+            self._publish_turn(session, said, assistant, turns.turn_of(transcript, user), spent)
         if transcript:
             self._shared.injected.found(self._slot(session_id), transcript)
         self._look(session_id)
 
-    def _publish_turn(self, session: Session, user: str, assistant: str, turn: turns.Turn) -> None:
+    def _publish_turn(
+        self, session: Session, user: str, assistant: str, turn: turns.Turn, spent: Spent
+    ) -> None:
         room = self._settings.event_max_bytes - _OVERHEAD
         left = (
             room - len(user.encode("utf-8", "replace")) - len(assistant.encode("utf-8", "replace"))
@@ -117,6 +123,9 @@ class Conversation:
             "ordinal": turn.ordinal,
             "user_name": self._user_name,
             "synthetic": scaffolding.is_by_host(user),
+            "model": spent.model,
+            "tokens_in": spent.tokens_in,
+            "tokens_out": spent.tokens_out,
         }
         messages = turns.published(turn.messages, left)
         try:
@@ -200,11 +209,14 @@ class Conversation:
         session = self._session(self._named(""))
         return session.call_tool(tool, arguments, timeout=self._settings.tool_wait)
 
-    def delegated(self, task: str, result: str, child: str) -> None:
-        """Publish what a sub-agent did."""
+    def delegated(self, task: str, result: str, child: str, told: Mapping[str, Any]) -> None:
+        """Publish what a sub-agent did, and what it took."""
         room = (self._settings.event_max_bytes - _OVERHEAD) // 2
         self._session(self._named("")).delegated(
-            turns.clipped(task, room), turns.clipped(result, room), child_session=child
+            turns.clipped(task, room),
+            turns.clipped(result, room),
+            child_session=child,
+            **msgspec.structs.asdict(spent),
         )
 
     # -- how sessions go on -----------------------------------------------------------------------
@@ -214,6 +226,7 @@ class Conversation:
         with self._lock:
             self._release()
             self._compression = Compression(threading.get_ident(), len(messages))
+        spent = self._meter.delegation(child, told_of_delegation(told))
             session = self._session(self._whose.now)
         room = self._settings.event_max_bytes - _OVERHEAD
         return session.contributions(

@@ -114,9 +114,9 @@ class HermesMemory(HermesSetup):
 
     # -- turns ------------------------------------------------------------------------------------
 
-    def on_turn_start(self, turn_number: int, message: str, **_: Any) -> None:
+    def on_turn_start(self, turn_number: int, message: str, **told: Any) -> None:
         """Publish that the person has spoken, and note in which session."""
-        self._in("on_turn_start", lambda c: c.turn_started(turn_number, message or ""), None)
+        self._in("on_turn_start", lambda c: c.turn_started(turn_number, message or "", told), None)
 
     def prefetch(self, query: str, *, session_id: str = "", **_: Any) -> str:
         """Return warm recall that the window does not hold yet, escaped, or ""."""
@@ -192,10 +192,11 @@ class HermesMemory(HermesSetup):
         )
 
     def on_delegation(
-        self, task: str, result: str, *, child_session_id: str = "", **_: Any
+        self, task: str, result: str, *, child_session_id: str = "", **told: Any
     ) -> None:
         """Publish what a sub-agent did."""
-        self._in("on_delegation", lambda c: c.delegated(task, result, child_session_id or ""), None)
+        child = child_session_id or ""
+        self._in("on_delegation", lambda c: c.delegated(task, result, child, told), None)
 
     # -- within -----------------------------------------------------------------------------------
 
