@@ -30,6 +30,7 @@ from memorybus.events import (
     MemoryWritten,
     Scope,
     SessionEnded,
+    SessionRef,
     SessionStarted,
     SessionSwitched,
     TurnCompleted,
@@ -94,17 +95,17 @@ def test_every_hook_reaches_the_plugin(recorder: Any, hermes_home: Path) -> None
     assert (begun["platform"], begun["session_title"]) == ("cli", "a title")
     assert "user_id" not in begun
     assert calls(hermes_home, "turn_start")[0]["number"] == 3
-    assert calls(hermes_home, "turn")[0]["messages"] == ["hello", "ok"]
     told = {"model": "m-1", "remaining_tokens": 900}
     assert calls(hermes_home, "turn_start")[0]["details"] == told
+    assert calls(hermes_home, "turn")[0]["messages"] == ["hello", "ok"]
     (written,) = calls(hermes_home, "memory")
     assert (written["action"], written["target"]) == ("replace", "memory")
     assert written["metadata"]["old_text"] == "old"
     assert written["metadata"]["a"] == "b"
     assert calls(hermes_home, "delegation")[0]["child"] == "c"
-    assert calls(hermes_home, "end")[0]["messages"] == ["hello", "ok"]
     known = {"model": "m-2", "tokens_in": 5, "tool_count": 0}
     assert calls(hermes_home, "delegation")[0]["details"] == known
+    assert calls(hermes_home, "end")[0]["messages"] == ["hello", "ok"]
 
 
 def test_answers_come_back(recorder: Any) -> None:
@@ -145,8 +146,8 @@ def test_the_oldest_signatures_are_served(make: Make, home: Path) -> None:
         '["turn", "hello", "ok"]',
         '["memory", "add", "memory", "c"]',
         '["delegation", "t", "r"]',
-    ]
         '["turn_start", 1, "hi"]',
+    ]
 
 
 def test_a_turn_counts_when_its_thread_has_ended(recorder: Any, hermes_home: Path) -> None:
@@ -512,3 +513,18 @@ def test_the_note_says_whether_writes_are_awaited(
 def test_the_prompt_block_is_the_plugins(recorder: Any) -> None:
     """A plugin without a block adds nothing to the system prompt."""
     assert recorder.system_prompt_block(RecallScope()) == ""
+
+
+def test_a_prompt_begins_no_session_of_its_own(recorder: Any, hermes_home: Path) -> None:
+    """The block is the session's that recalled last: a backend is not told of another one."""
+    scope = RecallScope("default", "default", "")
+    say(recorder, "hello")
+    recorder.prefetch("hello", RecallContext(scope, SessionRef("s1", "s1"), deadline=60.0))
+    assert recorder.system_prompt_block(scope) == ""
+    assert len(calls(hermes_home, "initialize")) == 1
+
+
+def test_a_person_who_is_not_served_has_no_prompt(home: Path) -> None:
+    """Where nobody is kept apart others have nothing, which is no failure: it pauses no recalls."""
+    provider = hosted("supermemory", home, Path("/nowhere"))
+    assert provider.system_prompt_block(RecallScope("default", "stranger", "")) == ""

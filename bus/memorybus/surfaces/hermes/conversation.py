@@ -138,6 +138,17 @@ class Conversation:
 
     # -- recall -----------------------------------------------------------------------------------
 
+    def system_prompt(self) -> str:
+        """Return what providers add to the system prompt of the session that the agent is in.
+
+        Hermes builds a prompt before the turn starts that is its first, and, within a compression,
+        before the switch that tells of it.
+        """
+        with self._lock:
+            hinted = "" if self._compression else self._hint()
+            session = self._session(hinted or self._whose.now)
+        return session.system_prompt(known=self._files.shown() if self._files else "")
+
     def prefetch(self, query: str, session_id: str) -> str:
         """Return what is warm for the turn that begins and not in its window yet, or "".
 
@@ -212,6 +223,7 @@ class Conversation:
     def delegated(self, task: str, result: str, child: str, told: Mapping[str, Any]) -> None:
         """Publish what a sub-agent did, and what it took."""
         room = (self._settings.event_max_bytes - _OVERHEAD) // 2
+        spent = self._meter.delegation(child, told_of_delegation(told))
         self._session(self._named("")).delegated(
             turns.clipped(task, room),
             turns.clipped(result, room),
@@ -226,7 +238,6 @@ class Conversation:
         with self._lock:
             self._release()
             self._compression = Compression(threading.get_ident(), len(messages))
-        spent = self._meter.delegation(child, told_of_delegation(told))
             session = self._session(self._whose.now)
         room = self._settings.event_max_bytes - _OVERHEAD
         return session.contributions(
