@@ -109,11 +109,11 @@ class HostSessions:
             SpoolError: the file cannot be read or written.
         """
         slot = recall_slot(scope, root)
-        [row] = self._prompts(
+        [[text]] = self._prompts(
             ("update prompts set used_at = ? where slot = ?", (now, slot)),
             ("select (select text from prompts where slot = ?)", (slot,)),
         )
-        return row[0]
+        return None if text is None else str(text)
 
     def keep_prompt(self, scope: Scope, root: str, text: str, now: int) -> str:
         """Keep what a lineage has in its system prompt, for its life, and return it.
@@ -124,12 +124,12 @@ class HostSessions:
             SpoolError: see `prompt`.
         """
         slot = recall_slot(scope, root)
-        [row] = self._prompts(
+        [[kept]] = self._prompts(
             ("insert or ignore into prompts values (?, ?, ?)", (slot, now, text)),
             (_TOO_MANY, (now - _PROMPT_LIFE, _PROMPTS)),
             ("select text from prompts where slot = ?", (slot,)),
         )
-        return str(row[0])
+        return str(kept)
 
     def _prompts(self, *steps: tuple[str, tuple[str | int, ...]]) -> list[tuple[Any, ...]]:
         """Return the rows of the last of several statements."""

@@ -152,5 +152,6 @@ def _name(value: object) -> str:
 
 def _count(value: object) -> int:
     """Return a number of things; -1 for what is none."""
-    is_count = isinstance(value, int) and not isinstance(value, bool)
-    return value if is_count and 0 <= value < 1 << 63 else -1
+    if not isinstance(value, int) or isinstance(value, bool):
+        return -1
+    return value if 0 <= value < 1 << 63 else -1
