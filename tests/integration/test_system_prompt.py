@@ -20,7 +20,7 @@ from memorybus.client import MemoryBus
 from memorybus.clock import SYSTEM
 from memorybus.fence import CLOSE, OPEN
 from memorybus.keys import Keys
-from memorybus.recall import prompt_slot
+from memorybus.recall import WarmAsk, prompt_slot
 from memorybus.recall_purge import purge
 from memorybus.session import Session
 from memorybus.settings import Settings
@@ -283,6 +283,24 @@ def test_nothing_is_asked_for_without_a_budget(
         assert not redis_client.exists(Keys(settings.namespace).want(slot))
 
 
+def test_turns_ask_for_the_next_session_now_and_then(
+    make_settings: MakeSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """G10: a session that begins asks, and its turns once in half a minute, trivial ones too."""
+    with MemoryBus.connect(make_settings(url="redis://127.0.0.1:1/0")) as bus:
+        asked: list[WarmAsk] = []
+        monkeypatch.setattr(bus, "ask", asked.append)
+        session = bus.session("s")
+        for prompt in ("ok", "where is the boat", "and the oars"):
+            session.queue_prefetch(prompt)
+        session.ask_first("where is the sail", wait=0.0)
+    prompts = [ask for ask in asked if ask.want.prompt]
+    assert [bool(ask.partitions) for ask in prompts] == [False, True]
+    assert {ask.slot for ask in prompts} == {prompt_slot(session.scope)}
+    said = [ask.want.query for ask in asked if not ask.want.prompt]
+    assert said == ["", "where is the boat", "and the oars", "where is the sail"]
+
+
 def test_asyncio_has_it_too(world: World, bus: MemoryBus, user: str) -> None:
     """The asynchronous session gives the same text."""
     say(bus, user, "beans")
@@ -323,8 +341,8 @@ def test_hermes_has_it_below_its_note(world: World, bus: MemoryBus, tmp_path: Pa
         assert memory.system_prompt_block() == first
         memory.on_session_switch("s2", parent_session_id="s1", reason="compression")
         assert memory.system_prompt_block() == first
-        host.hint = "s3"
         host.write("MEMORY.md", "the harbour is in Oslo", "it was moved to Bergen")
+        memory.on_session_switch("s3", parent_session_id="s2", reset=True, reason="new_session")
         assert memory.system_prompt_block() == SYSTEM_PROMPT
     finally:
         host.bus.close(1.0)

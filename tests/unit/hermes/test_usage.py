@@ -72,6 +72,19 @@ def test_an_interrupted_turn_shifts_nothing(state: HermesState, meter: Meter) ->
         assert meter.turn("s", text) == Spent("m", 6, 2)
 
 
+def test_a_turn_that_goes_on_under_another_id_is_whole(state: HermesState, meter: Meter) -> None:
+    """A compression in the middle of a turn may make another session: its parts are added up."""
+    state.called("s", 1_000, 50)
+    meter.begins("s", "hello", "")
+    state.called("s", 10, 1)
+    meter.moved("s", "t")
+    state.session("t")
+    state.called("t", 5, 2)
+    assert meter.turn("t", "hello") == Spent("m", 15, 3)
+    meter.moved("t", "u")
+    assert meter.turn("u", "another") == Spent()
+
+
 def test_the_model_is_the_one_that_answered(state: HermesState, meter: Meter) -> None:
     """After a change of the model within a session; and titles and summaries are no turn's."""
     state.called("s", 1, 1, model="first")
@@ -144,6 +157,22 @@ def test_the_log_knows_what_a_live_turn_took() -> None:
         have_turn(memory, state, "s2", "again")
         found = events(host, TurnCompleted)
     assert [(e.model, e.tokens_in, e.tokens_out) for e in found] == [("m", 70, 7)] * 2
+
+
+def test_the_log_knows_what_a_compressed_turn_took() -> None:
+    """The switch of a compression in the middle of a turn takes what was counted along."""
+    with hermes_host() as host, HermesState(host.home) as state:
+        state.session("s1")
+        memory = host.instance("s1")
+        memory.on_turn_start(1, "hello")
+        state.called("s1", 70, 7)
+        memory.on_pre_compress(talk("hello"))
+        memory.on_session_switch("s2", parent_session_id="s1", reason="compression")
+        state.session("s2", parent="s1")
+        state.called("s2", 30, 3)
+        memory.sync_turn("hello", "HELLO", session_id="s2", messages=talk("hello"))
+        (found,) = events(host, TurnCompleted)
+    assert (found.tokens_in, found.tokens_out) == (100, 10)
 
 
 def test_the_log_knows_what_a_sub_agent_took() -> None:

@@ -141,12 +141,9 @@ class Conversation:
     def system_prompt(self) -> str:
         """Return what providers add to the system prompt of the session that the agent is in.
 
-        Hermes builds a prompt before the turn starts that is its first, and, within a compression,
-        before the switch that tells of it.
+        Within a compression Hermes asks before the switch that tells of it: the same lineage.
         """
-        with self._lock:
-            hinted = "" if self._compression else self._hint()
-            session = self._session(hinted or self._whose.now)
+        session = self._session(self._named(""))
         return session.system_prompt(known=self._files.shown() if self._files else "")
 
     def prefetch(self, query: str, session_id: str) -> str:
@@ -282,6 +279,8 @@ class Conversation:
             )
             if step == "link":
                 self._early.pop(new_id, None)
+            if step == "compress" and new_id != left.id:
+                self._meter.moved(left.id, new_id)
             switches.take(step, self._shared, left, new_id)
             self._whose.switched(new_id, new_id if rewound else parent, reset=reset)
 

@@ -75,6 +75,17 @@ class Meter:
         after = following.total if following else self._total(session)
         return _between(start, after)
 
+    def moved(self, session: str, new: str) -> None:
+        """A turn goes on under another id, whose total begins at 0: what it took so far is owed."""
+        total = self._total(session)
+        with self._lock:
+            own = [start for start in self._starts if start.session == session]
+            if not own:
+                return
+            self._starts.remove(own[-1])
+            owed = _less(own[-1].total, total)
+            self._starts.append(msgspec.structs.replace(own[-1], session=new, total=owed))
+
     def delegation(self, child: str, told: Spent) -> Spent:
         """Return what a sub-agent's session took, as `told`, else as it was counted."""
         total = self._total(child) if child else None
@@ -110,14 +121,18 @@ def _said(text: str) -> str:
     return user_text(text).strip()
 
 
+def _less(total: Counted | None, other: Counted | None) -> Counted | None:
+    if total is None or other is None:
+        return None
+    tokens = total.tokens_in - other.tokens_in, total.tokens_out - other.tokens_out
+    return Counted(other.model, *tokens)
+
+
 def _between(start: Start | None, after: Counted | None) -> Spent:
     """Return what was counted between; a total that shrank was counted anew, and tells nothing."""
-    before = start.total if start else None
     model = (start.model if start else "") or (after.model if after else "")
-    if before is None or after is None:
-        return Spent(model)
-    tokens_in, tokens_out = after.tokens_in - before.tokens_in, after.tokens_out - before.tokens_out
-    return Spent(model, max(0, tokens_in), max(0, tokens_out))
+    took = _less(after, start.total if start else None)
+    return Spent(model, max(0, took.tokens_in), max(0, took.tokens_out)) if took else Spent(model)
 
 
 # -- what hooks say --------------------------------------------------------------------------------
