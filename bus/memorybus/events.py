@@ -99,11 +99,24 @@ class SessionStarted(Event, frozen=True, kw_only=True):
 
 
 class TurnStarted(Event, frozen=True, kw_only=True):
-    """The user has spoken (Hermes: ``on_turn_start``). Volatile: never archived."""
+    """The user has spoken (Hermes: ``on_turn_start``). Volatile: never archived.
+
+    Attributes:
+        number: the turn's number, as the host counts.
+        message: what was said.
+        model: the model that is about to answer, where the host says it.
+        platform: where it was said, likewise.
+        remaining_tokens: what the context window still holds; -1 if unknown.
+        tool_count: how many tools the model is offered; -1 if unknown.
+    """
 
     volatile: ClassVar[bool] = True
     number: int = 0
     message: str = ""
+    model: str = ""
+    platform: str = ""
+    remaining_tokens: int = -1
+    tool_count: int = -1
 
 
 class TurnCompleted(Event, frozen=True, kw_only=True):
@@ -117,8 +130,8 @@ class TurnCompleted(Event, frozen=True, kw_only=True):
         assistant_name: the agent's name in the conversation, where known.
         ordinal: the turn's number within (session, epoch), from 0; -1 if unknown.
         model: the model that answered.
-        tokens_in: prompt tokens.
-        tokens_out: completion tokens.
+        tokens_in: prompt tokens of all its calls of the model, cached ones too; 0 if unknown.
+        tokens_out: completion tokens likewise.
         synthetic: whether the host wrote `user` itself (a background task ended): nobody said it.
     """
 
@@ -183,11 +196,25 @@ class ContextCompressing(Event, frozen=True, kw_only=True):
 
 
 class Delegated(Event, frozen=True, kw_only=True):
-    """A sub-agent finished a task (Hermes: ``on_delegation``)."""
+    """A sub-agent finished a task (Hermes: ``on_delegation``).
+
+    Attributes:
+        task: what it was told.
+        result: what it answered.
+        child_session: its session.
+        model: the model it used, where known.
+        tokens_in: prompt tokens of all its calls of the model, cached ones too; 0 if unknown.
+        tokens_out: completion tokens likewise.
+        tool_count: how many tools it called; -1 if unknown.
+    """
 
     task: str = ""
     result: str = ""
     child_session: str = ""
+    model: str = ""
+    tokens_in: int = 0
+    tokens_out: int = 0
+    tool_count: int = -1
 
 
 class SessionEnded(Event, frozen=True, kw_only=True):

@@ -185,6 +185,22 @@ def line(text: str, *, at: int = 0, speaker: str = "") -> str:
     return f"- [{known}] {body}" if known else f"- {body}"
 
 
+def passage(text: str, room: int) -> tuple[str, ...]:
+    """Return a whole text as lines of a block, escaped: for `build_lines`, as those of `line`.
+
+    Each is indented by two spaces, so that none can pass for an item or a label. Empty lines are
+    left out, and so is the end of what has more than `room` characters.
+    """
+    lines = []
+    for part in filter(str.strip, _BREAK.split(escape(text))):
+        shown = f"  {part.rstrip()}"[: max(0, room - 1)]
+        if not shown.strip():
+            break
+        room -= len(shown) + 1
+        lines.append(shown)
+    return tuple(lines)
+
+
 def _date(at: int) -> str:
     try:
         return f"{datetime.fromtimestamp(at / 1000, UTC):%Y-%m-%d}" if at else ""

@@ -165,7 +165,8 @@ TABLE: tuple[KeyDoc, ...] = (
         "{ns}:want:{<session>}",
         "hash",
         False,
-        "The newest recall a session asked for: generation, query, scope, positions.",
+        "The newest recall a session asked for: generation, query, scope, positions. Of an agent, "
+        "person and workspace together: what stands in their system prompts.",
     ),
     KeyDoc(
         "{ns}:warm:{<session>}",

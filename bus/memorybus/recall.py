@@ -11,6 +11,7 @@ import msgspec
 
 from memorybus.events import Scope, SessionRef
 from memorybus.keys import partition_of, recall_slot, session_key, store_key
+from memorybus.settings import Settings
 
 GENERATION = b"g:"
 """Before a provider's name in a warm hash: which request its result answers."""
@@ -41,6 +42,7 @@ class Want(msgspec.Struct, frozen=True):
         budget: characters of lines a provider may return.
         detail: also keep the single items, not only rendered lines (the operator's recall).
         positions: dense numbers by partition that should be applied first (read your writes).
+        prompt: no answer to the query is asked for, but what the provider adds to system prompts.
     """
 
     query: str
@@ -51,6 +53,7 @@ class Want(msgspec.Struct, frozen=True):
     budget: int = 2_000
     detail: bool = False
     positions: dict[int, int] = {}
+    prompt: bool = False
 
 
 class RecalledItem(msgspec.Struct, frozen=True):
@@ -124,6 +127,16 @@ def wanted(scope: Scope, session: SessionRef, query: str, budget: int) -> Want:
     )
 
 
+def prompt_wanted(scope: Scope, session: SessionRef, budget: int) -> Want:
+    """Return the request for what providers add to the system prompts of a session's owner."""
+    return msgspec.structs.replace(wanted(scope, session, "", budget), prompt=True)
+
+
+def life_ms(settings: Settings, want: Want) -> int:
+    """Return how long a request and its answers stay, in milliseconds (G10)."""
+    return round((settings.prompt_ttl if want.prompt else settings.recall_ttl) * 1000)
+
+
 def written_by(scope: Scope, session: SessionRef, partitions: int) -> tuple[int, ...]:
     """Return the partitions that a session's events and its stores' go to."""
     keys = (session_key(scope, session.root), store_key("memory", scope), store_key("user", scope))
@@ -135,6 +148,11 @@ def slot_of(scope: Scope, session: SessionRef) -> str:
     return recall_slot(scope, f"{session.epoch}:{session.id}")
 
 
+def prompt_slot(scope: Scope) -> str:
+    """Return the slot of what providers add to all system prompts of an owner: no session's."""
+    return recall_slot(scope, "")
+
+
 def warm_results(fields: Iterable[tuple[bytes, bytes]]) -> dict[str, WarmResult]:
     """Read the fields of a warm hash, pairs of name and value."""
     return {
@@ -142,6 +160,11 @@ def warm_results(fields: Iterable[tuple[bytes, bytes]]) -> dict[str, WarmResult]
         for name, body in fields
         if not name.startswith(GENERATION)
     }
+
+
+def provider_of(field: bytes) -> str:
+    """Return whose a field of a warm hash is, a result or its generation."""
+    return field.removeprefix(GENERATION).decode(errors="replace")
 
 
 def items_of(results: Mapping[str, WarmResult], names: Sequence[str]) -> tuple[RecalledItem, ...]:

@@ -14,7 +14,7 @@ from memorybus.asks import PATIENCE, Ask
 from memorybus.clock import SYSTEM, Clock
 from memorybus.keys import Keys
 from memorybus.links import connect_jobs, translated
-from memorybus.recall import GENERATION, CarryAsk, Want, WarmAsk
+from memorybus.recall import GENERATION, CarryAsk, Want, WarmAsk, life_ms, provider_of
 from memorybus.recall_health import RecallHealth
 from memorybus.recall_queue import RecallQueue
 from memorybus.roster import Roster
@@ -50,6 +50,8 @@ class Asker:
         self._health = RecallHealth(redis, self._keys)
         self._queues: dict[str, RecallQueue] = {}
         self._answering: list[str] = []
+        self._prompting: list[str] = []
+        self._known: frozenset[str] = frozenset()
         self._pausing: list[str] = []
         self._look_at = 0.0
 
@@ -73,9 +75,21 @@ class Asker:
     def _warm(self, ask: WarmAsk) -> None:
         self._look()
         want = msgspec.structs.replace(ask.want, positions=self._heads(ask.partitions))
+        if want.prompt:
+            self._want_prompt(ask.slot, want)
+            return
         self.want(ask.slot, want, self._answering)
         if self._pausing:
             self._health.skipped(self._pausing)
+
+    def _want_prompt(self, slot: str, want: Want) -> None:
+        """Ask for what stands in system prompts, and drop what providers said that are no more."""
+        held = cast("list[bytes]", self._redis.hkeys(self._keys.warm(slot)))
+        gone = [name for name in held if provider_of(name) not in self._known]
+        if gone:
+            self._redis.hdel(self._keys.warm(slot), *gone)
+        if self._prompting:
+            self.want(slot, want, self._prompting)
 
     def _look(self) -> None:
         """See who answers, now and then: those whose recalls fail are let rest.
@@ -85,8 +99,11 @@ class Asker:
         now = self._clock.monotonic()
         if now < self._look_at:
             return
-        names = Roster(self._redis, self._keys).recalling() or list(self._settings.providers)
-        health = self._health.read(names)
+        roster = Roster(self._redis, self._keys)
+        names, prompting = roster.recalling() or list(self._settings.providers), roster.prompting()
+        self._known = frozenset(roster.providers())
+        health = self._health.read(list(dict.fromkeys([*names, *prompting])))
+        self._prompting = [name for name in prompting if not health[name].paused]
         self._answering = [name for name in names if not health[name].paused]
         self._pausing = [name for name in names if health[name].paused]
         self._look_at = now + _LOOK_EVERY
@@ -108,7 +125,7 @@ class Asker:
         Raises:
             redis.RedisError: Redis is away.
         """
-        ttl = round(self._settings.recall_ttl * 1000)
+        ttl = life_ms(self._settings, want)
         call = scripts.want(self._keys, slot, msgspec.json.encode(want), ttl)
         scripts.run(self._redis, call)
         refused = [name for name in providers if not self._queue(name).put(slot)]

@@ -15,8 +15,10 @@ from memorybus.keys import Keys, owner_slot
 from memorybus.links import connect_redis
 from memorybus.settings import Settings
 
-LIFE = 24
-"""How many times as long as a warm result a mark lives (G10)."""
+_RECALLS, _PROMPTS = 24, 2
+"""How many times as long as warm recall, and as what stands ready for system prompts, a mark lives.
+
+The longer of the two (G10): nothing that was recalled before the mark may outlive it."""
 
 
 def change(redis: Redis, settings: Settings, scope: Scope, provider: str) -> None:
@@ -28,7 +30,8 @@ def change(redis: Redis, settings: Settings, scope: Scope, provider: str) -> Non
     key = Keys(settings.namespace).retracted(owner_slot(scope))
     with redis.pipeline(transaction=True) as pipe:
         pipe.hset(key, provider, new_id())
-        pipe.pexpire(key, round(settings.recall_ttl * 1000) * LIFE)
+        life = max(settings.recall_ttl * _RECALLS, settings.prompt_ttl * _PROMPTS)
+        pipe.pexpire(key, round(life * 1000))
         pipe.execute()
 
 

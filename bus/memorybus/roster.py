@@ -49,6 +49,7 @@ class ProviderInfo(msgspec.Struct, frozen=True, omit_defaults=True):
         order: its place in a memory block.
         recall: whether it answers recalls.
         compresses: whether it contributes to the summary of a compression.
+        prompts: whether it adds to system prompts.
         seen_at: when a worker last served it (server's wall time, milliseconds).
         note: what people should know beside.
         copy_of: the instance of the settings that it is a copy of; empty for such a one. Agents
@@ -61,6 +62,7 @@ class ProviderInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     order: int = 0
     recall: bool = True
     compresses: bool = False
+    prompts: bool = False
     seen_at: int = 0
     note: str = ""
     copy_of: str = ""
@@ -184,6 +186,11 @@ class Roster:
         """Return the providers whose recalls a live worker answers, in the order of a block."""
         served = self.serving_jobs()
         return [name for name, info in self.providers().items() if info.recall and name in served]
+
+    def prompting(self) -> list[str]:
+        """Return the providers that add to system prompts and whose jobs a live worker runs."""
+        served = self.serving_jobs()
+        return [name for name, info in self.providers().items() if info.prompts and name in served]
 
     def contributing(self) -> list[str]:
         """Return the providers that add to a compression's summary and are served now."""

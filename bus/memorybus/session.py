@@ -5,17 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from memorybus import contributions, lineage, session_events, tool_calls
+from memorybus import contributions, lineage, prompts, session_events, tool_calls
 from memorybus.cleaning import clean_text
 from memorybus.events import Reason, Scope, SessionRef, SessionStarted
 from memorybus.ids import text_digest
 from memorybus.keys import owner_slot
 from memorybus.publisher import Receipt
-from memorybus.recall import CarryAsk, WarmAsk, is_trivial, slot_of, wanted, written_by
+from memorybus.recall import (
+    CarryAsk,
+    WarmAsk,
+    is_trivial,
+    prompt_slot,
+    prompt_wanted,
+    slot_of,
+    wanted,
+    written_by,
+)
 from memorybus.session_publishing import SessionEvents
 
 if TYPE_CHECKING:
     from memorybus.client import MemoryBus
+
+_PROMPT_EVERY = 30.0
+"""Seconds between the times that a session's turns ask for the next session's system prompt."""
 
 
 class Session(SessionEvents):
@@ -23,7 +35,8 @@ class Session(SessionEvents):
 
     Every method that publishes returns a `Receipt` after one local write (G1, G9) and raises what
     `Publisher.publish` raises. ``at`` is wall time in milliseconds; now if None. Only
-    `ask_first`, `contributions` and `call_tool` wait for somebody, each with a deadline.
+    `ask_first`, `system_prompt`, `contributions` and `call_tool` wait for somebody, each with a
+    deadline.
 
     Attributes:
         scope: who it belongs to.
@@ -40,6 +53,8 @@ class Session(SessionEvents):
         self.slot = slot_of(scope, ref)
         self._owner = owner_slot(scope)
         self._warm_from = warm_from
+        self._prompt_asked: float | None = None
+        self._prompt_due = float("-inf")
 
     # -- lineage ----------------------------------------------------------------------------------
 
@@ -125,13 +140,33 @@ class Session(SessionEvents):
         The workers recall once they have applied what this process has published so far.
         """
         if not is_trivial(query):
-            self.warm_up(query)
+            self._ask(query)
+        now = self._bus.clock.monotonic()
+        if now >= self._prompt_due:
+            self._prompt_due = now + _PROMPT_EVERY
+            self._ask_prompt(self._written())
 
     def warm_up(self, topic: str = "") -> None:
-        """Ask for memories before anything was said; without a topic, for what matters most."""
-        want = wanted(self.scope, self.ref, clean_text(topic), self._bus.settings.recall_budget)
-        partitions = written_by(self.scope, self.ref, self._bus.settings.partitions)
-        self._bus.ask(WarmAsk(self.slot, self._bus.last_sequence, want, partitions))
+        """Ask for memories before anything was said; without a topic, for what matters most.
+
+        And for what stands in system prompts (`system_prompt`).
+        """
+        self._ask_prompt(())  # first, and of what is applied: it is soon read
+        self._ask(topic)
+
+    def _ask(self, query: str) -> None:
+        want = wanted(self.scope, self.ref, clean_text(query), self._bus.settings.recall_budget)
+        self._bus.ask(WarmAsk(self.slot, self._bus.last_sequence, want, self._written()))
+
+    def _ask_prompt(self, partitions: tuple[int, ...]) -> float:
+        self._prompt_asked = asked = self._bus.clock.monotonic()
+        if budget := self._bus.settings.prompt_budget:
+            want, slot = prompt_wanted(self.scope, self.ref, budget), prompt_slot(self.scope)
+            self._bus.ask(WarmAsk(slot, self._bus.last_sequence, want, partitions))
+        return asked
+
+    def _written(self) -> tuple[int, ...]:
+        return written_by(self.scope, self.ref, self._bus.settings.partitions)
 
     def prefetch(self, query: str = "") -> str:
         """Return the memory block that is warm, or "": one round trip, within its deadline (G9).
@@ -150,6 +185,26 @@ class Session(SessionEvents):
 
     # -- what waits for an answer -----------------------------------------------------------------
 
+    def system_prompt(self, *, known: str = "") -> str:
+        """Return what providers add to this session's system prompt, one fenced block, or "".
+
+        The same bytes each time, for the life of the session and whatever continues it (branch,
+        compression, undo), also in another process of this host and with Redis away: what the
+        first call returned counts. That one reads what is ready for this agent, person and
+        workspace; only if nothing is does it wait, at most until `opening_wait` seconds after the
+        session asked for it, and not while Redis is known to be away (G9). All of it is data:
+        labelled by provider, escaped, at most ``prompt_budget`` characters (G10).
+
+        Args:
+            known: what the agent's prompt says anyway: a provider that says nothing else is left
+                out.
+        """
+        return prompts.of_session(self._bus, self, known)
+
+    def prompt_asked(self) -> float:
+        """Return the monotonic time at which this session asked for its prompt; it asks if new."""
+        return self._ask_prompt(()) if self._prompt_asked is None else self._prompt_asked
+
     def ask_first(self, query: str, *, wait: float) -> None:
         """Ask for memories for a turn that nothing was asked ahead for, and wait for answers.
 
@@ -158,7 +213,7 @@ class Session(SessionEvents):
             wait: seconds, at most (G9); what is warm then is read as always.
         """
         if not is_trivial(query):
-            self.warm_up(query)
+            self._ask(query)
             asked = text_digest(clean_text(query))
             self._bus.warm.await_answer(self._owner, self.slot, asked, wait)
 

@@ -55,9 +55,30 @@ class SessionEvents:
 
     # -- events -----------------------------------------------------------------------------------
 
-    def turn_started(self, message: str, *, number: int = 0, at: int | None = None) -> Receipt:
-        """Say that the user has spoken (volatile: kept in the log, never archived)."""
-        return self.publish(TurnStarted(number=number, message=clean_text(message)), "", at)
+    def turn_started(
+        self,
+        message: str,
+        *,
+        number: int = 0,
+        model: str = "",
+        platform: str = "",
+        remaining_tokens: int = -1,
+        tool_count: int = -1,
+        at: int | None = None,
+    ) -> Receipt:
+        """Say that the user has spoken (volatile: kept in the log, never archived).
+
+        What the agent does not know it leaves out; see `TurnStarted`.
+        """
+        event = TurnStarted(
+            number=number,
+            message=clean_text(message),
+            model=clean_text(model),
+            platform=clean_text(platform),
+            remaining_tokens=remaining_tokens,
+            tool_count=tool_count,
+        )
+        return self.publish(event, "", at)
 
     def turn_completed(
         self,
@@ -175,13 +196,29 @@ class SessionEvents:
         return self.publish(event, event_id, at, durable=True)
 
     def delegated(
-        self, task: str, result: str, *, child_session: str = "", at: int | None = None
+        self,
+        task: str,
+        result: str,
+        *,
+        child_session: str = "",
+        model: str = "",
+        tokens_in: int = 0,
+        tokens_out: int = 0,
+        tool_count: int = -1,
+        at: int | None = None,
     ) -> Receipt:
-        """Publish what a sub-agent did; with the child's session the id is derived (G2)."""
+        """Publish what a sub-agent did; with the child's session the id is derived (G2).
+
+        What the agent does not know it leaves out; see `Delegated`.
+        """
         event = Delegated(
             task=clean_text(task),
             result=clean_text(result),
             child_session=clean_text(child_session),
+            model=clean_text(model),
+            tokens_in=tokens_in,
+            tokens_out=tokens_out,
+            tool_count=tool_count,
         )
         event_id = self.event_id("delegation", child_session) if child_session else ""
         return self.publish(event, event_id, at)

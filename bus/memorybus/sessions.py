@@ -2,12 +2,14 @@
 
 The lineage itself is in the log; this is the producer's own note of it (id -> root, parent,
 epoch), because a producer must know a session's root before it can publish, also with Redis down.
-Beside it stands what a host notes of a session's turns, so that they can be undone later.
+Beside it stands what a host notes of a session's turns, so that they can be undone later, and what
+stands in a lineage's system prompt: it stays as it is, with Redis or not.
 """
 
 import os
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 from memorybus import private
 from memorybus.errors import SpoolError
@@ -21,6 +23,18 @@ create table if not exists sessions(
     epoch integer not null) without rowid;
 create table if not exists turns(slot text primary key, at integer not null, body blob not null);
 create index if not exists turns_by_age on turns(at);
+create table if not exists prompts(slot text primary key, used_at integer not null, text text
+    not null) without rowid;
+"""
+_PROMPTS = 1_024
+"""Sessions whose system prompt is kept, those used last (G10)."""
+
+_PROMPT_LIFE = 30 * 86_400_000
+"""Milliseconds after its last use for which it is."""
+
+_TOO_MANY = """
+delete from prompts where used_at < ? or slot in (
+    select slot from prompts order by used_at desc limit -1 offset ?)
 """
 _OLD = "delete from turns where at <= (select at from turns order by at desc limit 1 offset ?)"
 _PLACE = "select id, root, parent, epoch from sessions where slot = ?"
@@ -107,6 +121,53 @@ class HostSessions:
                         self._db.execute(sql, values)
         except sqlite3.Error as error:
             raise SpoolError(f"sessions: {error}") from error
+
+    def prompt(self, scope: Scope, root: str, now: int) -> str | None:
+        """Return what the sessions of a lineage have in their system prompt, None if nothing yet.
+
+        Args:
+            scope: who they belong to.
+            root: the lineage's.
+            now: milliseconds; the time of this use.
+
+        Raises:
+            SpoolError: the file cannot be read or written.
+        """
+        slot = recall_slot(scope, root)
+        [[text]] = self._prompts(
+            ("update prompts set used_at = ? where slot = ?", (now, slot)),
+            ("select (select text from prompts where slot = ?)", (slot,)),
+        )
+        return None if text is None else str(text)
+
+    def keep_prompt(self, scope: Scope, root: str, text: str, now: int) -> str:
+        """Keep what a lineage has in its system prompt, for its life, and return it.
+
+        Another process may have been first: what it kept is returned then.
+
+        Raises:
+            SpoolError: see `prompt`.
+        """
+        slot = recall_slot(scope, root)
+        [[kept]] = self._prompts(
+            ("insert or ignore into prompts values (?, ?, ?)", (slot, now, text)),
+            (_TOO_MANY, (now - _PROMPT_LIFE, _PROMPTS)),
+            ("select text from prompts where slot = ?", (slot,)),
+        )
+        return str(kept)
+
+    def _prompts(self, *steps: tuple[str, tuple[str | int, ...]]) -> list[tuple[Any, ...]]:
+        """Return the rows of the last of several statements."""
+        rows: list[tuple[Any, ...]] = []
+        try:
+            with self._lock.here():
+                self._check_process()
+                with self._undisturbed:
+                    for sql, values in steps:
+                        rows = self._db.execute(sql, values).fetchall()
+        except sqlite3.Error as error:
+            raise SpoolError(f"{self._path}: {error}") from error
+        return rows
 
     def close(self) -> None:
         """Close the file, unless it is the parent process's."""

@@ -74,6 +74,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         recall_budget: characters of a memory block.
         recall_wait: how long a recall job waits for the session's last event to be applied.
         recall_timeout: how long one recall job may run.
+        prompt_budget: characters of what providers add to a session's system prompt; 0 for nothing.
+        prompt_ttl: how long what they would add stays ready for a person's next session.
         prefetch_deadline: how long `prefetch` may wait for Redis (G9).
         reply_max_bytes: the largest reply of a provider: a tool's result, or a contribution (G10).
         contribution_budget: characters of what providers contribute to a compression's summary.
@@ -81,7 +83,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         tool_wait: how long a host's tool call waits for its result.
         turn_budget: characters of recall that a host injects at one turn, where every later
             request repeats it.
-        opening_wait: how long a host's first turn of a session may wait for its recall.
+        opening_wait: how long a host's first turn of a session may wait for its recall, and a
+            session that was just begun for the first system prompt of its person (G9).
         archive: where sealed segments of the log lie: a directory, or a URL of an object store
             (``s3://``, ``gs://``, ``az://``, ``file://``) that every worker reaches. Empty means
             ``archive`` in `data_dir`: one host's, as the state of a local provider is.
@@ -124,6 +127,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     recall_budget: int = 2_000
     recall_wait: float = 2.0
     recall_timeout: float = 10.0
+    prompt_budget: int = 4_000
+    prompt_ttl: float = 604_800.0
     prefetch_deadline: float = 0.05
     reply_max_bytes: int = 65_536
     contribution_budget: int = 4_000

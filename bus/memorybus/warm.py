@@ -92,6 +92,20 @@ class WarmCache:
                 answered, until = True, min(until, self._clock.monotonic() + _OTHERS)
             self._clock.sleep(_LOOK)
 
+    def await_results(self, owner: str, slot: str, until: float) -> None:
+        """Wait for the first result of a slot, and a moment for others (G9).
+
+        Args:
+            owner: whose it is (`keys.owner_slot`).
+            slot: what was asked for.
+            until: monotonic time, at the latest; no wait while Redis is known to be away.
+        """
+        answered = False
+        while self._log_state() != "down" and self._clock.monotonic() < until:
+            if not answered and self.read(owner, [slot]):
+                answered, until = True, min(until, self._clock.monotonic() + _OTHERS)
+            self._clock.sleep(_LOOK)
+
     def read(self, owner: str, slots: Sequence[str]) -> dict[str, WarmResult]:
         """Return the warm results of the first slot that has any, by provider.
 

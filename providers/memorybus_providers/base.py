@@ -266,7 +266,9 @@ class MemoryProvider(ABC):
     def system_prompt_block(self, scope: RecallScope) -> str:
         """Return a text for the system prompt of one agent and person, the same from turn to turn.
 
-        Nothing outside `scope` may be in it.
+        Nothing outside `scope` may be in it. Asked where recalls are, and ahead of the session that
+        shows it; the agent gets it as data, escaped and within a fence, and only its beginning if
+        it is long (the setting `prompt_budget`).
         """
         return ""
 

@@ -18,6 +18,7 @@ from memorybus.fence import (
     escape,
     escape_inline,
     line,
+    passage,
 )
 
 # -- the adversarial reader ---------------------------------------------------------------------
@@ -351,6 +352,28 @@ def label(name: str) -> str:
 
 
 FRAME = cost([OPEN, HEADER]) + len(CLOSE)
+
+
+@given(hostile | st.text(), st.integers(0, 400))
+def test_a_whole_text_passes_for_no_item_and_no_label(text: str, room: int) -> None:
+    """What a provider says as one text stays indented, escaped and within its room (G10)."""
+    lines = list(passage(text, room))
+
+    assert cost(lines) <= room
+    for one in lines:
+        assert one.startswith("  ")
+        assert one.strip()
+        assert one.splitlines() == [one]
+        assert escape(one) == one
+    block = build_block([("a", lines)], room + FRAME + cost([label("a")]))
+    assert not sees_a_tag("\n".join(block.splitlines()[1:-1]))
+
+
+def test_a_long_text_loses_its_end() -> None:
+    """What goes beyond the room is cut off, at a line's end or within it."""
+    assert passage("one\n\ntwo  \r\nthree", 100) == ("  one", "  two", "  three")
+    assert passage("one\ntwo\nthree", 14) == ("  one", "  two")
+    assert passage("one\ntwo\nthree", 16) == ("  one", "  two", "  t")
 
 
 def test_a_block_as_the_agent_sees_it() -> None:

@@ -1,7 +1,7 @@
 """A `state.db` as Hermes 0.19.0 writes it, for tests and benchmarks.
 
 The statements are those of its ``hermes_state.py`` (`SCHEMA_SQL`, version 22), cut down to the
-three tables that are read; ``tests/hermes/test_state_db.py`` compares them with the real one.
+four tables that are read; ``tests/hermes/test_state_db.py`` compares them with the real one.
 """
 
 import json
@@ -18,7 +18,8 @@ create table sessions(
     chat_type text, thread_id text, display_name text, origin_json text,
     expiry_finalized integer default 0, model text, model_config text, system_prompt text,
     parent_session_id text, started_at real not null, ended_at real, end_reason text,
-    message_count integer default 0, title text, profile_name text,
+    message_count integer default 0, tool_call_count integer default 0, title text,
+    profile_name text,
     rewind_count integer not null default 0, archived integer not null default 0,
     foreign key (parent_session_id) references sessions(id));
 create table messages(
@@ -28,6 +29,15 @@ create table messages(
     reasoning text, reasoning_content text, reasoning_details text, codex_reasoning_items text,
     codex_message_items text, platform_message_id text, observed integer default 0,
     active integer not null default 1, compacted integer not null default 0, api_content text);
+create table session_model_usage(
+    session_id text not null references sessions(id) on delete cascade, model text not null,
+    billing_provider text not null default '', billing_base_url text not null default '',
+    billing_mode text not null default '', task text not null default '',
+    api_call_count integer not null default 0, input_tokens integer not null default 0,
+    output_tokens integer not null default 0, cache_read_tokens integer not null default 0,
+    cache_write_tokens integer not null default 0, reasoning_tokens integer not null default 0,
+    first_seen real, last_seen real,
+    primary key (session_id, model, billing_provider, billing_base_url, billing_mode, task));
 create index idx_sessions_started on sessions(started_at desc);
 create index idx_messages_session on messages(session_id, timestamp);
 create index idx_messages_session_active on messages(session_id, active, timestamp);
@@ -113,6 +123,30 @@ class HermesState:
         self.say(session_id, "assistant", "Let me look.", tool_calls=json.dumps(call))
         self.say(session_id, "tool", "a.txt", tool_call_id="c1", tool_name="ls")
         self.say(session_id, "assistant", answer)
+
+    def called(
+        self,
+        session_id: str,
+        tokens_in: int,
+        tokens_out: int,
+        *,
+        model: str = "m",
+        cached: int = 0,
+        task: str = "",
+    ) -> None:
+        """Count a call of a model, as Hermes does after each (`_record_model_usage`)."""
+        self.now += 1
+        self.db.execute(
+            "insert into session_model_usage(session_id, model, task, input_tokens, output_tokens, "
+            "cache_read_tokens, last_seen) values (?, ?, ?, ?, ?, ?, ?) "
+            "on conflict(session_id, model, billing_provider, billing_base_url, billing_mode, "
+            "task) "
+            "do update set input_tokens = input_tokens + excluded.input_tokens, "
+            "output_tokens = output_tokens + excluded.output_tokens, "
+            "cache_read_tokens = cache_read_tokens + excluded.cache_read_tokens, "
+            "last_seen = excluded.last_seen",
+            (session_id, model, task, tokens_in, tokens_out, cached, self.now),
+        )
 
     def compact(self, session_id: str, kept: Iterable[tuple[str, str]]) -> None:
         """Compress in place (`archive_and_compact`): all rows archived, some stored anew."""

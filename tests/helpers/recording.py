@@ -26,6 +26,7 @@ from memorybus_providers.base import (
     Progress,
     ProviderConfig,
     RecallContext,
+    RecallScope,
     Recollection,
     TransactionalProvider,
 )
@@ -39,6 +40,7 @@ create table if not exists effects(
 
 
 CALLS = "calls.jsonl"
+SILENT = "silent"
 
 
 class Effect(msgspec.Struct, frozen=True):
@@ -347,6 +349,17 @@ class RaisingRecall(Recording):
     def prefetch(self, query: str, ctx: RecallContext) -> Any:
         """Raise."""
         raise RuntimeError("no recall today")
+
+
+class Prompting(Keyed):
+    """Adds what it holds of one agent and person to system prompts, a line each."""
+
+    def system_prompt_block(self, scope: RecallScope) -> str:
+        """Return it; while the file `SILENT` of its home is there, it fails."""
+        if (self.config.home / SILENT).exists():
+            raise RuntimeError("no prompt today")
+        ask = "select text from effects where agent = ? and user = ? order by id"
+        return "\n".join(row[0] for row in self.db.execute(ask, (scope.agent, scope.user)))
 
 
 def _holds(db: sqlite3.Connection, event_id: str) -> bool:

@@ -22,6 +22,7 @@ from memorybus.events import (
     SessionSwitched,
     TurnCompleted,
 )
+from memorybus.fence import CLOSE, OPEN
 
 pytestmark = [pytest.mark.hermes, pytest.mark.timeout(240)]
 
@@ -135,6 +136,9 @@ def test_a_delegation_is_logged_with_its_child(world: World, hermes: Hermes) -> 
     hermes.chat("please delegate the sum")
     [delegated] = world.wait_events(Delegated, hermes.session)
     assert "add two and two" in delegated.event.task
+    assert delegated.event.model == "scripted"
+    assert (delegated.event.tokens_in, delegated.event.tokens_out) == (100, 10)
+    assert delegated.event.tool_count == 0
     assert delegated.event.child_session
     assert "add two and two" not in " ".join(world.turns())
     assert not world.events(session=delegated.event.child_session)
@@ -321,6 +325,57 @@ def test_what_the_window_holds_is_not_recalled_into_it(world: World, hermes: Her
         hermes.do("settle")
     fences = [text.partition("<memory-context>")[2] for text in world.model.requests[-1].users]
     assert not [fence for fence in fences if "walrus" in fence]
+
+
+def test_a_live_turn_says_what_it_took(world: World, hermes: Hermes) -> None:
+    """Each turn has its own model and tokens, the sum of its calls: no later release could tell."""
+    world.model.script(
+        "keep the compass",
+        keeps("compass is brass"),
+        "kept",
+    )
+    for text in ("how far is the moon", "please keep the compass", "and the sun"):
+        hermes.chat(text)
+    found = world.wait_events(TurnCompleted, hermes.session, 3)
+    took = [(e.event.model, e.event.tokens_in, e.event.tokens_out) for e in found]
+    assert took == [("scripted", 100, 10), ("scripted", 200, 20), ("scripted", 100, 10)]
+
+
+def test_what_providers_add_stays_in_the_system_prompt(world: World, hermes: Hermes) -> None:
+    """A session begins with what is ready for its person, and keeps it through a compression."""
+    hermes.chat("who keeps the lighthouse")
+    [turn] = world.wait_events(TurnCompleted, hermes.session)
+    whose = {"agent": turn.scope.agent, "user": turn.scope.user, "warm": False}
+
+    def remembered(text: str) -> None:
+        """Let another host of the same agent write to its memory, and the workers be ready."""
+        with MemoryBus.connect(world.settings) as bus:
+            elsewhere = bus.session(**whose)
+            elsewhere.memory_written("add", text, store="user")
+            elsewhere.queue_prefetch("who keeps it")
+            wait_until(lambda: text in bus.session(**whose).system_prompt(), "it is ready", 60)
+
+    remembered("Runa keeps the lighthouse")
+    hermes.slash("/new")
+    said = [f"a long story of the lighthouse, part {number}" for number in range(6)]
+    for text in said:
+        hermes.chat(text)
+    first = fenced(world.model.asked(said[0]).system)
+    assert "\nFrom builtin:\n" in first
+    assert "\n  Runa keeps the lighthouse\n" in first
+    remembered("Olaf helps her")
+    hermes.slash("/compress")
+    hermes.chat("after the story")
+    assert fenced(world.model.asked("after the story").system) == first
+    hermes.slash("/new")
+    hermes.chat("another story")
+    assert "\n  Olaf helps her\n" in fenced(world.model.asked("another story").system)
+
+
+def fenced(prompt: str) -> str:
+    """Return the one block of memory in a system prompt."""
+    assert (prompt.count(OPEN), prompt.count(CLOSE)) == (1, 1)
+    return prompt.partition(OPEN)[2].partition(CLOSE)[0]
 
 
 def test_the_system_prompt_is_the_same_from_turn_to_turn(world: World, hermes: Hermes) -> None:

@@ -10,7 +10,7 @@ from helpers.hermes_agent import PYTHON
 from memorybus.surfaces.hermes import places
 from memorybus.surfaces.hermes.copies import originals
 from memorybus.surfaces.hermes.known import Known
-from memorybus.surfaces.hermes.statedb import WRITTEN_FOR, StateDb
+from memorybus.surfaces.hermes.statedb import WRITTEN_FOR, Counted, StateDb, counted
 from memorybus.surfaces.hermes.stored_turns import read
 
 pytestmark = [
@@ -53,6 +53,12 @@ for message in db.get_messages_as_conversation("s"):
 turn("b", 5)
 db.create_session("sub", "subagent", model_config={"_delegate_from": "b"}, parent_session_id="b")
 turn("sub", 6)
+for tokens in (30, 40):
+    db.update_token_counts(
+        "sub", input_tokens=tokens, output_tokens=3, cache_read_tokens=100, model="m-2",
+        billing_provider="p", api_call_count=1,
+    )
+db.record_auxiliary_usage("sub", "title_generation", model="m-3", input_tokens=999)
 db.close()
 """
 
@@ -91,10 +97,17 @@ def test_what_hermes_wrote_is_read(path: Path) -> None:
     assert told == [*own, ("s", "[1 image] Look", "a ship"), ("b", "q5", "a5")]
 
 
+def test_what_hermes_counts_is_read(path: Path) -> None:
+    """A session's tokens are those of its main loop's calls, and its model the last of them."""
+    assert counted(path, "sub") == Counted("m-2", tokens_in=270, tokens_out=6)
+    assert counted(path, "s") == Counted("m")
+    assert counted(path, "nobody") == Counted()
+
+
 def test_the_tests_own_schema_is_hermes_schema(path: Path, tmp_path: Path) -> None:
     """Every column of the tests' state.db is one of Hermes's, of the same version."""
     with hermes_state.HermesState(tmp_path / "ours") as ours:
-        for table in ("sessions", "messages", "schema_version"):
+        for table in ("sessions", "messages", "session_model_usage", "schema_version"):
             mine = {row[1:4] for row in ours.db.execute(f"pragma table_info({table})")}
             real = sqlite3.connect(path)
             theirs = {row[1:4] for row in real.execute(f"pragma table_info({table})")}

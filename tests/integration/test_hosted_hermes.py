@@ -30,6 +30,7 @@ from memorybus.events import (
     MemoryWritten,
     Scope,
     SessionEnded,
+    SessionRef,
     SessionStarted,
     SessionSwitched,
     TurnCompleted,
@@ -78,11 +79,15 @@ def hermes_home(home: Path) -> Path:
 def test_every_hook_reaches_the_plugin(recorder: Any, hermes_home: Path) -> None:
     """Each event's hook is called with the arguments that Hermes's manager passes."""
     recorder.initialize(SessionStarted(platform="cli", title="a title"), context())
-    recorder.on_turn_start(TurnStarted(number=3, message="hello"), context())
+    started = TurnStarted(number=3, message="hello", model="m-1", remaining_tokens=900)
+    recorder.on_turn_start(started, context())
     say(recorder, "hello")
     write = MemoryWritten(action="replace", content="new", old_text="old", provenance={"a": "b"})
     recorder.on_memory_write(write, context())
-    recorder.on_delegation(Delegated(task="t", result="r", child_session="c"), context())
+    done = Delegated(
+        task="t", result="r", child_session="c", model="m-2", tokens_in=5, tool_count=0
+    )
+    recorder.on_delegation(done, context())
     recorder.on_session_end(SessionEnded(), context())
     (begun,) = calls(hermes_home, "initialize")
     assert begun["agent_identity"] == "default"
@@ -90,12 +95,16 @@ def test_every_hook_reaches_the_plugin(recorder: Any, hermes_home: Path) -> None
     assert (begun["platform"], begun["session_title"]) == ("cli", "a title")
     assert "user_id" not in begun
     assert calls(hermes_home, "turn_start")[0]["number"] == 3
+    told = {"model": "m-1", "remaining_tokens": 900}
+    assert calls(hermes_home, "turn_start")[0]["details"] == told
     assert calls(hermes_home, "turn")[0]["messages"] == ["hello", "ok"]
     (written,) = calls(hermes_home, "memory")
     assert (written["action"], written["target"]) == ("replace", "memory")
     assert written["metadata"]["old_text"] == "old"
     assert written["metadata"]["a"] == "b"
     assert calls(hermes_home, "delegation")[0]["child"] == "c"
+    known = {"model": "m-2", "tokens_in": 5, "tool_count": 0}
+    assert calls(hermes_home, "delegation")[0]["details"] == known
     assert calls(hermes_home, "end")[0]["messages"] == ["hello", "ok"]
 
 
@@ -126,16 +135,18 @@ def test_the_oldest_signatures_are_served(make: Make, home: Path) -> None:
     legacy = make("legacy")
     say(legacy, "hello")
     legacy.on_memory_write(MemoryWritten(action="add", content="c"), context())
-    legacy.on_delegation(Delegated(task="t", result="r"), context())
+    legacy.on_delegation(Delegated(task="t", result="r", model="m"), context())
+    legacy.on_turn_start(TurnStarted(number=1, message="hi", model="m"), context())
     switched = SessionSwitched(new_id="s2", parent="s1", reason="resume")
     legacy.on_session_switch(switched, context("s2"))
     assert [one.text for one in legacy.prefetch("cats", asking())] == ["about cats"]
     lines = (home / "hermes" / "calls.jsonl").read_text().splitlines()
-    assert lines[:4] == [
+    assert lines[:5] == [
         '["initialize", "s1"]',
         '["turn", "hello", "ok"]',
         '["memory", "add", "memory", "c"]',
         '["delegation", "t", "r"]',
+        '["turn_start", 1, "hi"]',
     ]
 
 
@@ -502,3 +513,18 @@ def test_the_note_says_whether_writes_are_awaited(
 def test_the_prompt_block_is_the_plugins(recorder: Any) -> None:
     """A plugin without a block adds nothing to the system prompt."""
     assert recorder.system_prompt_block(RecallScope()) == ""
+
+
+def test_a_prompt_begins_no_session_of_its_own(recorder: Any, hermes_home: Path) -> None:
+    """The block is the session's that recalled last: a backend is not told of another one."""
+    scope = RecallScope("default", "default", "")
+    say(recorder, "hello")
+    recorder.prefetch("hello", RecallContext(scope, SessionRef("s1", "s1"), deadline=60.0))
+    assert recorder.system_prompt_block(scope) == ""
+    assert len(calls(hermes_home, "initialize")) == 1
+
+
+def test_a_person_who_is_not_served_has_no_prompt(home: Path) -> None:
+    """Where nobody is kept apart others have nothing, which is no failure: it pauses no recalls."""
+    provider = hosted("supermemory", home, Path("/nowhere"))
+    assert provider.system_prompt_block(RecallScope("default", "stranger", "")) == ""

@@ -39,6 +39,7 @@ def info_of(kind: str, provider: MemoryProvider, order: int, copy_of: str = "") 
         order=order,
         recall=provider.capabilities.recall,
         compresses=ContextCompressing in provider.capabilities.handles,
+        prompts=type(provider).system_prompt_block is not MemoryProvider.system_prompt_block,
         note=provider.note,
         copy_of=copy_of,
     )

@@ -7,11 +7,11 @@ import msgspec
 from memorybus import recall_retracted, scripts
 from memorybus.clock import Clock
 from memorybus.events import Scope
-from memorybus.fence import escape, escape_inline, line
+from memorybus.fence import escape, escape_inline, line, passage
 from memorybus.ids import text_digest
 from memorybus.keys import Keys
 from memorybus.masking import described
-from memorybus.recall import GENERATION, RecalledItem, Want, WarmResult
+from memorybus.recall import GENERATION, RecalledItem, Want, WarmResult, life_ms
 from memorybus.recall_health import Health, RecallHealth
 from memorybus.settings import Settings
 from memorybus.testing import CrashPoint, no_crash
@@ -63,7 +63,6 @@ class Recaller:
         self._forget = forget
         self._crash = crash
         self._keys = Keys(settings.namespace)
-        self._ttl = round(settings.recall_ttl * 1000)
         self._health = RecallHealth(redis, self._keys)
         self._applied = Applied(redis, self._keys, settings.recall_wait, clock)
 
@@ -109,11 +108,11 @@ class Recaller:
         self._applied.wait(instance, request.want.positions)
         mark = self._mark(request.want, provider)
         try:
-            found = self._recall(instance, request.want)
-            result = msgspec.msgpack.encode(rendered(found, request.want, provider, mark))
+            result = msgspec.msgpack.encode(self._result(instance, request.want, provider, mark))
         except Exception as error:
             self._forget(instance)  # interrupted anywhere: the next job opens another
-            self._tell_error(slot, provider, described(error, self._settings.secrets))
+            said = described(error, self._settings.secrets)
+            self._tell_error(slot, provider, said, life_ms(self._settings, request.want))
             raise
         if self._serving(provider) == instance:
             self._store(slot, provider, request, result)
@@ -122,9 +121,10 @@ class Recaller:
 
     def _store(self, slot: str, provider: str, request: Request, result: bytes) -> None:
         """Keep an answer warm; what was purged at a swap must not come back after it (G8)."""
+        ttl = life_ms(self._settings, request.want)
         scripts.run(
             self._redis,
-            scripts.warm(self._keys, slot, provider, request.generation, result, self._ttl),
+            scripts.warm(self._keys, slot, provider, request.generation, result, ttl),
         )
         self._crash("recall.stored")
         if self._serving(provider) != request.instance:
@@ -144,20 +144,23 @@ class Recaller:
         whose = Scope(agent=want.agent, user=want.user, workspace=want.workspace)
         return recall_retracted.mark_of(self._redis, self._settings, whose, provider)
 
-    def _recall(self, instance: str, want: Want) -> Sequence[Recollection]:
+    def _result(self, instance: str, want: Want, provider: str, mark: str) -> WarmResult:
         scope = RecallScope(want.agent, want.user, want.workspace)
+        opened = self._opened(instance)
+        if want.prompt:
+            return WarmResult(passage(opened.system_prompt_block(scope), want.budget), mark=mark)
         deadline = self._settings.recall_timeout / 2
         context = RecallContext(scope, want.session, want.budget, deadline)
-        return self._opened(instance).prefetch(want.query, context)
+        return rendered(opened.prefetch(want.query, context), want, provider, mark)
 
-    def _tell_error(self, slot: str, provider: str, error: str) -> None:
+    def _tell_error(self, slot: str, provider: str, error: str, ttl: int) -> None:
         """Count a failure, and let a recall that waits for its answer know why there is none."""
         self._health.failed(provider, error, self._clock.now_ms())
         want = self._keys.want(slot)
         if self._redis.exists(want):
             with self._redis.pipeline(transaction=True) as pipe:
                 pipe.hset(want, f"e:{provider}", error)
-                pipe.pexpire(want, self._ttl)  # it may have gone meanwhile, and its end with it
+                pipe.pexpire(want, ttl)  # it may have gone meanwhile, and its end with it
                 pipe.execute()
 
 

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from memorybus.errors import EventTooLarge
 from memorybus.events import Scope
 from memorybus.keys import recall_slot
@@ -22,6 +24,7 @@ from memorybus.surfaces.hermes.hook_writes import provenance, written
 from memorybus.surfaces.hermes.scopes import Author, of_author
 from memorybus.surfaces.hermes.shared import Shared
 from memorybus.surfaces.hermes.speakers import Speakers
+from memorybus.surfaces.hermes.usage import Meter, Spent, told_at_start, told_of_delegation
 from memorybus.surfaces.hermes.whose import Whose
 
 _REMEMBERED = 256
@@ -58,6 +61,7 @@ class Conversation:
         self._hint = hint
         self._home = home
         self._files = shared.files(home) if home else None
+        self._meter = Meter(home / "state.db" if home else None)
         self._lock = threading.RLock()
         self._whose = Whose(session_id)
         self._speakers = Speakers(scope, shared=may_be_shared)
@@ -76,7 +80,9 @@ class Conversation:
 
     # -- turns ------------------------------------------------------------------------------------
 
-    def turn_started(self, number: int, message: str, author: Author) -> None:
+    def turn_started(
+        self, number: int, message: str, author: Author, told: Mapping[str, Any]
+    ) -> None:
         """Note where the agent is now, and who has spoken."""
         scope = of_author(self.scope, author)
         with self._lock:
@@ -84,8 +90,10 @@ class Conversation:
             self._speakers.started(session_id, scope, message)
             self._goes_on()
         session, said = self._session(session_id, scope), scaffolding.user_text(message)
+        details = told_at_start(told)
+        self._meter.begins(session_id, message, details.get("model", ""))
         self._shared.turns.begin(self._slot(session_id), scope, said)
-        session.turn_started(said, number=number)
+        session.turn_started(said, number=number, **details)
         self._look(session_id)
 
     def synced(
@@ -111,17 +119,24 @@ class Conversation:
             begun = self._shared.turns.over(
                 slot, scope, said, lambda: self._stands(session_id, assistant)
             )
+            spent = self._meter.turn(session_id, user)
             if begun is None:
                 return
             turn = turns.turn_of(transcript, user)
-            receipt = self._publish_turn(session, said, assistant, turn, author)
+            receipt = self._publish_turn(session, said, assistant, turn, spent, author)
             self._shared.turns.published(slot, receipt.event_id, begun)
         if transcript:
             self._shared.injected.found(self._slot(session_id), transcript)
         self._look(session_id)
 
     def _publish_turn(
-        self, session: Session, user: str, assistant: str, turn: turns.Turn, author: Author
+        self,
+        session: Session,
+        user: str,
+        assistant: str,
+        turn: turns.Turn,
+        spent: Spent,
+        author: Author,
     ) -> Receipt:
         room = self._settings.event_max_bytes - _OVERHEAD
         left = (
@@ -131,6 +146,9 @@ class Conversation:
             "ordinal": turn.ordinal,
             "user_name": author.name or (self._user_name if session.scope == self.scope else ""),
             "synthetic": author.is_bot or scaffolding.is_by_host(user),
+            "model": spent.model,
+            "tokens_in": spent.tokens_in,
+            "tokens_out": spent.tokens_out,
         }
         messages = turns.published(turn.messages, left)
         try:
@@ -142,6 +160,14 @@ class Conversation:
             )
 
     # -- recall -----------------------------------------------------------------------------------
+
+    def system_prompt(self) -> str:
+        """Return what providers add to the system prompt of the session that the agent is in.
+
+        Within a compression Hermes asks before the switch that tells of it: the same lineage.
+        """
+        session = self._session(self._named(""))
+        return session.system_prompt(known=self._files.shown() if self._files else "")
 
     def prefetch(self, query: str, session_id: str) -> str:
         """Return what is warm for the turn that begins and not in its window yet, or "".
@@ -219,12 +245,16 @@ class Conversation:
             tool, arguments, timeout=self._settings.tool_wait, event_id=event_id
         )
 
-    def delegated(self, task: str, result: str, child: str) -> None:
-        """Publish what a sub-agent did."""
+    def delegated(self, task: str, result: str, child: str, told: Mapping[str, Any]) -> None:
+        """Publish what a sub-agent did, and what it took."""
         room = (self._settings.event_max_bytes - _OVERHEAD) // 2
         session = self._of_turn()
+        spent = self._meter.delegation(child, told_of_delegation(told))
         receipt = session.delegated(
-            turns.clipped(task, room), turns.clipped(result, room), child_session=child
+            turns.clipped(task, room),
+            turns.clipped(result, room),
+            child_session=child,
+            **msgspec.structs.asdict(spent),
         )
         self._shared.turns.published(self._slot(session.id), receipt.event_id)
 
@@ -286,6 +316,8 @@ class Conversation:
             )
             if step == "link":
                 self._early.pop(slot, None)
+            if step == "compress" and new_id != left:
+                self._meter.moved(left, new_id)
             undone = self._undone(left) if step == "rewind" else {}
             self._take(step, left, new_id, undone)
             self._whose.switched(new_id, new_id if rewound else parent, reset=reset)

@@ -12,6 +12,7 @@ second old; one that is missing, empty, or lacks more than half of what was ther
 still does after ten seconds; and without its directory nothing counts.
 """
 
+import contextlib
 import logging
 import threading
 from collections.abc import Iterator
@@ -61,6 +62,12 @@ _LARGEST = 1 << 20
 """Bytes of a memory file that is read; Hermes's own are a few thousand (G10)."""
 
 
+_HEADINGS = "\n".join(
+    ("═" * 46, "MEMORY (your personal notes)", "USER PROFILE (who the user is)", "§")
+)
+"""What Hermes 0.19 puts around the entries (``tools/memory_tool.py``)."""
+
+
 class MemoryFiles:
     """The watch over one home's files. Safe to call from any thread.
 
@@ -101,6 +108,14 @@ class MemoryFiles:
                 self._compare(session, found)
         finally:
             self._lock.release()
+
+    def shown(self) -> str:
+        """Return what Hermes itself puts into its system prompt of these files."""
+        texts = [_HEADINGS]
+        for _, name in FILES:
+            with contextlib.suppress(OSError), (self._directory / name).open("rb") as file:
+                texts.append(file.read(_LARGEST).decode("utf-8", "replace"))
+        return "\n".join(texts)
 
     @contextmanager
     def writing(self, write: Write) -> Iterator[bool]:

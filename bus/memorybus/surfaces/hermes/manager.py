@@ -126,7 +126,7 @@ class MemoryManager:
     # -- turns ------------------------------------------------------------------------------------
 
     def build_system_prompt(self) -> str:
-        """Return the static note on memory, the same at every turn."""
+        """Return the note on memory, and what providers add: the same for a session's life."""
         return self._memory.system_prompt_block()
 
     def on_turn_start(self, turn_number: int, message: str, **kwargs: Any) -> None:

@@ -22,6 +22,7 @@ import msgspec
 
 from memorybus.errors import MemoryBusError
 from memorybus.events import LATEST
+from memorybus.forking import undisturbed
 
 WRITTEN_FOR = 22
 """The schema's version in Hermes 0.19.0; a newer one is read as long as the columns are there."""
@@ -37,6 +38,17 @@ _MESSAGE_COLUMNS = (
 )  # fmt: skip
 _SESSIONS = f"select {', '.join(_SESSION_COLUMNS)} from sessions "  # noqa: S608  names of our own
 _MESSAGES = f"select {', '.join(_MESSAGE_COLUMNS)} from messages "  # noqa: S608  names of our own
+_COUNTED = """
+with used as (
+    select model, last_seen, input_tokens + cache_read_tokens + cache_write_tokens as tokens_in,
+        output_tokens as tokens_out
+    from session_model_usage where session_id = ?1 and task = '')
+select coalesce((select nullif(model, 'unknown') from used order by last_seen desc limit 1), model),
+    (select sum(tokens_in) from used), (select sum(tokens_out) from used), tool_call_count
+from sessions where id = ?1
+"""
+"""The main loop's calls of models alone: titles and summaries are no turn's (their `task`)."""
+
 _JSON = "\x00json:"
 """How Hermes begins a content that is a list of parts."""
 
@@ -87,6 +99,46 @@ class Row(msgspec.Struct, frozen=True):
     observed: bool = False
 
 
+class Counted(msgspec.Struct, frozen=True):
+    """What Hermes has counted of a session so far.
+
+    Attributes:
+        model: the model that was called last; "" if none was.
+        tokens_in: prompt tokens, those that the model's cache had too.
+        tokens_out: completion tokens.
+        tool_calls: how many tools were called.
+    """
+
+    model: str = ""
+    tokens_in: int = 0
+    tokens_out: int = 0
+    tool_calls: int = 0
+
+
+def counted(path: Path, session_id: str) -> Counted | None:
+    """Return what is counted of a session, within a turn: it waits for no lock (G9).
+
+    Zeros for a session that is not stored yet; None if that cannot be read now, or not at all.
+    """
+    try:
+        with undisturbed(), closing(_opened(path, timeout=0)) as db:
+            found = db.execute(_COUNTED, (session_id,)).fetchone()
+    except (sqlite3.Error, ValueError):  # a file, or an id, that SQLite cannot take
+        return None
+    if found is None:
+        return Counted()
+    model, *counts = found
+    numbers = (count if isinstance(count, int) else 0 for count in counts)
+    return Counted(str(model or ""), *numbers)
+
+
+def _opened(path: Path, timeout: float) -> sqlite3.Connection:
+    where = f"file:{quote(str(path.absolute()))}?mode=ro"
+    db = sqlite3.connect(where, uri=True, isolation_level=None, timeout=timeout)
+    db.text_factory = _text
+    return db
+
+
 class StateDb:
     """A ``state.db``, opened for reading only. Use from one thread."""
 
@@ -104,9 +156,7 @@ class StateDb:
         if not path.is_file():
             raise StateDbError(f"{path}: no such file; has Hermes ever run with this home?")
         try:
-            where = f"file:{quote(str(path.absolute()))}?mode=ro"
-            self._db = sqlite3.connect(where, uri=True, isolation_level=None, timeout=wait)
-            self._db.text_factory = _text
+            self._db = _opened(path, timeout=wait)
         except sqlite3.Error as error:
             raise self._broken(error) from error
         try:

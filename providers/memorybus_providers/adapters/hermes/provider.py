@@ -11,6 +11,7 @@ short is made again (delivery ``blind``, G4). Whether an event counts as applied
 depends on the plugin: `note` says whether its writes can be awaited.
 """
 
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -53,6 +54,11 @@ _SHARE = 0.8
 """Of a call's deadline: the child is ended, and the next call possible, before the caller is."""
 
 _STARTING = 20.0
+_PROMPTING = 4.0
+"""Seconds that a plugin may take for its part of a system prompt, its child's start included."""
+
+_ASKED = 256
+"""Owners whose last session is remembered (G10)."""
 _OURSELVES = "memorybus"
 _ASIDE = "memorybus-recall"
 """The session of recalls that belong to none."""
@@ -103,6 +109,7 @@ class HostedHermesProvider(MemoryProvider):
         self._options: Options = options_of(config)
         self._children = Children(config, self._options, self.plugin, self.directory, self.known)
         self._owners = Owners(config.home)
+        self._asked: OrderedDict[Owner, str] = OrderedDict()
         self._is_open = False
         self.note = note(self.plugin, self._options.settle or self.known.settle)
 
@@ -189,6 +196,8 @@ class HostedHermesProvider(MemoryProvider):
         """
         owners = [one for one in self._owners.asked(ctx.scope) if self._children.serves(one)]
         name = ctx.session.id if ctx.session else _ASIDE
+        if ctx.session and len(owners) == 1:
+            self._note_asked(owners[0], name)
         found: list[Recollection] = []
         for owner in owners:
             seconds = ctx.deadline * _SHARE / len(owners)
@@ -198,12 +207,25 @@ class HostedHermesProvider(MemoryProvider):
         return found
 
     def system_prompt_block(self, scope: RecallScope) -> str:
-        """Return what the plugin adds to the system prompt; without a person, its own owner's."""
+        """Return what the plugin adds to the system prompt; without a person, its own owner's.
+
+        "" for a person whom it does not serve. The instance of the session that was asked for last
+        says it: the plugin shall not begin another one for this.
+        """
         first = self._options.owner
         asked = ((scope.agent, first.agent), (scope.user, first.user))
         named = (*asked, (scope.workspace, first.workspace))
         owner = Owner(*(own if one is None else one for one, own in named))
-        return self._aside({"op": "prompt", "seconds": 1.0}, owner, _ASIDE, _STARTING)
+        if not self._children.serves(owner):
+            return ""
+        session_id = self._asked.get(owner, _ASIDE)
+        return self._aside({"op": "prompt", "seconds": 1.0}, owner, session_id, _PROMPTING)
+
+    def _note_asked(self, owner: Owner, session_id: str) -> None:
+        self._asked[owner] = session_id
+        self._asked.move_to_end(owner)
+        if len(self._asked) > _ASKED:
+            self._asked.popitem(last=False)
 
     def get_tool_schemas(self) -> Sequence[Mapping[str, Any]]:
         """Return the plugin's tools; before `open`, a child is started for it.

@@ -69,8 +69,15 @@ def turn(event: TurnCompleted, ctx: HookContext) -> Args:
 
 
 def turn_start(event: TurnStarted) -> Args:
-    """Return the arguments of ``on_turn_start``."""
-    return {"number": event.number, "message": event.message}
+    """Return the arguments of ``on_turn_start``; of the details, those that are known."""
+    details = {
+        "model": event.model,
+        "platform": event.platform,
+        "remaining_tokens": event.remaining_tokens,
+        "tool_count": event.tool_count,
+    }
+    told = {name: value for name, value in details.items() if value not in ("", -1)}
+    return {"number": event.number, "message": event.message, "details": told}
 
 
 def memory_write(event: MemoryWritten, ctx: HookContext) -> Args:
@@ -102,8 +109,17 @@ def compressing(event: ContextCompressing) -> Args:
 
 
 def delegation(event: Delegated) -> Args:
-    """Return the arguments of ``on_delegation``."""
-    return {"task": event.task, "result": event.result, "child_session": event.child_session}
+    """Return the arguments of ``on_delegation``; of the details, those that are known."""
+    tokens = {"tokens_in": event.tokens_in, "tokens_out": event.tokens_out}
+    told: Args = {name: value for name, value in tokens.items() if value}
+    told |= {"model": event.model} if event.model else {}
+    told |= {"tool_count": event.tool_count} if event.tool_count >= 0 else {}
+    return {
+        "task": event.task,
+        "result": event.result,
+        "child_session": event.child_session,
+        "details": told,
+    }
 
 
 def end(event: SessionEnded) -> Args:

@@ -31,6 +31,10 @@ class Legacy(MemoryProvider):
         """Record."""
         self._record("turn", user_content, assistant_content)
 
+    def on_turn_start(self, turn_number, message):
+        """Record."""
+        self._record("turn_start", turn_number, message)
+
     def on_memory_write(self, action, target, content):
         """Record."""
         self._record("memory", action, target, content)

@@ -45,7 +45,7 @@ class Recorder(MemoryProvider):
 
     def on_turn_start(self, turn_number, message, **kwargs):
         """Record."""
-        self._record("turn_start", number=turn_number, message=message)
+        self._record("turn_start", number=turn_number, message=message, details=kwargs)
 
     def on_session_end(self, messages):
         """Record how long the conversation was."""
@@ -62,7 +62,7 @@ class Recorder(MemoryProvider):
 
     def on_delegation(self, task, result, *, child_session_id="", **kwargs):
         """Record."""
-        self._record("delegation", task=task, result=result, child=child_session_id)
+        self._record("delegation", task=task, result=result, child=child_session_id, details=kwargs)
 
     def prefetch(self, query, *, session_id=""):
         """Return the recorded turns that share a word with the query."""

@@ -35,8 +35,9 @@ def on_memory_write(plugin: Any, args: Mapping[str, Any]) -> None:
 
 
 def on_turn_start(plugin: Any, args: Mapping[str, Any]) -> None:
-    """Say that the user has spoken."""
-    plugin.on_turn_start(args["number"], args["message"])
+    """Say that the user has spoken, with the details that the hook takes."""
+    hook = plugin.on_turn_start
+    hook(args["number"], args["message"], **accepted(hook, args["details"]))
 
 
 def on_session_end(plugin: Any, args: Mapping[str, Any]) -> None:
@@ -60,9 +61,9 @@ def on_pre_compress(plugin: Any, args: Mapping[str, Any]) -> str:
 
 
 def on_delegation(plugin: Any, args: Mapping[str, Any]) -> None:
-    """Tell what a sub-agent did."""
+    """Tell what a sub-agent did, with the details that the hook takes."""
     hook = plugin.on_delegation
-    keywords = {"child_session_id": args["child_session"]}
+    keywords = {"child_session_id": args["child_session"], **args["details"]}
     hook(args["task"], args["result"], **accepted(hook, keywords))
 
 

@@ -1,0 +1,172 @@
+"""What a turn cost: what Hermes's own totals grew by between its start and its end.
+
+Hermes 0.19 tells a memory provider neither model nor tokens, and its ``state.db`` holds totals of
+a session, never of a turn: what is not noted now cannot be found out later. Other processes may
+have gone on with the session meanwhile, so the total before is read when a turn starts. A turn may
+be told of when the next one has begun: then it ended where that one started.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from memorybus.surfaces.hermes.scaffolding import user_text
+from memorybus.surfaces.hermes.statedb import Counted, counted
+
+_REMEMBERED = 64
+"""Turns that have begun and were not told of (G10); an older one is published without tokens."""
+
+_LONGEST = 200
+"""Characters of a model's or a platform's name."""
+
+
+class Spent(msgspec.Struct, frozen=True):
+    """What a turn or a sub-agent took; what is not known is left as it is here."""
+
+    model: str = ""
+    tokens_in: int = 0
+    tokens_out: int = 0
+    tool_count: int = -1
+
+
+class Start(msgspec.Struct, frozen=True):
+    """A turn that has begun.
+
+    Attributes:
+        session: where.
+        said: what the person said, without scaffolding.
+        model: the model that the hook named, or "".
+        total: what was counted before it, None if that could not be read.
+    """
+
+    session: str
+    said: str
+    model: str
+    total: Counted | None
+
+
+class Meter:
+    """The turns of one instance. Safe to call from any thread; waits for no lock of Hermes's.
+
+    Args:
+        path: Hermes's ``state.db``; None if there is none: nothing is known then.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        """Read nothing yet."""
+        self._path = path
+        self._lock = threading.Lock()
+        self._starts: deque[Start] = deque(maxlen=_REMEMBERED)
+
+    def begins(self, session: str, message: str, model: str) -> None:
+        """Note what a session has counted when a turn of it starts."""
+        start = Start(session, _said(message), model, self._total(session))
+        with self._lock:
+            self._starts.append(start)
+
+    def turn(self, session: str, user: str) -> Spent:
+        """Return what the turn took that a user's words opened; it is told of once."""
+        with self._lock:
+            start, following = self._taken(session, _said(user))
+        after = following.total if following else self._total(session)
+        return _between(start, after)
+
+    def moved(self, session: str, new: str) -> None:
+        """A turn goes on under another id, whose total begins at 0: what it took so far is owed."""
+        total = self._total(session)
+        with self._lock:
+            own = [start for start in self._starts if start.session == session]
+            if not own:
+                return
+            self._starts.remove(own[-1])
+            owed = _less(own[-1].total, total)
+            self._starts.append(msgspec.structs.replace(own[-1], session=new, total=owed))
+
+    def delegation(self, child: str, told: Spent) -> Spent:
+        """Return what a sub-agent's session took, as `told`, else as it was counted."""
+        total = self._total(child) if child else None
+        if total is None or not total.model:
+            return told
+        return Spent(
+            model=told.model or total.model,
+            tokens_in=told.tokens_in or total.tokens_in,
+            tokens_out=told.tokens_out or total.tokens_out,
+            tool_count=told.tool_count if told.tool_count >= 0 else total.tool_calls,
+        )
+
+    def _total(self, session: str) -> Counted | None:
+        return counted(self._path, session) if self._path else None
+
+    def _taken(self, session: str, said: str) -> tuple[Start | None, Start | None]:
+        """Take out a turn's start with those before it, which were never told of.
+
+        Returns:
+            It, and the start that follows in the same session, if there is one.
+        """
+        own = [start for start in self._starts if start.session == session]
+        if not own:
+            return None, None
+        matching = [i for i, start in enumerate(own) if start.said == said]
+        at = matching[-1] if matching else len(own) - 1
+        for start in own[: at + 1]:
+            self._starts.remove(start)
+        return own[at], own[at + 1] if at + 1 < len(own) else None
+
+
+def _said(text: str) -> str:
+    return user_text(text).strip()
+
+
+def _less(total: Counted | None, other: Counted | None) -> Counted | None:
+    if total is None or other is None:
+        return None
+    tokens = total.tokens_in - other.tokens_in, total.tokens_out - other.tokens_out
+    return Counted(other.model, *tokens)
+
+
+def _between(start: Start | None, after: Counted | None) -> Spent:
+    """Return what was counted between; a total that shrank was counted anew, and tells nothing."""
+    model = (start.model if start else "") or (after.model if after else "")
+    took = _less(after, start.total if start else None)
+    return Spent(model, max(0, took.tokens_in), max(0, took.tokens_out)) if took else Spent(model)
+
+
+# -- what hooks say --------------------------------------------------------------------------------
+
+
+def told_at_start(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the details of ``on_turn_start`` that Hermes's contract names, if they were given."""
+    found = {
+        "model": _name(told.get("model")),
+        "platform": _name(told.get("platform")),
+        "remaining_tokens": _count(told.get("remaining_tokens")),
+        "tool_count": _count(told.get("tool_count")),
+    }
+    return {name: value for name, value in found.items() if value not in ("", -1)}
+
+
+def told_of_delegation(told: Mapping[str, Any]) -> Spent:
+    """Return the details of ``on_delegation``, under the names Hermes has for them elsewhere."""
+    tokens = told.get("tokens")
+    tokens = tokens if isinstance(tokens, Mapping) else {}
+    return Spent(
+        model=_name(told.get("model")),
+        tokens_in=max(0, _count(tokens.get("input"))),
+        tokens_out=max(0, _count(tokens.get("output"))),
+        tool_count=_count(told.get("tool_count")),
+    )
+
+
+def _name(value: object) -> str:
+    return value[:_LONGEST] if isinstance(value, str) else ""
+
+
+def _count(value: object) -> int:
+    """Return a number of things; -1 for what is none."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        return -1
+    return value if 0 <= value < 1 << 63 else -1
