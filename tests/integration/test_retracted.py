@@ -60,16 +60,18 @@ def test_an_undone_turn_is_recalled_nowhere(
     with MemoryBus.connect(patient) as bus:
         session, other = bus.session("s", warm=False), bus.session("other", warm=False)
         session.turn_completed("my bank is the one at the harbour", "Noted.")
+        wait_until(lambda: bus.tools().named("memory_add"), "the tools are known", LONG)
+        call, pin = bus.new_id(), {"content": "the PIN of the bank: 4711"}
+        assert session.call_tool("memory_add", pin, timeout=LONG, event_id=call)["ok"]
         receipt = session.turn_completed(PIN, "Noted: 4711.")
         for one in (session, other):
             wait_until(holds(one, "4711"), "the PIN is warm", LONG)
-        after = session.undo(receipt)
+        after = session.undo(receipt, call)
         assert after.prefetch() == "", "what was warm may hold it"
         wait_until(lambda: "4711" not in other.prefetch(), "another session's is void", LONG)
         for one in (after, other, bus.session("new", warm=False)):
             wait_until(holds(one, "harbour"), "what was not undone is warm", LONG)
             assert "4711" not in one.prefetch()
-        wait_until(lambda: bus.tools().named("memory_search"), "the tools are known", LONG)
         found = after.call_tool("memory_search", {"query": "bank PIN 4711"}, timeout=LONG)
         assert "harbour" in str(found)
         assert "4711" not in str(found)
