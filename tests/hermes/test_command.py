@@ -67,6 +67,17 @@ def test_install_and_activate_make_hermes_use_it(world: World) -> None:
     wait_until(lambda: "is this remembered now" in world.turns(), "the turn is in the log", 60)
 
 
+def test_install_finds_the_hermes_beside_it(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without ``hermes`` on the PATH, and without --python, the Hermes of our own Python is it."""
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    home = world.make_home("beside", "")
+    told = json.loads(
+        world.memorybus("hermes", "install", "--home", home.path, "--activate", "--json")
+    )
+    assert told["python"]["python"] == str(PYTHON)
+    assert told["active"] == "memorybus"
+
+
 def test_a_conversation_at_a_terminal(world: World) -> None:
     """The interactive prompt on a terminal: turns, ``/new`` and ``/quit`` reach the log."""
     with terminal(world) as (master, process):

@@ -6,7 +6,7 @@ import pytest
 from helpers.hermes_plugin import Host, hermes_host, talk
 from helpers.hermes_state import HermesState
 from memorybus.clock import SYSTEM
-from memorybus.events import Delegated, SessionSwitched, TurnCompleted
+from memorybus.events import Delegated, Scope, SessionSwitched, TurnCompleted
 from memorybus.keys import recall_slot
 from memorybus.surfaces.hermes.provider import HermesMemory
 from memorybus.surfaces.hermes.shared import Process
@@ -243,7 +243,7 @@ def test_a_turn_goes_with_its_copy_after_a_compression(host: Host, state: Hermes
 
 def test_words_that_hermes_stored_otherwise_are_found_by_time() -> None:
     """Of an undo that was told, a message with other words is that of the turn at its time."""
-    turns = [Begun("tea", 1_000_000), Begun("milk", 2_000_000)]
+    turns = [Begun("tea", 1_000_000, Scope()), Begun("milk", 2_000_000, Scope())]
     taken = [Taken("the milk, please", 2_000_100)]
     assert undone(turns, taken, told=True) == turns[1:]
     assert undone(turns, taken, told=False) == []

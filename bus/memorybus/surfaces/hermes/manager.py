@@ -112,7 +112,7 @@ class MemoryManager:
         return self._bus.flush("logged", _LOGGED if timeout is None else timeout)
 
     def shutdown_all(self) -> None:
-        """Let go of the session. Nothing is waited for: what was published is spooled."""
+        """Let go of the session, and send what Redis takes at once; all of it is spooled."""
         self._down = True
         self._memory.shutdown()
 
