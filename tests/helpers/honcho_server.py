@@ -285,7 +285,9 @@ def _session_context(server: HonchoServer, request: _Request, workspace: str, se
 
 def _representation(server: HonchoServer, workspace: str, peer: str) -> str:
     """Return all that a peer has said in a workspace, and all that is concluded of it."""
-    said = [one.content for one in server.messages if (one.workspace, one.peer) == (workspace, peer)]
+    said = [
+        one.content for one in server.messages if (one.workspace, one.peer) == (workspace, peer)
+    ]
     held = server.conclusions
     of_it = [one.content for one in held if (one.workspace, one.observed) == (workspace, peer)]
     return "\n".join((*said, *of_it))

@@ -66,37 +66,51 @@ class Host:
 
     def _hook(self, request: Request) -> Any:
         with self._writes:
-            try:
-                return self._called(request)
-            except Refused as refusal:
-                if refusal.broken:
-                    self._instances.forget(request["session"])
-                raise
+            return self._called(request)
 
     def _called(self, request: Request) -> Any:
         name, args, session = request["hook"], dict(request["args"]), request["session"]
-        if name == "on_session_switch":
-            instance, known = self._instances.switched(args["parent"], session)
-            if not known:
-                return None  # a new instance is told all by `initialize`, as in Hermes
-        else:
-            instance = self._instances.of(session)
-        if name == "initialize":
-            return None
+        switches = name == "on_session_switch"
+        with self._watch.call("initialize", writes=False):
+            instance = (
+                self._instances.switching(args["parent"], session)
+                if switches
+                else self._instances.of(session)
+            )
+        if instance is None or name == "initialize":
+            return None  # a new instance is told all by `initialize`, as in Hermes
         with instance.lock:
-            return self._written(instance, name, _with_transcript(instance, name, args))
+            value = self._written(instance, request, _with_transcript(instance, name, args))
+        if switches:
+            self._instances.switched(args["parent"], session)
+        return value
 
-    def _written(self, instance: Instance, name: str, args: dict[str, Any]) -> Any:
-        plugin = instance.plugin
-        with self._watch.call(writes=True) as call:
-            if name in WRITES:
-                self._settling.ready(plugin)
-            value = HOOKS[name](plugin, args)
-            if name in WRITES:
-                self._settling.settle(plugin, name, call)
-            if name in WRITES and name != "handle_tool_call":  # a tool's answer tells of failure
-                call.verify()
+    def _written(self, instance: Instance, request: Request, args: dict[str, Any]) -> Any:
+        name, plugin = request["hook"], instance.plugin
+        with self._watch.call(name, request["event"], writes=True) as call:
+            try:
+                value = self._applied(instance, call, args)
+            except BaseException:
+                if not self._settling.failed(plugin, call):
+                    instance.left()
+                raise
         _remember(instance, name, args)
+        return value
+
+    def _applied(self, instance: Instance, call: Call, args: dict[str, Any]) -> Any:
+        plugin, settling = instance.plugin, self._settling
+        if call.hook not in WRITES:
+            return HOOKS[call.hook](plugin, args)
+        with self._watch.call("ready", writes=False):  # what it starts is no write's
+            settling.ready(plugin)
+        if settling.begin(plugin, call, doubted=not instance.proven):
+            value = None
+        else:
+            value = HOOKS[call.hook](plugin, args)
+            settling.settle(plugin, call)
+        if call.hook != "handle_tool_call":  # a tool's answer tells of failure
+            call.verify()
+        instance.proven = instance.proven or call.hook == "sync_turn"
         return value
 
     def _recall(self, request: Request) -> str:
@@ -113,14 +127,16 @@ class Host:
     @contextlib.contextmanager
     def _beside(self, request: Request) -> Iterator[tuple[Any, Call]]:
         """Give a session's plugin to a call that does not write, when no other calls it."""
-        instance = self._instances.of(request["session"])
-        if not instance.lock.acquire(timeout=request["seconds"]):
-            raise Refused(UNAVAILABLE, "the plugin is busy with this session")
-        try:
-            with self._watch.call(writes=False) as call:
+        with self._watch.call(request["op"], writes=False) as call:
+            instance = self._instances.of(request["session"])
+            if not instance.lock.acquire(timeout=request["seconds"]):
+                raise Refused(UNAVAILABLE, "the plugin is busy with this session")
+            try:
+                if instance.plugin is None:
+                    raise Refused(UNAVAILABLE, "the plugin's last write failed")
                 yield instance.plugin, call
-        finally:
-            instance.lock.release()
+            finally:
+                instance.lock.release()
 
     def _prompt(self, request: Request) -> str:
         with self._beside(request) as (plugin, _):
