@@ -486,8 +486,22 @@ def test_wrong_options_are_named(home: Path, options: dict[str, Any], said: str)
     ("plugin", "options", "note"),
     [
         ("holographic", {}, "hosted Hermes plugin holographic, settles: yes"),
-        ("supermemory", {}, "hosted Hermes plugin supermemory, settles: no"),
-        ("recorder", {}, "hosted Hermes plugin recorder, settles: no"),
+        (
+            "supermemory",
+            {},
+            (
+                "hosted Hermes plugin supermemory, settles: no "
+                "(turns that count are in its memory until the session ends)"
+            ),
+        ),
+        (
+            "recorder",
+            {},
+            (
+                "hosted Hermes plugin recorder, settles: no "
+                "(its writes count after 2 s, done or not; each try of one may leave a copy)"
+            ),
+        ),
         ("recorder", {"settle": "threads"}, "hosted Hermes plugin recorder, settles: yes"),
     ],
 )

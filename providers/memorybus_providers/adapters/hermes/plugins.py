@@ -55,6 +55,12 @@ SETTLES: Final = frozenset(
 plugin holds a session's turns in memory until the session ends."""
 
 
+_UNKNOWN: Final = "its writes count after 2 s, done or not; each try of one may leave a copy"
+_UNSETTLED: Final = MappingProxyType(
+    {"supermemory": "turns that count are in its memory until the session ends"}
+)
+
+
 def known(name: str) -> Known:
     """Return what is known of a plugin; of a strange one, nothing."""
     return PLUGINS.get(name, Known())
@@ -62,4 +68,5 @@ def known(name: str) -> Known:
 
 def note(name: str, settle: str) -> str:
     """Return what people are told of a hosted plugin."""
-    return f"hosted Hermes plugin {name}, settles: {'yes' if settle in SETTLES else 'no'}"
+    told = f"hosted Hermes plugin {name}, settles: {'yes' if settle in SETTLES else 'no'}"
+    return told if settle in SETTLES else f"{told} ({_UNSETTLED.get(settle, _UNKNOWN)})"

@@ -86,13 +86,12 @@ class Host:
         return value
 
     def _written(self, instance: Instance, request: Request, args: dict[str, Any]) -> Any:
-        name, plugin = request["hook"], instance.plugin
+        name = request["hook"]
         with self._watch.call(name, request["event"], writes=True) as call:
             try:
                 value = self._applied(instance, call, args)
             except BaseException:
-                if not self._settling.failed(plugin, call):
-                    instance.left()
+                self._failed(instance, call)
                 raise
         _remember(instance, name, args)
         return value
@@ -112,6 +111,13 @@ class Host:
             call.verify()
         instance.proven = instance.proven or call.hook == "sync_turn"
         return value
+
+    def _failed(self, instance: Instance, call: Call) -> None:
+        goes_on = False
+        with contextlib.suppress(Exception):  # what matters is why the write failed
+            goes_on = self._settling.failed(instance.plugin, call)
+        if not goes_on:
+            instance.left()
 
     def _recall(self, request: Request) -> str:
         query, session_id = request["query"], request["session"]["session_id"]

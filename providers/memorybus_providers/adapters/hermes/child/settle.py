@@ -256,6 +256,7 @@ class Supermemory(Threads):
 
     def __init__(self) -> None:
         """Nothing is being written."""
+        self._call: Call | None = None
         self._before: tuple[str, list[Any]] = ("", [])
 
     def ready(self, plugin: Any) -> None:
@@ -266,12 +267,13 @@ class Supermemory(Threads):
     def begin(self, plugin: Any, call: Call, *, doubted: bool) -> bool:
         """Keep what an end and a switch forget even if they fail."""
         turns = list(attribute(plugin, "_session_turns"))
-        self._before = attribute(plugin, "_session_id"), turns
+        self._call, self._before = call, (attribute(plugin, "_session_id"), turns)
         return False
 
     def failed(self, plugin: Any, call: Call) -> bool:
         """Let the call be made again, with the turns that it would have sent."""
-        plugin._session_id, plugin._session_turns = self._before  # noqa: SLF001
+        if self._call is call:
+            plugin._session_id, plugin._session_turns = self._before  # noqa: SLF001
         return True
 
 
@@ -348,7 +350,7 @@ def attribute(plugin: Any, name: str) -> Any:
 
 def _honcho_session(plugin: Any) -> Any:
     manager = attribute(plugin, "_manager")
-    session = attribute(manager, "_cache")[attribute(plugin, "_session_key")]
+    session = attribute(manager, "get_or_create")(attribute(plugin, "_session_key"))
     return attribute(manager, "_sessions_cache")[session.honcho_session_id]
 
 
