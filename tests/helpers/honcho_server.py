@@ -183,10 +183,13 @@ def _answer(server: HonchoServer, request: _Request) -> Any:
 
 def _thing(name: str, workspace: str = "") -> dict[str, Any]:
     """Return a workspace, peer or session as the API shows it."""
-    empty: dict[str, Any] = {"metadata": {}, "configuration": {}}
     return {
-        **{"id": name, "workspace_id": workspace, "created_at": _BORN, "is_active": True},
-        **empty,
+        "id": name,
+        "workspace_id": workspace,
+        "created_at": _BORN,
+        "is_active": True,
+        "metadata": {},
+        "configuration": {},
     }
 
 
@@ -270,8 +273,11 @@ def _session_context(server: HonchoServer, request: _Request, workspace: str, se
     said = _found(server, lambda one: one[:2] == place)
     text = "\n".join(one["content"] for one in said)
     summary = {
-        **{"content": text, "message_id": "m0", "summary_type": "short"},
-        **{"created_at": _BORN, "token_count": len(text.split())},
+        "content": text,
+        "message_id": "m0",
+        "summary_type": "short",
+        "created_at": _BORN,
+        "token_count": len(text.split()),
     }
     target = request.query.get("peer_target", "")
     return {
@@ -285,11 +291,10 @@ def _session_context(server: HonchoServer, request: _Request, workspace: str, se
 
 def _representation(server: HonchoServer, workspace: str, peer: str) -> str:
     """Return all that a peer has said in a workspace, and all that is concluded of it."""
-    said = [
-        one.content for one in server.messages if (one.workspace, one.peer) == (workspace, peer)
-    ]
+    place = (workspace, peer)
+    said = [one.content for one in server.messages if (one.workspace, one.peer) == place]
     held = server.conclusions
-    of_it = [one.content for one in held if (one.workspace, one.observed) == (workspace, peer)]
+    of_it = [one.content for one in held if (one.workspace, one.observed) == place]
     return "\n".join((*said, *of_it))
 
 

@@ -10,15 +10,20 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from conftest import MakeSettings
 from helpers.hermes_agent import PYTHON
 from helpers.honcho_server import HonchoServer, honcho_server
 from helpers.hosted import children, context, ended, hosted, insist, is_alive, say
 from helpers.mem0_server import mem0_server
 from helpers.posted_server import PostedServer, posted_server
+from helpers.processes import Spawn
+from helpers.scenario import worker
 from helpers.waiting import wait_until
+from memorybus.client import MemoryBus
 from memorybus.errors import ProviderError, Unavailable
 from memorybus.events import MemoryWritten, SessionEnded, SessionSwitched
 from memorybus.ids import new_id
+from memorybus.monitor import read_status
 from memorybus_providers.adapters.hermes import HostedHermesProvider
 
 Host = Callable[..., HostedHermesProvider]
@@ -126,6 +131,36 @@ def test_a_crash_leaves_one_copy_at_honcho(
     wait_until(lambda: not is_alive(child), "the child is gone")
     say(honcho, "my cat is Mimi", event=event)
     assert server.contents() == ["my cat is Mimi", "ok"]
+
+
+@pytest.mark.usefixtures("redis_server")
+def test_an_outage_leaves_one_copy_of_each_turn(
+    make_settings: MakeSettings, server: HonchoServer, short_dir: Path, spawn: Spawn
+) -> None:
+    """G3, G4: a worker tries again until Honcho is back, then loses two answers: one copy each."""
+    home = short_dir / "honcho-home"
+    home.mkdir()
+    (home / "honcho.json").write_text(json.dumps({"baseUrl": server.url, "enabled": True}))
+    table = {"kind": "hermes:honcho", "hermes_python": str(PYTHON), "hermes_home": str(home)}
+    settings = make_settings(
+        partitions=1,
+        providers=("honcho",),
+        provider={"honcho": {**table, "idle": 2.0}},
+        call_timeout=30.0,
+        lease=40.0,
+    )
+    server.refuse = 1_000_000
+    with ended([short_dir]), MemoryBus.connect(settings) as bus:
+        worker(spawn, settings)
+        session = bus.session("s1", warm=False)
+        for number in range(3):
+            session.turn_completed(f"turn {number}", "ok")
+        wait_until(lambda: server.refuse < 1_000_000 - 3, "Honcho has refused four times", 60)
+        server.refuse, server.lose = 0, 2
+        wait_until(lambda: "turn 2" in server.contents(), "all turns are there", 60)
+        wait_until(lambda: not read_status(settings).providers[0].backlog, "all are applied", 60)
+    said = [text for number in range(3) for text in (f"turn {number}", "ok")]
+    assert server.contents() == said
 
 
 @pytest.fixture
