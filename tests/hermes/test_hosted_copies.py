@@ -194,7 +194,7 @@ def test_hindsight_copies(hindsight: tuple[HostedHermesProvider, PostedServer]) 
 @pytest.fixture
 def retaindb(host: Host) -> Iterator[tuple[HostedHermesProvider, PostedServer]]:
     """Return the real plugin, and the fake of RetainDB."""
-    with posted_server("/v1/memor") as server:
+    with posted_server("/v1/memory|/v1/memories") as server:
         env = f"RETAINDB_API_KEY=no-key-at-all\nRETAINDB_BASE_URL={server.url}\n"
         yield host("retaindb", {".env": env}), server
 

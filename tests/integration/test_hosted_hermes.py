@@ -585,3 +585,28 @@ def test_a_failed_switch_is_made_again(make: Make, hermes_home: Path) -> None:
     (switch,) = calls(hermes_home, "switch")
     assert (switch["before"], switch["session"]) == ("s1", "s2")
     assert calls(hermes_home, "turn")[1]["messages"] == ["one", "ok", "two", "ok"]
+
+
+def test_what_a_dead_worker_asked_is_not_done_again(make: Make, hermes_home: Path) -> None:
+    """G4: the next worker asks a process that has done it, and is given the answer."""
+    first, second = make(), make()
+    event = context()
+    said = first.handle_tool_call("recorder_note", {"x": 1}, event)
+    first.shutdown()
+    assert second.handle_tool_call("recorder_note", {"x": 1}, event) == said
+    say(second, "one", event=event.event_id)
+    assert len(calls(hermes_home, "tool")) == len(calls(hermes_home, "turn")) == 1
+
+
+def test_failures_leave_no_end_of_threads(make: Make, hermes_home: Path) -> None:
+    """G10: a process that failed instances have filled with threads makes way for another."""
+    writer = make("writer", settle="threads", instances=1)
+    (hermes_home / "down").touch()
+    before = children(hermes_home.parent)
+    for _ in range(4):
+        with pytest.raises(Unavailable, match="the backend is down"):
+            say(writer, "refused")
+    (hermes_home / "down").unlink()
+    say(writer, "refused")
+    assert children(hermes_home.parent) != before
+    assert sent(hermes_home) == ["refused"]

@@ -2,6 +2,7 @@
 
 import contextlib
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -13,6 +14,12 @@ from .settle import WRITES, Settling
 from .watch import Call, Watch
 
 Request = Mapping[str, Any]
+
+_REMEMBERED = 16
+"""Answers that are kept for who asks again."""
+
+_THREADS = 2
+"""Standing threads for each instance that may be open."""
 
 HOOKS: dict[str, Callable[[Any, Mapping[str, Any]], Any]] = {
     "handle_tool_call": hooks.handle_tool_call,
@@ -34,6 +41,10 @@ class Host:
         settling: see `Settling`.
         watch: sees what calls leave behind.
         limit: instances that stay open.
+
+    Attributes:
+        worn: whether dropped instances have left so many threads that another process is better
+            (G10). Nothing that counts as applied is lost with this one.
     """
 
     def __init__(self, plugin: Plugin, settling: Settling, watch: Watch, limit: int) -> None:
@@ -41,6 +52,9 @@ class Host:
         self._plugin = plugin
         self._settling = settling
         self._watch = watch
+        self._limit = limit
+        self.worn = False
+        self._done: OrderedDict[tuple[str, str], Any] = OrderedDict()
         self._writes = threading.Lock()
         self._instances = Instances(plugin.make, settling, limit)
         self._answers: dict[str, Callable[[Request], Any]] = {
@@ -65,8 +79,13 @@ class Host:
         self._instances.close()
 
     def _hook(self, request: Request) -> Any:
+        done = request["hook"], request["event"]
         with self._writes:
-            return self._called(request)
+            if done not in self._done:  # else who asked has died before it heard the answer
+                self._done[done] = self._called(request)
+            if len(self._done) > _REMEMBERED:
+                self._done.popitem(last=False)
+            return self._done[done]
 
     def _called(self, request: Request) -> Any:
         name, args, session = request["hook"], dict(request["args"]), request["session"]
@@ -118,6 +137,7 @@ class Host:
             goes_on = self._settling.failed(instance.plugin, call)
         if not goes_on:
             instance.left()
+            self.worn = self._watch.standing > _THREADS * self._limit
 
     def _recall(self, request: Request) -> str:
         query, session_id = request["query"], request["session"]["session_id"]

@@ -74,7 +74,8 @@ class Service:
                 return {"error": self.failure}
             return {"value": self.host.answer(request)}
         except BaseException as error:  # a plugin that calls sys.exit() is only refusing
-            return {"error": told(error, self.mask)}
+            worn = self.host is not None and self.host.worn
+            return {"error": told(error, self.mask), "worn": worn}
 
     def close(self) -> None:
         """Close the plugin's instances."""

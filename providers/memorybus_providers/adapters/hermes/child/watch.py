@@ -110,6 +110,11 @@ class Watch(logging.Handler):
         threading.excepthook = self._raised
         logging.getLogger().addHandler(self)
 
+    @property
+    def standing(self) -> int:
+        """How many threads wait for work that calls before this one have started."""
+        return len(self._standing)
+
     @contextlib.contextmanager
     def call(self, hook: str = "", event: str = "", *, writes: bool) -> Iterator[Call]:
         """See what this thread and those it starts do. Only one call that writes at a time."""
