@@ -66,35 +66,27 @@ class Instances:
 
     def of(self, session: Mapping[str, Any]) -> Instance:
         """Return a session's instance, initialised with `session` if it is new or failed."""
-        with self._guard:
-            name = _key(session, session["session_id"])
-            if name not in self._open:
-                self._open[name] = Instance(self._opened(session))
-                self._shrink(name)
-            elif self._open[name].plugin is None:
-                self._open[name].plugin = self._opened(session)
-            self._open.move_to_end(name)
-            return self._open[name]
+        return self._filled(_key(session, session["session_id"]), session)
 
     def switching(self, parent: str, session: Mapping[str, Any]) -> Instance | None:
         """Return the instance that is to go on as `session`: the parent's, or that of the id.
 
         None if there is neither, or the plugin cannot switch: then a new one is open.
         """
+        name = _key(session, session["session_id"])
         with self._guard:
-            known = [
-                one for one in (parent, session["session_id"]) if _key(session, one) in self._open
-            ]
-            if known and not self._settling.fresh:
-                return self.of({**session, "session_id": known[0]})
+            known = self._before(session, parent) or (name if name in self._open else None)
+            if known is not None and not self._settling.fresh:
+                return self._filled(known, {**session, "session_id": known[0]})
             self.of(session)
             return None
 
     def switched(self, parent: str, session: Mapping[str, Any]) -> None:
         """Move the parent's instance, as the one instance of a Hermes process goes on."""
-        name, before = _key(session, session["session_id"]), _key(session, parent)
+        name = _key(session, session["session_id"])
         with self._guard:
-            if before != name and before in self._open:
+            before = self._before(session, parent)
+            if before is not None:
                 self._discarded(name)
                 self._open[name] = self._open.pop(before)
 
@@ -103,6 +95,21 @@ class Instances:
         with self._guard:
             for name in list(self._open):
                 self._discarded(name)
+
+    def _before(self, session: Mapping[str, Any], parent: str) -> Key | None:
+        """Return the key of the instance that goes on as another session of its owner."""
+        same = _key(session, parent)
+        return same if parent != session["session_id"] and same in self._open else None
+
+    def _filled(self, name: Key, session: Mapping[str, Any]) -> Instance:
+        with self._guard:
+            if name not in self._open:
+                self._open[name] = Instance(self._opened(session))
+                self._shrink(name)
+            elif self._open[name].plugin is None:
+                self._open[name].plugin = self._opened(session)
+            self._open.move_to_end(name)
+            return self._open[name]
 
     def _opened(self, session: Mapping[str, Any]) -> Any:
         """Raise `Refused` if there is none to be had: that is no event's fault."""
