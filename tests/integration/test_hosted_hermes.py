@@ -544,6 +544,16 @@ def test_refusals_leave_one_copy(make: Make, hermes_home: Path, refusals: int) -
     assert sent(hermes_home) == ["before", "refused"]
 
 
+def test_a_thread_that_cannot_be_judged_is_named(make: Make, home: Path) -> None:
+    """It is no sign of an end: the call takes too long, and the log says why; generic goes on."""
+    writer = make("writer", settle="threads")
+    with pytest.raises(Transient, match="took longer than"):
+        say(writer, "!polls", deadline=8.0)
+    assert "sync_turn waits for the thread poller" in (home / "hermes-host.log").read_text()
+    writer.shutdown()
+    say(make("writer"), "!polls", deadline=20.0)
+
+
 def test_an_unknown_plugin_keeps_what_it_holds(make: Make, hermes_home: Path) -> None:
     """What a plugin that does not settle holds may count as applied: a failure forgets nothing."""
     writer = make("writer")

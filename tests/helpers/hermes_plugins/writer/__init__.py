@@ -1,8 +1,8 @@
-"""A Hermes plugin that sends turns from a writer that never ends, started inside `sync_turn`.
+"""A Hermes plugin that gives turns to a writer that never ends, started inside `sync_turn`.
 
-So does Honcho's of Hermes 0.20.4. What it could not send it keeps, and sends it with the next turn
+So does Honcho's of Hermes 0.20.4; this writer sends each from a thread of its own. What it could not send it keeps, and sends it with the next turn
 and at its shutdown. "Sent" is a line in ``$HERMES_HOME/sent``; it cannot send while the file
-``down`` is there.
+``down`` is there. The turn ``!polls`` starts a thread that never ends and waits at no queue.
 """
 
 import logging
@@ -29,11 +29,17 @@ class Writer(MemoryProvider):
 
     def sync_turn(self, user_content, assistant_content, *, session_id="", messages=None):
         """Hand a turn to the writer, from a thread."""
+        if user_content == "!polls":
+            threading.Thread(target=self._poll, name="poller", daemon=True).start()
         threading.Thread(target=self._hand_over, args=(user_content,), daemon=True).start()
 
     def shutdown(self):
         """Send what is left."""
         self._send()
+
+    def _poll(self):
+        while True:
+            threading.Event().wait(0.1)
 
     def _hand_over(self, text):
         if self.thread is None:
@@ -48,8 +54,11 @@ class Writer(MemoryProvider):
             except queue.Empty:
                 continue
             self.unsent.append(text)
-            threading.Event().wait(0.2)
-            self._send()
+            threading.Thread(target=self._late, daemon=True).start()
+
+    def _late(self):
+        threading.Event().wait(0.2)
+        self._send()
 
     def _send(self):
         home = Path(os.environ["HERMES_HOME"])

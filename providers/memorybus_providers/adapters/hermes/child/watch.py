@@ -100,6 +100,8 @@ class Watch(logging.Handler):
 
         def started(thread: threading.Thread) -> None:
             call = self._calls.get(threading.current_thread())
+            if call is not None and call.writes:
+                call = self._writing or call  # a standing thread works for the call that writes
             if call is not None:
                 self._calls[thread] = call
             start(thread)
