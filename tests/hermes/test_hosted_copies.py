@@ -14,7 +14,6 @@ from conftest import MakeSettings
 from helpers.hermes_agent import PYTHON
 from helpers.honcho_server import HonchoServer, honcho_server
 from helpers.hosted import children, context, ended, hosted, insist, is_alive, say
-from helpers.mem0_server import mem0_server
 from helpers.posted_server import PostedServer, posted_server
 from helpers.processes import Spawn
 from helpers.scenario import worker
@@ -245,6 +244,12 @@ def test_supermemory_copies(supermemory: tuple[HostedHermesProvider, PostedServe
     provider.on_session_end(SessionEnded(), context("s2"))
     assert [body["conversationId"] for _, body in server.posted] == ["s1", "s2"]
     assert [server.copies(f"the {one}") for one in ("first", "second")] == [1, 1]
+    say(provider, "the third", "s3")
+    server.lose = 1
+    with pytest.raises(ProviderError):
+        provider.on_session_end(SessionEnded(), context("s3"))
+    provider.on_session_end(SessionEnded(), context("s3"))
+    assert [body["conversationId"] for _, body in server.posted[2:]] == ["s3", "s3"]
 
 
 def test_supermemory_mirrors_a_write_once(
@@ -287,13 +292,11 @@ def test_openviking_copies(openviking: tuple[HostedHermesProvider, PostedServer]
 
 
 def test_mem0_copies(host: Host) -> None:
-    """One after more refusals than its own breaker bears: the bus tries again at once."""
-    with mem0_server() as server:
+    """One after more refusals than its own breaker bears, two after a lost answer."""
+    with posted_server("/memories$", {"/": {"results": []}}) as server:
         provider = host("mem0", {"mem0.json": json.dumps({"host": server.url})})
-        server.status = 503
-        for _ in range(7):
-            with pytest.raises(Unavailable, match="503"):
-                say(provider, "my cat is Mimi")
-        server.status = 200
-        say(provider, "my cat is Mimi")
-        assert len(server.stored) == 1
+        server.refuse = 7
+        assert len(insist(provider, "the refused", tries=8)) == 7
+        server.lose = 1
+        assert len(insist(provider, "the lost", tries=2)) == 1
+        assert [server.copies(f"the {one}") for one in ("refused", "lost")] == [1, 2]

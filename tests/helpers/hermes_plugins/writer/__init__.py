@@ -1,8 +1,9 @@
 """A Hermes plugin that gives turns to a writer that never ends, started inside `sync_turn`.
 
-So does Honcho's of Hermes 0.20.4; this writer sends each from a thread of its own. What it could not send it keeps, and sends it with the next turn
-and at its shutdown. "Sent" is a line in ``$HERMES_HOME/sent``; it cannot send while the file
-``down`` is there. The turn ``!polls`` starts a thread that never ends and waits at no queue.
+So does Honcho's of Hermes 0.20.4; this writer sends each from a thread of its own. What it could
+not send it keeps, and sends it with the next turn and at its shutdown. "Sent" is a line in
+``$HERMES_HOME/sent``; it cannot send while the file ``down`` is there. The turn ``!polls`` starts a
+thread that never ends and waits at no queue.
 """
 
 import logging
