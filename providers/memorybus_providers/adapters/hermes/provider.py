@@ -264,7 +264,7 @@ class HostedHermesProvider(MemoryProvider):
         self._owners.note(owner)
         user_id = self._children.user_id(owner)
         session = requests.session(ctx.scope, ctx.session.id, place.home, user_id, start)
-        request = requests.hook(name, args, session)
+        request = {**requests.hook(name, args, session), "event": ctx.event_id}
         return self._children.ask(place, request, ctx.deadline * _SHARE, ends_hung=True)
 
     def _aside(

@@ -5,7 +5,7 @@ import socket
 import struct
 from typing import Any, Final
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Of what the two processes say to each other; both must say the same."""
 
 LONGEST: Final = 64 << 20
