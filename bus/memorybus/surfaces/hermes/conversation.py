@@ -55,7 +55,7 @@ class Conversation:
         session_id: str,
         *,
         title: str,
-        user_name: str,
+        details: Mapping[str, str],
         home: Path | None,
         hint: Callable[[], str],
     ) -> None:
@@ -63,7 +63,7 @@ class Conversation:
         self.scope = scope
         self._shared = shared
         self._settings = shared.bus.settings
-        self._user_name = user_name
+        self._details = details
         self._hint = hint
         self._files = shared.files(home) if home else None
         self._lock = threading.RLock()
@@ -72,7 +72,7 @@ class Conversation:
         self._writes: OrderedDict[tuple[str, str], int] = OrderedDict()
         self._compression: Compression | None = None
         self._held: tuple[Session, int] | None = None
-        shared.begin(scope, session_id, title)
+        shared.begin(scope, session_id, title, details)
         self._look(session_id)
 
     @property
@@ -115,7 +115,7 @@ class Conversation:
         )
         details: dict[str, Any] = {
             "ordinal": turn.ordinal,
-            "user_name": self._user_name,
+            "user_name": self._details.get("user_name", ""),
             "synthetic": scaffolding.is_by_host(user),
         }
         messages = turns.published(turn.messages, left)
@@ -284,7 +284,7 @@ class Conversation:
             if not self._shared.knows(self.scope, session_id):
                 self._early[session_id] = None
                 _bound(self._early)
-            return self._shared.session(self.scope, session_id)
+            return self._shared.session(self.scope, session_id, self._details)
 
     def _slot(self, session_id: str) -> str:
         return recall_slot(self.scope, session_id)

@@ -232,7 +232,7 @@ class HermesMemory(HermesSetup):
             scopes.scope_of(settings, told),
             session_id,
             title=str(told.get("session_title") or ""),
-            user_name=str(told.get("user_name") or ""),
+            details={"cwd": host.working_directory()} | scopes.details_of(told),
             home=self._home,
             hint=self._hint,
         )

@@ -11,7 +11,8 @@ platform    ``platform``: cli, telegram, …                 the setting `platfo
 
 To everybody Hermes says `WORKSPACE`, which names none. ``user_name`` goes into each turn. Chats and
 threads (``chat_id``, ``thread_id``, ``gateway_session_key``) make no scope: their sessions have ids
-of their own.
+of their own. With all else that Hermes says they are the session's details, for providers that keep
+chats apart by them.
 """
 
 from collections.abc import Mapping
@@ -23,6 +24,14 @@ from memorybus.surfaces.hermes.home import WORKSPACE
 
 _NOT_THE_AGENT = frozenset({"cron", "subagent"})
 
+_ELSEWHERE = frozenset(
+    {
+        *("session_id", "session_title", "platform", "user_id", "hermes_home"),
+        *("agent_context", "agent_identity", "agent_workspace"),
+    }
+)
+"""What the event, its scope or its session carries already, and where this Hermes has its files."""
+
 
 def scope_of(settings: Settings, told: Mapping[str, Any]) -> Scope:
     """Return the scope of a session, see the module's table."""
@@ -33,6 +42,15 @@ def scope_of(settings: Settings, told: Mapping[str, Any]) -> Scope:
         workspace=settings.workspace if workspace in ("", WORKSPACE) else workspace,
         platform=_text(told, "platform") or settings.platform,
     )
+
+
+def details_of(told: Mapping[str, Any]) -> dict[str, str]:
+    """Return what else Hermes tells of a session, as texts: no callbacks, no objects."""
+    return {
+        name: str(value).strip()
+        for name, value in told.items()
+        if name not in _ELSEWHERE and isinstance(value, str | int) and not isinstance(value, bool)
+    }
 
 
 def is_primary(told: Mapping[str, Any]) -> bool:
