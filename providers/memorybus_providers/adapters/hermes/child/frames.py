@@ -5,11 +5,20 @@ import socket
 import struct
 from typing import Any, Final
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Of what the two processes say to each other; both must say the same."""
 
 LONGEST: Final = 64 << 20
 """Bytes of one frame (G10)."""
+
+WHOSE: Final = "memorybus"
+"""The part of a request's session that is ours, and nothing that Hermes gives a plugin."""
+
+CWD: Final = "cwd"
+"""Among a session's details, where its host works; Hermes gives that to no plugin either."""
+
+MIXED: Final = "Mixed"
+"""The meaning of a refusal: the plugin would file somebody among another owner's."""
 
 _LENGTH = struct.Struct(">I")
 

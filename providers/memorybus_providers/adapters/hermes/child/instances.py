@@ -1,20 +1,24 @@
 """One plugin instance per session, as many as are allowed; the least used is closed in quiet."""
 
 import contextlib
+import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from . import apart
 from .failures import UNAVAILABLE, Refused
 from .settle import Settling
 from .watch import Call
 
 Message = dict[str, Any]
-Key = tuple[str, ...]
-"""A session, and whose: an instance is initialised for one owner, and answers no other."""
+Key = tuple[str, tuple[str, ...], str]
+"""A session, whose it is, and all that was told of it: an instance answers for nothing else."""
 
 _WHOSE = ("agent_identity", "user_id", "agent_workspace")
+_UNTOLD = frozenset(("session_id", "platform", "agent_context"))
+"""What a recall may not know of the session that it is for."""
 
 _LONGEST = 2_000
 
@@ -73,10 +77,10 @@ class Instances:
         The parent's instance is moved, as the one instance of a Hermes process goes on; a plugin
         that cannot switch gets another.
         """
-        name, before = _key(session, session["session_id"]), _key(session, parent)
+        name = _key(session, session["session_id"])
         with self._guard:
-            moves = before in self._open and before != name and not self._settling.fresh
-            if moves:
+            before = self._before(session, parent)
+            if before is not None and not self._settling.fresh:
                 self._discarded(name)
                 self._open[name] = self._open.pop(before)
             known = name in self._open
@@ -93,11 +97,26 @@ class Instances:
             for name in list(self._open):
                 self._discarded(name)
 
+    def _before(self, session: Mapping[str, Any], parent: str) -> Key | None:
+        """Return the key of the instance that goes on as another session of its owner.
+
+        That of the same chat, if there is one: who resumes a session may have been elsewhere.
+        """
+        if parent == session["session_id"]:
+            return None
+        same, own = _key(session, parent), (parent, _owner(session))
+        others = (key for key in reversed(self._open) if key[:2] == own)
+        return same if same in self._open else next(others, None)
+
     def _opened(self, session: Mapping[str, Any]) -> Instance:
         """Raise `Refused` if there is none to be had: that is no event's fault."""
         plugin = self._make()
         try:
-            plugin.initialize(**session)
+            apart.initialize(plugin, session)
+        except Refused:
+            with contextlib.suppress(Exception):
+                plugin.shutdown()
+            raise
         except Exception as error:
             said = f"the plugin could not be initialised: {type(error).__name__}: {error}"
             raise Refused(UNAVAILABLE, said) from error
@@ -122,4 +141,9 @@ class Instances:
 
 
 def _key(session: Mapping[str, Any], session_id: str) -> Key:
-    return session_id, *(session.get(name, "") for name in _WHOSE)
+    told = {name: value for name, value in session.items() if name not in _UNTOLD}
+    return session_id, _owner(session), json.dumps(told, sort_keys=True)
+
+
+def _owner(session: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(session.get(name, "") for name in _WHOSE)
