@@ -8,7 +8,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from memorybus.errors import ProviderError
 from memorybus.events import Position, Scope, SessionRef, TurnCompleted
+from memorybus.ids import new_id
 from memorybus_providers.adapters.hermes import HostedHermesProvider
 from memorybus_providers.base import HookContext, ProviderConfig, RecallContext, RecallScope
 from memorybus_providers.registry import create
@@ -36,10 +38,12 @@ def opened(plugin: str, home: Path, python: Path, **options: Any) -> HostedHerme
     return provider
 
 
-def context(session: str = "s1", *, user: str = "default", deadline: float = 60.0) -> HookContext:
-    """Return a context of an event."""
-    ref = SessionRef(session, session)
-    return HookContext(Scope(user=user), ref, "0" * 32, Position(0, "1-0", 1), 0, deadline)
+def context(
+    session: str = "s1", *, user: str = "default", deadline: float = 60.0, event: str = ""
+) -> HookContext:
+    """Return a context of an event, of another one each time unless its id is given."""
+    ref, event_id = SessionRef(session, session), event or new_id()
+    return HookContext(Scope(user=user), ref, event_id, Position(0, "1-0", 1), 0, deadline)
 
 
 def asking(session: str = "s1", *, user: str = "default", deadline: float = 60.0) -> RecallContext:
@@ -52,6 +56,21 @@ def say(provider: HostedHermesProvider, text: str, session: str = "s1", **of: An
     provider.sync_turn(TurnCompleted(user=text, assistant="ok"), context(session, **of))
 
 
+def insist(
+    provider: HostedHermesProvider, text: str, session: str = "s1", *, tries: int, **of: Any
+) -> list[ProviderError]:
+    """Apply a turn as a lane does, again until it is applied; return the errors on the way."""
+    event, errors = new_id(), list[ProviderError]()
+    while len(errors) < tries:
+        try:
+            say(provider, text, session, event=event, **of)
+        except ProviderError as error:
+            errors.append(error)
+        else:
+            return errors
+    raise errors[-1]
+
+
 def calls(home: Path, *hooks: str) -> list[dict[str, Any]]:
     """Return what a recorder was called with, of some hooks or of all."""
     path = home / "calls.jsonl"
@@ -62,6 +81,12 @@ def calls(home: Path, *hooks: str) -> list[dict[str, Any]]:
 def turns(home: Path) -> list[str]:
     """Return the turns that a recorder has recorded."""
     return [one["text"] for one in calls(home, "turn")]
+
+
+def sent(home: Path) -> list[str]:
+    """Return what the plugin `writer` has sent."""
+    path = home / "sent"
+    return path.read_text().splitlines() if path.exists() else []
 
 
 def children(home: Path) -> list[int]:

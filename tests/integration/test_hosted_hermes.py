@@ -20,6 +20,7 @@ from helpers.hosted import (
     is_alive,
     opened,
     say,
+    sent,
     turns,
 )
 from helpers.waiting import wait_until
@@ -485,8 +486,22 @@ def test_wrong_options_are_named(home: Path, options: dict[str, Any], said: str)
     ("plugin", "options", "note"),
     [
         ("holographic", {}, "hosted Hermes plugin holographic, settles: yes"),
-        ("supermemory", {}, "hosted Hermes plugin supermemory, settles: no"),
-        ("recorder", {}, "hosted Hermes plugin recorder, settles: no"),
+        (
+            "supermemory",
+            {},
+            (
+                "hosted Hermes plugin supermemory, settles: no "
+                "(turns that count are in its memory until the session ends)"
+            ),
+        ),
+        (
+            "recorder",
+            {},
+            (
+                "hosted Hermes plugin recorder, settles: no "
+                "(its writes count after 2 s, done or not; each try of one may leave a copy)"
+            ),
+        ),
         ("recorder", {"settle": "threads"}, "hosted Hermes plugin recorder, settles: yes"),
     ],
 )
@@ -502,3 +517,106 @@ def test_the_note_says_whether_writes_are_awaited(
 def test_the_prompt_block_is_the_plugins(recorder: Any) -> None:
     """A plugin without a block adds nothing to the system prompt."""
     assert recorder.system_prompt_block(RecallScope()) == ""
+
+
+def test_a_writer_that_never_ends_is_waited_for(make: Make, hermes_home: Path) -> None:
+    """G4: a thread that waits for more at its queue has done what the call gave it, no sooner."""
+    writer = make("writer", settle="threads")
+    for number in range(3):
+        say(writer, f"turn {number}", deadline=20.0)
+        assert sent(hermes_home) == [f"turn {one}" for one in range(number + 1)]
+
+
+@pytest.mark.parametrize("refusals", [1, 4])
+def test_refusals_leave_one_copy(make: Make, hermes_home: Path, refusals: int) -> None:
+    """G4: an instance whose write failed sends nothing of it again, not even at its end."""
+    writer = make("writer", settle="threads")
+    say(writer, "before")
+    (hermes_home / "down").touch()
+    for _ in range(refusals):
+        with pytest.raises(Unavailable, match="the backend is down"):
+            say(writer, "refused")
+    (hermes_home / "down").unlink()
+    say(writer, "refused")
+    (child,) = children(hermes_home.parent)
+    writer.shutdown()
+    wait_until(lambda: not is_alive(child), "the child ends by itself")
+    assert sent(hermes_home) == ["before", "refused"]
+
+
+def test_a_thread_that_cannot_be_judged_is_named(make: Make, home: Path) -> None:
+    """It is no sign of an end: the call takes too long, and the log says why; generic goes on."""
+    writer = make("writer", settle="threads")
+    with pytest.raises(Transient, match="took longer than"):
+        say(writer, "!polls", deadline=8.0)
+    assert "sync_turn waits for the thread poller" in (home / "hermes-host.log").read_text()
+    writer.shutdown()
+    say(make("writer"), "!polls", deadline=20.0)
+
+
+def test_an_unknown_plugin_keeps_what_it_holds(make: Make, hermes_home: Path) -> None:
+    """What a plugin that does not settle holds may count as applied: a failure forgets nothing."""
+    writer = make("writer")
+    (hermes_home / "down").touch()
+    with pytest.raises(Unavailable, match="the backend is down"):
+        say(writer, "held")
+    (hermes_home / "down").unlink()
+    (child,) = children(hermes_home.parent)
+    writer.shutdown()
+    wait_until(lambda: not is_alive(child), "the child ends by itself")
+    assert sent(hermes_home) == ["held"]
+
+
+def test_a_failure_forgets_no_conversation(make: Make, hermes_home: Path, tmp_path: Path) -> None:
+    """The instance that takes a failed one's place hands over the transcript so far."""
+    recorder, down = make(settle="threads"), tmp_path / "down"
+    say(recorder, "one")
+    down.touch()
+    with pytest.raises(Unavailable):
+        say(recorder, f"!down={down}")
+    down.unlink()
+    say(recorder, f"!down={down}")
+    assert len(calls(hermes_home, "initialize")) == 2
+    assert calls(hermes_home, "turn")[-1]["messages"] == ["one", "ok", f"!down={down}", "ok"]
+
+
+def test_a_failed_switch_is_made_again(make: Make, hermes_home: Path) -> None:
+    """The switch is repeated by an instance that is in the session which was left."""
+    recorder, down = make(settle="threads"), hermes_home / "no-switch"
+    say(recorder, "one")
+    down.touch()
+    event = SessionSwitched(new_id="s2", parent="s1", reason="compression")
+    with pytest.raises(Unavailable):
+        recorder.on_session_switch(event, context("s2"))
+    down.unlink()
+    recorder.on_session_switch(event, context("s2"))
+    say(recorder, "two", "s2")
+    assert [one["session"] for one in calls(hermes_home, "initialize")] == ["s1", "s1"]
+    (switch,) = calls(hermes_home, "switch")
+    assert (switch["before"], switch["session"]) == ("s1", "s2")
+    assert calls(hermes_home, "turn")[1]["messages"] == ["one", "ok", "two", "ok"]
+
+
+def test_what_a_dead_worker_asked_is_not_done_again(make: Make, hermes_home: Path) -> None:
+    """G4: the next worker asks a process that has done it, and is given the answer."""
+    first, second = make(), make()
+    event = context()
+    said = first.handle_tool_call("recorder_note", {"x": 1}, event)
+    first.shutdown()
+    assert second.handle_tool_call("recorder_note", {"x": 1}, event) == said
+    say(second, "one", event=event.event_id)
+    assert len(calls(hermes_home, "tool")) == len(calls(hermes_home, "turn")) == 1
+
+
+def test_failures_leave_no_end_of_threads(make: Make, hermes_home: Path) -> None:
+    """G10: a process that failed instances have filled with threads makes way for another."""
+    writer = make("writer", settle="threads", instances=1)
+    (hermes_home / "down").touch()
+    before = children(hermes_home.parent)
+    for _ in range(4):
+        with pytest.raises(Unavailable, match="the backend is down"):
+            say(writer, "refused")
+    (hermes_home / "down").unlink()
+    say(writer, "refused")
+    assert children(hermes_home.parent) != before
+    assert sent(hermes_home) == ["refused"]

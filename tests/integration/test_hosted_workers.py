@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from conftest import MakeSettings
 from helpers.fake_hermes import PLUGINS, python_of
-from helpers.hosted import calls, children, ended, is_alive, turns
+from helpers.hosted import calls, children, ended, is_alive, sent, turns
 from helpers.processes import Spawn
 from helpers.scenario import worker
 from helpers.waiting import wait_until
@@ -25,11 +25,11 @@ pytestmark = pytest.mark.usefixtures("redis_server")
 
 @pytest.fixture
 def make_hosted(make_settings: MakeSettings, short_dir: Path) -> Iterator[MakeHosted]:
-    """Make settings with recorders of these names as the providers."""
+    """Make settings with recorders of these names as the providers, or with another plugin."""
     python, homes = str(python_of(short_dir)), []
 
-    def make(*names: str, call_timeout: float = 20.0) -> Settings:
-        kind = f"hermes:{PLUGINS / 'recorder'}"
+    def make(*names: str, call_timeout: float = 20.0, plugin: str = "recorder") -> Settings:
+        kind = f"hermes:{PLUGINS / plugin}"
         table = {"kind": kind, "hermes_python": python, "idle": 1.0, "settle": "threads"}
         settings = make_settings(
             partitions=4,
@@ -143,6 +143,30 @@ def test_a_backend_that_is_down_parks_nothing(
         down.unlink()
         wait_until(lambda: turns(home)[-1:] == ["the next"], "both are applied", 40)
     assert len(turns(home)) == 2
+    assert dead_letters(settings) == 0
+
+
+def test_a_writer_that_never_ends_holds_up_no_lane(make_hosted: MakeHosted, spawn: Spawn) -> None:
+    """Each turn is applied once and in order (G3, G4), also when the backend was away meanwhile."""
+    settings = make_hosted("one", plugin="writer")
+    home = hermes_home(settings, "one")
+    worker(spawn, settings)
+    with MemoryBus.connect(settings) as bus:
+        session = bus.session("s1", warm=False)
+        session.turn_completed("turn 0", "ok")
+        wait_until(lambda: sent(home) == ["turn 0"], "the first turn", 40)
+        (home / "down").touch()
+        for number in (1, 2):
+            session.turn_completed(f"turn {number}", "ok")
+
+        def failing() -> bool:
+            return any(one.failing for one in read_status(settings).providers)
+
+        wait_until(failing, "status says that calls fail", 40)
+        (home / "down").unlink()
+        session.turn_completed("turn 3", "ok")
+        wait_until(lambda: sent(home)[-1:] == ["turn 3"], "all are applied", 60)
+    assert sent(home) == [f"turn {number}" for number in range(4)]
     assert dead_letters(settings) == 0
 
 

@@ -1,5 +1,7 @@
 """The parts of hosting a Hermes plugin: frames, failures, adapters, signatures, masks."""
 
+import asyncio
+import contextlib
 import json
 import logging
 import queue
@@ -7,11 +9,14 @@ import socket
 import sqlite3
 import sys
 import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from helpers.waiting import wait_until
 from memorybus.errors import ConfigError, MissingProvider
 from memorybus.events import MemoryWritten, Scope, SessionStarted, SessionSwitched
 from memorybus_providers.adapters.hermes import host, python, requests
@@ -24,12 +29,14 @@ from memorybus_providers.adapters.hermes.child.failures import (
     meaning,
     told,
 )
+from memorybus_providers.adapters.hermes.child.resting import rests
 from memorybus_providers.adapters.hermes.child.settle import ADAPTERS, Settling
 from memorybus_providers.adapters.hermes.child.watch import Call, Watch
 from memorybus_providers.adapters.hermes.homes import Place, make_home, place_of, user_id_of
 from memorybus_providers.adapters.hermes.plugins import PLUGINS, SETTLES
 from memorybus_providers.adapters.owners import Owner
 
+Give = Callable[[Callable[[], Any]], Any]
 FIRST = Owner("default", "default", "")
 
 
@@ -176,6 +183,63 @@ def test_metadata_is_passed_as_the_hook_takes_it(hook: Any, mode: str) -> None:
     assert hooks.metadata_mode(hook) == mode
 
 
+@contextlib.contextmanager
+def in_queue() -> Iterator[tuple[threading.Thread, Give]]:
+    """Return a thread that takes its work from a queue, and how it gets some."""
+    jobs: queue.Queue[Any] = queue.Queue()
+
+    def write() -> None:
+        while (job := jobs.get()) is not None:
+            job()
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    yield thread, jobs.put
+    jobs.put(None)
+    thread.join()
+
+
+@contextlib.contextmanager
+def in_executor() -> Iterator[tuple[threading.Thread, Give]]:
+    """Return an executor's thread, and how it gets work."""
+    with ThreadPoolExecutor(1) as executor:
+        thread = executor.submit(threading.current_thread).result()
+        yield thread, executor.submit
+
+
+@contextlib.contextmanager
+def in_loop() -> Iterator[tuple[threading.Thread, Give]]:
+    """Return a thread with an event loop, and how that gets work."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    yield thread, lambda work: asyncio.run_coroutine_threadsafe(asyncio.to_thread(work), loop)
+    asyncio.run_coroutine_threadsafe(loop.shutdown_default_executor(), loop).result()
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
+    loop.close()
+
+
+@pytest.mark.parametrize("made", [in_queue, in_executor, in_loop])
+def test_a_worker_rests_when_it_has_no_work(made: Any) -> None:
+    """A thread that never ends is done when it waits for more, and not while it works."""
+    began, may_end = threading.Event(), threading.Event()
+
+    def work() -> None:
+        began.set()
+        may_end.wait()
+
+    with made() as (thread, give):
+        wait_until(lambda: rests(thread), "it waits for its first work")
+        give(work)
+        assert began.wait(30)
+        assert not rests(thread)
+        may_end.set()
+        wait_until(lambda: rests(thread), "it waits for more")
+        assert thread.is_alive()
+    assert rests(thread)
+
+
 def adapter(name: str) -> Settling:
     """Return a settle adapter."""
     return ADAPTERS[name]()
@@ -184,7 +248,7 @@ def adapter(name: str) -> Settling:
 def test_every_known_adapter_exists() -> None:
     """The parent's table names adapters that the child has."""
     assert {one.settle for one in PLUGINS.values()} <= set(ADAPTERS)
-    assert set(ADAPTERS) - SETTLES == {"generic"}
+    assert set(ADAPTERS) - SETTLES == {"generic", "supermemory"}
 
 
 def test_hindsight_is_over_when_its_queue_is_empty() -> None:
@@ -204,7 +268,7 @@ def test_hindsight_is_over_when_its_queue_is_empty() -> None:
     adapter("hindsight").opened(plugin)
     for number in range(3):
         jobs.put(number)
-    adapter("hindsight").settle(plugin, "sync_turn", Call(writes=True))
+    adapter("hindsight").settle(plugin, Call("sync_turn", writes=True))
     assert done == [0, 1, 2]
     assert plugin._retain_every_n_turns == 1
     jobs.put(None)
@@ -218,6 +282,10 @@ class Honcho:
         """Be as after `initialize`."""
         self._session_initialized = self._cron_skipped = False
         self._init_thread: threading.Thread | None = None
+        self._init_error = "no route"
+        self._manager = SimpleNamespace(
+            honcho=SimpleNamespace(_http=SimpleNamespace(max_retries=2))
+        )
         self._succeeds = succeeds
 
     def _start_session_init_background(self) -> None:
@@ -230,17 +298,18 @@ class Honcho:
 
 
 def test_honcho_is_ready_when_its_session_is() -> None:
-    """A turn before that would be dropped without a word."""
+    """A turn before that would be dropped without a word; the SDK sends nothing twice by itself."""
     plugin = Honcho(succeeds=True)
     adapter("honcho").ready(plugin)
     assert plugin._session_initialized
+    assert plugin._manager.honcho._http.max_retries == 0
 
 
 def test_honcho_without_a_session_is_unavailable() -> None:
-    """It is refused instead of dropped, and the next call begins with another instance."""
-    with pytest.raises(Refused, match="could not begin") as raised:
+    """It is refused instead of dropped."""
+    with pytest.raises(Refused, match="could not begin its session: no route") as raised:
         adapter("honcho").ready(Honcho(succeeds=False))
-    assert (raised.value.meaning, raised.value.broken) == (UNAVAILABLE, True)
+    assert raised.value.meaning == UNAVAILABLE
 
 
 def mem0(**differences: Any) -> SimpleNamespace:
@@ -266,7 +335,7 @@ def test_mem0_is_refused_while_it_would_drop(differences: dict[str, Any], said: 
 def test_mem0_that_started_no_thread_has_dropped_the_turn() -> None:
     """A turn is sent by a thread of its own; without one nothing was sent."""
     with pytest.raises(Refused, match="dropped"):
-        adapter("mem0").settle(mem0(), "sync_turn", Call(writes=True))
+        adapter("mem0").settle(mem0(), Call("sync_turn", writes=True))
 
 
 def test_an_unknown_version_is_named_not_guessed() -> None:
@@ -282,9 +351,9 @@ class Quiet(Settling):
         """Write into `log`."""
         self._log = log
 
-    def settle(self, plugin: Any, hook: str, call: Call) -> None:
+    def settle(self, plugin: Any, call: Call) -> None:
         """Note it."""
-        self._log.append(f"settled before {hook} of {plugin.name}")
+        self._log.append(f"settled before {call.hook} of {plugin.name}")
 
 
 def test_an_instance_is_settled_before_it_is_shut_down() -> None:
@@ -323,12 +392,13 @@ def test_the_instance_of_the_same_chat_goes_on() -> None:
     writes = opened.of({"session_id": "s1", "chat_id": "1"})
     asked = opened.of({"session_id": "s1"})
     assert asked is not writes
-    assert opened.switched("s1", {"session_id": "s1", "chat_id": "1"}) == (writes, True)
-    assert opened.switched("s1", {"session_id": "s2", "chat_id": "1"}) == (writes, True)
-    assert opened.switched("s2", {"session_id": "s0", "chat_id": "2"}) == (writes, True)
-    assert opened.switched("s2", {"session_id": "s3", "chat_id": "1"})[1] is False
+    for parent, session_id, chat in (("s1", "s1", "1"), ("s1", "s2", "1"), ("s2", "s0", "2")):
+        session = {"session_id": session_id, "chat_id": chat}
+        assert opened.switching(parent, session) is writes
+        opened.switched(parent, session)
+    assert opened.switching("s2", {"session_id": "s3", "chat_id": "1"}) is None
     other = {"session_id": "s4", "chat_id": "2", "user_id": "bob"}
-    assert opened.switched("s0", other)[1] is False
+    assert opened.switching("s0", other) is None
 
 
 def record(path: Path, level: int, message: str, *args: object) -> logging.LogRecord:
@@ -368,6 +438,17 @@ def test_a_recalls_complaints_are_its_own(tmp_path: Path) -> None:
         beside.start()
         beside.join()
     assert call.failures == []
+
+
+def test_what_is_prepared_beside_a_write_fails_it_not(tmp_path: Path) -> None:
+    """While a plugin is made ready its complaints are no write's; then they are again."""
+    watch = Watch(tmp_path, ())
+    with watch.call(writes=True) as call:
+        with watch.call(writes=False):
+            watch.emit(record(tmp_path / "a.py", logging.WARNING, "prewarming failed"))
+        assert call.failures == []
+        watch.emit(record(tmp_path / "a.py", logging.WARNING, "sync failed"))
+    assert len(call.failures) == 1
 
 
 def test_hermes_is_told_what_it_knows() -> None:

@@ -96,6 +96,8 @@ class HostLink:
             self.close()
             raise Transient(f"{self._name} ended while it was asked; see {self._launch.log}")
         failure = answer.get("error")
+        if answer.get("worn"):
+            self.close(kill_child=True)  # it is full of what failed instances have left
         if failure:
             raise _told(failure)
         return answer.get("value")

@@ -56,8 +56,9 @@ SCHEMA: Final[tuple[Mapping[str, Any], ...]] = (
     },
     {
         "key": "settle",
-        "description": "how the end of a write is known: generic, threads (each write's thread "
-        "ends with it), synchronous, mem0, hindsight, honcho; by the plugin's name if not given",
+        "description": "how the end of a write is known: generic (it is not: 2 s), threads (each "
+        "write's thread ends with it, or waits at a queue for the next), synchronous, or the name "
+        "of a plugin that is known (honcho, mem0, ...); by the plugin's name if not given",
         "default": "",
     },
     {"key": "agent", "description": "whose hermes_home is: the agent", "default": "default"},

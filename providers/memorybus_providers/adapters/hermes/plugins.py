@@ -52,21 +52,30 @@ PLUGINS: Final[Mapping[str, Known]] = MappingProxyType(
             peers=frozenset(("user", "ai")),
         ),
         "mem0": Known("mem0", "plugin", _tools("mem0", "search")),
-        "openviking": Known("generic", "no", _tools("viking", "search", "read", "browse")),
+        "openviking": Known("openviking", "no", _tools("viking", "search", "read", "browse")),
         "retaindb": Known(
-            "generic",
+            "retaindb",
             "profile",
             _tools("retaindb", "profile", "search", "context", "list_files", "read_file"),
             _tools(
                 "retaindb", "upload_file", "list_files", "read_file", "ingest_file", "delete_file"
             ),
         ),
-        "supermemory": Known("generic", "no", _tools("supermemory", "search", "profile")),
+        "supermemory": Known("supermemory", "no", _tools("supermemory", "search", "profile")),
     }
 )
 
-SETTLES: Final = frozenset(("hindsight", "honcho", "mem0", "synchronous", "threads"))
-"""The adapters that know when a write is over; ``generic`` only waits a while."""
+SETTLES: Final = frozenset(
+    ("hindsight", "honcho", "mem0", "openviking", "retaindb", "synchronous", "threads")
+)
+"""The adapters that know when a write is over. ``generic`` only waits a while; ``supermemory``'s
+plugin holds a session's turns in memory until the session ends."""
+
+
+_UNKNOWN: Final = "its writes count after 2 s, done or not; each try of one may leave a copy"
+_UNSETTLED: Final = MappingProxyType(
+    {"supermemory": "turns that count are in its memory until the session ends"}
+)
 
 
 def known(name: str) -> Known:
@@ -76,4 +85,5 @@ def known(name: str) -> Known:
 
 def note(name: str, settle: str) -> str:
     """Return what people are told of a hosted plugin."""
-    return f"hosted Hermes plugin {name}, settles: {'yes' if settle in SETTLES else 'no'}"
+    told = f"hosted Hermes plugin {name}, settles: {'yes' if settle in SETTLES else 'no'}"
+    return told if settle in SETTLES else f"{told} ({_UNSETTLED.get(settle, _UNKNOWN)})"

@@ -257,7 +257,8 @@ class HostedHermesProvider(MemoryProvider):
         owner = owner_of(ctx.scope)
         place = self._children.place(owner)
         self._owners.note(owner)
-        request = requests.hook(name, args, self._session(ctx.scope, ctx.session.id, place))
+        session = self._session(ctx.scope, ctx.session.id, place)
+        request = {**requests.hook(name, args, session), "event": ctx.event_id}
         return self._children.ask(place, request, ctx.deadline * _SHARE, ends_hung=True)
 
     def _aside(

@@ -42,14 +42,12 @@ class Refused(Exception):
     Args:
         meaning: TRANSIENT, UNAVAILABLE or PERMANENT.
         message: for people.
-        broken: the instance is of no use any more; the next call opens another.
     """
 
-    def __init__(self, meaning: str, message: str, *, broken: bool = False) -> None:
+    def __init__(self, meaning: str, message: str) -> None:
         """Keep what it means."""
         super().__init__(message)
         self.meaning = meaning
-        self.broken = broken
 
 
 def meaning(error: BaseException) -> str:
@@ -65,6 +63,13 @@ def meaning(error: BaseException) -> str:
     return PERMANENT
 
 
+def by_status(status: int) -> str:
+    """Return what an HTTP status from 400 on means."""
+    if status in _LET_IN or status in _GATEWAY:
+        return UNAVAILABLE  # nobody is let in, or the backend is down
+    return TRANSIENT if status in _LATER or status >= 500 else PERMANENT
+
+
 def told(error: BaseException, mask: Callable[[str], str]) -> Answer:
     """Return an error as it is answered: bounded, without credentials."""
     trace = "".join(traceback.format_exception(error))[-_TRACE:]
@@ -77,7 +82,7 @@ def _known(error: BaseException) -> str:
         return error.meaning
     status = _status(error)
     if status:
-        return _by_status(status)
+        return by_status(status)
     if isinstance(error, sqlite3.OperationalError):
         return TRANSIENT if "locked" in str(error) or "busy" in str(error) else PERMANENT
     if isinstance(error, ImportError):
@@ -90,12 +95,6 @@ def _by_name(error: BaseException) -> str:
     if names & _AWAY:
         return UNAVAILABLE
     return TRANSIENT if names & _LATE or isinstance(error, OSError) else ""
-
-
-def _by_status(status: int) -> str:
-    if status in _LET_IN or status in _GATEWAY:
-        return UNAVAILABLE  # nobody is let in, or the backend is down
-    return TRANSIENT if status in _LATER or status >= 500 else PERMANENT
 
 
 def _status(error: BaseException) -> int:

@@ -2,6 +2,7 @@
 
 import contextlib
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -13,6 +14,12 @@ from .settle import WRITES, Settling
 from .watch import Call, Watch
 
 Request = Mapping[str, Any]
+
+_REMEMBERED = 16
+"""Answers that are kept for who asks again."""
+
+_THREADS = 2
+"""Standing threads for each instance that may be open."""
 
 HOOKS: dict[str, Callable[[Any, Mapping[str, Any]], Any]] = {
     "handle_tool_call": hooks.handle_tool_call,
@@ -34,6 +41,10 @@ class Host:
         settling: see `Settling`.
         watch: sees what calls leave behind.
         limit: instances that stay open.
+
+    Attributes:
+        worn: whether dropped instances have left so many threads that another process is better
+            (G10). Nothing that counts as applied is lost with this one.
     """
 
     def __init__(self, plugin: Plugin, settling: Settling, watch: Watch, limit: int) -> None:
@@ -41,6 +52,9 @@ class Host:
         self._plugin = plugin
         self._settling = settling
         self._watch = watch
+        self._limit = limit
+        self.worn = False
+        self._done: OrderedDict[tuple[str, str], Any] = OrderedDict()
         self._writes = threading.Lock()
         self._instances = Instances(plugin.make, settling, limit)
         self._answers: dict[str, Callable[[Request], Any]] = {
@@ -65,39 +79,65 @@ class Host:
         self._instances.close()
 
     def _hook(self, request: Request) -> Any:
+        done = request["hook"], request["event"]
         with self._writes:
-            try:
-                return self._called(request)
-            except Refused as refusal:
-                if refusal.broken:
-                    self._instances.forget(request["session"])
-                raise
+            if done not in self._done:  # else who asked has died before it heard the answer
+                self._done[done] = self._called(request)
+            if len(self._done) > _REMEMBERED:
+                self._done.popitem(last=False)
+            return self._done[done]
 
     def _called(self, request: Request) -> Any:
         name, args, session = request["hook"], dict(request["args"]), request["session"]
-        if name == "on_session_switch":
-            instance, known = self._instances.switched(args["parent"], session)
-            if not known:
-                return None  # a new instance is told all by `initialize`, as in Hermes
-        else:
-            instance = self._instances.of(session)
-        if name == "initialize":
-            return None
+        switches = name == "on_session_switch"
+        with self._watch.call("initialize", writes=False):
+            instance = (
+                self._instances.switching(args["parent"], session)
+                if switches
+                else self._instances.of(session)
+            )
+        if instance is None or name == "initialize":
+            return None  # a new instance is told all by `initialize`, as in Hermes
         with instance.lock:
-            return self._written(instance, name, _with_transcript(instance, name, args))
+            value = self._written(instance, request, _with_transcript(instance, name, args))
+        if switches:
+            self._instances.switched(args["parent"], session)
+        return value
 
-    def _written(self, instance: Instance, name: str, args: dict[str, Any]) -> Any:
-        plugin = instance.plugin
-        with self._watch.call(writes=True) as call:
-            if name in WRITES:
-                self._settling.ready(plugin)
-            value = HOOKS[name](plugin, args)
-            if name in WRITES:
-                self._settling.settle(plugin, name, call)
-            if name in WRITES and name != "handle_tool_call":  # a tool's answer tells of failure
-                call.verify()
+    def _written(self, instance: Instance, request: Request, args: dict[str, Any]) -> Any:
+        name = request["hook"]
+        with self._watch.call(name, request["event"], writes=True) as call:
+            try:
+                value = self._applied(instance, call, args)
+            except BaseException:
+                self._failed(instance, call)
+                raise
         _remember(instance, name, args)
         return value
+
+    def _applied(self, instance: Instance, call: Call, args: dict[str, Any]) -> Any:
+        plugin, settling = instance.plugin, self._settling
+        if call.hook not in WRITES:
+            return HOOKS[call.hook](plugin, args)
+        with self._watch.call("ready", writes=False):  # what it starts is no write's
+            settling.ready(plugin)
+        if settling.begin(plugin, call, doubted=not instance.proven):
+            value = None
+        else:
+            value = HOOKS[call.hook](plugin, args)
+            settling.settle(plugin, call)
+        if call.hook != "handle_tool_call":  # a tool's answer tells of failure
+            call.verify()
+        instance.proven = instance.proven or call.hook == "sync_turn"
+        return value
+
+    def _failed(self, instance: Instance, call: Call) -> None:
+        goes_on = False
+        with contextlib.suppress(Exception):  # what matters is why the write failed
+            goes_on = self._settling.failed(instance.plugin, call)
+        if not goes_on:
+            instance.left()
+            self.worn = self._watch.standing > _THREADS * self._limit
 
     def _recall(self, request: Request) -> str:
         query, session_id = request["query"], request["session"]["session_id"]
@@ -113,14 +153,16 @@ class Host:
     @contextlib.contextmanager
     def _beside(self, request: Request) -> Iterator[tuple[Any, Call]]:
         """Give a session's plugin to a call that does not write, when no other calls it."""
-        instance = self._instances.of(request["session"])
-        if not instance.lock.acquire(timeout=request["seconds"]):
-            raise Refused(UNAVAILABLE, "the plugin is busy with this session")
-        try:
-            with self._watch.call(writes=False) as call:
+        with self._watch.call(request["op"], writes=False) as call:
+            instance = self._instances.of(request["session"])
+            if not instance.lock.acquire(timeout=request["seconds"]):
+                raise Refused(UNAVAILABLE, "the plugin is busy with this session")
+            try:
+                if instance.plugin is None:
+                    raise Refused(UNAVAILABLE, "the plugin's last write failed")
                 yield instance.plugin, call
-        finally:
-            instance.lock.release()
+            finally:
+                instance.lock.release()
 
     def _prompt(self, request: Request) -> str:
         with self._beside(request) as (plugin, _):

@@ -27,7 +27,8 @@ class Instance:
     """A plugin at work for one session.
 
     Attributes:
-        plugin: the plugin's object.
+        plugin: the plugin's object; None after a failed write, until the next call opens another.
+        proven: whether it has written a turn: what a turn before it left in doubt is settled.
         lock: held while it is called.
         transcript: the session's messages as far as this instance has seen them, at most 2,000:
             Hermes hands the whole conversation to some hooks, an event carries its own turn.
@@ -36,8 +37,14 @@ class Instance:
     def __init__(self, plugin: Any) -> None:
         """Begin with an empty transcript."""
         self.plugin = plugin
+        self.proven = False
         self.lock = threading.Lock()
         self.transcript: list[Message] = []
+
+    def left(self) -> None:
+        """Go on without the plugin's object, whose write failed."""
+        self.plugin = None
+        self.proven = False
 
     def heard(self, messages: list[Message]) -> None:
         """Remember the transcript, its end if it is long."""
@@ -62,34 +69,30 @@ class Instances:
         self._open: OrderedDict[Key, Instance] = OrderedDict()
 
     def of(self, session: Mapping[str, Any]) -> Instance:
-        """Return a session's instance, initialised with `session` if it is new."""
-        with self._guard:
-            name = _key(session, session["session_id"])
-            if name not in self._open:
-                self._open[name] = self._opened(session)
-                self._shrink(name)
-            self._open.move_to_end(name)
-            return self._open[name]
+        """Return a session's instance, initialised with `session` if it is new or failed."""
+        return self._filled(_key(session, session["session_id"]), session)
 
-    def switched(self, parent: str, session: Mapping[str, Any]) -> tuple[Instance, bool]:
-        """Return the instance that goes on as `session`, and whether it knew the parent.
+    def switching(self, parent: str, session: Mapping[str, Any]) -> Instance | None:
+        """Return the instance that is to go on as `session`: the parent's, or that of the id.
 
-        The parent's instance is moved, as the one instance of a Hermes process goes on; a plugin
-        that cannot switch gets another.
+        None if there is neither, or the plugin cannot switch: then a new one is open.
         """
         name = _key(session, session["session_id"])
         with self._guard:
+            known = self._before(session, parent) or (name if name in self._open else None)
+            if known is not None and not self._settling.fresh:
+                return self._filled(known, {**session, "session_id": known[0]})
+            self.of(session)
+            return None
+
+    def switched(self, parent: str, session: Mapping[str, Any]) -> None:
+        """Move the parent's instance, as the one instance of a Hermes process goes on."""
+        name = _key(session, session["session_id"])
+        with self._guard:
             before = self._before(session, parent)
-            if before is not None and not self._settling.fresh:
+            if before is not None:
                 self._discarded(name)
                 self._open[name] = self._open.pop(before)
-            known = name in self._open
-            return self.of(session), known and not self._settling.fresh
-
-    def forget(self, session: Mapping[str, Any]) -> None:
-        """Close an instance that is of no use any more."""
-        with self._guard:
-            self._discarded(_key(session, session["session_id"]))
 
     def close(self) -> None:
         """Close all of them."""
@@ -108,9 +111,20 @@ class Instances:
         others = (key for key in reversed(self._open) if key[:2] == own)
         return same if same in self._open else next(others, None)
 
-    def _opened(self, session: Mapping[str, Any]) -> Instance:
+    def _filled(self, name: Key, session: Mapping[str, Any]) -> Instance:
+        with self._guard:
+            if name not in self._open:
+                self._open[name] = Instance(self._opened(session))
+                self._shrink(name)
+            elif self._open[name].plugin is None:
+                self._open[name].plugin = self._opened(session)
+            self._open.move_to_end(name)
+            return self._open[name]
+
+    def _opened(self, session: Mapping[str, Any]) -> Any:
         """Raise `Refused` if there is none to be had: that is no event's fault."""
         plugin = self._make()
+        self._settling.opening(plugin)
         try:
             apart.initialize(plugin, session)
         except Refused:
@@ -121,7 +135,7 @@ class Instances:
             said = f"the plugin could not be initialised: {type(error).__name__}: {error}"
             raise Refused(UNAVAILABLE, said) from error
         self._settling.opened(plugin)
-        return Instance(plugin)
+        return plugin
 
     def _shrink(self, newest: Key) -> None:
         """Close the least used instances that nobody calls, until the number is kept."""
@@ -132,10 +146,10 @@ class Instances:
     def _discarded(self, name: Key) -> None:
         """Quiesce and shut down; ``on_session_end`` is not made up, the session goes on."""
         instance = self._open.pop(name, None)
-        if instance is None:
+        if instance is None or instance.plugin is None:
             return
         with contextlib.suppress(Exception):
-            self._settling.settle(instance.plugin, "shutdown", Call(writes=True))
+            self._settling.settle(instance.plugin, Call("shutdown", writes=True))
         with contextlib.suppress(Exception):
             instance.plugin.shutdown()
 

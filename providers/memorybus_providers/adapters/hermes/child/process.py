@@ -1,5 +1,6 @@
 """The child process: it leaves its starter, loads the plugin, and serves until nobody asks."""
 
+import atexit
 import contextlib
 import importlib
 import json
@@ -73,7 +74,8 @@ class Service:
                 return {"error": self.failure}
             return {"value": self.host.answer(request)}
         except BaseException as error:  # a plugin that calls sys.exit() is only refusing
-            return {"error": told(error, self.mask)}
+            worn = self.host is not None and self.host.worn
+            return {"error": told(error, self.mask), "worn": worn}
 
     def close(self) -> None:
         """Close the plugin's instances."""
@@ -120,6 +122,8 @@ def _send(connection: socket.socket, reply: dict[str, Any], service: Service) ->
 
 
 def _made(config: dict[str, Any]) -> Host:
+    # This process ends by _exit: no handler would run, and each would keep its instance for ever.
+    atexit.register = lambda function, *_, **__: function  # type: ignore[assignment]
     loader = importlib.import_module("hermes_cli.env_loader")
     loader.load_hermes_dotenv(hermes_home=config["home"])
     settling = ADAPTERS[config["settle"]]()

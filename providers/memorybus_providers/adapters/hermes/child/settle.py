@@ -4,10 +4,12 @@ They read private attributes of Hermes 0.19's plugins. One that lacks them is of
 then nothing is guessed, the provider is unavailable and says why.
 """
 
+import re
 import threading
+from collections.abc import Callable
 from typing import Any
 
-from .failures import TRANSIENT, UNAVAILABLE, Refused
+from .failures import TRANSIENT, UNAVAILABLE, Refused, by_status
 from .watch import Call
 
 WRITES = frozenset(
@@ -25,6 +27,9 @@ WRITES = frozenset(
 
 _PATIENCE = 2.0
 
+_EVENT = "memorybus_event"
+"""The key in a Honcho message's metadata that holds the id of the event it came with."""
+
 
 class Settling:
     """For plugins of which nothing is known: waits a while for threads, cannot tell more.
@@ -37,34 +42,63 @@ class Settling:
     fresh = False
     complaints: tuple[str, ...] = ()
 
+    def opening(self, plugin: Any) -> None:
+        """Prepare an instance that is about to be initialised."""
+
     def opened(self, plugin: Any) -> None:
         """Prepare an instance that was just initialised."""
 
     def ready(self, plugin: Any) -> None:
         """Raise `Refused` if the plugin would drop a write now."""
 
-    def settle(self, plugin: Any, hook: str, call: Call) -> None:
+    def begin(self, plugin: Any, call: Call, *, doubted: bool) -> bool:
+        """Prepare for one write; say whether the backend has it already.
+
+        Args:
+            plugin: the instance.
+            call: which hook, and which event's.
+            doubted: whether an earlier try, of which nobody knows, may have brought it there.
+        """
+        return False
+
+    def settle(self, plugin: Any, call: Call) -> None:
         """Wait until a write is over."""
         call.join(_PATIENCE)
 
+    def failed(self, plugin: Any, call: Call) -> bool:
+        """A write failed; say whether the instance goes on.
 
-class Synchronous(Settling):
+        One that does may send what failed again by itself. So it goes on only if it may hold what
+        counts as applied already: that would be lost with it.
+        """
+        return True
+
+
+class Settled(Settling):
+    """For plugins that hold nothing that counts as applied: who fails is made anew."""
+
+    def failed(self, plugin: Any, call: Call) -> bool:
+        """Forget the instance: neither it nor its ``shutdown`` sends what it still holds."""
+        return False
+
+
+class Synchronous(Settled):
     """For plugins whose hooks return when their work is done (holographic)."""
 
     complaints = ("Holographic memory_write mirror failed",)
 
-    def settle(self, plugin: Any, hook: str, call: Call) -> None:
+    def settle(self, plugin: Any, call: Call) -> None:
         """Nothing is left to wait for."""
 
 
-class Threads(Settling):
-    """For plugins that start a thread for each write, which ends with it.
+class Threads(Settled):
+    """For plugins that start a thread for each write, which ends with it or waits for more.
 
     It waits without end: whoever asked ends this process when it takes too long, and so makes sure
     that nothing comes late.
     """
 
-    def settle(self, plugin: Any, hook: str, call: Call) -> None:
+    def settle(self, plugin: Any, call: Call) -> None:
         """Wait for the threads."""
         call.join()
 
@@ -76,19 +110,24 @@ class Mem0(Threads):
         """Refuse while the breaker is open; wait for a thread of before."""
         if attribute(plugin, "_backend") is None:
             why = getattr(plugin, "_init_error", "unknown error")
-            raise Refused(UNAVAILABLE, f"mem0 has no backend: {why}", broken=True)
+            raise Refused(UNAVAILABLE, f"mem0 has no backend: {why}")
         _join(attribute(plugin, "_sync_thread"))
         if plugin._is_breaker_open():  # noqa: SLF001  it would drop the turn silently
             raise Refused(UNAVAILABLE, "mem0 pauses after failures (its own breaker)")
 
-    def settle(self, plugin: Any, hook: str, call: Call) -> None:
+    def settle(self, plugin: Any, call: Call) -> None:
         """Wait for the thread, which must have been started."""
-        super().settle(plugin, hook, call)
-        if hook == "sync_turn" and attribute(plugin, "_sync_thread") not in call.threads:
+        super().settle(plugin, call)
+        if call.hook == "sync_turn" and attribute(plugin, "_sync_thread") not in call.threads:
             raise Refused(TRANSIENT, "mem0 dropped the turn")
 
+    def failed(self, plugin: Any, call: Call) -> bool:
+        """Close its connections; it holds no turns."""
+        plugin.shutdown()
+        return False
 
-class Hindsight(Settling):
+
+class Hindsight(Settled):
     """One writer thread takes from a queue; turns could be held back in memory."""
 
     def opened(self, plugin: Any) -> None:
@@ -96,13 +135,27 @@ class Hindsight(Settling):
         attribute(plugin, "_retain_every_n_turns")
         plugin._retain_every_n_turns = 1  # noqa: SLF001
 
-    def settle(self, plugin: Any, hook: str, call: Call) -> None:
+    def begin(self, plugin: Any, call: Call, *, doubted: bool) -> bool:
+        """Let a switch send nothing: every turn was sent when it came."""
+        if call.hook == "on_session_switch":
+            attribute(plugin, "_session_turns").clear()
+        return False
+
+    def settle(self, plugin: Any, call: Call) -> None:
         """Wait until the queue is empty and its last job done."""
         attribute(plugin, "_retain_queue").join()
 
+    def failed(self, plugin: Any, call: Call) -> bool:
+        """End the writer; what failed has left the queue."""
+        plugin.shutdown()
+        return False
+
 
 class Honcho(Threads):
-    """Its session is made in the background, and turns before that are dropped."""
+    """Its session is made in the background, and turns before that are dropped.
+
+    Every message carries the id of its event, by which Honcho is asked for one in doubt.
+    """
 
     fresh = True
     complaints = (
@@ -111,14 +164,160 @@ class Honcho(Threads):
         "Honcho session-end flush failed",
     )
 
+    def __init__(self) -> None:
+        """Nothing is being written."""
+        self._event = ""
+        self._marks = False
+
+    def opening(self, plugin: Any) -> None:
+        """Let it send each turn in the call: no queue, and no writer that never ends."""
+        begin = attribute(plugin, "_do_session_init")
+
+        def begun(config: Any, *args: Any, **options: Any) -> None:
+            attribute(config, "write_frequency")
+            config.write_frequency = "turn"
+            begin(config, *args, **options)
+
+        plugin._do_session_init = begun  # noqa: SLF001
+
     def ready(self, plugin: Any) -> None:
-        """Wait until the session is there."""
-        if attribute(plugin, "_session_initialized") or attribute(plugin, "_cron_skipped"):
+        """Wait until the session is there; leave it to the bus to try again."""
+        if attribute(plugin, "_cron_skipped"):
             return
-        plugin._start_session_init_background()  # noqa: SLF001
-        _join(attribute(plugin, "_init_thread"))
+        if not attribute(plugin, "_session_initialized"):
+            plugin._start_session_init_background()  # noqa: SLF001
+            _join(attribute(plugin, "_init_thread"))
         if not plugin._session_initialized:  # noqa: SLF001
-            raise Refused(UNAVAILABLE, "honcho could not begin its session", broken=True)
+            why = getattr(plugin, "_init_error", "")
+            raise Refused(UNAVAILABLE, f"honcho could not begin its session: {why}")
+        http = attribute(attribute(plugin, "_manager").honcho, "_http")
+        attribute(http, "max_retries")
+        http.max_retries = 0
+
+    def begin(self, plugin: Any, call: Call, *, doubted: bool) -> bool:
+        """Mark what is sent with the event; ask for a turn that is in doubt."""
+        self._event = call.event
+        if call.hook != "sync_turn" or attribute(plugin, "_cron_skipped"):
+            return False
+        session = _honcho_session(plugin)
+        self._mark(type(session))
+        if not doubted:
+            return False
+        found = session.messages(filters={"metadata": {_EVENT: call.event}})
+        return next(iter(found), None) is not None
+
+    def _mark(self, kind: Any) -> None:
+        """Let sessions of the SDK add the event to the messages they send."""
+        if self._marks:
+            return
+        self._marks = True
+        add = attribute(kind, "add_messages")
+
+        def add_messages(session: Any, messages: Any) -> Any:
+            for one in messages:
+                one.metadata = {**(one.metadata or {}), _EVENT: self._event}
+            return add(session, messages)
+
+        kind.add_messages = add_messages
+
+
+class RetainDB(Settled):
+    """It keeps turns in a queue on disk, and sends what failed again when it is next opened."""
+
+    complaints = ("RetainDB memory mirror failed",)
+
+    def opened(self, plugin: Any) -> None:
+        """Send each turn in the call, past that queue: the bus keeps what is not sent."""
+        queue = attribute(plugin, "_queue")
+        attribute(queue, "enqueue")
+        client = attribute(plugin, "_client")
+        client.request = _by_its_text(attribute(client, "request"))
+        queue.enqueue = attribute(client, "ingest_session")
+
+    def settle(self, plugin: Any, call: Call) -> None:
+        """Nothing is left to wait for."""
+
+    def failed(self, plugin: Any, call: Call) -> bool:
+        """End its thread."""
+        plugin.shutdown()
+        return False
+
+
+class Supermemory(Threads):
+    """It keeps a session's turns in memory until the session ends or is switched.
+
+    So an instance that failed goes on: other turns, which count already, are in it alone.
+    """
+
+    complaints = (
+        "Supermemory on_memory_write failed",
+        "Supermemory session-switch ingest failed",
+    )
+
+    def __init__(self) -> None:
+        """Nothing is being written."""
+        self._call: Call | None = None
+        self._before: tuple[str, list[Any]] = ("", [])
+
+    def ready(self, plugin: Any) -> None:
+        """Refuse what it would drop for want of a client."""
+        if attribute(plugin, "_client") is None:
+            raise Refused(UNAVAILABLE, "supermemory has no client: its package or key is missing")
+
+    def begin(self, plugin: Any, call: Call, *, doubted: bool) -> bool:
+        """Keep what an end and a switch forget even if they fail."""
+        turns = list(attribute(plugin, "_session_turns"))
+        self._call, self._before = call, (attribute(plugin, "_session_id"), turns)
+        return False
+
+    def failed(self, plugin: Any, call: Call) -> bool:
+        """Let the call be made again, with the turns that it would have sent."""
+        if self._call is call:
+            plugin._session_id, plugin._session_turns = self._before  # noqa: SLF001
+        return True
+
+
+class OpenViking(Threads):
+    """It sends a turn up to four times by itself, and none if its server was away at first."""
+
+    complaints = ("OpenViking memory mirror failed",)
+
+    def __init__(self) -> None:
+        """Nothing has failed."""
+        self._failure: Exception | None = None
+
+    def opened(self, plugin: Any) -> None:
+        """Let what failed once in a call fail for the rest of it: to try again is the bus's."""
+        make = attribute(plugin, "_new_client")
+
+        def new_client() -> Any:
+            client = make()
+            client.post = self._once(attribute(client, "post"))
+            return client
+
+        plugin._new_client = new_client  # noqa: SLF001
+
+    def ready(self, plugin: Any) -> None:
+        """Refuse what it would drop."""
+        if attribute(plugin, "_client") is None:
+            raise Refused(UNAVAILABLE, "openviking's server was not reached")
+
+    def begin(self, plugin: Any, call: Call, *, doubted: bool) -> bool:
+        """Nothing of this call has failed."""
+        self._failure = None
+        return False
+
+    def _once(self, post: Callable[..., Any]) -> Callable[..., Any]:
+        def posted(*args: Any, **options: Any) -> Any:
+            if self._failure is not None:
+                raise self._failure
+            try:
+                return post(*args, **options)
+            except Exception as error:
+                self._failure = error
+                raise
+
+        return posted
 
 
 ADAPTERS: dict[str, type[Settling]] = {
@@ -126,6 +325,9 @@ ADAPTERS: dict[str, type[Settling]] = {
     "hindsight": Hindsight,
     "honcho": Honcho,
     "mem0": Mem0,
+    "openviking": OpenViking,
+    "retaindb": RetainDB,
+    "supermemory": Supermemory,
     "synchronous": Synchronous,
     "threads": Threads,
 }
@@ -144,6 +346,26 @@ def attribute(plugin: Any, name: str) -> Any:
             "set settle = 'generic' to run it nevertheless",
         )
     return getattr(plugin, name)
+
+
+def _honcho_session(plugin: Any) -> Any:
+    manager = attribute(plugin, "_manager")
+    session = attribute(manager, "get_or_create")(attribute(plugin, "_session_key"))
+    return attribute(manager, "_sessions_cache")[session.honcho_session_id]
+
+
+def _by_its_text(request: Callable[..., Any]) -> Callable[..., Any]:
+    """Return RetainDB's way to ask with failures told apart: the status stands in a text alone."""
+
+    def asked(*args: Any, **options: Any) -> Any:
+        try:
+            return request(*args, **options)
+        except RuntimeError as error:
+            status = re.search(r"failed \((\d{3})\)", str(error))
+            means = by_status(int(status[1])) if status else TRANSIENT
+            raise Refused(means, str(error)) from error
+
+    return asked
 
 
 def _join(thread: threading.Thread | None) -> None:

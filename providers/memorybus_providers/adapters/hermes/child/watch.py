@@ -17,28 +17,58 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from .failures import TRANSIENT, Refused
+from .resting import rests
 
 _KEPT = 5
+_LOOK = 0.02
+_LONG = 2.0
 _FAILURE = re.compile(
     r"(?i)\b(fail|error|drop|lost|refus|unable|could not|cannot|timed out|timeout)"
 )
 
 
 class Call:
-    """One call into a plugin. `threads` are those it started, theirs included."""
+    """One call into a plugin.
 
-    def __init__(self, *, writes: bool) -> None:
+    Args:
+        hook: which is called.
+        event: the id of the event that it applies, "" if it applies none.
+        writes: whether what fails meanwhile is its failure.
+
+    Attributes:
+        threads: those it started, theirs included, and those that calls before it left standing.
+        failures: what was raised or complained of.
+    """
+
+    def __init__(self, hook: str = "", event: str = "", *, writes: bool) -> None:
         """Nothing has happened yet."""
+        self.hook = hook
+        self.event = event
         self.writes = writes
         self.threads: list[threading.Thread] = []
         self.failures: list[BaseException] = []
 
     def join(self, seconds: float | None = None) -> bool:
-        """Wait for the threads, without end if `seconds` is None; say whether all have ended."""
-        until = None if seconds is None else time.monotonic() + seconds
-        for thread in self.threads:  # grows while threads start threads
-            thread.join(None if until is None else max(0.0, until - time.monotonic()))
-        return not any(thread.is_alive() for thread in self.threads)
+        """Wait until all threads have ended or wait for work; say whether they have.
+
+        Without end if `seconds` is None; what is waited for long is printed, once.
+        """
+        begun = time.monotonic()
+        told = False
+        while working := self._working():
+            waited = time.monotonic() - begun
+            if seconds is not None and waited >= seconds:
+                return False
+            if waited >= _LONG and not told:
+                sys.stderr.write(f"WARNING {self.hook} waits for the thread {working[0].name}\n")
+                told = True
+            working[0].join(_LOOK)
+        return True
+
+    def _working(self) -> list[threading.Thread]:
+        """Return the threads that are at work; asked twice, as one may have given another work."""
+        found = [thread for thread in self.threads if not rests(thread)]
+        return found or [thread for thread in self.threads if not rests(thread)]
 
     def verify(self) -> None:
         """Raise the first failure that was seen."""
@@ -61,6 +91,7 @@ class Watch(logging.Handler):
         self._complaints = complaints
         self._calls: WeakKeyDictionary[threading.Thread, Call] = WeakKeyDictionary()
         self._writing: Call | None = None
+        self._standing: list[threading.Thread] = []
         self.last: deque[str] = deque(maxlen=_KEPT)
 
     def install(self) -> None:
@@ -69,6 +100,8 @@ class Watch(logging.Handler):
 
         def started(thread: threading.Thread) -> None:
             call = self._calls.get(threading.current_thread())
+            if call is not None and call.writes:
+                call = self._writing or call  # a standing thread works for the call that writes
             if call is not None:
                 self._calls[thread] = call
             start(thread)
@@ -79,17 +112,29 @@ class Watch(logging.Handler):
         threading.excepthook = self._raised
         logging.getLogger().addHandler(self)
 
+    @property
+    def standing(self) -> int:
+        """How many threads wait for work that calls before this one have started."""
+        return len(self._standing)
+
     @contextlib.contextmanager
-    def call(self, *, writes: bool) -> Iterator[Call]:
+    def call(self, hook: str = "", event: str = "", *, writes: bool) -> Iterator[Call]:
         """See what this thread and those it starts do. Only one call that writes at a time."""
-        call = Call(writes=writes)
-        self._calls[threading.current_thread()] = call
-        self._writing = call if writes else self._writing
+        thread, call = threading.current_thread(), Call(hook, event, writes=writes)
+        around = self._calls.get(thread)
+        self._calls[thread] = call
+        if writes:
+            self._writing = call
+            call.threads.extend(self._standing)
         try:
             yield call
         finally:
-            self._calls.pop(threading.current_thread(), None)
-            self._writing = None if writes else self._writing
+            self._calls.pop(thread)
+            if around is not None:
+                self._calls[thread] = around
+            if writes:
+                self._writing = None
+                self._standing = [one for one in call.threads if one.is_alive() and rests(one)]
 
     def emit(self, record: logging.LogRecord) -> None:
         """Keep a complaint of the plugin for the call that writes, and print what is serious."""

@@ -1,0 +1,47 @@
+"""Whether a thread has nothing to do: it has ended, or waits for work where none is.
+
+Plugins keep threads that never end: a writer that takes from a queue, an executor's, an event
+loop's. What a call has given them is done when they wait for more; their end would never come.
+A thread that waits in any other way (in a loop of its own with pauses, say) cannot be judged.
+"""
+
+import asyncio
+import concurrent.futures.thread
+import queue
+import sys
+import threading
+from types import FrameType
+
+
+def rests(thread: threading.Thread) -> bool:
+    """Say whether a thread has ended, or waits for work that nobody has given it."""
+    frame = sys._current_frames().get(thread.ident or 0)  # noqa: SLF001  there is no other way
+    if frame is None:
+        return not thread.is_alive()
+    return _at_queue(frame) or _in_executor(frame) or _in_loop(frame)
+
+
+def _at_queue(frame: FrameType) -> bool:
+    """Whether it waits in `Queue.get`: it takes nothing before that wait is over."""
+    outer = frame.f_back
+    if outer is None or outer.f_code is not queue.Queue.get.__code__:
+        return False
+    waits = frame.f_code is threading.Condition.wait.__code__
+    return waits and bool(outer.f_locals["self"].empty())
+
+
+def _in_executor(frame: FrameType) -> bool:
+    """Whether it is an executor's and holds no work."""
+    if frame.f_code is not concurrent.futures.thread._worker.__code__:  # noqa: SLF001
+        return False
+    return "work_item" not in frame.f_locals and bool(frame.f_locals["work_queue"].empty())
+
+
+def _in_loop(frame: FrameType) -> bool:
+    """Whether it is an event loop without a task that waits for events."""
+    outer = frame.f_back
+    if outer is None or outer.f_code is not asyncio.BaseEventLoop._run_once.__code__:  # type: ignore[attr-defined]  # noqa: SLF001
+        return False
+    loop = outer.f_locals["self"]
+    waits = frame.f_code.co_name == "select"
+    return waits and not loop._ready and not asyncio.all_tasks(loop)  # noqa: SLF001
