@@ -5,12 +5,12 @@ from __future__ import annotations
 import atexit
 import logging
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from memorybus import lineage, tools
+from memorybus import lineage, session_events, tools
 from memorybus.asks import Ask
 from memorybus.cleaning import checked_id, clean_text
 from memorybus.clock import SYSTEM, Clock
@@ -102,6 +102,7 @@ class MemoryBus:
         platform: str | None = None,
         title: str = "",
         agent_context: str = "primary",
+        details: Mapping[str, str] | None = None,
         warm: bool = True,
         at: int | None = None,
     ) -> Session:
@@ -115,6 +116,8 @@ class MemoryBus:
             platform: where the conversation happens.
             title: what it is about, if known; also the first thing to recall for it.
             agent_context: which of the agent's runs this is (Hermes: primary, cron, subagent, …).
+            details: what else the host knows of it: the chat, the thread, names. Providers that
+                keep conversations apart by such names get them.
             warm: ask for memories at once, so that the first turn has some.
             at: when it began, milliseconds; now if None.
 
@@ -132,6 +135,7 @@ class MemoryBus:
                 platform=scope.platform,
                 agent_context=clean_text(agent_context),
                 title=clean_text(title),
+                details=session_events.details(details),
             )
             session = self._begun(scope, session_id, event, at)
         if warm:

@@ -89,13 +89,24 @@ class Event(
 
 
 class SessionStarted(Event, frozen=True, kw_only=True):
-    """A session began (Hermes: ``initialize``)."""
+    """A session began (Hermes: ``initialize``).
+
+    Attributes:
+        platform: where the conversation happens.
+        agent_context: which of the agent's runs this is.
+        title: what it is about, if known.
+        parent: the session it came from.
+        reason: how.
+        details: what else the host told of it, under the host's own names (Hermes: ``chat_id``,
+            ``thread_id``, ``gateway_session_key``, …).
+    """
 
     platform: str = ""
     agent_context: str = "primary"
     title: str = ""
     parent: str = ""
     reason: Reason = "start"
+    details: dict[str, str] = {}
 
 
 class TurnStarted(Event, frozen=True, kw_only=True):

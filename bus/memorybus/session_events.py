@@ -22,6 +22,19 @@ _ACTIONS = get_args(WriteAction)
 _STORES = get_args(StoreName)
 _MESSAGE_ROOM = 1_024
 _ID = re.compile("[0-9a-f]{32}")
+_MOST_DETAILS = 32
+_LONGEST_DETAIL = 1_024
+"""Characters of a detail's name or value."""
+
+
+def details(told: Mapping[str, str] | None) -> dict[str, str]:
+    """Return what a host told of a session as it is written: the first 32 details (G10).
+
+    One of more than 1,024 characters is left out whole: half a name would be another's.
+    """
+    cleaned = {clean_text(name): clean_text(value) for name, value in (told or {}).items()}
+    short = [(n, v) for n, v in cleaned.items() if v and max(len(n), len(v)) <= _LONGEST_DETAIL]
+    return dict(short[:_MOST_DETAILS])
 
 
 def turn(

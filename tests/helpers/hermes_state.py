@@ -18,7 +18,7 @@ create table sessions(
     chat_type text, thread_id text, display_name text, origin_json text,
     expiry_finalized integer default 0, model text, model_config text, system_prompt text,
     parent_session_id text, started_at real not null, ended_at real, end_reason text,
-    message_count integer default 0, tool_call_count integer default 0, title text,
+    message_count integer default 0, tool_call_count integer default 0, cwd text, title text,
     profile_name text,
     rewind_count integer not null default 0, archived integer not null default 0,
     foreign key (parent_session_id) references sessions(id));
@@ -81,14 +81,17 @@ class HermesState:
         parent: str | None = None,
         config: dict[str, Any] | None = None,
         title: str | None = None,
+        **more: str,
     ) -> None:
-        """Create a session."""
+        """Create a session; `more` are other columns."""
         self.now += 1
         self.db.execute(
             "insert into sessions(id, source, user_id, parent_session_id, model, model_config, "
             "started_at, title) values (?, ?, ?, ?, 'm', ?, ?, ?)",
             (session_id, source, user, parent, json.dumps(config or {}), self.now, title),
         )
+        for name, value in more.items():
+            self.db.execute(f"update sessions set {name} = ? where id = ?", (value, session_id))
 
     def end(self, session_id: str, reason: str) -> None:
         """Close a session's row."""

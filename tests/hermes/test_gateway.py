@@ -3,7 +3,7 @@
 import pytest
 from helpers.hermes_model import keeps
 from helpers.hermes_world import World
-from memorybus.events import MemoryWritten, SessionEnded, TurnCompleted
+from memorybus.events import MemoryWritten, SessionEnded, SessionStarted, TurnCompleted
 
 pytestmark = [pytest.mark.hermes, pytest.mark.timeout(240)]
 
@@ -32,6 +32,13 @@ def test_two_people_share_nothing(world: World) -> None:
     scopes = {(e.session.id, e.scope.user) for e in world.events(TurnCompleted)}
     assert scopes == {("s-anna", "anna"), ("s-ben", "ben")}
     assert {e.scope.platform for e in world.events(TurnCompleted)} == {"telegram"}
+    [begun] = world.events(SessionStarted, "s-anna")
+    details = {name: value for name, value in begun.event.details.items() if name != "cwd"}
+    assert details == {
+        "user_name": "name of anna",
+        "chat_id": "chat-anna",
+        "gateway_session_key": "agent:main:telegram:dm:anna",
+    }
     [write] = world.wait_events(MemoryWritten, "s-anna")
     assert (write.scope.user, write.session.id) == ("anna", "s-anna")
     for number in range(2):

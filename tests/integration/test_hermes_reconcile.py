@@ -130,7 +130,8 @@ def turns(settings: Settings) -> Counter[tuple[str, str, str]]:
 
 def test_a_history_is_imported_once(run: Run, state: HermesState, settings: Settings) -> None:
     """All turns come with their own times, session and scope; a second run adds nothing (G2)."""
-    state.session("s", source="telegram", user="ilse", title="Ferries")
+    chat = {"chat_id": "7", "session_key": "agent:main:telegram:dm:7", "cwd": "/srv"}
+    state.session("s", source="telegram", user="ilse", title="Ferries", **chat)
     state.tool_turn("s", "When does it leave?", "At 06:40.")
     at = int(state.now * 1000)
     state.end("s", "cli_close")
@@ -138,6 +139,8 @@ def test_a_history_is_imported_once(run: Run, state: HermesState, settings: Sett
     start, turn, end = sorted(in_log(settings), key=lambda e: e.at)
     assert isinstance(start.event, SessionStarted)
     assert start.event.title == "Ferries"
+    key = {"gateway_session_key": "agent:main:telegram:dm:7"}
+    assert start.event.details == {**key, "chat_id": "7", "cwd": "/srv"}
     assert isinstance(turn.event, TurnCompleted)
     assert (turn.at, turn.event.model) == (at, "m")
     assert [m["role"] for m in turn.event.messages] == ["user", "assistant", "tool", "assistant"]

@@ -5,6 +5,7 @@ import json
 import logging
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -83,6 +84,28 @@ def test_other_contexts_are_silent(host: Host, told: dict[str, str]) -> None:
     assert memory.prefetch("hello") == ""
     assert json.loads(memory.handle_tool_call("t", {}))["ok"] is False
     assert host.events() == []
+
+
+def test_a_session_s_details_are_published(host: Host) -> None:
+    """All that Hermes tells of a session is in its beginning, but callbacks and what is elsewhere.
+
+    So it is in that of a session whose hooks come before the switch that leads there.
+    """
+    chat = {"chat_id": "7", "thread_id": "", "gateway_session_key": "agent:main:telegram:dm:7"}
+    memory = host.instance(
+        "s1", user_id="ann", user_name=" Ann ", session_title="T", warning_callback=print, **chat
+    )
+    turn(memory, "hello", "s2")
+    first, second = (envelope.event.details for envelope in host.events(SessionStarted))
+    assert first == {
+        "cwd": str(Path.cwd()),
+        "user_name": "Ann",
+        "chat_id": "7",
+        "gateway_session_key": "agent:main:telegram:dm:7",
+    }
+    assert second == first
+    (completed,) = host.events(TurnCompleted)
+    assert completed.event.user_name == "Ann"
 
 
 def test_scaffolding_alone_is_no_turn(host: Host) -> None:

@@ -406,6 +406,26 @@ def test_an_instance_is_settled_before_it_is_shut_down() -> None:
     ]
 
 
+def test_the_instance_of_the_same_chat_goes_on() -> None:
+    """A switch moves the instance that writes, not one that a recall opened; else the latest."""
+    log: list[str] = []
+
+    def make() -> SimpleNamespace:
+        return SimpleNamespace(name="", initialize=lambda **_: None, shutdown=lambda: None)
+
+    opened = instances.Instances(make, Quiet(log), 9)
+    writes = opened.of({"session_id": "s1", "chat_id": "1"})
+    asked = opened.of({"session_id": "s1"})
+    assert asked is not writes
+    for parent, session_id, chat in (("s1", "s1", "1"), ("s1", "s2", "1"), ("s2", "s0", "2")):
+        session = {"session_id": session_id, "chat_id": chat}
+        assert opened.switching(parent, session) is writes
+        opened.switched(parent, session)
+    assert opened.switching("s2", {"session_id": "s3", "chat_id": "1"}) is None
+    other = {"session_id": "s4", "chat_id": "2", "user_id": "bob"}
+    assert opened.switching("s0", other) is None
+
+
 def record(path: Path, level: int, message: str, *args: object) -> logging.LogRecord:
     """Return a log record of a file."""
     return logging.LogRecord("a.plugin", level, str(path), 1, message, args, None)
@@ -458,8 +478,9 @@ def test_what_is_prepared_beside_a_write_fails_it_not(tmp_path: Path) -> None:
 
 def test_hermes_is_told_what_it_knows() -> None:
     """Optional values are given only if there are some; the nobody of the bus has no user id."""
-    begun = SessionStarted(platform="telegram", title="t")
-    told = requests.session(Scope(agent="coder", user="anna"), "s", Path("/h"), "anna", begun)
+    begun = SessionStarted(platform="telegram", title="t", details={"chat_id": "7", "cwd": "/x"})
+    scope, known = Scope(agent="coder", user="anna"), requests.told(begun)
+    told = requests.session(scope, "s", Path("/h"), "anna", known)
     assert told == {
         "session_id": "s",
         "platform": "telegram",
@@ -469,8 +490,9 @@ def test_hermes_is_told_what_it_knows() -> None:
         "agent_workspace": "hermes",
         "user_id": "anna",
         "session_title": "t",
+        "chat_id": "7",
     }
-    assert "user_id" not in requests.session(Scope(), "s", Path("/h"), "")
+    assert "user_id" not in requests.session(Scope(), "s", Path("/h"), "", {})
 
 
 def test_reasons_have_hermess_words() -> None:

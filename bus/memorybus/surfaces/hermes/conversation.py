@@ -18,7 +18,7 @@ from memorybus.events import Scope
 from memorybus.keys import recall_slot
 from memorybus.publisher import Receipt
 from memorybus.session import Session
-from memorybus.surfaces.hermes import scaffolding, stored_undone, switches, turns
+from memorybus.surfaces.hermes import scaffolding, scopes, stored_undone, switches, turns
 from memorybus.surfaces.hermes.entries import Write
 from memorybus.surfaces.hermes.hook_writes import provenance, written
 from memorybus.surfaces.hermes.scopes import Author, of_author
@@ -48,7 +48,7 @@ class Conversation:
         session_id: str,
         *,
         title: str,
-        user_name: str,
+        details: Mapping[str, str],
         may_be_shared: bool,
         home: Path | None,
         hint: Callable[[], str],
@@ -57,7 +57,7 @@ class Conversation:
         self.scope = scope
         self._shared = shared
         self._settings = shared.bus.settings
-        self._user_name = user_name
+        self._details = details
         self._hint = hint
         self._home = home
         self._files = shared.files(home) if home else None
@@ -69,7 +69,7 @@ class Conversation:
         self._writes: OrderedDict[tuple[str, str], int] = OrderedDict()
         self._compressing: int | None = None  # the thread of a compression that was announced
         self._held: list[tuple[Session, int]] = []
-        shared.begin(scope, session_id, title)
+        shared.begin(scope, session_id, title, details)
         self._undo_untold(session_id)
         self._look(session_id)
 
@@ -144,7 +144,7 @@ class Conversation:
         )
         details: dict[str, Any] = {
             "ordinal": turn.ordinal,
-            "user_name": author.name or (self._user_name if session.scope == self.scope else ""),
+            "user_name": author.name or (self._details_of(session.scope).get("user_name", "")),
             "synthetic": author.is_bot or scaffolding.is_by_host(user),
             "model": spent.model,
             "tokens_in": spent.tokens_in,
@@ -398,11 +398,17 @@ class Conversation:
             if not self._shared.knows(scope, session_id):
                 self._early[recall_slot(scope, session_id)] = None
                 _bound(self._early)
-            return self._shared.session(scope, session_id)
+            return self._shared.session(scope, session_id, self._details_of(scope))
 
     def _of_turn(self, session_id: str = "") -> Session:
         """Return a session as that of the person whose turn is under way there."""
         return self._session(self._named(session_id), self._speakers.now)
+
+    def _details_of(self, scope: Scope) -> Mapping[str, str]:
+        """Return what Hermes told of the sessions; of another author's, what is not a person's."""
+        if scope == self.scope:
+            return self._details
+        return {name: told for name, told in self._details.items() if name not in scopes.PERSONAL}
 
     def _slot(self, session_id: str) -> str:
         return recall_slot(self.scope, session_id)

@@ -4,6 +4,7 @@ Both are private to Hermes or may move: a reading that fails gives nothing, and 
 with what the hooks themselves say.
 """
 
+import os
 import sys
 from pathlib import Path
 
@@ -19,6 +20,14 @@ def active_home() -> Path | None:
     """Return Hermes's home directory, or None outside of a Hermes."""
     found = getattr(sys.modules.get("hermes_constants"), "get_hermes_home", None)
     return Path(str(found())) if callable(found) else None
+
+
+def working_directory() -> str:
+    """Return where this process works, by which some plugins name a conversation, or ""."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError:  # it was removed under us
+        return ""
 
 
 def core_tools() -> frozenset[str]:

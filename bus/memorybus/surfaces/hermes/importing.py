@@ -14,6 +14,7 @@ from memorybus.events import AnyEvent, SessionEnded, SessionRef, SessionStarted
 from memorybus.identities import identity_of
 from memorybus.ids import derived_id
 from memorybus.session import Session
+from memorybus.session_events import details
 from memorybus.session_events import turn as turn_event
 from memorybus.surfaces.hermes.known import pair
 from memorybus.surfaces.hermes.scaffolding import is_by_host
@@ -126,4 +127,5 @@ def _beginning(found: Found, ref: SessionRef) -> AnyEvent:
         title=clean_text(found.stored.title),
         parent=ref.parent,
         reason="branch" if branched else "start",
+        details=details(found.stored.details),
     )

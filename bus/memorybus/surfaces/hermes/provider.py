@@ -301,7 +301,7 @@ class HermesMemory(HermesSetup):
             scopes.scope_of(settings, told),
             session_id,
             title=str(told.get("session_title") or ""),
-            user_name=str(told.get("user_name") or ""),
+            details={"cwd": host.working_directory()} | scopes.details_of(told),
             may_be_shared=scopes.may_be_shared(told),
             home=self._home,
             hint=self._hint,

@@ -11,7 +11,8 @@ platform    ``platform``: cli, telegram, …                 the setting `platfo
 
 To everybody Hermes says `WORKSPACE`, which names none. ``user_name`` goes into each turn. Chats and
 threads (``chat_id``, ``thread_id``, ``gateway_session_key``) make no scope: their sessions have ids
-of their own.
+of their own. With all else that Hermes says they are the session's details, for providers that keep
+chats apart by them.
 
 Releases after 0.20 name the author of each turn, too: in a chat that several people share the scope
 of a turn is its author's. An author may be a bot or a plugin; that one has a scope of its own,
@@ -46,6 +47,18 @@ class Author(msgspec.Struct, frozen=True):
     is_bot: bool = False
 
 
+_ELSEWHERE = frozenset(
+    {
+        *("session_id", "session_title", "platform", "user_id", "hermes_home"),
+        *("agent_context", "agent_identity", "agent_workspace"),
+    }
+)
+"""What the event, its scope or its session carries already, and where this Hermes has its files."""
+
+PERSONAL = frozenset({"user_name", "user_id_alt"})
+"""Details that are the session's person's, and nobody else's who speaks in it."""
+
+
 def scope_of(settings: Settings, told: Mapping[str, Any]) -> Scope:
     """Return the scope of a session, see the module's table."""
     workspace = _text(told, "agent_workspace")
@@ -73,6 +86,15 @@ def of_author(scope: Scope, author: Author) -> Scope:
 def may_be_shared(told: Mapping[str, Any]) -> bool:
     """Say whether several people may speak in a session's chat."""
     return _text(told, "chat_type") not in _ALONE
+
+
+def details_of(told: Mapping[str, Any]) -> dict[str, str]:
+    """Return what else Hermes tells of a session, as texts: no callbacks, no objects."""
+    return {
+        name: str(value).strip()
+        for name, value in told.items()
+        if name not in _ELSEWHERE and isinstance(value, str | int) and not isinstance(value, bool)
+    }
 
 
 def is_primary(told: Mapping[str, Any]) -> bool:

@@ -9,7 +9,7 @@ import atexit
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -59,8 +59,10 @@ class Shared:
             at_hand = recall_slot(scope, session_id) in self._sessions
         return at_hand or self.bus.sessions.get(scope, session_id) is not None
 
-    def session(self, scope: Scope, session_id: str) -> Session:
-        """Return a session where it stands, begun if this host has not met it.
+    def session(
+        self, scope: Scope, session_id: str, details: Mapping[str, str] | None = None
+    ) -> Session:
+        """Return a session where it stands, begun with `details` if this host has not met it.
 
         Raises:
             InvalidEvent, SpoolFull: see `MemoryBus.session`.
@@ -71,9 +73,15 @@ class Shared:
             if found is not None:
                 self._sessions.move_to_end(slot)
                 return found
-            return self.begin(scope, session_id)
+            return self.begin(scope, session_id, details=details)
 
-    def begin(self, scope: Scope, session_id: str, title: str = "") -> Session:
+    def begin(
+        self,
+        scope: Scope,
+        session_id: str,
+        title: str = "",
+        details: Mapping[str, str] | None = None,
+    ) -> Session:
         """Start a session or go on with it, as the host's notes have it, and warm it up.
 
         One that is under way in this process has asked for what its next turn needs.
@@ -87,6 +95,7 @@ class Shared:
                 workspace=scope.workspace,
                 platform=scope.platform,
                 title=title,
+                details=details,
                 warm=known is None,
             )
             if known is not None and known.ref == session.ref:

@@ -30,8 +30,10 @@ WRITTEN_FOR = 22
 _PAGE = 64
 _SESSION_COLUMNS = (
     "id", "source", "user_id", "model", "model_config", "parent_session_id", "started_at",
-    "ended_at", "end_reason", "title",
+    "ended_at", "end_reason", "title", "session_key", "chat_id", "chat_type", "thread_id", "cwd",
 )  # fmt: skip
+_DETAILS = ("gateway_session_key", "chat_id", "chat_type", "thread_id", "cwd")
+"""What the last columns are called where Hermes tells them to `initialize`."""
 _MESSAGE_COLUMNS = (
     "id", "session_id", "role", "content", "tool_call_id", "tool_calls", "tool_name",
     "timestamp", "observed", "active", "compacted",
@@ -64,6 +66,7 @@ class StoredSession(msgspec.Struct, frozen=True):
         source: the platform that it came from.
         branched: whether a ``/branch`` made it.
         delegated: whether it is a sub-agent's.
+        details: what a live plugin would have been told of it besides.
     """
 
     id: str
@@ -77,6 +80,7 @@ class StoredSession(msgspec.Struct, frozen=True):
     title: str
     branched: bool
     delegated: bool
+    details: dict[str, str]
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -282,6 +286,7 @@ def _session(row: Any) -> StoredSession:
         title=str(row[9] or ""),
         branched=config.get("_branched_from") is not None,
         delegated=config.get("_delegate_from") is not None,
+        details={name: str(value) for name, value in zip(_DETAILS, row[10:], strict=True) if value},
     )
 
 

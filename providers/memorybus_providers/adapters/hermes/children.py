@@ -7,9 +7,12 @@ from typing import Any
 
 from memorybus_providers.adapters.hermes.homes import (
     Place,
+    at_home,
     make_home,
+    mark_of,
     place_of,
     plain_id,
+    profile_of,
     user_id_of,
 )
 from memorybus_providers.adapters.hermes.launch import Launch
@@ -62,9 +65,10 @@ class Children:
                 f"{_named(self._options.owner)}: configure one for {_named(owner)} with an "
                 "account of its own, or set apart = false to let everybody share"
             )
-        if self._known.apart != "home" or not self._options.apart:
+        placed = {"home": place_of, "profile": profile_of}.get(self._known.apart)
+        if placed is None or not self._options.apart:
             return self.own
-        return place_of(self.own, owner, self._options.owner)
+        return placed(self.own, owner, self._options.owner)
 
     def serves(self, owner: Owner) -> bool:
         """Whether an owner's memories may be here."""
@@ -75,6 +79,29 @@ class Children:
         """Return the ``user_id`` that the plugin is given for an owner, "" for none."""
         by_plugin = self._known.apart == "plugin" and self._options.apart
         return user_id_of(owner, self._options.owner) if by_plugin else plain_id(owner)
+
+    def refused(self, owner: Owner, tool: str, arguments: Mapping[str, Any]) -> str:
+        """Return why a tool call would reach another person's memories, "" if it would not."""
+        if not self._options.apart:
+            return ""
+        peer = str(arguments.get("peer") or "user")
+        if self._known.peers and peer not in self._known.peers:
+            return f"peer {peer[:40]!r} is another's; ask for {sorted(self._known.peers)}"
+        if tool in self._known.common_tools and owner.user != self._options.user:
+            return f"{tool} reaches what all persons share, so it serves this instance's own only"
+        return ""
+
+    def whose(self, owner: Owner) -> dict[str, Any]:
+        """Return what the child must know of an owner to keep it apart; see its `apart`."""
+        if not self._options.apart:
+            return {}
+        first = self._options.owner
+        return {
+            "name": _named(owner),
+            "mark": mark_of(owner),
+            "stranger": owner.user != first.user,
+            "foreign": not at_home(owner, first),
+        }
 
     def ask(
         self, place: Place, request: Mapping[str, Any], seconds: float, *, ends_hung: bool = False

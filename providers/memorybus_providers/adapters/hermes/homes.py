@@ -1,6 +1,7 @@
 """Which HERMES_HOME and ``user_id`` is whose, so that every owner's memories lie apart."""
 
 import contextlib
+import re
 from pathlib import Path
 
 import msgspec
@@ -11,6 +12,13 @@ from memorybus_providers.adapters.owners import Owner
 
 NOBODY = "default"
 """The person of a scope that names none; Hermes gives no ``user_id`` then."""
+
+_PROFILE = re.compile("[a-z0-9][a-z0-9_-]{0,63}")
+_NO_PROFILES = ("default", "custom")
+"""What Hermes calls a HERMES_HOME that is no profile's."""
+
+_MARK = 16
+"""Hex digits: 64 bits, which nobody meets twice by chance."""
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -24,8 +32,38 @@ def place_of(own: Place, owner: Owner, first: Owner) -> Place:
     """Return an owner's place: the instance's own for `first`, a place below it for others."""
     if owner == first:
         return own
-    directory = own.directory / "owners" / derived_id(*msgspec.structs.astuple(owner))
+    directory = _directory(own, owner)
     return Place(directory, directory / "hermes")
+
+
+def profile_of(own: Place, owner: Owner, first: Owner) -> Place:
+    """Return the place of an owner's agent and workspace: the instance's own, or a profile's.
+
+    Where it lies tells a plugin the profile's name: the agent's, as in Hermes, if that is a
+    profile's name and stands for nobody else here.
+    """
+    if at_home(owner, first):
+        return own
+    everybody = msgspec.structs.replace(owner, user="")
+    plain = _PROFILE.fullmatch(owner.agent) and owner.workspace == first.workspace
+    taken = owner.agent in (*_NO_PROFILES, own.home.name)
+    name = owner.agent if plain and not taken else f"agent-{mark_of(everybody)}"
+    directory = _directory(own, everybody)
+    return Place(directory, directory / "profiles" / name)
+
+
+def at_home(owner: Owner, first: Owner) -> bool:
+    """Whether somebody is a person of the instance's own agent and workspace."""
+    return (owner.agent, owner.workspace) == (first.agent, first.workspace)
+
+
+def mark_of(owner: Owner) -> str:
+    """Return a short name of an owner that is nobody else's."""
+    return derived_id(*msgspec.structs.astuple(owner))[:_MARK]
+
+
+def _directory(own: Place, owner: Owner) -> Path:
+    return own.directory / "owners" / derived_id(*msgspec.structs.astuple(owner))
 
 
 def plain_id(owner: Owner) -> str:
@@ -39,8 +77,7 @@ def user_id_of(owner: Owner, first: Owner) -> str:
     The plain one for persons of the instance's own agent and workspace; for all others the name
     and a digest of the owner after a ``~``, which no plain one contains.
     """
-    at_home = (owner.agent, owner.workspace) == (first.agent, first.workspace)
-    if at_home and "~" not in owner.user:
+    if at_home(owner, first) and "~" not in owner.user:
         return plain_id(owner)
     return f"{owner.user}~{derived_id(*msgspec.structs.astuple(owner))}"
 

@@ -19,7 +19,13 @@ _POLL = 0.02
 _LOADING = 30.0
 """Seconds that a slow machine may take to import Hermes; calls fail meanwhile, and wait."""
 
+
+class Mixed(Permanent):
+    """The plugin, as it is configured, does not keep an owner apart from others."""
+
+
 _MEANINGS: Mapping[str, type[ProviderError]] = {
+    frames.MIXED: Mixed,
     "Permanent": Permanent,
     "Transient": Transient,
     "Unavailable": Unavailable,

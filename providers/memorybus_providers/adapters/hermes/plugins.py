@@ -6,9 +6,14 @@ from typing import Final, Literal
 
 import msgspec
 
-Apart = Literal["plugin", "home", "no"]
-"""Who keeps owners apart: the plugin by ``user_id``; a HERMES_HOME for each agent, person and
-workspace, since the memories lie in it; or nobody, because all share the account of a service."""
+Apart = Literal["plugin", "profile", "home", "no"]
+"""Who keeps owners apart.
+
+The plugin, by ``user_id`` alone; the plugin by ``user_id``, and agents and workspaces by a
+HERMES_HOME each, since it goes by the profile's name; a HERMES_HOME for each agent, person and
+workspace, since the memories lie in it; or nobody, because all share the account of a service. What
+a plugin makes of its own configuration is held to this by the child's `apart`.
+"""
 
 
 class Known(msgspec.Struct, frozen=True):
@@ -18,11 +23,15 @@ class Known(msgspec.Struct, frozen=True):
         settle: the adapter by which the child knows that a write is over.
         apart: see `Apart`.
         reading_tools: its tools that only read; others are applied as events.
+        common_tools: its tools that reach what all persons share: for the instance's own owner.
+        peers: what the argument ``peer`` of its tools may be; others are other persons.
     """
 
     settle: str = "generic"
     apart: Apart = "home"
     reading_tools: frozenset[str] = frozenset()
+    common_tools: frozenset[str] = frozenset()
+    peers: frozenset[str] = frozenset()
 
 
 def _tools(plugin: str, *names: str) -> frozenset[str]:
@@ -36,13 +45,21 @@ PLUGINS: Final[Mapping[str, Known]] = MappingProxyType(
         # `fact_store` reads or writes by its argument: a writing tool then.
         "holographic": Known("synchronous"),
         # `honcho_profile` writes if it is given a card.
-        "honcho": Known("honcho", "plugin", _tools("honcho", "search", "context", "reasoning")),
+        "honcho": Known(
+            "honcho",
+            "profile",
+            _tools("honcho", "search", "context", "reasoning"),
+            peers=frozenset(("user", "ai")),
+        ),
         "mem0": Known("mem0", "plugin", _tools("mem0", "search")),
         "openviking": Known("openviking", "no", _tools("viking", "search", "read", "browse")),
         "retaindb": Known(
             "retaindb",
-            "plugin",
+            "profile",
             _tools("retaindb", "profile", "search", "context", "list_files", "read_file"),
+            _tools(
+                "retaindb", "upload_file", "list_files", "read_file", "ingest_file", "delete_file"
+            ),
         ),
         "supermemory": Known("supermemory", "no", _tools("supermemory", "search", "profile")),
     }

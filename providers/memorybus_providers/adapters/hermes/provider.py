@@ -11,6 +11,7 @@ short is made again (delivery ``blind``, G4). Whether an event counts as applied
 depends on the plugin: `note` says whether its writes can be awaited.
 """
 
+import contextlib
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -32,7 +33,11 @@ from memorybus.events import (
 )
 
 from memorybus_providers.adapters.hermes import requests
+from memorybus_providers.adapters.hermes.child.frames import CWD, WHOSE
 from memorybus_providers.adapters.hermes.children import Children
+from memorybus_providers.adapters.hermes.homes import Place
+from memorybus_providers.adapters.hermes.link import Mixed
+from memorybus_providers.adapters.hermes.notes import SessionNotes
 from memorybus_providers.adapters.hermes.options import SCHEMA, Options, options_of
 from memorybus_providers.adapters.hermes.plugins import Known, known, note
 from memorybus_providers.adapters.hermes.python import find_python
@@ -110,6 +115,7 @@ class HostedHermesProvider(MemoryProvider):
         self._children = Children(config, self._options, self.plugin, self.directory, self.known)
         self._owners = Owners(config.home)
         self._asked: OrderedDict[Owner, str] = OrderedDict()
+        self._notes = SessionNotes(config.home)
         self._is_open = False
         self.note = note(self.plugin, self._options.settle or self.known.settle)
 
@@ -157,7 +163,10 @@ class HostedHermesProvider(MemoryProvider):
 
     def initialize(self, event: SessionStarted, ctx: HookContext) -> None:
         """Open the session's plugin instance."""
-        self._write("initialize", {}, ctx, event)
+        owner = self._served(ctx)
+        before = self._notes.told(owner, event.parent) if event.parent else {}
+        self._notes.keep(owner, ctx.session.id, {**before, **requests.told(event)})
+        self._write("initialize", {}, ctx)
 
     def on_turn_start(self, event: TurnStarted, ctx: HookContext) -> None:
         """Tell that the user has spoken: some plugins work by it."""
@@ -173,6 +182,7 @@ class HostedHermesProvider(MemoryProvider):
 
     def on_session_switch(self, event: SessionSwitched, ctx: HookContext) -> None:
         """Let the session's instance go on under the new id."""
+        self._notes.carry(self._served(ctx), event.parent, ctx.session.id)
         self._write("on_session_switch", requests.switch(event), ctx)
 
     def on_pre_compress(self, event: ContextCompressing, ctx: HookContext) -> str:
@@ -202,8 +212,9 @@ class HostedHermesProvider(MemoryProvider):
         for owner in owners:
             seconds = ctx.deadline * _SHARE / len(owners)
             request = {"op": "recall", "query": query, "seconds": seconds / 2}
-            text = self._aside(request, owner, name, seconds)
-            found.extend(Recollection(part) for part in passages(text))
+            with contextlib.suppress(Mixed):  # it has nothing of an owner whom it refuses
+                text = self._aside(request, owner, name, seconds)
+                found.extend(Recollection(part) for part in passages(text))
         return found
 
     def system_prompt_block(self, scope: RecallScope) -> str:
@@ -247,6 +258,8 @@ class HostedHermesProvider(MemoryProvider):
     ) -> Mapping[str, Any]:
         """Run a tool; an answer that is no JSON object is returned under ``result``."""
         args = {"tool": tool, "arguments": dict(arguments)}
+        if refused := self._children.refused(owner_of(ctx.scope), tool, arguments):
+            return {"error": refused}
         if tool in self.capabilities.reading_tools:
             seconds = ctx.deadline * _SHARE
             request = {"op": "read", "args": args, "seconds": seconds / 2}
@@ -256,14 +269,17 @@ class HostedHermesProvider(MemoryProvider):
 
     # -- asking -----------------------------------------------------------------------------------
 
-    def _write(
-        self, name: str, args: requests.Args, ctx: HookContext, start: SessionStarted | None = None
-    ) -> Any:
+    def _served(self, ctx: HookContext) -> Owner:
+        """Return whose an event is; raise `Permanent` before anything is noted of another's."""
+        owner = owner_of(ctx.scope)
+        self._children.place(owner)
+        return owner
+
+    def _write(self, name: str, args: requests.Args, ctx: HookContext) -> Any:
         owner = owner_of(ctx.scope)
         place = self._children.place(owner)
         self._owners.note(owner)
-        user_id = self._children.user_id(owner)
-        session = requests.session(ctx.scope, ctx.session.id, place.home, user_id, start)
+        session = self._session(ctx.scope, ctx.session.id, place)
         request = {**requests.hook(name, args, session), "event": ctx.event_id}
         return self._children.ask(place, request, ctx.deadline * _SHARE, ends_hung=True)
 
@@ -273,9 +289,16 @@ class HostedHermesProvider(MemoryProvider):
         """Ask beside the lane, and let a child that hangs live: the lane ends it."""
         place = self._children.place(owner)
         scope = Scope(owner.agent, owner.user, owner.workspace)
-        user_id = self._children.user_id(owner)
-        session = requests.session(scope, session_id, place.home, user_id)
+        session = self._session(scope, session_id, place)
         return str(self._children.ask(place, {**request, "session": session}, seconds))
+
+    def _session(self, scope: Scope, session_id: str, place: Place) -> requests.Args:
+        """Return a session as its plugin is told of it, and whose it is."""
+        owner = owner_of(scope)
+        known = self._notes.told(owner, session_id)
+        user_id = self._children.user_id(owner)
+        told = requests.session(scope, session_id, place.home, user_id, known)
+        return {**told, WHOSE: {**self._children.whose(owner), CWD: known.get(CWD, "")}}
 
 
 def _as_object(text: str) -> Mapping[str, Any]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from memorybus.events import (
     ContextCompressing,
@@ -16,9 +16,18 @@ from memorybus.events import (
     TurnStarted,
 )
 
+from memorybus_providers.adapters.hermes.child.frames import CWD, WHOSE
 from memorybus_providers.base import HookContext
 
 Args = dict[str, Any]
+
+_FIXED: Final = frozenset(
+    {
+        *("self", "cls", "session_id", "hermes_home", "user_id", "parent_session_id", WHOSE),
+        *("agent_identity", "agent_workspace", "warning_callback", "status_callback"),
+    }
+)
+"""What no event may say of a session: who it belongs to, where it lies, what is no text."""
 
 _REASONS: Mapping[str, str] = {"reset": "new_session", "rewind": "", "start": ""}
 """Hermes's words for why a session was switched, where they are not ours."""
@@ -29,8 +38,23 @@ def hook(name: str, args: Args, session: Args) -> Args:
     return {"op": "hook", "hook": name, "args": args, "session": session}
 
 
+def told(event: SessionStarted) -> dict[str, str]:
+    """Return what an event tells of its session, under Hermes's names."""
+    values = {
+        **{name: value for name, value in event.details.items() if _may_tell(name)},
+        "platform": event.platform,
+        "agent_context": event.agent_context,
+        "session_title": event.title,
+    }
+    return {name: value for name, value in values.items() if value}
+
+
+def _may_tell(name: str) -> bool:
+    return name.isidentifier() and name not in _FIXED
+
+
 def session(
-    scope: Scope, session_id: str, home: Path, user_id: str, event: SessionStarted | None = None
+    scope: Scope, session_id: str, home: Path, user_id: str, known: Mapping[str, str]
 ) -> Args:
     """Return what ``initialize`` is called with; Hermes gives optional values only if it has some.
 
@@ -39,17 +63,17 @@ def session(
         session_id: the session.
         home: HERMES_HOME.
         user_id: by which the plugin knows the person, "" for none.
-        event: the session's beginning, if that is the event.
+        known: what was told of it at its beginning (`told`).
     """
     values = {
+        "platform": scope.platform or "cli",
+        "agent_context": "primary",
+        **{name: value for name, value in known.items() if name != CWD},
         "session_id": session_id,
-        "platform": (event.platform if event else "") or scope.platform or "cli",
         "hermes_home": str(home),
-        "agent_context": event.agent_context if event else "primary",
         "agent_identity": scope.agent,
         "agent_workspace": scope.workspace or "hermes",
         "user_id": user_id,
-        "session_title": event.title if event else "",
     }
     return {name: value for name, value in values.items() if value}
 

@@ -11,6 +11,15 @@ VERSION: Final = 2
 LONGEST: Final = 64 << 20
 """Bytes of one frame (G10)."""
 
+WHOSE: Final = "memorybus"
+"""The part of a request's session that is ours, and nothing that Hermes gives a plugin."""
+
+CWD: Final = "cwd"
+"""Among a session's details, where its host works; Hermes gives that to no plugin either."""
+
+MIXED: Final = "Mixed"
+"""The meaning of a refusal: the plugin would file somebody among another owner's."""
+
 _LENGTH = struct.Struct(">I")
 
 

@@ -1,20 +1,24 @@
 """One plugin instance per session, as many as are allowed; the least used is closed in quiet."""
 
 import contextlib
+import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from . import apart
 from .failures import UNAVAILABLE, Refused
 from .settle import Settling
 from .watch import Call
 
 Message = dict[str, Any]
-Key = tuple[str, ...]
-"""A session, and whose: an instance is initialised for one owner, and answers no other."""
+Key = tuple[str, tuple[str, ...], str]
+"""A session, whose it is, and all that was told of it: an instance answers for nothing else."""
 
 _WHOSE = ("agent_identity", "user_id", "agent_workspace")
+_UNTOLD = frozenset(("session_id", "platform", "agent_context"))
+"""What a recall may not know of the session that it is for."""
 
 _LONGEST = 2_000
 
@@ -97,9 +101,15 @@ class Instances:
                 self._discarded(name)
 
     def _before(self, session: Mapping[str, Any], parent: str) -> Key | None:
-        """Return the key of the instance that goes on as another session of its owner."""
-        same = _key(session, parent)
-        return same if parent != session["session_id"] and same in self._open else None
+        """Return the key of the instance that goes on as another session of its owner.
+
+        That of the same chat, if there is one: who resumes a session may have been elsewhere.
+        """
+        if parent == session["session_id"]:
+            return None
+        same, own = _key(session, parent), (parent, _owner(session))
+        others = (key for key in reversed(self._open) if key[:2] == own)
+        return same if same in self._open else next(others, None)
 
     def _filled(self, name: Key, session: Mapping[str, Any]) -> Instance:
         with self._guard:
@@ -116,7 +126,11 @@ class Instances:
         plugin = self._make()
         self._settling.opening(plugin)
         try:
-            plugin.initialize(**session)
+            apart.initialize(plugin, session)
+        except Refused:
+            with contextlib.suppress(Exception):
+                plugin.shutdown()
+            raise
         except Exception as error:
             said = f"the plugin could not be initialised: {type(error).__name__}: {error}"
             raise Refused(UNAVAILABLE, said) from error
@@ -141,4 +155,9 @@ class Instances:
 
 
 def _key(session: Mapping[str, Any], session_id: str) -> Key:
-    return session_id, *(session.get(name, "") for name in _WHOSE)
+    told = {name: value for name, value in session.items() if name not in _UNTOLD}
+    return session_id, _owner(session), json.dumps(told, sort_keys=True)
+
+
+def _owner(session: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(session.get(name, "") for name in _WHOSE)

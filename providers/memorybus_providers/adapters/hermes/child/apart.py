@@ -1,0 +1,172 @@
+"""Opening an instance so that what it files lies apart from what others' instances file.
+
+`plugins.Known.apart` says by what a plugin keeps owners apart. Its own configuration may undo
+that: one name for everybody, one workspace for all agents. So a plugin is held to it here, by what
+it has made of that configuration, before anything is written. The parent says whose a session is:
+
+========  ==================================================================================
+name      the owner, for people
+mark      the owner, as a short name that is nobody else's
+stranger  the person is another than the one whose the HERMES_HOME is
+foreign   the agent or the workspace is another: this HERMES_HOME is a profile made for it
+cwd       where the host of the session works, "" if it did not say
+========  ==================================================================================
+
+All but the last are missing where everybody may share.
+"""
+
+import importlib
+import os
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from .failures import Refused
+from .frames import CWD, MIXED, WHOSE
+
+_NAME = 80
+"""Characters of a Honcho session's name before a mark; Honcho takes 100."""
+
+_NOT_PLAIN = re.compile("[^A-Za-z0-9_-]")
+_PLAIN_KEY = re.compile("[A-Za-z0-9_:-]*[A-Za-z0-9_][A-Za-z0-9_:-]*")
+
+Whose = Mapping[str, Any]
+
+
+def initialize(plugin: Any, session: Mapping[str, Any]) -> None:
+    """Initialise an instance for a session.
+
+    Raises:
+        Refused: this plugin, as it is configured, would file it among another owner's.
+        Exception: whatever the plugin raises.
+    """
+    told = {name: value for name, value in session.items() if name != WHOSE}
+    opened = _OPENED.get(getattr(plugin, "name", ""), _plainly)
+    opened(plugin, told, session.get(WHOSE, {}))
+
+
+def _plainly(plugin: Any, told: Mapping[str, Any], _: Whose) -> None:
+    plugin.initialize(**told)
+
+
+def _holographic(plugin: Any, told: Mapping[str, Any], whose: Whose) -> None:
+    """Its database may have a place of its own: not one for several HERMES_HOMEs."""
+    plugin.initialize(**told)
+    where = Path(plugin._store.db_path).resolve()  # noqa: SLF001
+    elsewhere = not where.is_relative_to(Path(told["hermes_home"]).resolve())
+    if elsewhere and (whose.get("stranger") or whose.get("foreign")):
+        raise _refusal(plugin, whose, f"db_path is {where}", "let db_path begin with $HERMES_HOME")
+
+
+def _mem0(plugin: Any, told: Mapping[str, Any], whose: Whose) -> None:
+    """A configured ``user_id`` stands for every person."""
+    plugin.initialize(**told)
+    fixed = plugin._config.get("user_id")  # noqa: SLF001
+    if fixed and (whose.get("stranger") or whose.get("foreign")):
+        raise _refusal(
+            plugin, whose, f"user_id is {fixed!r} for everybody", "take it out of mem0.json"
+        )
+
+
+def _retaindb(plugin: Any, told: Mapping[str, Any], whose: Whose) -> None:
+    """Its project is the profile's, unless the environment names one for all of them."""
+    plugin.initialize(**told)
+    project = plugin._client.project  # noqa: SLF001
+    if whose.get("foreign") and project != f"hermes-{Path(told['hermes_home']).name}":
+        raise _refusal(
+            plugin, whose, f"the project is {project!r} for everybody", "take RETAINDB_PROJECT out"
+        )
+
+
+def _honcho(plugin: Any, told: Mapping[str, Any], whose: Whose) -> None:
+    """It makes its session in a thread that `initialize` starts: so it is asked for names first.
+
+    It takes an exception of that for a failure of its own, which is kept here.
+    """
+    refused: list[Refused] = []
+    names: list[str] = []
+    resolve = plugin._resolve_session_key  # noqa: SLF001
+
+    def named(config: Any, session_id: str, **given: Any) -> str:
+        """Return the Honcho session's name; the first answer counts."""
+        try:
+            _check_honcho(plugin, config, told, whose)
+        except Refused as refusal:
+            refused.append(refusal)
+            raise
+        if not names:
+            names.append(_honcho_session(config, session_id, given, whose, resolve))
+            _settle_honcho(plugin, config, whose)
+        return names[0]
+
+    plugin._resolve_session_key = named  # noqa: SLF001
+    plugin.initialize(**told)
+    if refused:
+        raise refused[0]
+
+
+def _check_honcho(plugin: Any, config: Any, told: Mapping[str, Any], whose: Whose) -> None:
+    if whose.get("stranger") and config.pin_peer_name and config.peer_name:
+        said = f"every person is the peer {config.peer_name!r}"
+        raise _refusal(plugin, whose, said, "take pinUserPeer out of honcho.json")
+    if not whose.get("foreign"):
+        return
+    client = importlib.import_module(type(plugin).__module__ + ".client")
+    host = client.profile_host_key(Path(told["hermes_home"]).name)
+    others = {client.HOST, *config.raw.get("hosts", {})} - {host}
+    shared = {_workspace(config.raw, other) for other in others}
+    if config.host != host or config.workspace_id in shared:
+        said = f"the workspace {config.workspace_id!r} is another agent's as well"
+        raise _refusal(plugin, whose, said, f"give hosts.{host} in honcho.json one of its own")
+
+
+def _workspace(raw: Mapping[str, Any], host: str) -> str:
+    block = raw.get("hosts", {}).get(host) or {}
+    return str(block.get("workspace") or raw.get("workspace") or host)
+
+
+def _honcho_session(
+    config: Any, session_id: str, given: Mapping[str, Any], whose: Whose, resolve: Any
+) -> str:
+    """Return the name that it has in Hermes, where that is nobody else's; else with a mark."""
+    key = given.get("gateway_session_key") or ""
+    if key:
+        name, own = resolve(config, session_id, **given), bool(_PLAIN_KEY.fullmatch(key))
+    else:  # by the directory of Hermes, not of this process, in which all persons are
+        title = given.get("session_title")
+        cwd = whose.get(CWD) or os.getcwd()
+        name = config.resolve_session_name(cwd=cwd, session_title=title, session_id=session_id)
+        own = False
+    name = name or session_id
+    return name if own or not whose.get("stranger") else f"{name[:_NAME]}-{whose['mark']}"
+
+
+def _settle_honcho(plugin: Any, config: Any, whose: Whose) -> None:
+    """Let a stranger be a peer of its own, and take none of the owner's memory files."""
+    if not whose.get("stranger"):
+        return
+    config.session_strategy = "per-session"  # by which it uploads no files; the name is made
+    given = plugin._lazy_init_kwargs  # noqa: SLF001
+    user_id = given.get("user_id") or ""
+    taken = {"", _NOT_PLAIN.sub("-", config.peer_name or ""), _NOT_PLAIN.sub("-", config.ai_peer)}
+    if user_id not in config.user_peer_aliases and (user_id in taken or _NOT_PLAIN.search(user_id)):
+        given["user_id"] = (
+            f"{user_id or 'nobody'}-{whose['mark']}"  # Honcho's names would make two one
+        )
+
+
+def _refusal(plugin: Any, whose: Whose, why: str, remedy: str) -> Refused:
+    return Refused(
+        MIXED,
+        f"the plugin {plugin.name} does not keep {whose['name']} apart: {why}; {remedy}, "
+        "configure an instance of its own, or set apart = false to let everybody share",
+    )
+
+
+_OPENED: Final[Mapping[str, Callable[[Any, Mapping[str, Any], Whose], None]]] = {
+    "holographic": _holographic,
+    "honcho": _honcho,
+    "mem0": _mem0,
+    "retaindb": _retaindb,
+}

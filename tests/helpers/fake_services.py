@@ -1,0 +1,163 @@
+"""Fake memory services on loopback: what Hermes's plugins, with their real SDKs, write to them.
+
+Each knows the few routes that its plugin uses and keeps, of everything written, under which names
+it was filed and the text.
+"""
+
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, NamedTuple
+from urllib.parse import unquote
+
+
+class Filed(NamedTuple):
+    """One text and the names it was filed under."""
+
+    names: tuple[str, ...]
+    text: str
+
+
+class Asked(NamedTuple):
+    """One request."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: Any
+
+
+Service = Callable[[Asked], tuple[Any, list[Filed]]]
+"""Returns the answer to a request, and what it files."""
+
+
+class FakeService(ThreadingHTTPServer):
+    """Serves one service, and keeps what is filed.
+
+    Attributes:
+        filed: in order.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, service: Service) -> None:
+        """Listen on a free port."""
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.service = service
+        self.filed: list[Filed] = []
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: FakeService
+
+    def do_GET(self) -> None:
+        """Read."""
+        self._serve("GET")
+
+    def do_POST(self) -> None:
+        """Write, or ask with a body."""
+        self._serve("POST")
+
+    def _serve(self, method: str) -> None:
+        raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        path = unquote(self.path.split("?")[0])
+        asked = Asked(method, path, self.headers, json.loads(raw) if raw else {})
+        answer, filed = self.server.service(asked)
+        self.server.filed.extend(filed)
+        body = json.dumps(answer).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def serving(service: Service) -> Iterator[FakeService]:
+    """Serve while the block runs."""
+    with FakeService(service) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join(5)
+
+
+def mem0(asked: Asked) -> tuple[Any, list[Filed]]:
+    """Serve as a self-hosted Mem0 server does."""
+    body = asked.body
+    if asked.path != "/memories":
+        return {"results": []}, []
+    channel = str((body.get("metadata") or {}).get("channel", ""))
+    return {"results": []}, [
+        Filed((body["user_id"], body["agent_id"], channel), body["messages"][0]["content"])
+    ]
+
+
+def retaindb(asked: Asked) -> tuple[Any, list[Filed]]:
+    """Serve as RetainDB's API does."""
+    body = asked.body
+    if asked.method == "GET" or not asked.path.startswith("/v1/memory"):
+        return {}, []
+    names = (body.get("project", ""), body.get("user_id", ""), body.get("session_id", ""))
+    if asked.path == "/v1/memory/ingest/session":
+        return {}, [Filed(names, body["messages"][0]["content"])]
+    return {}, [Filed(names, body["content"])] if asked.path == "/v1/memory" else []
+
+
+def hindsight(asked: Asked) -> tuple[Any, list[Filed]]:
+    """Serve as Hindsight's API of version 0.6.1 does."""
+    if asked.path == "/version":
+        return {"api_version": "0.6.1", "features": {}}, []
+    parts = asked.path.strip("/").split("/")
+    if parts[:3] != ["v1", "default", "banks"] or parts[4:] != ["memories"]:
+        return {"results": []}, []
+    items = asked.body["items"]
+    answer = {"success": True, "bank_id": parts[3], "items_count": len(items), "async": True}
+    return answer, [_retained(parts[3], item) for item in items]
+
+
+def _retained(bank: str, item: Mapping[str, Any]) -> Filed:
+    told = {n: v for n, v in item["metadata"].items() if n != "retained_at"}
+    names = [f"{name}={value}" for name, value in sorted(told.items())]
+    turns = json.loads(item["content"])
+    text = "\n".join(message["content"] for turn in turns for message in turn)
+    return Filed((bank, item["document_id"], *sorted(item["tags"]), *names), text)
+
+
+def supermemory(asked: Asked) -> tuple[Any, list[Filed]]:
+    """Serve as Supermemory's API does."""
+    body = asked.body
+    if asked.path == "/v3/documents":
+        filed = Filed(tuple(body["containerTags"]), body["content"])
+        return {"id": "d", "status": "queued"}, [filed]
+    if asked.path == "/v4/conversations":
+        names = (*body["containerTags"], body["conversationId"])
+        text = "\n".join(message["content"] for message in body["messages"])
+        return {"id": "c"}, [Filed(names, text)]
+    return {"profile": {"static": [], "dynamic": []}, "results": []}, []
+
+
+def openviking(asked: Asked) -> tuple[Any, list[Filed]]:
+    """Serve as an OpenViking server does that asks for no key."""
+    tenant = ("Account", "User", "Actor-Peer")
+    names = tuple(asked.headers.get(f"X-OpenViking-{name}", "") for name in tenant)
+    if asked.path == "/health":
+        return {"healthy": True}, []
+    if asked.path.endswith("/messages/batch"):
+        session = asked.path.split("/")[-3]
+        said = [part["text"] for message in asked.body["messages"] for part in message["parts"]]
+        return {"result": {}}, [Filed((*names, session), "\n".join(said))]
+    if asked.path == "/api/v1/content/write":
+        return {"result": {}}, [Filed(names, asked.body["content"])]
+    return {"result": {"pending_tokens": 0}}, []
