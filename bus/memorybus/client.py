@@ -288,7 +288,7 @@ class MemoryBus:
     def hurry(self, timeout: float) -> bool:
         """Send now what Redis takes within `timeout` seconds; the rest stays spooled, not lost.
 
-        Returns at once where Redis is away; one that hangs is waited for once.
+        Returns at once where Redis is away. For one that hangs, many calls wait as long as one.
 
         Returns:
             Whether Redis took everything that this process published (as far as it remembers; ask

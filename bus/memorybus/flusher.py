@@ -119,8 +119,8 @@ class Flusher:
         """Wait until the log has taken every event up to `sequence`, or Redis takes none.
 
         Redis may be there again, or have closed a connection that was idle: only a connection that
-        is tried after this call tells that it is away. One that hangs is waited for once, until
-        it takes something again.
+        is tried after this call tells that it is away. For one that hangs, those who wait one
+        after another wait no longer than one of them alone, until it takes something again.
 
         Returns:
             False if it has not within `timeout` seconds.
@@ -132,8 +132,8 @@ class Flusher:
         def done() -> bool:
             return self._is_sent(sequence) or away() or self.corrupt
 
-        if self._tries.vain < taken and not self._progress.wait_for(done, timeout):
-            self._tries.vain = taken
+        if not self._progress.wait_for(done, self._tries.patience(taken, timeout)):
+            self._tries.in_vain(taken, timeout)
         return self._is_sent(sequence)
 
     def flush(self, sequence: int, timeout: float, *, replicated: bool) -> bool:

@@ -8,15 +8,14 @@ class Tries:
 
     Attributes:
         in_a_row: how many failed since the last that did not.
-        vain: how many events Redis had taken when somebody waited for it in vain; -1 if nobody did.
     """
 
     def __init__(self) -> None:
         """Nothing was tried."""
         self.in_a_row = 0
-        self.vain = -1
         self._begun = 0
         self._failed = 0
+        self._vain = (0, 0.0)
 
     def begin(self) -> None:
         """Note that a connection is tried."""
@@ -35,3 +34,18 @@ class Tries:
         """Return what says whether a connection failed that was tried after this call."""
         begun = self._begun
         return lambda: self._failed > begun
+
+    def patience(self, taken: int, timeout: float) -> float:
+        """Return what is left of a time-out, as others waited in vain before.
+
+        Args:
+            taken: how many events Redis has taken; with one more, it is waited for anew.
+            timeout: seconds.
+        """
+        before, waited = self._vain
+        return timeout - waited if taken == before else timeout
+
+    def in_vain(self, taken: int, timeout: float) -> None:
+        """Note that a time-out has passed, and Redis had taken so many events when it began."""
+        before, waited = self._vain
+        self._vain = (taken, max(timeout, waited) if taken == before else timeout)

@@ -85,8 +85,10 @@ def test_a_redis_that_hangs_is_waited_for_once(
     sent, took = witness.timed(lambda: bus.hurry(PATIENCE))
     assert not sent
     assert PATIENCE - 0.1 < took < PATIENCE + MARGIN
-    _, took = witness.timed(lambda: [bus.hurry(LONG) for _ in range(10)])
+    _, took = witness.timed(lambda: [bus.hurry(PATIENCE) for _ in range(10)])
     assert took < MARGIN
+    _, took = witness.timed(lambda: bus.hurry(2 * PATIENCE))
+    assert PATIENCE - 0.1 < took < PATIENCE + MARGIN, "what another has waited counts"
     private_redis.thaw()
     wait_until(lambda: bus.unsent == 0, "Redis takes it")
     session.ended()
@@ -110,4 +112,4 @@ def test_a_dead_redis_is_not_waited_for(
     _, took = witness.timed(lambda: bus.close(LONG))
     assert took < PATIENCE + MARGIN
     private_redis.start()
-    assert left_unsent(settings) == 1
+    assert left_unsent(settings) >= 1  # and what Redis lost with its last second
