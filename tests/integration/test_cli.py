@@ -235,7 +235,7 @@ def test_what_was_ingested_is_recalled_within_its_scope(up, run, tmp_path):
     assert set(ana) == {"text", "results"}
     found = [one for one in ana["results"] if "The ferry timetable changes" in one["text"]]
     assert {(one["provider"], one["session"]) for one in found} == {("holographic", "chat")}
-    assert set(found[0]) == {"provider", "text", "session", "at"}
+    assert set(found[0]) == {"provider", "text", "session", "at", "source", "truncated"}
     assert any(
         "twelve quince trees" in one["text"] and one["at"] == "2023-05-08T13:56:00.000Z"
         for one in ann["results"]
