@@ -154,7 +154,7 @@ def test_a_session_has_the_same_bytes_for_its_life(world: World, bus: MemoryBus,
         session.compressed(),
         session.compressed("long-2"),
         session.branch("twig"),
-        session.switched_to("long", rewound=True),
+        session.undo(),
     )
     assert [one.system_prompt() for one in going_on] == [first] * len(going_on)
     assert "Rex" in session.switched_to("fresh", reset=True).system_prompt()
