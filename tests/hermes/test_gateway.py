@@ -29,9 +29,9 @@ def test_two_people_share_nothing(world: World) -> None:
         gateway.do("message", session="s-ben", user="ben", text=f"is the secret bluebell {number}")
         gateway.do("message", session="s-anna", user="anna", text=f"go on with bluebell {number}")
     world.wait_turns("s-ben", "good day to you", *(f"is the secret bluebell {n}" for n in range(2)))
-    scopes = {(e.session.id, e.scope.user) for e in world.events(TurnCompleted)}
-    assert scopes == {("s-anna", "anna"), ("s-ben", "ben")}
-    assert {e.scope.platform for e in world.events(TurnCompleted)} == {"telegram"}
+    turns = [*world.events(TurnCompleted, "s-anna"), *world.events(TurnCompleted, "s-ben")]
+    scopes = {(e.session.id, e.scope.user, e.scope.platform) for e in turns}
+    assert scopes == {("s-anna", "anna", "telegram"), ("s-ben", "ben", "telegram")}
     [begun] = world.events(SessionStarted, "s-anna")
     details = {name: value for name, value in begun.event.details.items() if name != "cwd"}
     assert details == {
