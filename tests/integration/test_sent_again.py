@@ -67,7 +67,7 @@ def test_a_confirmation_ends_with_the_server_that_had_it(
 ) -> None:
     """G1: `replicated` is not told of events that had to be sent again and nobody confirmed."""
     master, replica = with_replica(make_redis)
-    settings = make_settings(url=master.url)
+    settings = make_settings(url=master.url, spool_keep=KEEP)
     with MemoryBus.connect(settings) as bus:
         bus.session("s", warm=False).turn_completed("a", "b")
         assert bus.flush("replicated", 25)
