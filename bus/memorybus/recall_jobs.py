@@ -100,8 +100,11 @@ class Asker:
         if now < self._look_at:
             return
         roster = Roster(self._redis, self._keys)
-        names, prompting = roster.recalling() or list(self._settings.providers), roster.prompting()
         self._known = frozenset(roster.providers())
+        served = roster.answering()
+        recalling = [name for name, info in served.items() if info.recall]
+        names = recalling or list(self._settings.providers)
+        prompting = [name for name, info in served.items() if info.prompts]
         health = self._health.read(list(dict.fromkeys([*names, *prompting])))
         self._prompting = [name for name in prompting if not health[name].paused]
         self._answering = [name for name in names if not health[name].paused]

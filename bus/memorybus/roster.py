@@ -184,13 +184,12 @@ class Roster:
 
     def recalling(self) -> list[str]:
         """Return the providers whose recalls a live worker answers, in the order of a block."""
-        served = self.serving_jobs()
-        return [name for name, info in self.providers().items() if info.recall and name in served]
+        return [name for name, info in self.answering().items() if info.recall]
 
-    def prompting(self) -> list[str]:
-        """Return the providers that add to system prompts and whose jobs a live worker runs."""
+    def answering(self) -> dict[str, ProviderInfo]:
+        """Return the providers whose jobs a live worker runs, in the order of a block."""
         served = self.serving_jobs()
-        return [name for name, info in self.providers().items() if info.prompts and name in served]
+        return {name: info for name, info in self.providers().items() if name in served}
 
     def contributing(self) -> list[str]:
         """Return the providers that add to a compression's summary and are served now."""

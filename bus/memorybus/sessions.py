@@ -93,7 +93,7 @@ class HostSessions:
             SpoolError: the disk is full.
         """
         row = (recall_slot(scope, ref.id), ref.id, ref.root, ref.parent, ref.epoch)
-        self._write(("replace into sessions values (?, ?, ?, ?, ?)", row))
+        self._run(("replace into sessions values (?, ?, ?, ?, ?)", row))
 
     def turns(self, slot: str) -> bytes:
         """Return what was noted of a session's turns (`keys.recall_slot`), b"" if nothing."""
@@ -110,17 +110,7 @@ class HostSessions:
         Raises:
             SpoolError: the disk is full.
         """
-        self._write(("replace into turns values (?, ?, ?)", (slot, at, body)), (_OLD, (most,)))
-
-    def _write(self, *statements: tuple[str, tuple[str | int | bytes, ...]]) -> None:
-        try:
-            with self._lock.here():
-                self._check_process()
-                with self._undisturbed:
-                    for sql, values in statements:
-                        self._db.execute(sql, values)
-        except sqlite3.Error as error:
-            raise SpoolError(f"sessions: {error}") from error
+        self._run(("replace into turns values (?, ?, ?)", (slot, at, body)), (_OLD, (most,)))
 
     def prompt(self, scope: Scope, root: str, now: int) -> str | None:
         """Return what the sessions of a lineage have in their system prompt, None if nothing yet.
@@ -134,7 +124,7 @@ class HostSessions:
             SpoolError: the file cannot be read or written.
         """
         slot = recall_slot(scope, root)
-        [[text]] = self._prompts(
+        [[text]] = self._run(
             ("update prompts set used_at = ? where slot = ?", (now, slot)),
             ("select (select text from prompts where slot = ?)", (slot,)),
         )
@@ -149,14 +139,14 @@ class HostSessions:
             SpoolError: see `prompt`.
         """
         slot = recall_slot(scope, root)
-        [[kept]] = self._prompts(
+        [[kept]] = self._run(
             ("insert or ignore into prompts values (?, ?, ?)", (slot, now, text)),
             (_TOO_MANY, (now - _PROMPT_LIFE, _PROMPTS)),
             ("select text from prompts where slot = ?", (slot,)),
         )
         return str(kept)
 
-    def _prompts(self, *steps: tuple[str, tuple[str | int, ...]]) -> list[tuple[Any, ...]]:
+    def _run(self, *steps: tuple[str, tuple[str | int | bytes, ...]]) -> list[tuple[Any, ...]]:
         """Return the rows of the last of several statements."""
         rows: list[tuple[Any, ...]] = []
         try:

@@ -5,12 +5,12 @@ it was filed and the text.
 """
 
 import json
-import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 from urllib.parse import unquote
+
+from helpers import fake_http
 
 
 class Filed(NamedTuple):
@@ -33,28 +33,21 @@ Service = Callable[[Asked], tuple[Any, list[Filed]]]
 """Returns the answer to a request, and what it files."""
 
 
-class FakeService(ThreadingHTTPServer):
+class FakeService(fake_http.FakeServer):
     """Serves one service, and keeps what is filed.
 
     Attributes:
         filed: in order.
     """
 
-    daemon_threads = True
-
     def __init__(self, service: Service) -> None:
         """Listen on a free port."""
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(_Handler)
         self.service = service
         self.filed: list[Filed] = []
 
-    @property
-    def url(self) -> str:
-        """Where it listens."""
-        return f"http://127.0.0.1:{self.server_address[1]}"
 
-
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(fake_http.FakeHandler):
     server: FakeService
 
     def do_GET(self) -> None:
@@ -66,31 +59,17 @@ class _Handler(BaseHTTPRequestHandler):
         self._serve("POST")
 
     def _serve(self, method: str) -> None:
-        raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        raw = self.body()
         path = unquote(self.path.split("?")[0])
         asked = Asked(method, path, self.headers, json.loads(raw) if raw else {})
         answer, filed = self.server.service(asked)
         self.server.filed.extend(filed)
-        body = json.dumps(answer).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: Any) -> None:
-        """Say nothing."""
+        self.tell(200, answer)
 
 
-@contextmanager
-def serving(service: Service) -> Iterator[FakeService]:
+def serving(service: Service) -> AbstractContextManager[FakeService]:
     """Serve while the block runs."""
-    with FakeService(service) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        yield server
-        server.shutdown()
-        thread.join(5)
+    return fake_http.serving(FakeService(service))
 
 
 def mem0(asked: Asked) -> tuple[Any, list[Filed]]:

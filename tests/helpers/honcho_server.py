@@ -5,12 +5,12 @@ summary is what was said in it. So whatever falls together in Honcho is seen to 
 """
 
 import json
-import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
+
+from helpers.fake_http import FailingServer, FakeHandler, serving
 
 _BORN = "2026-01-01T00:00:00Z"
 
@@ -43,8 +43,8 @@ class Conclusion(NamedTuple):
     content: str
 
 
-class HonchoServer(ThreadingHTTPServer):
-    """What it holds, and how it fails.
+class HonchoServer(FailingServer):
+    """What it holds; of messages it may refuse writes, and lose answers.
 
     Attributes:
         messages: the stored messages, in order.
@@ -52,29 +52,17 @@ class HonchoServer(ThreadingHTTPServer):
         uploads: the paths of file uploads; the files themselves are not kept.
         members: the peers of each (workspace, session).
         asked: method and path of every request.
-        refuse: so many of the next writes of messages are answered 503 before anything is stored.
-        lose: so many of the next writes are stored, and the connection is cut instead of an answer.
     """
-
-    daemon_threads = True
 
     def __init__(self) -> None:
         """Listen on a free port."""
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(_Handler)
         self.messages: list[Said] = []
         self.conclusions: list[Conclusion] = []
         self.uploads: list[str] = []
         self.members: dict[tuple[str, str], dict[str, Any]] = {}
         self.cards: dict[tuple[str, str, str], list[str]] = {}
         self.asked: list[tuple[str, str]] = []
-        self.refuse = 0
-        self.lose = 0
-        self.lock = threading.Lock()
-
-    @property
-    def url(self) -> str:
-        """Where it listens."""
-        return f"http://127.0.0.1:{self.server_address[1]}"
 
     def contents(self, peer: str | None = None) -> list[str]:
         """Return the texts of all messages, or of one peer's, in the order stored."""
@@ -107,7 +95,7 @@ class _Unknown(Exception):
     """There is no such route."""
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(FakeHandler):
     server: HonchoServer
 
     def do_GET(self) -> None:
@@ -128,7 +116,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _serve(self, method: str) -> None:
         address = urlsplit(self.path)
-        body = self._body()
+        body = self._json()
         parts = tuple(unquote(one) for one in address.path.strip("/").split("/"))
         request = _Request(method, parts, dict(parse_qsl(address.query)), body)
         with self.server.lock:
@@ -142,23 +130,12 @@ class _Handler(BaseHTTPRequestHandler):
             except _Lost:
                 self.close_connection = True
                 return
-        self._told(status, value)
+        self.tell(status, value)
 
-    def _body(self) -> Any:
-        raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+    def _json(self) -> Any:
+        raw = self.body()
         is_json = self.headers.get("Content-Type", "").startswith("application/json")
         return json.loads(raw) if raw and is_json else None
-
-    def _told(self, status: int, value: Any) -> None:
-        body = b"" if value is None else json.dumps(value).encode()
-        self.send_response(204 if value is None else status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: Any) -> None:
-        """Say nothing."""
 
 
 def _answer(server: HonchoServer, request: _Request) -> Any:
@@ -392,12 +369,6 @@ _ROUTES: Mapping[tuple[str, ...], Callable[[HonchoServer, _Request, str, str], A
 """By method and the path's parts below a workspace, the names of peers and sessions left out."""
 
 
-@contextmanager
-def honcho_server() -> Iterator[HonchoServer]:
+def honcho_server() -> AbstractContextManager[HonchoServer]:
     """Serve while the block runs."""
-    with HonchoServer() as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        yield server
-        server.shutdown()
-        thread.join(5)
+    return serving(HonchoServer())

@@ -10,6 +10,8 @@ from helpers.spools import left_unsent
 from helpers.stalls import MARGIN, Witness
 from helpers.waiting import wait_until
 from memorybus.client import MemoryBus
+from memorybus.session import Session
+from memorybus.settings import Settings
 
 AT_ONCE = 4
 """Agents that end beside each other, so that each ends on a busy machine. Python gives each of them
@@ -17,6 +19,14 @@ AT_ONCE = 4
 
 LONG = 25.0
 PATIENCE = 1.0
+
+
+def begun(settings: Settings) -> tuple[MemoryBus, Session]:
+    """Return a bus, and a session whose beginning is in the log."""
+    bus = MemoryBus.connect(settings)
+    session = bus.session("s", warm=False)
+    assert bus.flush("logged", LONG)
+    return bus, session
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -46,40 +56,32 @@ def test_an_idle_connection_that_was_closed_is_made_again(
     private_redis: RedisServer, make_settings: MakeSettings
 ) -> None:
     """G1: the connection was closed from afar while nobody spoke: the end makes another."""
-    settings = make_settings(url=private_redis.url)
-    bus = MemoryBus.connect(settings)
-    session = bus.session("s", warm=False)
-    assert bus.flush("logged", LONG)
+    bus, session = begun(make_settings(url=private_redis.url))
     private_redis.client().client_kill_filter(_type="normal", skipme=True)
     session.ended()
     bus.close(LONG)
-    assert log_length(private_redis.client(), settings) == 2
+    assert log_length(private_redis.client(), bus.settings) == 2
 
 
 def test_a_redis_that_is_back_gets_the_last_events(
     private_redis: RedisServer, make_settings: MakeSettings
 ) -> None:
     """G1: Redis was away for so long that it is tried rarely: the end tries it once more."""
-    settings = make_settings(url=private_redis.url)
-    bus = MemoryBus.connect(settings)
-    session = bus.session("s", warm=False)
-    assert bus.flush("logged", LONG)
+    bus, session = begun(make_settings(url=private_redis.url))
     private_redis.kill()
     session.ended()
     flusher = bus._publisher.flusher
     wait_until(lambda: flusher._tries.in_a_row >= 8, "the next try is seconds away", 60)
     private_redis.start()
     bus.close(LONG)
-    assert log_length(private_redis.client(), settings) == 2
+    assert log_length(private_redis.client(), bus.settings) == 2
 
 
 def test_a_redis_that_hangs_is_waited_for_once(
     private_redis: RedisServer, make_settings: MakeSettings, witness: Witness
 ) -> None:
     """G9: many who hurry, one after another, wait together as long as one, until Redis goes on."""
-    bus = MemoryBus.connect(make_settings(url=private_redis.url))
-    session = bus.session("s", warm=False)
-    assert bus.flush("logged", LONG)
+    bus, session = begun(make_settings(url=private_redis.url))
     private_redis.freeze()
     session.turn_completed("a", "b")
     sent, took = witness.timed(lambda: bus.hurry(PATIENCE))
@@ -100,10 +102,7 @@ def test_a_dead_redis_is_not_waited_for(
     private_redis: RedisServer, make_settings: MakeSettings, witness: Witness
 ) -> None:
     """G9: nobody listens: the end is told so at once, and the events stay in the spool."""
-    settings = make_settings(url=private_redis.url)
-    bus = MemoryBus.connect(settings)
-    session = bus.session("s", warm=False)
-    assert bus.flush("logged", LONG)
+    bus, session = begun(make_settings(url=private_redis.url))
     private_redis.kill()
     session.ended()
     sent, took = witness.timed(lambda: bus.hurry(LONG))
@@ -112,4 +111,4 @@ def test_a_dead_redis_is_not_waited_for(
     _, took = witness.timed(lambda: bus.close(LONG))
     assert took < PATIENCE + MARGIN
     private_redis.start()
-    assert left_unsent(settings) >= 1  # and what Redis lost with its last second
+    assert left_unsent(bus.settings) >= 1  # and what Redis lost with its last second
