@@ -48,8 +48,8 @@ docs: $(VENV)/.installed-dev ## write the pages that are made from the code
 	$(PY) docs/guarantee_tests.py
 
 servers: $(VENV)/.installed-dev ## fetch other Redis releases, Valkey and an S3 for the tests
-	@PYTHONPATH=tests $(PY) -m helpers.binaries
-	@PYTHONPATH=tests $(PY) -m helpers.object_servers
+	@PYTHONPATH=tests $(PY) -m helpers.redis.binaries
+	@PYTHONPATH=tests $(PY) -m helpers.archive.object_servers
 
 test: $(VENV)/.installed-dev ## all tests but the long fault runs and Hermes
 	$(PY) -m pytest -n $(WORKERS) $(SPREAD) -m 'not fault and not soak and not hermes'

@@ -12,8 +12,8 @@ import time
 
 import msgspec
 from gauge import Figures, Size, p50, p99
-from memorybus.client import MemoryBus
-from memorybus.keys import partition_of
+from memorybus.agent.client import MemoryBus
+from memorybus.redis.keys import partition_of
 from stage import Agent, Stage, wait_for
 from texts import SESSIONS, Turn, turns
 

@@ -7,11 +7,11 @@ suite's own prose, whose text repeats less.
 
 from gauge import Figures, LeftOut, Size
 from memory import LOCOMO
-from memorybus.client import MemoryBus
-from memorybus.codec import Encoder
-from memorybus.links import connect_redis
-from memorybus.log import EventLog
-from memorybus.surfaces import ingest
+from memorybus.agent.client import MemoryBus
+from memorybus.log.stream import EventLog
+from memorybus.operations.ingest import ingest
+from memorybus.redis.connect import connect_redis
+from memorybus.wire.codec import Encoder
 from past import archive_files, seal
 from stage import Agent, Stage
 from texts import turns

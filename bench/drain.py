@@ -15,7 +15,7 @@ import zstandard
 from floor_runs import floor_per_s
 from floors import ZSTD_FIRST_BYTE
 from gauge import Figures, Size, medians
-from memorybus.client import MemoryBus
+from memorybus.agent.client import MemoryBus
 from stage import Agent, Stage
 from texts import turns
 

@@ -7,9 +7,9 @@ import sys
 import time
 
 from gauge import Figures, Size, p50, p99, timed
-from memorybus.client import MemoryBus
+from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
-from memorybus.recall_live import recall_now
+from memorybus.recall.live import recall_now
 from stage import PATIENCE, Agent, Stage, wait_for
 from texts import turns
 
@@ -26,7 +26,11 @@ def measure(size: Size) -> Figures:
 
 def imports() -> Figures:
     """Time two imports in fresh processes, less what a process without them takes."""
-    spent: dict[str, list[float]] = {"pass": [], "import memorybus.client": [], "import redis": []}
+    spent: dict[str, list[float]] = {
+        "pass": [],
+        "import memorybus.agent.client": [],
+        "import redis": [],
+    }
     for _ in range(_IMPORTS):
         for statement, times in spent.items():
             began = time.perf_counter()

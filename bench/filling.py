@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from itertools import cycle
 
 import msgspec
-from memorybus import scripts
-from memorybus.codec import Encoder
 from memorybus.events import Envelope, Scope, SessionRef, TurnCompleted
 from memorybus.ids import digest, new_id
-from memorybus.keys import partition_of, session_key
-from memorybus.scripts import Appended, Outgoing
+from memorybus.redis import scripts
+from memorybus.redis.keys import partition_of, session_key
+from memorybus.redis.scripts import Appended, Outgoing
+from memorybus.wire.codec import Encoder
 from stage import Stage
 from texts import turns
 

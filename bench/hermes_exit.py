@@ -10,8 +10,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from helpers.hermes_agent import PYTHON, Hermes
-from helpers.hermes_world import World
+from helpers.hermes.hermes_agent import PYTHON, Hermes
+from helpers.hermes.hermes_world import World
 
 _PLUGIN = '''"""A memory provider whose backend never answers."""
 

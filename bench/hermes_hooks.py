@@ -8,8 +8,8 @@ Hermes waits for, the others of `INLINE` on the agent's own.
 import statistics
 from typing import Any
 
-from helpers.hermes_agent import Hook
-from helpers.hermes_world import World
+from helpers.hermes.hermes_agent import Hook
+from helpers.hermes.hermes_world import World
 
 INLINE = (
     "on_turn_start",

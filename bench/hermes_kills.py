@@ -12,9 +12,9 @@ from collections import Counter
 from contextlib import closing
 from typing import Any
 
-from helpers.hermes_agent import Hermes
-from helpers.hermes_kills import TURNS, killed
-from helpers.hermes_world import World
+from helpers.hermes.hermes_agent import Hermes
+from helpers.hermes.hermes_kills import TURNS, killed
+from helpers.hermes.hermes_world import World
 
 
 def measure(size: Any) -> dict[str, float]:

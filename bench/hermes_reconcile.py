@@ -19,8 +19,8 @@ import msgspec
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from helpers import hermes_state
-from memorybus.settings import Settings, to_environ
+from helpers.hermes import hermes_state
+from memorybus.config.settings import Settings, to_environ
 from stage import Stage
 
 MESSAGES = 100_000

@@ -9,7 +9,7 @@ reaches less.
 import statistics
 from typing import Any
 
-from helpers.hermes_world import World
+from helpers.hermes.hermes_world import World
 
 _WAITED_FOR = ("on_turn_start", "prefetch")
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from drain import NOOP
 from gauge import Figures, Size
-from memorybus.client import MemoryBus
-from memorybus.codec import Encoder
-from memorybus.links import connect_redis
-from memorybus.log import EventLog
-from memorybus.surfaces import ingest
+from memorybus.agent.client import MemoryBus
+from memorybus.log.stream import EventLog
+from memorybus.operations.ingest import ingest
+from memorybus.redis.connect import connect_redis
+from memorybus.wire.codec import Encoder
 from stage import ROOT, Agent, Stage
 from texts import turns
 

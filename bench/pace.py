@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
-from memorybus.settings import Settings
+from memorybus.config.settings import Settings
 from stage import PATIENCE, Stage, wait_for
 from tally import Tally
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 from filling import Filler, spread
-from memorybus.links import connect_redis
-from memorybus.log import EventLog
-from memorybus.settings import Settings, to_environ
+from memorybus.config.settings import Settings, to_environ
+from memorybus.log.stream import EventLog
+from memorybus.redis.connect import connect_redis
 from stage import PATIENCE, Stage, environment
 
 TEXTS = 997

@@ -9,11 +9,11 @@ import random
 
 import msgspec
 from gauge import US, Figures, Size, medians, p50, p99, timed
-from memorybus import scripts
-from memorybus.client import MemoryBus
-from memorybus.fence import line
-from memorybus.recall import Want, WarmResult
-from memorybus.session import Session
+from memorybus.agent.client import MemoryBus
+from memorybus.agent.session import Session
+from memorybus.recall.model import Want, WarmResult
+from memorybus.redis import scripts
+from memorybus.text.fence import line
 from stage import Stage, can_pin, wait_for
 from texts import Prose
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import msgspec
 from gauge import US, Figures, Size, medians, p50, p99, timed
-from memorybus.client import MemoryBus
-from memorybus.settings import Settings
+from memorybus.agent.client import MemoryBus
+from memorybus.config.settings import Settings
 from stage import Agent, Stage, can_pin
 from texts import turns
 

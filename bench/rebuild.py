@@ -17,8 +17,8 @@ from collections.abc import Callable
 import msgspec
 from filling import Filler, spread
 from gauge import Figures, Size, medians, p50, p99
-from memorybus.client import MemoryBus
-from memorybus.settings import Settings, to_environ
+from memorybus.agent.client import MemoryBus
+from memorybus.config.settings import Settings, to_environ
 from past import KEYS, TEXTS
 from stage import PATIENCE, Agent, Stage, environment, wait_for
 from texts import Turn, turns

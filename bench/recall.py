@@ -24,9 +24,9 @@ from pathlib import Path
 
 import msgspec
 from gauge import p50
-from memorybus.client import MemoryBus
-from memorybus.fence import escape
-from memorybus.settings import Settings, to_environ
+from memorybus.agent.client import MemoryBus
+from memorybus.config.settings import Settings, to_environ
+from memorybus.text.fence import escape
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table

@@ -13,8 +13,8 @@ import time
 
 from calls import Call, Calls
 from gauge import Figures, Size
-from memorybus.client import MemoryBus
-from memorybus.settings import Settings
+from memorybus.agent.client import MemoryBus
+from memorybus.config.settings import Settings
 from pace import await_spread
 from stage import Stage, Worker, wait_for
 

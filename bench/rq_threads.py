@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from gauge import US, Figures, Size, medians, p50, p99, timed
-from memorybus.client import MemoryBus
+from memorybus.agent.client import MemoryBus
 from redis import Redis
 from stage import PATIENCE, Agent, Stage
 from texts import turns

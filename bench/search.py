@@ -14,9 +14,9 @@ from pathlib import Path
 from backlog import KIND, rss_figures
 from filling import Filler
 from gauge import Figures, Size
-from memorybus.history import History
-from memorybus.links import connect_redis
-from memorybus.query import EVERYTHING, Query
+from memorybus.history.history import History
+from memorybus.query.query import EVERYTHING, Query
+from memorybus.redis.connect import connect_redis
 from pace import Applied, Sample, watch
 from past import TEXTS, parts, seal
 from stage import PATIENCE, Stage, resident

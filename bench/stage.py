@@ -18,16 +18,16 @@ from typing import Any, Self, TypeAlias
 
 import msgspec
 import psutil
-from memorybus.client import MemoryBus
-from memorybus.codec import Encoder
-from memorybus.embedded import EmbeddedRedis
+from memorybus.agent.client import MemoryBus
+from memorybus.agent.session import Session
+from memorybus.config.settings import Settings, to_environ
+from memorybus.embedded.binary import ServerBinary, find_server_binary
+from memorybus.embedded.server import EmbeddedRedis
 from memorybus.events import Envelope, TurnCompleted
-from memorybus.keys import Keys
-from memorybus.links import connect_redis
-from memorybus.log import EventLog
-from memorybus.server_binary import ServerBinary, find_server_binary
-from memorybus.session import Session
-from memorybus.settings import Settings, to_environ
+from memorybus.log.stream import EventLog
+from memorybus.redis.connect import connect_redis
+from memorybus.redis.keys import Keys
+from memorybus.wire.codec import Encoder
 from redis import Redis
 from texts import SESSIONS, Turn
 

@@ -1,7 +1,7 @@
 """Fills the table of the fault suite in ``docs/guarantees.md``: ``python docs/fault_table.py``.
 
 The figures come from ``bench/out/faults.jsonl``, which ``make faults`` and ``make soak`` write: one
-line for each row (see `helpers.results`). Nobody types them.
+line for each row (see `helpers.faults.results`). Nobody types them.
 """
 
 import json

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
 
-from memorybus.key_table import TABLE
+from memorybus.redis.key_table import TABLE
 
 PAGE = Path(__file__).with_name("redis-keys.md")
 
@@ -34,7 +34,7 @@ def _rows() -> Iterator[str]:
 
 
 def _scripts() -> Iterator[str]:
-    scripts = resources.files("memorybus").joinpath("lua")
+    scripts = resources.files("memorybus.redis").joinpath("lua")
     for script in sorted(scripts.iterdir(), key=lambda path: path.name):
         yield f"### {script.name}\n\n```\n{_header(script.read_text())}\n```\n"
 

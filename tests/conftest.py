@@ -12,24 +12,24 @@ import fakeredis
 import hypothesis
 import pytest
 import redis
-from helpers.leaks import leaked_keys
-from helpers.processes import Spawn
-from helpers.servers import RedisServer
+from helpers.processes.processes import Spawn
+from helpers.redis.leaks import leaked_keys
+from helpers.redis.servers import RedisServer
+from memorybus.config.settings import Settings
+from memorybus.embedded.binary import find_server_binary
 from memorybus.errors import NoServerBinary
-from memorybus.server_binary import find_server_binary
-from memorybus.settings import Settings
 from memorybus.testing import FakeClock
 
 pytest_plugins = [
-    "helpers.disks",
-    "helpers.hermes_fixtures",
-    "helpers.islands",
-    "helpers.past",
-    "helpers.people",
-    "helpers.remote",
-    "helpers.rows",
-    "helpers.sealed_log",
-    "helpers.stalls",
+    "helpers.processes.disks",
+    "helpers.hermes.hermes_fixtures",
+    "helpers.processes.islands",
+    "helpers.archive.past",
+    "helpers.stories.people",
+    "helpers.faults.remote",
+    "helpers.faults.rows",
+    "helpers.archive.sealed_log",
+    "helpers.processes.stalls",
 ]
 
 SHORT_TIMINGS: dict[str, Any] = {

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parent.parent
 ROOTS = ("bus/memorybus", "providers/memorybus_providers", "workers/memorybus_workers")
 
 HOMES = {
-    # Side effects, and the only modules that may import what causes them.
+    # Side effects, and the only folders or modules that may import what causes them.
     # The child of a hosted Hermes plugin runs where memorybus, and so its clock, is not installed.
     "time": ("memorybus.clock", "memorybus_providers.adapters.hermes.child.watch"),
     "random": ("memorybus.ids",),
@@ -27,64 +27,40 @@ HOMES = {
     "uuid": ("memorybus.ids",),
     "uuid_utils": ("memorybus.ids",),
     "subprocess": (
-        "memorybus.embedded",
-        "memorybus.server_binary",
+        "memorybus.embedded.*",
+        "memorybus.operations.*",
+        "memorybus.processes.*",
         "memorybus.surfaces.*",
         "memorybus_providers.adapters.hermes.launch",
-        "memorybus_workers.children",
-        "memorybus_workers.seated",
+        "memorybus_workers.processes.*",
     ),
     "sqlite3": (
-        "memorybus.spool*",
-        "memorybus.sessions*",
-        "memorybus.surfaces.hermes.known",  # a temporary index, gone with the run
-        "memorybus.surfaces.known_ids",  # likewise
-        "memorybus.surfaces.hermes.statedb",  # Hermes's own file, read only
+        "memorybus.spool.*",
+        "memorybus.agent.session_store",
+        "memorybus.operations.archive.known_ids",  # a temporary index, gone with the run
+        "memorybus.surfaces.hermes.reconcile.known",  # likewise
+        "memorybus.surfaces.hermes.transcripts.state_db",  # Hermes's own file, read only
         "memorybus_providers.*",
     ),
-    # Redis commands have named homes: a new store module is added here on purpose.
     "redis": (
-        "memorybus.agreement",
-        "memorybus.archive_place",
-        "memorybus.burial",
-        "memorybus.cluster*",
-        "memorybus.dead_letters",
-        "memorybus.dlq",
-        "memorybus.embedded",
-        "memorybus.halted",
-        "memorybus.health",
-        "memorybus.history*",
-        "memorybus.homes",
-        "memorybus.inspect_jobs",
-        "memorybus.inspection",
-        "memorybus.instances",
-        "memorybus.lanes",
-        "memorybus.links",
-        "memorybus.listening",
-        "memorybus.log",
-        "memorybus.losses",
-        "memorybus.monitor",
-        "memorybus.orphans",
-        "memorybus.producers",
-        "memorybus.rebuild_lock",
-        "memorybus.recall*",
-        "memorybus.redo",
-        "memorybus.renumbering",
-        "memorybus.replication",
-        "memorybus.replies",
-        "memorybus.roster",
-        "memorybus.scripts",
-        "memorybus.sealed",
-        "memorybus.sender",
-        "memorybus.server_facts",
-        "memorybus.tool_jobs",
-        "memorybus.warm",
+        "memorybus.archive.*",
+        "memorybus.dead_letters.*",
+        "memorybus.embedded.*",
+        "memorybus.health.*",
+        "memorybus.history.*",
+        "memorybus.jobs.*",
+        "memorybus.log.*",
+        "memorybus.recall.*",
+        "memorybus.redis.*",
+        "memorybus.registry.*",
+        "memorybus.sending.*",
         "memorybus_workers.*",
     ),
     "rq": (
-        "memorybus.links",
-        "memorybus.monitor",
-        "memorybus.recall*",
+        "memorybus.health.*",
+        "memorybus.jobs.*",
+        "memorybus.recall.*",
+        "memorybus.redis.connect",
         "memorybus_workers.*",
     ),
 }
@@ -94,9 +70,9 @@ FOR_ANNOTATIONS = {"random": {"Random"}}
 
 BANNED_IMPORTS = ("pickle", "cPickle", "marshal", "shelve", "dill", "cloudpickle", "joblib")
 BANNED_CALLS = ("eval", "exec", "__import__")
-READS_ENVIRONMENT = "memorybus.settings"
+READS_ENVIRONMENT = "memorybus.config.settings"
 HAND_ENVIRONMENT_ON = (
-    "memorybus.surfaces.children",
+    "memorybus.processes.child",
     "memorybus_providers.adapters.hermes.launch",
 )
 """A child process gets its parent's environment with the settings written into it, or parts."""
@@ -305,7 +281,7 @@ def test_the_words_of_the_contract_stand_alone(name: str) -> None:
 
 def test_an_agent_loads_no_heavy_library() -> None:
     """Importing the client costs an agent's process neither Redis nor a CLI (G9)."""
-    program = "import json, sys, memorybus.client; print(json.dumps(sorted(sys.modules)))"
+    program = "import json, sys, memorybus.agent.client; print(json.dumps(sorted(sys.modules)))"
     shown = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=30
     )
@@ -328,8 +304,8 @@ def test_every_test_says_its_rule(module: Module) -> None:
 
 @each_test
 def test_tests_wait_for_conditions(module: Module) -> None:
-    """Tests never sleep: ``helpers.waiting`` polls a named condition."""
-    if module.name == "tests.helpers.waiting":
+    """Tests never sleep: ``helpers.processes.waiting`` polls a named condition."""
+    if module.name == "tests.helpers.processes.waiting":
         return
     slept = [call for call in calls(module.tree) if call in (("time", "sleep"), ("", "sleep"))]
     assert slept == []

@@ -21,7 +21,7 @@ from pathlib import Path
 from calls import Calls
 from filling import Filler, spread
 from gauge import Figures, LeftOut, Size, medians
-from memorybus.server_binary import ServerBinary, find_server_binary, parse_version
+from memorybus.embedded.binary import ServerBinary, find_server_binary, parse_version
 from pace import Applied
 from stage import PATIENCE, Stage, Worker, wait_for
 from tally import Seen, Tally

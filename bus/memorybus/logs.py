@@ -15,9 +15,9 @@ from typing import Any, Literal
 
 import structlog
 
-from memorybus.logged import LoggedEvent
-from memorybus.masking import masked
-from memorybus.plain import visible
+from memorybus.log.entry import LoggedEvent
+from memorybus.text.display import visible
+from memorybus.text.redact import masked
 
 Form = Literal["text", "json"]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers.stalls import STANDSTILL
+from helpers.processes.stalls import STANDSTILL
 from memorybus.errors import (
     ConfigError,
     MissingProvider,

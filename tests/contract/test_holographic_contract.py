@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from helpers.stalls import STANDSTILL
+from helpers.processes.stalls import STANDSTILL
 from memorybus_providers import registry
 from memorybus_providers.base import MemoryProvider, ProviderConfig
 from memorybus_providers.contract import ProviderContract

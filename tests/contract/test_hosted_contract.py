@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from helpers.fake_hermes import python_of
-from helpers.hosted import ended, hosted
+from helpers.hosted.hosted import ended, hosted
 from memorybus.events import TurnCompleted
 from memorybus_providers.adapters.hermes import HostedHermesProvider
 from memorybus_providers.base import MemoryProvider

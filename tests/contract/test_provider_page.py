@@ -6,8 +6,8 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from helpers.stalls import STANDSTILL
-from memorybus.settings import load
+from helpers.processes.stalls import STANDSTILL
+from memorybus.config.settings import load
 from memorybus_providers import registry
 from memorybus_providers.base import MemoryProvider, ProviderConfig
 from memorybus_providers.contract import ProviderContract

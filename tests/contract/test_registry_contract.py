@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 import registry_example as example
-from helpers.stalls import STANDSTILL
-from helpers.time_up import TimeUp
-from helpers.waiting import wait_until
+from helpers.processes.stalls import STANDSTILL
+from helpers.processes.time_up import TimeUp
+from helpers.processes.waiting import wait_until
 from memorybus.clock import SYSTEM, Clock
 from memorybus.errors import ConfigError, Permanent, Transient, Unavailable
 from memorybus.events import (

@@ -4,7 +4,7 @@ import sqlite3
 import threading
 from typing import Any
 
-from helpers.recording import Keyed, Lookup
+from helpers.providers.recording import Keyed, Lookup
 from memorybus.events import TurnCompleted
 from memorybus_providers.base import Capabilities, HookContext
 

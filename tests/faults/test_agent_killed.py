@@ -5,11 +5,12 @@ import random
 import pytest
 import redis
 from conftest import MakeServer, MakeSettings
-from helpers.processes import Spawn
-from helpers.recording import texts
-from helpers.rows import Report
-from helpers.scale import times
-from helpers.scenario import (
+from helpers.faults.rows import Report
+from helpers.faults.scale import times
+from helpers.processes.processes import Spawn
+from helpers.processes.waiting import wait_until
+from helpers.providers.recording import texts
+from helpers.stories.scenario import (
     agent,
     environ,
     home,
@@ -19,9 +20,8 @@ from helpers.scenario import (
     thread_worker,
     wait_applied,
 )
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
-from memorybus.settings import Settings
+from memorybus.agent.client import MemoryBus
+from memorybus.config.settings import Settings
 
 AGENTS = times(30, quick=6)
 CRASHES = [
@@ -37,7 +37,7 @@ CRASHES = [
 @pytest.fixture(autouse=True)
 def _adopt_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let workers of this process look for spools of the dead more often than they do."""
-    monkeypatch.setattr("memorybus_workers.main._ADOPT_EVERY", 0.3)
+    monkeypatch.setattr("memorybus_workers.processes.worker._ADOPT_EVERY", 0.3)
 
 
 def turns(accepted: list[int]) -> list[str]:
@@ -64,7 +64,7 @@ def test_an_agent_dies_at_a_named_place(
     """G1, G2: after a crash between spool and log, another process sends the rest, once."""
     settings = make_settings(**recorded("Transactional"))
     child = spawn(
-        *("-m", "helpers.scenario", "--count", "40", "--flush-every", "15", "--hold"),
+        *("-m", "helpers.stories.scenario", "--count", "40", "--flush-every", "15", "--hold"),
         env=environ(settings) | {"MEMORYBUS_CRASH_AT": crash},
     )
     assert child.wait() == -9, child.output()
@@ -82,7 +82,7 @@ def test_the_next_agent_goes_on_with_the_spool(
     """G3: the next agent of a host sends what the dead one left before its own events."""
     settings = make_settings(**recorded("Transactional"))
     first = spawn(
-        *("-m", "helpers.scenario", "--count", "30", "--hold"),
+        *("-m", "helpers.stories.scenario", "--count", "30", "--hold"),
         env=environ(settings) | {"MEMORYBUS_CRASH_AT": "sender.after_append:1"},
     )
     assert first.wait() == -9, first.output()
@@ -129,7 +129,7 @@ def test_agents_die_again_and_again(
             child = spawn(
                 *(
                     "-m",
-                    "helpers.scenario",
+                    "helpers.stories.scenario",
                     "--first",
                     str(first),
                     "--count",

@@ -7,15 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from helpers.archives import LOG, archive_in, as_logged, entries, pages, sealed
-from helpers.rows import Report
-from helpers.scale import chances, rounds, times
-from memorybus.archive import Archive
+from helpers.archive.archives import LOG, archive_in, as_logged, entries, pages, sealed
+from helpers.faults.rows import Report
+from helpers.faults.scale import chances, rounds, times
+from memorybus.archive.archive import Archive
+from memorybus.archive.objects.local import LocalObjects
 from memorybus.errors import ArchiveDamaged
 from memorybus.events import Omission, Omitted
-from memorybus.logged import LoggedEvent
-from memorybus.object_store_local import LocalObjects
-from memorybus.query import Row
+from memorybus.log.entry import LoggedEvent
+from memorybus.query.query import Row
 from memorybus.testing import CrashPoints
 
 pytestmark = pytest.mark.fault

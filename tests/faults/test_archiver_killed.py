@@ -8,26 +8,27 @@ import msgspec
 import pytest
 import redis
 from conftest import MakeServer, MakeSettings
-from helpers.disks import Disk
-from helpers.processes import Child, Spawn
-from helpers.scenario import environ, patient, recorded, worker
-from helpers.sealed_log import QUICK, SealedLog
-from helpers.waiting import wait_until
-from memorybus import archive
+from helpers.archive.sealed_log import QUICK, SealedLog
+from helpers.processes.disks import Disk
+from helpers.processes.processes import Child, Spawn
+from helpers.processes.waiting import wait_until
+from helpers.stories.scenario import environ, patient, recorded, worker
+from memorybus.archive import archive
+from memorybus.archive.objects.local import LocalObjects
 from memorybus.clock import SYSTEM
-from memorybus.links import connect_redis
-from memorybus.monitor import read_status
-from memorybus.object_store_local import LocalObjects
-from memorybus.settings import Settings
-from memorybus_workers.archiver import begun, run_once
-from memorybus_workers.leases import Leases
+from memorybus.config.settings import Settings
+from memorybus.health.monitor import read_status
+from memorybus.redis.connect import connect_redis
+from memorybus_workers.archiving.archiver import begun, run_once
+from memorybus_workers.lanes.leases import Leases
 
 pytestmark = [pytest.mark.fault, pytest.mark.timeout(180)]
 
 P = SealedLog.PARTITION
 SHORT = QUICK | {"lease": 0.6, "call_timeout": 0.2}
 PROGRAM = (
-    "from memorybus.settings import load; from memorybus_workers.archiver import run_once; "
+    "from memorybus.config.settings import load; "
+    "from memorybus_workers.archiving.archiver import run_once; "
     "print('sealed', run_once(load()).events)"
 )
 POINTS = (

@@ -2,12 +2,12 @@
 
 import pytest
 from conftest import MakeServer
-from helpers.oracle import judge
-from helpers.remote import MISDEEDS, Backend
-from helpers.results import counted
-from helpers.rows import MakeTrial, Report
-from helpers.scale import rounds
-from helpers.waiting import wait_until
+from helpers.faults.oracle import judge
+from helpers.faults.remote import MISDEEDS, Backend
+from helpers.faults.results import counted
+from helpers.faults.rows import MakeTrial, Report
+from helpers.faults.scale import rounds
+from helpers.processes.waiting import wait_until
 
 TIMES = 10
 WORKERS = 2
@@ -24,7 +24,7 @@ def test_a_backend_misbehaves(
     make_redis: MakeServer, make_trial: MakeTrial, backend: Backend, report: Report, number: int
 ) -> None:
     """G3, G4, G6: nothing is parked or lost, order is kept, and the backend is not stormed."""
-    options = {"kind": "helpers.remote:Remote", "port": backend.port, "timeout": 0.3}
+    options = {"kind": "helpers.faults.remote:Remote", "port": backend.port, "timeout": 0.3}
     trial = make_trial(
         make_redis(), providers=("remote",), provider={"remote": options}, concurrency=8
     )

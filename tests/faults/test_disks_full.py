@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 from conftest import MakeServer
-from helpers import sink
-from helpers.disks import MIB, Disk
-from helpers.results import counted
-from helpers.rows import MakeTrial, Report
-from helpers.scale import rounds
-from helpers.servers import RedisServer
-from helpers.trial import Outcome, Trial
-from helpers.waiting import still, wait_until
+from helpers.faults import sink
+from helpers.faults.results import counted
+from helpers.faults.rows import MakeTrial, Report
+from helpers.faults.scale import rounds
+from helpers.faults.trial import Outcome, Trial
+from helpers.processes.disks import MIB, Disk
+from helpers.processes.waiting import still, wait_until
+from helpers.redis.servers import RedisServer
 from memorybus.errors import SpoolFull
 
 MakeDisk = Callable[[Path, int], Disk]

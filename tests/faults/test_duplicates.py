@@ -5,16 +5,16 @@ from collections.abc import Sequence
 
 import pytest
 from conftest import MakeServer
-from helpers import sink
-from helpers.rows import MakeTrial, Report
-from helpers.scale import QUICK, rounds
-from helpers.trial import Trial
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
+from helpers.faults import sink
+from helpers.faults.rows import MakeTrial, Report
+from helpers.faults.scale import QUICK, rounds
+from helpers.faults.trial import Trial
+from helpers.processes.waiting import wait_until
+from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
-from memorybus.counts import Counters
 from memorybus.events import TurnCompleted
-from memorybus.keys import Keys
+from memorybus.redis.keys import Keys
+from memorybus.sending.counters import Counters
 
 EVENTS = 1_000 if QUICK else 10_000
 OTHERS = 20

@@ -4,18 +4,18 @@ import tracemalloc
 from itertools import chain, islice
 
 import pytest
-from helpers import mutants
-from helpers.rows import Report
-from helpers.scale import QUICK, chances
-from memorybus.codec import Decoder
+from helpers.faults.rows import Report
+from helpers.faults.scale import QUICK, chances
+from helpers.redis import mutants
+from memorybus.archive.format.parquet import RawEntry, line_of
 from memorybus.errors import CorruptEnvelope
 from memorybus.events import LARGEST_BODY, Envelope, Position, UnknownEvent
-from memorybus.glimpse import Glimpses
-from memorybus.logged import DAMAGED, LoggedEvent
-from memorybus.segments import RawEntry, line_of
+from memorybus.log.entry import DAMAGED, LoggedEvent
 from memorybus.surfaces.cli.events import as_json
-from memorybus.surfaces.render import event_line
-from memorybus.surfaces.safe import json_text
+from memorybus.surfaces.views.render import event_line
+from memorybus.surfaces.views.safe import json_text
+from memorybus.wire.codec import Decoder
+from memorybus.wire.header import Glimpses
 
 STEP = 20 if QUICK else 1
 """Of each entry, every bit is turned, or one of so many."""

@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 import redis
-from helpers import sink
-from helpers.clusters import Sentinels, running
-from helpers.load import LARGEST_GROUP
-from helpers.results import counted
-from helpers.rows import MakeTrial, Report
-from helpers.scale import QUICK, rounds
-from helpers.servers import RedisServer
-from helpers.trial import Trial
-from helpers.waiting import still, wait_until
-from memorybus.keys import Keys
-from memorybus.links import connect_redis
-from memorybus.settings import Settings
+from helpers.faults import sink
+from helpers.faults.load import LARGEST_GROUP
+from helpers.faults.results import counted
+from helpers.faults.rows import MakeTrial, Report
+from helpers.faults.scale import QUICK, rounds
+from helpers.faults.trial import Trial
+from helpers.processes.waiting import still, wait_until
+from helpers.redis.clusters import Sentinels, running
+from helpers.redis.servers import RedisServer
+from memorybus.config.settings import Settings
+from memorybus.redis.connect import connect_redis
+from memorybus.redis.keys import Keys
 
 WORKERS = 2
 SESSIONS = 64

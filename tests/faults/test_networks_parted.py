@@ -4,16 +4,16 @@ from collections.abc import Callable
 
 import pytest
 from conftest import MakeServer
-from helpers import sink
-from helpers.clusters import free_ports
-from helpers.crew import Crew
-from helpers.islands import Island
-from helpers.processes import Spawn
-from helpers.results import counted
-from helpers.rows import MakeTrial, Report
-from helpers.scale import rounds, spread
-from helpers.servers import RedisServer
-from helpers.waiting import wait_until
+from helpers.faults import sink
+from helpers.faults.crew import Crew
+from helpers.faults.results import counted
+from helpers.faults.rows import MakeTrial, Report
+from helpers.faults.scale import rounds, spread
+from helpers.processes.islands import Island
+from helpers.processes.processes import Spawn
+from helpers.processes.waiting import wait_until
+from helpers.redis.clusters import free_ports
+from helpers.redis.servers import RedisServer
 from memorybus.clock import SYSTEM
 
 SHORTEST, LONGEST = 8.0, 60.0

@@ -6,17 +6,17 @@ from itertools import permutations
 import msgspec
 import pytest
 from conftest import MakeServer
-from helpers.rows import MakeTrial, Report
-from helpers.scale import chances, rounds
-from helpers.stories import Story
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
+from helpers.faults.rows import MakeTrial, Report
+from helpers.faults.scale import chances, rounds
+from helpers.processes.waiting import wait_until
+from helpers.stories.stories import Story
+from memorybus.agent.client import MemoryBus
+from memorybus.config.settings import Settings
 from memorybus.events import Envelope, Scope
-from memorybus.identities import identity_of
-from memorybus.lineage import Lineage, fold
-from memorybus.links import connect_redis
-from memorybus.log import EventLog
-from memorybus.settings import Settings
+from memorybus.lineage.graph import Lineage, fold
+from memorybus.lineage.identity import identity_of
+from memorybus.log.stream import EventLog
+from memorybus.redis.connect import connect_redis
 
 ORDERS = 720
 

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 import pytest
 from conftest import MakeServer
-from helpers import poison, sink
-from helpers.oracle import Effect, Verdict, latency
-from helpers.results import counted
-from helpers.rows import MakeTrial, Report
-from helpers.scale import QUICK, rounds
-from helpers.stalls import Witness
-from helpers.trial import Trial
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
+from helpers.faults import poison, sink
+from helpers.faults.oracle import Effect, Verdict, latency
+from helpers.faults.results import counted
+from helpers.faults.rows import MakeTrial, Report
+from helpers.faults.scale import QUICK, rounds
+from helpers.faults.trial import Trial
+from helpers.processes.stalls import Witness
+from helpers.processes.waiting import wait_until
+from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
 
 pytestmark = pytest.mark.alone

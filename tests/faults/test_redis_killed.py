@@ -5,11 +5,14 @@ from pathlib import Path
 
 import pytest
 from conftest import MakeSettings
-from helpers.processes import Child, Spawn
-from helpers.recording import texts
-from helpers.rows import Report
-from helpers.scale import QUICK, times
-from helpers.scenario import (
+from helpers.faults.rows import Report
+from helpers.faults.scale import QUICK, times
+from helpers.processes.processes import Child, Spawn
+from helpers.processes.stalls import Witness
+from helpers.processes.waiting import wait_until
+from helpers.providers.recording import texts
+from helpers.redis.servers import RedisServer
+from helpers.stories.scenario import (
     agent,
     home,
     log_length,
@@ -19,13 +22,10 @@ from helpers.scenario import (
     wait_applied,
     worker,
 )
-from helpers.servers import RedisServer
-from helpers.stalls import Witness
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
+from memorybus.agent.client import MemoryBus
+from memorybus.agent.session import Session
 from memorybus.clock import SYSTEM
-from memorybus.session import Session
-from memorybus.settings import Settings
+from memorybus.config.settings import Settings
 
 AGENTS = 3
 TURNS = times(20_000)

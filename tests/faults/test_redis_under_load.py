@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 from conftest import MakeServer
-from helpers import sink
-from helpers.results import counted
-from helpers.rows import MakeTrial, Report
-from helpers.scale import rounds
-from helpers.servers import RedisServer
-from helpers.trial import Trial
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
+from helpers.faults import sink
+from helpers.faults.results import counted
+from helpers.faults.rows import MakeTrial, Report
+from helpers.faults.scale import rounds
+from helpers.faults.trial import Trial
+from helpers.processes.waiting import wait_until
+from helpers.redis.servers import RedisServer
+from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
 
 KILLS = 10

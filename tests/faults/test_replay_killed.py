@@ -6,15 +6,15 @@ import psutil
 import pytest
 import redis
 from conftest import MakeSettings
-from helpers.processes import Child, Spawn
-from helpers.recording import state_digest, texts
-from helpers.replaying import command, lines
-from helpers.rows import Report
-from helpers.scale import chances, times
-from helpers.scenario import home, recorded, thread_worker, wait_applied
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
-from memorybus.settings import Settings
+from helpers.faults.rows import Report
+from helpers.faults.scale import chances, times
+from helpers.processes.processes import Child, Spawn
+from helpers.processes.waiting import wait_until
+from helpers.providers.recording import state_digest, texts
+from helpers.stories.replaying import command, lines
+from helpers.stories.scenario import home, recorded, thread_worker, wait_applied
+from memorybus.agent.client import MemoryBus
+from memorybus.config.settings import Settings
 
 KILLS = times(20, quick=2)
 SESSIONS = ("a", "b", "c", "d", "e")

@@ -10,20 +10,20 @@ import msgspec
 import pytest
 import redis
 from conftest import MakeSettings
-from helpers.beside import Release, present_worker, unpacked
-from helpers.processes import Child, Spawn
-from helpers.recording import Effect, effects
-from helpers.samples import envelope
-from helpers.scale import QUICK
-from helpers.scenario import NAME, environ, home, recorded, wait_applied
-from helpers.waiting import wait_until
-from memorybus import scripts
-from memorybus.client import MemoryBus
-from memorybus.codec import Encoder
+from helpers.faults.scale import QUICK
+from helpers.processes.beside import Release, present_worker, unpacked
+from helpers.processes.processes import Child, Spawn
+from helpers.processes.waiting import wait_until
+from helpers.providers.recording import Effect, effects
+from helpers.stories.samples import envelope
+from helpers.stories.scenario import NAME, environ, home, recorded, wait_applied
+from memorybus.agent.client import MemoryBus
+from memorybus.config.settings import Settings
 from memorybus.events import TurnCompleted
-from memorybus.keys import Keys
-from memorybus.log import EventLog
-from memorybus.settings import Settings
+from memorybus.log.stream import EventLog
+from memorybus.redis import scripts
+from memorybus.redis.keys import Keys
+from memorybus.wire.codec import Encoder
 
 pytestmark = [pytest.mark.fault, pytest.mark.timeout(400)]
 
@@ -239,8 +239,8 @@ def sent_again(client: redis.Redis, settings: Settings, sequence: int, text: str
 
 ASKS = """
 import threading
-from memorybus.client import MemoryBus
-from memorybus.settings import load
+from memorybus.agent.client import MemoryBus
+from memorybus.config.settings import load
 bus = MemoryBus.connect(load())
 session = bus.session("asker", warm=False)
 session.queue_prefetch("ladder")

@@ -11,14 +11,14 @@ import msgspec
 import psutil
 import pytest
 from conftest import MakeServer
-from helpers import scale, sink
-from helpers.crew import Member
-from helpers.oracle import Verdict
-from helpers.results import counted
-from helpers.rows import FAST, MakeTrial, Report
-from helpers.servers import RedisServer
-from helpers.trial import Trial, sinks
-from helpers.waiting import wait_until
+from helpers.faults import scale, sink
+from helpers.faults.crew import Member
+from helpers.faults.oracle import Verdict
+from helpers.faults.results import counted
+from helpers.faults.rows import FAST, MakeTrial, Report
+from helpers.faults.trial import Trial, sinks
+from helpers.processes.waiting import wait_until
+from helpers.redis.servers import RedisServer
 from memorybus.clock import SYSTEM
 
 LASTING = 60.0 * scale.MINUTES

@@ -2,9 +2,9 @@
 
 import pytest
 from conftest import MakeServer
-from helpers import sink
-from helpers.rows import MakeTrial
-from helpers.waiting import wait_until
+from helpers.faults import sink
+from helpers.faults.rows import MakeTrial
+from helpers.processes.waiting import wait_until
 
 BROKEN = ("Keyed", "Forgetful", "Doubling", "Muddled")
 

@@ -5,11 +5,11 @@ from collections import Counter
 import pytest
 import redis
 from conftest import MakeSettings
-from helpers.processes import Child, Spawn
-from helpers.recording import effects, texts
-from helpers.scenario import environ, home, patient, recorded, thread_worker, wait_applied
-from memorybus.client import MemoryBus
-from memorybus.settings import Settings
+from helpers.processes.processes import Child, Spawn
+from helpers.providers.recording import effects, texts
+from helpers.stories.scenario import environ, home, patient, recorded, thread_worker, wait_applied
+from memorybus.agent.client import MemoryBus
+from memorybus.config.settings import Settings
 
 COUNT = 30
 PLACES = ["lane.before_apply", "lane.after_apply", "lane.after_commit", "recording.after_effect"]

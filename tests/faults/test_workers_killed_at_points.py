@@ -6,12 +6,12 @@ import signal
 
 import pytest
 from conftest import MakeServer
-from helpers import sink
-from helpers.results import counted
-from helpers.rows import MakeTrial, Report
-from helpers.scale import rounds
-from helpers.trial import Trial
-from helpers.waiting import wait_until
+from helpers.faults import sink
+from helpers.faults.results import counted
+from helpers.faults.rows import MakeTrial, Report
+from helpers.faults.scale import rounds
+from helpers.faults.trial import Trial
+from helpers.processes.waiting import wait_until
 
 POINTS = {
     # Each point, and by how many passes at most a worker comes there before it dies.

@@ -2,12 +2,12 @@
 
 import pytest
 from conftest import MakeServer
-from helpers.crew import Member
-from helpers.results import counted
-from helpers.rows import MakeTrial, Report
-from helpers.scale import rounds
-from helpers.trial import Trial
-from helpers.waiting import wait_until
+from helpers.faults.crew import Member
+from helpers.faults.results import counted
+from helpers.faults.rows import MakeTrial, Report
+from helpers.faults.scale import rounds
+from helpers.faults.trial import Trial
+from helpers.processes.waiting import wait_until
 from memorybus.clock import SYSTEM
 
 LEASE = 0.6

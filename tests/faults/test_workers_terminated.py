@@ -2,10 +2,10 @@
 
 import pytest
 from conftest import MakeServer
-from helpers.results import counted
-from helpers.rows import MakeTrial, Report
-from helpers.scale import rounds, spread
-from helpers.waiting import wait_until
+from helpers.faults.results import counted
+from helpers.faults.rows import MakeTrial, Report
+from helpers.faults.scale import rounds, spread
+from helpers.processes.waiting import wait_until
 from memorybus.clock import SYSTEM
 
 STORM = 20

@@ -10,9 +10,9 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from memorybus.cleaning import MAX_DEPTH, clean_messages, clean_text
 from memorybus.errors import InvalidEvent
-from memorybus.fence import CLOSE, OPEN, build_block, line
+from memorybus.text.cleaning import MAX_DEPTH, clean_messages, clean_text
+from memorybus.text.fence import CLOSE, OPEN, build_block, line
 
 BLOCK = build_block([("builtin", [line("drinks tea")])], 500)
 

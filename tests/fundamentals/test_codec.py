@@ -5,11 +5,10 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from helpers.samples import SAMPLES, envelope
-from helpers.unreadable import UNREADABLE, bomb, envelope_bytes
+from helpers.redis.unreadable import UNREADABLE, bomb, envelope_bytes
+from helpers.stories.samples import SAMPLES, envelope
 from hypothesis import given
 from hypothesis import strategies as st
-from memorybus.codec import Decoder, Encoder
 from memorybus.errors import CorruptEnvelope
 from memorybus.events import (
     EVENT_TYPES,
@@ -22,7 +21,8 @@ from memorybus.events import (
     TurnCompleted,
     UnknownEvent,
 )
-from memorybus.upcasts import UPCASTS, upcast
+from memorybus.wire.codec import Decoder, Encoder
+from memorybus.wire.upcasts import UPCASTS, upcast
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 NAMES = [type(event).__name__ for event in SAMPLES]

@@ -9,7 +9,7 @@ import unicodedata
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from memorybus.fence import (
+from memorybus.text.fence import (
     CLOSE,
     HEADER,
     MAX_BLOCK,
@@ -513,7 +513,8 @@ def test_no_block_outgrows_the_scrubber() -> None:
 def test_the_pure_modules_import_light() -> None:
     """An agent that only scrubs or fences loads no client of Redis."""
     code = (
-        "import sys, memorybus.fence, memorybus.scrubber, memorybus.cleaning, memorybus.lineage;"
+        "import sys, memorybus.text.fence, memorybus.text.scrubber, "
+        "memorybus.text.cleaning, memorybus.lineage.graph;"
         "sys.exit(bool({'redis', 'rq', 'sqlite3', 'asyncio'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from memorybus.events import Scope
-from memorybus.key_table import is_permanent
-from memorybus.keys import (
+from memorybus.redis.key_table import is_permanent
+from memorybus.redis.keys import (
     Keys,
     lane_name,
     partition_of,

@@ -22,9 +22,7 @@ from memorybus.events import (
     SessionSwitched,
     TurnCompleted,
 )
-from memorybus.identities import identity_of
-from memorybus.keys import session_key
-from memorybus.lineage import (
+from memorybus.lineage.graph import (
     CONTINUING,
     Lineage,
     Node,
@@ -39,6 +37,8 @@ from memorybus.lineage import (
     start,
     switched,
 )
+from memorybus.lineage.identity import identity_of
+from memorybus.redis.keys import session_key
 
 A = SessionRef(id="a", root="a")
 B = SessionRef(id="b", root="a", parent="a", epoch=2)

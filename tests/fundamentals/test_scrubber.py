@@ -5,8 +5,8 @@ from itertools import chain, combinations, pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from memorybus.fence import CLOSE, MAX_BLOCK, OPEN, build_block, line
-from memorybus.scrubber import MAX_TAG, StreamScrubber, scrub
+from memorybus.text.fence import CLOSE, MAX_BLOCK, OPEN, build_block, line
+from memorybus.text.scrubber import MAX_TAG, StreamScrubber, scrub
 
 BLOCK = build_block([("builtin", [line("drinks tea", at=1_683_504_000_000, speaker="Ann")])], 500)
 HERMES = (

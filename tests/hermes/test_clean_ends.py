@@ -1,8 +1,8 @@
 """The last events of the real Hermes, however it ends: Redis has them when the process is gone."""
 
 import pytest
-from helpers.hermes_fixtures import MakeWorld
-from helpers.spools import left_unsent
+from helpers.hermes.hermes_fixtures import MakeWorld
+from helpers.stories.spools import left_unsent
 from memorybus.events import SessionEnded, TurnCompleted
 
 pytestmark = [pytest.mark.hermes, pytest.mark.timeout(300)]

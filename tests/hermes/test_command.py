@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 import pytest
-from helpers.hermes_agent import PYTHON, VENV
-from helpers.hermes_world import World
-from helpers.waiting import wait_until
+from helpers.hermes.hermes_agent import PYTHON, VENV
+from helpers.hermes.hermes_world import World
+from helpers.processes.waiting import wait_until
 from memorybus.events import SessionEnded, TurnCompleted
 
 pytestmark = [pytest.mark.hermes, pytest.mark.timeout(240)]

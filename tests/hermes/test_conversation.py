@@ -7,11 +7,11 @@ test begins with ``/new``.
 from collections.abc import Iterator
 
 import pytest
-from helpers.hermes_agent import Hermes
-from helpers.hermes_model import calls, keeps
-from helpers.hermes_world import World
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
+from helpers.hermes.hermes_agent import Hermes
+from helpers.hermes.hermes_model import calls, keeps
+from helpers.hermes.hermes_world import World
+from helpers.processes.waiting import wait_until
+from memorybus.agent.client import MemoryBus
 from memorybus.events import (
     ContextCompressing,
     Delegated,
@@ -22,7 +22,7 @@ from memorybus.events import (
     SessionSwitched,
     TurnCompleted,
 )
-from memorybus.fence import CLOSE, OPEN
+from memorybus.text.fence import CLOSE, OPEN
 
 pytestmark = [pytest.mark.hermes, pytest.mark.timeout(240)]
 

@@ -1,8 +1,8 @@
 """Agents as Hermes's gateway builds them: several people in one process."""
 
 import pytest
-from helpers.hermes_model import keeps
-from helpers.hermes_world import World
+from helpers.hermes.hermes_model import keeps
+from helpers.hermes.hermes_world import World
 from memorybus.events import MemoryWritten, SessionEnded, SessionStarted, TurnCompleted
 
 pytestmark = [pytest.mark.hermes, pytest.mark.timeout(240)]

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 
 import pytest
-from helpers.hermes_agent import PYTHON, Hermes
-from helpers.hermes_model import calls, keeps
-from helpers.hermes_world import World
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
+from helpers.hermes.hermes_agent import PYTHON, Hermes
+from helpers.hermes.hermes_model import calls, keeps
+from helpers.hermes.hermes_world import World
+from helpers.processes.waiting import wait_until
+from memorybus.agent.client import MemoryBus
 from memorybus.events import ToolCalled
 
 pytestmark = [pytest.mark.hermes, pytest.mark.timeout(240)]

@@ -14,19 +14,19 @@ from typing import Any
 
 import pytest
 from conftest import MakeSettings
-from helpers import fake_services
-from helpers.fake_services import FakeService, Filed, serving
-from helpers.hermes_agent import PYTHON
-from helpers.honcho_server import HonchoServer, honcho_server
-from helpers.hosted import asking, context, ended, hosted
-from helpers.scenario import thread_worker
-from helpers.talks import TALKS, Talk, begin, directory, finish, have_inside
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
+from helpers.hermes.hermes_agent import PYTHON
+from helpers.hermes.talks import TALKS, Talk, begin, directory, finish, have_inside
+from helpers.hosted.hosted import asking, context, ended, hosted
+from helpers.processes.waiting import wait_until
+from helpers.services import fake_services
+from helpers.services.fake_services import FakeService, Filed, serving
+from helpers.services.honcho_server import HonchoServer, honcho_server
+from helpers.stories.scenario import thread_worker
+from memorybus.agent.client import MemoryBus
+from memorybus.config.settings import Settings
 from memorybus.errors import Permanent
 from memorybus.events import Scope, SessionStarted, TurnCompleted
-from memorybus.monitor import read_status
-from memorybus.settings import Settings
+from memorybus.health.monitor import read_status
 from memorybus_providers.adapters.hermes import HostedHermesProvider
 from memorybus_providers.adapters.hermes.plugins import PLUGINS
 from memorybus_providers.base import HookContext, RecallContext, RecallScope

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 from conftest import MakeSettings
-from helpers.hermes_agent import PYTHON
-from helpers.hosted import ended
-from helpers.hosted_steps import facts
-from helpers.mem0_server import Mem0Server, mem0_server
-from helpers.processes import Spawn
-from helpers.scenario import worker
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
-from memorybus.monitor import read_status
-from memorybus.settings import Settings
+from helpers.hermes.hermes_agent import PYTHON
+from helpers.hosted.hosted import ended
+from helpers.hosted.hosted_steps import facts
+from helpers.processes.processes import Spawn
+from helpers.processes.waiting import wait_until
+from helpers.services.mem0_server import Mem0Server, mem0_server
+from helpers.stories.scenario import worker
+from memorybus.agent.client import MemoryBus
+from memorybus.config.settings import Settings
+from memorybus.health.monitor import read_status
 
 pytestmark = [
     pytest.mark.hermes,

@@ -11,18 +11,18 @@ from pathlib import Path
 
 import pytest
 from conftest import MakeSettings
-from helpers.hermes_agent import PYTHON
-from helpers.honcho_server import HonchoServer, honcho_server
-from helpers.hosted import children, context, ended, hosted, insist, is_alive, say
-from helpers.posted_server import PostedServer, posted_server
-from helpers.processes import Spawn
-from helpers.scenario import worker
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
+from helpers.hermes.hermes_agent import PYTHON
+from helpers.hosted.hosted import children, context, ended, hosted, insist, is_alive, say
+from helpers.processes.processes import Spawn
+from helpers.processes.waiting import wait_until
+from helpers.services.honcho_server import HonchoServer, honcho_server
+from helpers.services.posted_server import PostedServer, posted_server
+from helpers.stories.scenario import worker
+from memorybus.agent.client import MemoryBus
 from memorybus.errors import ProviderError, Unavailable
 from memorybus.events import MemoryWritten, SessionEnded, SessionSwitched
+from memorybus.health.monitor import read_status
 from memorybus.ids import new_id
-from memorybus.monitor import read_status
 from memorybus_providers.adapters.hermes import HostedHermesProvider
 
 Host = Callable[..., HostedHermesProvider]

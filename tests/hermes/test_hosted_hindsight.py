@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from helpers.hermes_agent import PYTHON
-from helpers.hindsight_stub import python_with_client
-from helpers.hosted import context, ended, opened, say
+from helpers.hermes.hermes_agent import PYTHON
+from helpers.hosted.hosted import context, ended, opened, say
+from helpers.services.hindsight_stub import python_with_client
 from memorybus.errors import Unavailable
 from memorybus.events import SessionSwitched
 from memorybus_providers.adapters.hermes import HostedHermesProvider

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from helpers.fake_hermes import PLUGINS
-from helpers.hermes_agent import PYTHON
-from helpers.hosted import asking, calls, context, ended, hosted, opened, say
-from helpers.hosted_steps import facts, play, play_inside
+from helpers.hermes.hermes_agent import PYTHON
+from helpers.hosted.hosted import asking, calls, context, ended, hosted, opened, say
+from helpers.hosted.hosted_steps import facts, play, play_inside
 from memorybus.errors import Unavailable
 from memorybus.events import SessionSwitched
 from memorybus_providers.adapters.hermes.plugins import PLUGINS as BUNDLED

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from helpers.hermes_agent import PYTHON
-from helpers.hosted import asking, context, ended, hosted, say
-from helpers.mem0_server import Mem0Server, mem0_server
+from helpers.hermes.hermes_agent import PYTHON
+from helpers.hosted.hosted import asking, context, ended, hosted, say
+from helpers.services.mem0_server import Mem0Server, mem0_server
 from memorybus.errors import Transient, Unavailable
 from memorybus.events import SessionStarted
 from memorybus_providers.adapters.hermes import HostedHermesProvider

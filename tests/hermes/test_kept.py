@@ -3,10 +3,10 @@
 import statistics
 
 import pytest
-from helpers.hermes_fixtures import MakeWorld
-from helpers.hermes_kills import killed
-from helpers.hermes_model import keeps
-from helpers.stalls import Witness
+from helpers.hermes.hermes_fixtures import MakeWorld
+from helpers.hermes.hermes_kills import killed
+from helpers.hermes.hermes_model import keeps
+from helpers.processes.stalls import Witness
 from memorybus.clock import SYSTEM
 from memorybus.events import (
     ContextCompressing,

@@ -6,13 +6,13 @@ from typing import Any
 
 import msgspec
 import pytest
-from helpers.hermes_agent import VENV
-from helpers.hermes_fixtures import MakeWorld
-from helpers.hermes_model import keeps
-from helpers.hermes_world import World
-from helpers.waiting import wait_until
+from helpers.hermes.hermes_agent import VENV
+from helpers.hermes.hermes_fixtures import MakeWorld
+from helpers.hermes.hermes_model import keeps
+from helpers.hermes.hermes_world import World
+from helpers.processes.waiting import wait_until
 from memorybus.events import MemoryWritten, SessionEnded, SessionSwitched, TurnCompleted
-from memorybus.surfaces.hermes.manager import MemoryManager
+from memorybus.surfaces.hermes.plugin.manager import MemoryManager
 
 pytestmark = [pytest.mark.hermes, pytest.mark.timeout(240)]
 

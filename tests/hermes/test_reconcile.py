@@ -4,10 +4,10 @@ import json
 from typing import Any
 
 import pytest
-from helpers.hermes_agent import Hermes, Home
-from helpers.hermes_fixtures import MakeWorld
-from helpers.hermes_model import keeps
-from helpers.hermes_world import World
+from helpers.hermes.hermes_agent import Hermes, Home
+from helpers.hermes.hermes_fixtures import MakeWorld
+from helpers.hermes.hermes_model import keeps
+from helpers.hermes.hermes_world import World
 from memorybus.events import SessionEnded, SessionSwitched, TurnCompleted
 
 pytestmark = [pytest.mark.hermes, pytest.mark.timeout(240)]

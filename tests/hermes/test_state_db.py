@@ -5,13 +5,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from helpers import hermes_state
-from helpers.hermes_agent import PYTHON
-from memorybus.surfaces.hermes import places
-from memorybus.surfaces.hermes.copies import originals
-from memorybus.surfaces.hermes.known import Known
-from memorybus.surfaces.hermes.statedb import WRITTEN_FOR, Counted, StateDb, counted
-from memorybus.surfaces.hermes.stored_turns import read
+from helpers.hermes import hermes_state
+from helpers.hermes.hermes_agent import PYTHON
+from memorybus.surfaces.hermes.reconcile import places
+from memorybus.surfaces.hermes.reconcile.copied_turns import originals
+from memorybus.surfaces.hermes.reconcile.known import Known
+from memorybus.surfaces.hermes.transcripts.state_db import WRITTEN_FOR, Counted, StateDb, counted
+from memorybus.surfaces.hermes.transcripts.stored_turns import read
 
 pytestmark = [
     pytest.mark.hermes,

@@ -3,12 +3,12 @@
 from pathlib import Path
 
 import pytest
-from helpers.sabotage import RED, ROOTS, Copy, Moved, Patch, Sabotage
+from helpers.stories.sabotage import RED, ROOTS, Copy, Moved, Patch, Sabotage
 
 MACHINE = "tests/integration/test_bus_machine.py::test_the_bus_keeps_its_word_whatever_comes"
 BY_HAND = "tests/integration/test_lanes_by_hand.py::"
 SCRIPTS = "tests/integration/test_scripts.py::"
-LUA = "bus/memorybus/lua/"
+LUA = "bus/memorybus/redis/lua/"
 WORKERS = "workers/memorybus_workers/"
 
 SABOTAGES = (
@@ -72,7 +72,7 @@ SABOTAGES = (
         "spool row deleted on send",
         (
             Patch(
-                "bus/memorybus/sender.py",
+                "bus/memorybus/sending/sender.py",
                 "            self._moved(rows[-1][0])\n",
                 "            self._moved(rows[-1][0])\n"
                 "            self.spool.delete_upto(rows[-1][0])\n",

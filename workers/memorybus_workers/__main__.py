@@ -22,12 +22,12 @@ from typing import Any
 
 import msgspec
 from memorybus import logs, private
+from memorybus.config.settings import Settings, load
 from memorybus.errors import HOPELESS, MemoryBusError
-from memorybus.masking import masked
-from memorybus.settings import Settings, load
+from memorybus.text.redact import masked
 
-from memorybus_workers.heap import hold_together
-from memorybus_workers.parent import when_parent_ends
+from memorybus_workers.processes.heap import hold_together
+from memorybus_workers.processes.parent import when_parent_ends
 
 _log = logging.getLogger("memorybus")
 
@@ -87,14 +87,14 @@ def _run(options: argparse.Namespace, settings: Settings) -> int:
         run_jobs(settings, _names(options.providers, settings))
         return 0
     if options.command == "copy":
-        from memorybus_workers.process import run_worker
+        from memorybus_workers.processes.process import run_worker
 
         return run_worker(
             settings, (), 0, options.log, with_parent=True, mark=options.mark, only=options.name
         )
     if options.command == "archive":
-        from memorybus_workers.archiver import run_once
-        from memorybus_workers.process import say
+        from memorybus_workers.archiving.archiver import run_once
+        from memorybus_workers.processes.process import say
 
         say(msgspec.to_builtins(run_once(settings)))
         return 0
@@ -102,8 +102,8 @@ def _run(options: argparse.Namespace, settings: Settings) -> int:
 
 
 def _describe(options: argparse.Namespace, settings: Settings) -> int:
-    from memorybus_workers.describing import describe
-    from memorybus_workers.process import say
+    from memorybus_workers.hosting.describe import describe
+    from memorybus_workers.processes.process import say
 
     given = msgspec.json.decode(options.options, type=dict[str, Any])
     found = describe(settings, options.provider, options.name or options.provider, given)
@@ -114,7 +114,7 @@ def _describe(options: argparse.Namespace, settings: Settings) -> int:
 def _run_worker(options: argparse.Namespace, settings: Settings) -> int:
     names, jobs, log = _names(options.providers, settings), options.jobs, options.log
     if options.processes is None:
-        from memorybus_workers.process import run_worker
+        from memorybus_workers.processes.process import run_worker
 
         return run_worker(
             settings,
@@ -125,7 +125,7 @@ def _run_worker(options: argparse.Namespace, settings: Settings) -> int:
             mark=options.mark,
             among=_listed(options.among),
         )
-    from memorybus_workers.supervisor import run_supervisor
+    from memorybus_workers.processes.supervisor import run_supervisor
 
     return run_supervisor(
         settings,

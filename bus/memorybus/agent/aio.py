@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Self
 
-from memorybus.client import MemoryBus
-from memorybus.publisher import Level
-from memorybus.recall_live import Recall
-from memorybus.session import Session
-from memorybus.settings import Settings
-from memorybus.tools import Tools
+from memorybus.agent.client import MemoryBus
+from memorybus.agent.session import Session
+from memorybus.config.settings import Settings
+from memorybus.recall.live import Recall
+from memorybus.receipt import Level
+from memorybus.registry.tools import Tools
 
 
 class AsyncMemoryBus:

@@ -10,26 +10,29 @@ from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from memorybus import lineage, session_events, tools
-from memorybus.asks import Ask
-from memorybus.cleaning import checked_id, clean_text
+from memorybus.agent import session_events
+from memorybus.agent.session import Session
+from memorybus.agent.session_store import HostSessions
 from memorybus.clock import SYSTEM, Clock
-from memorybus.counts import Counters
+from memorybus.config.settings import Settings, load
 from memorybus.events import AnyEvent, Envelope, Scope, SessionRef, SessionStarted
 from memorybus.ids import NewId, new_id, new_rng
-from memorybus.listening import Listener
-from memorybus.masking import mask_record
-from memorybus.publisher import Level, Publisher, Receipt
-from memorybus.recall_live import Recall, recall_now
-from memorybus.session import Session
-from memorybus.sessions import HostSessions
-from memorybus.settings import Settings, load
+from memorybus.jobs.waiting import Listener
+from memorybus.lineage import graph
+from memorybus.recall.cache import WarmCache
+from memorybus.recall.live import Recall, recall_now
+from memorybus.recall.pending import Ask
+from memorybus.receipt import Level, Receipt
+from memorybus.registry import tools
+from memorybus.registry.tools_note import ToolsSeen
+from memorybus.sending.counters import Counters
+from memorybus.sending.publisher import Publisher
 from memorybus.testing import crash_points
-from memorybus.tools_seen import ToolsSeen
-from memorybus.warm import WarmCache
+from memorybus.text.cleaning import checked_id, clean_text
+from memorybus.text.redact import mask_record
 
 if TYPE_CHECKING:
-    from memorybus.surfaces.hermes.manager import MemoryManager
+    from memorybus.surfaces.hermes.plugin.manager import MemoryManager
 
 _CLOSING = 2.0
 """Seconds that the end of a process waits for Redis; what is unsent then stays spooled."""
@@ -145,7 +148,7 @@ class MemoryBus:
     def _begun(
         self, scope: Scope, session_id: str, event: SessionStarted, at: int | None
     ) -> Session:
-        session = Session(self, scope, lineage.start(session_id))
+        session = Session(self, scope, graph.start(session_id))
         session.publish(event, session.event_id("start"), at)
         self.sessions.put(scope, session.ref)
         return session
@@ -281,7 +284,7 @@ class MemoryBus:
     @cached_property
     def memory_manager(self) -> Callable[[], MemoryManager]:
         """Makes this bus look like Hermes's ``MemoryManager``: a new one for each agent."""
-        from memorybus.surfaces.hermes.manager import managers
+        from memorybus.surfaces.hermes.plugin.manager import managers
 
         return managers(self)
 

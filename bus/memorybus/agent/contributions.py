@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from memorybus.fence import escape, escape_inline
-from memorybus.keys import Keys, partition_of
-from memorybus.listening import Asked
-from memorybus.publisher import Receipt
-from memorybus.replies import Reply
+from memorybus.jobs.replies import Reply
+from memorybus.jobs.waiting import Asked
+from memorybus.receipt import Receipt
+from memorybus.redis.keys import Keys, partition_of
+from memorybus.text.fence import escape, escape_inline
 
 if TYPE_CHECKING:
-    from memorybus.client import MemoryBus
+    from memorybus.agent.client import MemoryBus
 
 
 def gathered(bus: MemoryBus, key: str, receipts: Sequence[Receipt], timeout: float) -> str:
@@ -25,7 +25,7 @@ def gathered(bus: MemoryBus, key: str, receipts: Sequence[Receipt], timeout: flo
     ids = [receipt.event_id for receipt in receipts]
 
     def ask(redis: Any) -> Asked:
-        from memorybus.roster import Roster
+        from memorybus.registry.roster import Roster
 
         return Asked(partition, ids, Roster(redis, Keys(settings.namespace)).contributing())
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from memorybus import contributions, lineage, prompts, session_events, tool_calls
-from memorybus.cleaning import clean_text
+from memorybus.agent import contributions, session_events, system_prompts, tool_calls
+from memorybus.agent.session_publishing import SessionEvents
 from memorybus.events import Reason, Scope, SessionRef, SessionStarted
 from memorybus.ids import text_digest
-from memorybus.keys import owner_slot
-from memorybus.publisher import Receipt
-from memorybus.recall import (
+from memorybus.lineage import graph
+from memorybus.recall.model import (
     CarryAsk,
     WarmAsk,
     is_trivial,
@@ -21,10 +20,12 @@ from memorybus.recall import (
     wanted,
     written_by,
 )
-from memorybus.session_publishing import SessionEvents
+from memorybus.receipt import Receipt
+from memorybus.redis.keys import owner_slot
+from memorybus.text.cleaning import clean_text
 
 if TYPE_CHECKING:
-    from memorybus.client import MemoryBus
+    from memorybus.agent.client import MemoryBus
 
 _PROMPT_EVERY = 30.0
 """Seconds between the times that a session's turns ask for the next session's system prompt."""
@@ -62,7 +63,7 @@ class Session(SessionEvents):
         self, new_id: str | None = None, *, title: str = "", at: int | None = None
     ) -> Session:
         """Fork the conversation; returns the branch, with this session's warm recall."""
-        ref = lineage.branch(self.ref, new_id or self._bus.new_id())
+        ref = graph.branch(self.ref, new_id or self._bus.new_id())
         session = self._continued(ref)
         event = SessionStarted(
             platform=self.scope.platform,
@@ -75,7 +76,7 @@ class Session(SessionEvents):
 
     def compressed(self, new_id: str | None = None, *, at: int | None = None) -> Session:
         """Go on after a compression: in place (next epoch), or under a new id."""
-        return self._switched(lineage.compress(self.ref, new_id), "compression", at)
+        return self._switched(graph.compress(self.ref, new_id), "compression", at)
 
     def switched_to(
         self,
@@ -88,7 +89,7 @@ class Session(SessionEvents):
         """Go on under another id; a `reset` begins anew: another root, and nothing warm."""
         reason = "reset" if reset else reason
         known = self._bus.sessions.get(self.scope, new_id)
-        return self._switched(lineage.follow(self.ref, new_id, reason, known), reason, at)
+        return self._switched(graph.follow(self.ref, new_id, reason, known), reason, at)
 
     def undo(self, *events: Receipt | str, at: int | None = None) -> Session:
         """Take back what was said last; returns this session in its next epoch.
@@ -109,7 +110,7 @@ class Session(SessionEvents):
             InvalidEvent: what is no id of an event.
         """
         retracted = session_events.retracted(events)
-        ref = lineage.rewind(self.ref)
+        ref = graph.rewind(self.ref)
         session = self._switched(ref, "rewind", at, retracted)
         if retracted:
             session.warm_up()
@@ -118,9 +119,9 @@ class Session(SessionEvents):
     def _switched(
         self, ref: SessionRef, reason: Reason, at: int | None, retracted: tuple[str, ...] = ()
     ) -> Session:
-        goes_on = reason in lineage.CONTINUING and not retracted  # what is warm may hold it
+        goes_on = reason in graph.CONTINUING and not retracted  # what is warm may hold it
         session = self._continued(ref) if goes_on else self._bus.adopt(self.scope, ref)
-        event = lineage.switched(self.ref, ref, reason, retracted)
+        event = graph.switched(self.ref, ref, reason, retracted)
         event_id = session.event_id("switch", self.id, self.ref.epoch, reason, *retracted)
         session.publish(event, event_id, at)
         return session
@@ -199,7 +200,7 @@ class Session(SessionEvents):
             known: what the agent's prompt says anyway: a provider that says nothing else is left
                 out.
         """
-        return prompts.of_session(self._bus, self, known)
+        return system_prompts.of_session(self._bus, self, known)
 
     def prompt_asked(self) -> float:
         """Return the monotonic time at which this session asked for its prompt; it asks if new."""

@@ -6,7 +6,6 @@ from typing import Any, get_args
 
 import msgspec
 
-from memorybus.cleaning import clean_messages, clean_text
 from memorybus.errors import InvalidEvent
 from memorybus.events import (
     ContextCompressing,
@@ -16,7 +15,8 @@ from memorybus.events import (
     TurnCompleted,
     WriteAction,
 )
-from memorybus.publisher import Receipt
+from memorybus.receipt import Receipt
+from memorybus.text.cleaning import clean_messages, clean_text
 
 _ACTIONS = get_args(WriteAction)
 _STORES = get_args(StoreName)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from memorybus import session_events
-from memorybus.cleaning import clean_messages, clean_text
+from memorybus.agent import session_events
 from memorybus.events import (
     AnyEvent,
     ContextCompressing,
@@ -21,11 +20,12 @@ from memorybus.events import (
     WriteAction,
 )
 from memorybus.ids import Derivation, text_digest
-from memorybus.keys import session_key, store_key
-from memorybus.publisher import Receipt
+from memorybus.receipt import Receipt
+from memorybus.redis.keys import session_key, store_key
+from memorybus.text.cleaning import clean_messages, clean_text
 
 if TYPE_CHECKING:
-    from memorybus.client import MemoryBus
+    from memorybus.agent.client import MemoryBus
 
 
 class SessionEvents:

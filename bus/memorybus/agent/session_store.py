@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from memorybus import private
+from memorybus.concurrency.forking import ProcessLock, undisturbed
 from memorybus.errors import SpoolError
 from memorybus.events import Scope, SessionRef
-from memorybus.forking import ProcessLock, undisturbed
-from memorybus.keys import recall_slot
+from memorybus.redis.keys import recall_slot
 
 _SCHEMA = """
 create table if not exists sessions(

@@ -13,13 +13,13 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from memorybus.errors import SpoolError
-from memorybus.fence import build_block, escape
-from memorybus.keys import owner_slot
-from memorybus.recall import prompt_slot
+from memorybus.recall.model import prompt_slot
+from memorybus.redis.keys import owner_slot
+from memorybus.text.fence import build_block, escape
 
 if TYPE_CHECKING:
-    from memorybus.client import MemoryBus
-    from memorybus.session import Session
+    from memorybus.agent.client import MemoryBus
+    from memorybus.agent.session import Session
 
 _log = logging.getLogger("memorybus")
 

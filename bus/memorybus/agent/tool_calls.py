@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from memorybus.cleaning import clean_text
 from memorybus.errors import InvalidEvent, MemoryBusError
 from memorybus.events import ToolCalled
-from memorybus.keys import Keys, partition_of
-from memorybus.listening import Asked, Heard
-from memorybus.recall import written_by
-from memorybus.replies import Reply
-from memorybus.tools import Tool
+from memorybus.jobs.replies import Reply
+from memorybus.jobs.waiting import Asked, Heard
+from memorybus.recall.model import written_by
+from memorybus.redis.keys import Keys, partition_of
+from memorybus.registry.tools import Tool
+from memorybus.text.cleaning import clean_text
 
 if TYPE_CHECKING:
-    from memorybus.client import MemoryBus
-    from memorybus.session import Session
+    from memorybus.agent.client import MemoryBus
+    from memorybus.agent.session import Session
 
 START = "start one: memorybus up (or memorybus worker)"
 
@@ -119,7 +119,7 @@ def _read(
     partition, call_id = _partition(bus, session), bus.new_id()
 
     def ask(redis: Any) -> Asked:
-        from memorybus.tool_jobs import ToolRequest, ask_tool
+        from memorybus.jobs.tools import ToolRequest, ask_tool
 
         request = ToolRequest(
             id=call_id,
@@ -164,6 +164,6 @@ def _partition(bus: MemoryBus, session: Session) -> int:
 
 
 def _roster(bus: MemoryBus, redis: Any) -> Any:
-    from memorybus.roster import Roster
+    from memorybus.registry.roster import Roster
 
     return Roster(redis, Keys(bus.settings.namespace))

@@ -14,14 +14,14 @@ import msgspec
 from redis import Redis
 from redis.exceptions import RedisError
 
-from memorybus.archive_places import Row
-from memorybus.codec import Decoder
+from memorybus.archive.format.manifest import Place
+from memorybus.archive.positions import Row
 from memorybus.errors import ArchiveDiffers
-from memorybus.keys import Keys, lane_name
-from memorybus.links import translated
-from memorybus.log import START
-from memorybus.logged import logged, moment, number_of
-from memorybus.manifest import Place
+from memorybus.log.entry import logged, moment, number_of
+from memorybus.log.stream import START
+from memorybus.redis.connect import translated
+from memorybus.redis.keys import Keys, lane_name
+from memorybus.wire.codec import Decoder
 
 _PAGE = 500
 _XRANGE, _XREVRANGE = b"XRANGE", b"XREVRANGE"
@@ -29,7 +29,7 @@ _XRANGE, _XREVRANGE = b"XRANGE", b"XREVRANGE"
 
 
 class Rows(Protocol):
-    """What is needed of the archive (`memorybus.archive.Archive`)."""
+    """What is needed of the archive (`memorybus.archive.archive.Archive`)."""
 
     @property
     def where(self) -> str:

@@ -9,29 +9,29 @@ of its own (G5, G7). Reading changes nothing.
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from memorybus import tombstones
-from memorybus.archive_ahead import Aside
-from memorybus.archive_back import BackRows
-from memorybus.archive_checking import Report, check
-from memorybus.archive_ids import ids_of
-from memorybus.archive_partition import SealedPartition, Shared
-from memorybus.archive_places import Row, places_of
-from memorybus.archive_rows import Rows
-from memorybus.archive_scan import ScanRows
-from memorybus.archive_writing import Omit, Writer
+from memorybus.archive import tombstones
+from memorybus.archive.backward import BackRows
+from memorybus.archive.format.manifest import NOT_JUDGED, Damage, Judged, Place, Segment, Whose
+from memorybus.archive.format.parquet import RawEntry
+from memorybus.archive.objects.local import LocalObjects
+from memorybus.archive.objects.store import Objects, open_objects
+from memorybus.archive.partition import SealedPartition, Shared
+from memorybus.archive.positions import Row, places_of
+from memorybus.archive.read_ahead import Aside
+from memorybus.archive.rows import Rows
+from memorybus.archive.scan import ScanRows
+from memorybus.archive.sealed_ids import ids_of
+from memorybus.archive.tombstones import Tombstone
+from memorybus.archive.verification import Report, check
+from memorybus.archive.writer import Omit, Writer
 from memorybus.clock import SYSTEM, Clock
-from memorybus.codec import Decoder
-from memorybus.log import START
-from memorybus.logged import LoggedEvent, moment
-from memorybus.manifest import NOT_JUDGED, Damage, Judged, Place, Segment, Whose
-from memorybus.object_store import Objects, open_objects
-from memorybus.object_store_local import LocalObjects
-from memorybus.plan import WHOLE, Plan
-from memorybus.query import Query
-from memorybus.segments import RawEntry
-from memorybus.settings import Settings
+from memorybus.config.settings import Settings
+from memorybus.log.entry import LoggedEvent, moment
+from memorybus.log.stream import START
+from memorybus.query.query import Query
+from memorybus.query.ranges import WHOLE, Plan
 from memorybus.testing import CrashPoint, no_crash
-from memorybus.tombstones import Tombstone
+from memorybus.wire.codec import Decoder
 
 
 class Archive:

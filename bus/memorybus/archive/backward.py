@@ -2,16 +2,16 @@
 
 from collections.abc import Iterator
 
-from memorybus.archive_partition import SealedPartition, last_before
-from memorybus.archive_reading import Wanted, row_before
-from memorybus.archive_rows import events_at, may_pass
-from memorybus.archive_segment import CONTENT
-from memorybus.codec import Decoder
-from memorybus.damage import tell
+from memorybus.archive.damage import tell
+from memorybus.archive.decoding import Wanted, row_before
+from memorybus.archive.format.manifest import Segment
+from memorybus.archive.format.reader import CONTENT
+from memorybus.archive.partition import SealedPartition, last_before
+from memorybus.archive.rows import events_at, may_pass
 from memorybus.errors import ArchiveDamaged, ArchiveError
-from memorybus.logged import LoggedEvent, moment
-from memorybus.manifest import Segment
-from memorybus.plan import Plan
+from memorybus.log.entry import LoggedEvent, moment
+from memorybus.query.ranges import Plan
+from memorybus.wire.codec import Decoder
 
 _PAGE = 100
 """Rows decoded at once: whoever wants the newest few wants no more."""

@@ -7,13 +7,13 @@ from typing import cast
 
 import msgspec
 
-from memorybus import archive_columns as columns
-from memorybus.archive_segment import Group
-from memorybus.codec import Decoder
+from memorybus.archive.format import columns
+from memorybus.archive.format.reader import Group
 from memorybus.events import EVENT_TYPES, Envelope, Event, Omission, Position, UnknownEvent
-from memorybus.logged import OMITTED, LoggedEvent, logged, moment
-from memorybus.plan import Plan
-from memorybus.query import EVERYTHING, Query, Row
+from memorybus.log.entry import OMITTED, LoggedEvent, logged, moment
+from memorybus.query.query import EVERYTHING, Query, Row
+from memorybus.query.ranges import Plan
+from memorybus.wire.codec import Decoder
 
 KINDS: Mapping[str, type[Event]] = {kind.__name__: kind for kind in EVENT_TYPES}
 

@@ -5,20 +5,20 @@ from typing import TYPE_CHECKING, Protocol
 from redis import Redis
 from redis.exceptions import RedisError
 
+from memorybus.archive.format.manifest import Place
 from memorybus.clock import SYSTEM, Clock
-from memorybus.continuity import View
+from memorybus.config.path_names import log_id_of
+from memorybus.config.redis_urls import redacted
+from memorybus.config.settings import Settings
 from memorybus.errors import ArchiveUnavailable
-from memorybus.homes import Homes, elsewhere
-from memorybus.inspection import Inspector
-from memorybus.keys import Keys, lane_name
-from memorybus.links import connect_redis, translated
-from memorybus.manifest import Place
-from memorybus.names import log_id_of
-from memorybus.redis_urls import redacted
-from memorybus.settings import Settings
+from memorybus.log.continuity import View
+from memorybus.log.inspection import Inspector
+from memorybus.redis.connect import connect_redis, translated
+from memorybus.redis.keys import Keys, lane_name
+from memorybus.registry.homes import Homes, elsewhere
 
 if TYPE_CHECKING:
-    from memorybus.archive import Archive
+    from memorybus.archive.archive import Archive
 
 ARCHIVER = "@archive"
 """The pseudo provider whose home is the default archive's."""
@@ -32,7 +32,7 @@ def archive_of(redis: Redis, settings: Settings, clock: Clock = SYSTEM) -> "Arch
         LogUnavailable: no answer.
         ForeignKey: its birth certificate is not ours.
     """
-    from memorybus.archive import Archive
+    from memorybus.archive.archive import Archive
 
     keys = Keys(settings.namespace)
     log_id = _log_id(redis, keys)

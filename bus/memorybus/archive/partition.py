@@ -5,19 +5,19 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import BinaryIO
 
-from memorybus import tombstones
-from memorybus.archive_ahead import Ahead, Aside, Key
-from memorybus.archive_segment import Group, SegmentReader, telling
+from memorybus.archive import tombstones
+from memorybus.archive.format.manifest import Manifest, Segment, Whose, nothing
+from memorybus.archive.format.manifest_repair import parse
+from memorybus.archive.format.reader import Group, SegmentReader, telling
+from memorybus.archive.objects.store import Objects
+from memorybus.archive.read_ahead import Ahead, Aside, Key
+from memorybus.archive.tombstones import Tombstone
 from memorybus.clock import Clock
 from memorybus.errors import ArchiveDamaged
 from memorybus.ids import sha256_of
-from memorybus.keys import lane_name
-from memorybus.logged import moment
-from memorybus.manifest import Manifest, Segment, Whose, nothing
-from memorybus.manifest_reading import parse
-from memorybus.object_store import Objects
-from memorybus.query import Query
-from memorybus.tombstones import Tombstone
+from memorybus.log.entry import moment
+from memorybus.query.query import Query
+from memorybus.redis.keys import lane_name
 
 KEPT_MANIFESTS = 3
 """The newest so many manifests of a partition stay, with their segments."""

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import msgspec
 
-from memorybus.archive_columns import hex_ids
-from memorybus.archive_partition import SealedPartition
-from memorybus.archive_reading import rows_after
-from memorybus.logged import moment
+from memorybus.archive.decoding import rows_after
+from memorybus.archive.format.columns import hex_ids
+from memorybus.archive.partition import SealedPartition
+from memorybus.log.entry import moment
 
 
 class Row(msgspec.Struct, frozen=True):

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from threading import Event, Lock, Thread
 
-from memorybus.archive_segment import Group
+from memorybus.archive.format.reader import Group
 
 Key = tuple[str, int, tuple[str, ...]]
 """A group: its segment's SHA-256, its number there, and the columns that are read."""

@@ -12,16 +12,16 @@ import msgspec
 from redis import Redis
 from redis.exceptions import RedisError
 
-from memorybus import scripts
-from memorybus.agreement import Comparing
-from memorybus.archive import Archive
+from memorybus.archive.agreement import Comparing
+from memorybus.archive.archive import Archive
+from memorybus.archive.format.manifest import Place
 from memorybus.clock import Clock
 from memorybus.errors import ArchiveTaken
-from memorybus.keys import ARCHIVE_LANE, Keys, lane_name
-from memorybus.links import translated
-from memorybus.log import START
-from memorybus.manifest import Place
-from memorybus.scripts import AUDIT, RENUMBER, Call, acquire, release
+from memorybus.log.stream import START
+from memorybus.redis import scripts
+from memorybus.redis.connect import translated
+from memorybus.redis.keys import ARCHIVE_LANE, Keys, lane_name
+from memorybus.redis.scripts import AUDIT, RENUMBER, Call, acquire, release
 
 TIMEOUT = 600.0
 """Seconds to wait for Redis while it renumbers: some ten thousand entries a second."""

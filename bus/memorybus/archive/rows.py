@@ -2,22 +2,22 @@
 
 from collections.abc import Iterator, Sequence
 
-from memorybus import bloom
-from memorybus.archive_partition import SealedPartition
-from memorybus.archive_reading import (
+from memorybus.archive.decoding import (
     Wanted,
     events_of,
     placeholders,
     row_before,
     rows_after,
 )
-from memorybus.archive_segment import CONTENT, Group
-from memorybus.codec import Decoder
+from memorybus.archive.format import bloom
+from memorybus.archive.format.manifest import Segment
+from memorybus.archive.format.reader import CONTENT, Group
+from memorybus.archive.partition import SealedPartition
 from memorybus.errors import ArchiveDamaged, ArchiveError
 from memorybus.events import Omission
-from memorybus.logged import LoggedEvent, moment
-from memorybus.manifest import Segment
-from memorybus.plan import Plan
+from memorybus.log.entry import LoggedEvent, moment
+from memorybus.query.ranges import Plan
+from memorybus.wire.codec import Decoder
 
 _PAGE = 100
 """Rows decoded at once: more of them do not fit into a processor's cache."""

@@ -2,18 +2,18 @@
 
 from collections.abc import Iterator, Sequence
 
-from memorybus.archive_columns import numbers
-from memorybus.archive_partition import SealedPartition
-from memorybus.archive_reading import Wanted, events_of, rows_after, wanted_events
-from memorybus.archive_rows import may_pass, pages
-from memorybus.archive_segment import CONTENT, Group
-from memorybus.codec import Decoder, are_plausible
-from memorybus.damage import tell
+from memorybus.archive.damage import tell
+from memorybus.archive.decoding import Wanted, events_of, rows_after, wanted_events
+from memorybus.archive.format.columns import numbers
+from memorybus.archive.format.manifest import Segment
+from memorybus.archive.format.reader import CONTENT, Group
+from memorybus.archive.partition import SealedPartition
+from memorybus.archive.rows import may_pass, pages
 from memorybus.errors import ArchiveDamaged, ArchiveError
 from memorybus.events import Omission, Omitted
-from memorybus.logged import LoggedEvent, moment
-from memorybus.manifest import Segment
-from memorybus.plan import Plan
+from memorybus.log.entry import LoggedEvent, moment
+from memorybus.query.ranges import Plan
+from memorybus.wire.codec import Decoder, are_plausible
 
 Times = tuple[int | None, int | None]
 """The earliest time of an event, and the time before which events are wanted (milliseconds)."""

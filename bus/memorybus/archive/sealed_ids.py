@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 
-from memorybus.archive_columns import hex_ids
-from memorybus.archive_partition import SealedPartition
-from memorybus.archive_reading import rows_after
+from memorybus.archive.decoding import rows_after
+from memorybus.archive.format.columns import hex_ids
+from memorybus.archive.format.manifest import Segment
+from memorybus.archive.partition import SealedPartition
 from memorybus.errors import ArchiveError
-from memorybus.log import START
-from memorybus.logged import moment
-from memorybus.manifest import Segment
+from memorybus.log.entry import moment
+from memorybus.log.stream import START
 
 _Moment = tuple[int, int]
 

@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 import msgspec
 from redis import Redis
 
-from memorybus import scripts
-from memorybus.keys import ARCHIVE_LANE, Keys, lane_name
-from memorybus.manifest import Place
-from memorybus.scripts import SEAL, Call
+from memorybus.archive.format.manifest import Place
+from memorybus.redis import scripts
+from memorybus.redis.keys import ARCHIVE_LANE, Keys, lane_name
+from memorybus.redis.scripts import SEAL, Call
 
 _log = logging.getLogger("memorybus")
 

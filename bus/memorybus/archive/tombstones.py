@@ -5,9 +5,9 @@ A tombstone hides at once; a later compaction takes the bytes out of the segment
 
 import msgspec
 
+from memorybus.archive.objects.store import Objects
 from memorybus.errors import ArchiveDamaged
-from memorybus.object_store import Objects
-from memorybus.query import EVERYTHING, Query
+from memorybus.query.query import EVERYTHING, Query
 
 FOLDER = "tombstones"
 

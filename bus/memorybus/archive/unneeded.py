@@ -4,8 +4,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
-from memorybus.manifest import Manifest, Segment
-from memorybus.object_store import Stored
+from memorybus.archive.format.manifest import Manifest, Segment
+from memorybus.archive.objects.store import Stored
 
 
 class Idle(msgspec.Struct, frozen=True):

@@ -5,11 +5,11 @@ from typing import Literal
 
 import msgspec
 
-from memorybus.archive_partition import SealedPartition
-from memorybus.archive_segment import rows_of
-from memorybus.continuity import Place, View, lacking
+from memorybus.archive.format.manifest import Manifest, Segment
+from memorybus.archive.format.reader import rows_of
+from memorybus.archive.partition import SealedPartition
 from memorybus.errors import ArchiveDamaged
-from memorybus.manifest import Manifest, Segment
+from memorybus.log.continuity import Place, View, lacking
 
 _ANY_MANIFEST = "manifest-*.jsonl"
 

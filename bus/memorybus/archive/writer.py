@@ -4,21 +4,21 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 import msgspec
 
-from memorybus import tombstones
-from memorybus.archive_idle import idle
-from memorybus.archive_partition import KEPT_MANIFESTS, SealedPartition, manifest_name
-from memorybus.archive_reading import seen_type
-from memorybus.archive_segment import SegmentReader, rows_of
+from memorybus.archive import tombstones
+from memorybus.archive.decoding import seen_type
+from memorybus.archive.format.manifest import NOT_JUDGED, Judged, Manifest, Segment, render
+from memorybus.archive.format.parquet import Line, RawEntry, lines_of, sealed
+from memorybus.archive.format.reader import SegmentReader, rows_of
+from memorybus.archive.partition import KEPT_MANIFESTS, SealedPartition, manifest_name
+from memorybus.archive.unneeded import idle
 from memorybus.clock import Clock
-from memorybus.codec import Decoder
 from memorybus.errors import ArchiveDamaged, ArchiveTaken, SegmentDamaged
 from memorybus.events import Omission
 from memorybus.ids import sha256_of
-from memorybus.logged import moment
-from memorybus.manifest import NOT_JUDGED, Judged, Manifest, Segment, render
-from memorybus.query import Query, Row
-from memorybus.segments import Line, RawEntry, lines_of, sealed
+from memorybus.log.entry import moment
+from memorybus.query.query import Query, Row
 from memorybus.testing import CrashPoint
+from memorybus.wire.codec import Decoder
 
 Omit = Callable[[Row, int], Omission | None]
 """Says of a row and its time (milliseconds) why its envelope is not kept any more, or None."""

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from urllib.parse import parse_qsl, urlsplit
 
 from memorybus.errors import ConfigError
-from memorybus.masking import masked
+from memorybus.text.redact import masked
 
 _ONE = ("redis://", "rediss://", "unix://")
 _SENTINEL = ("redis+sentinel://", "rediss+sentinel://")

@@ -14,12 +14,7 @@ from urllib.parse import quote
 import msgspec
 import platformdirs
 
-from memorybus.errors import ConfigError
-from memorybus.ids import text_digest
-from memorybus.masking import masked
-from memorybus.names import check_name
-from memorybus.redis_urls import check_urls, place_of
-from memorybus.settings_values import (
+from memorybus.config.parsing import (
     PREFIX,
     check_names,
     check_numbers,
@@ -29,6 +24,11 @@ from memorybus.settings_values import (
     spelled,
     tables,
 )
+from memorybus.config.path_names import check_name
+from memorybus.config.redis_urls import check_urls, place_of
+from memorybus.errors import ConfigError
+from memorybus.ids import text_digest
+from memorybus.text.redact import masked
 
 FILE_NAME = "memorybus.toml"
 

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 
 import msgspec
 
-from memorybus.dead_letters import DeadLetter
+from memorybus.dead_letters.records import DeadLetter
 from memorybus.errors import ArchiveError
 from memorybus.events import Omission, Omitted
-from memorybus.history_joined import Joined
-from memorybus.logged import LoggedEvent, moment
+from memorybus.history.joined import Joined
+from memorybus.log.entry import LoggedEvent, moment
 
 _LAST = (1 << 64) - 1
 _END = "it can only be discarded"

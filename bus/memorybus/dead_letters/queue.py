@@ -6,16 +6,16 @@ from typing import Any, TypeVar
 import msgspec
 from redis.exceptions import RedisError
 
-from memorybus.dead_events import Published, published
-from memorybus.dead_letters import Box, Stored, group_of
-from memorybus.history import History
-from memorybus.keys import Keys
-from memorybus.links import connect_redis, translated
-from memorybus.log import EventLog
-from memorybus.redis_urls import redacted
-from memorybus.redo import Request, Requests
-from memorybus.roster import Roster
-from memorybus.settings import Settings
+from memorybus.config.redis_urls import redacted
+from memorybus.config.settings import Settings
+from memorybus.dead_letters.events import Published, published
+from memorybus.dead_letters.records import Box, Stored, group_of
+from memorybus.dead_letters.requests import Request, Requests
+from memorybus.history.history import History
+from memorybus.log.stream import EventLog
+from memorybus.redis.connect import connect_redis, translated
+from memorybus.redis.keys import Keys
+from memorybus.registry.roster import Roster
 
 Lane = tuple[str, int]
 """A provider's name and a partition."""

@@ -14,9 +14,9 @@ from redis import Redis
 from memorybus.errors import InvalidEvent
 from memorybus.events import AnyEvent, KnownEvent, Scope, UnknownEvent
 from memorybus.ids import text_digest
-from memorybus.keys import Keys
-from memorybus.log import read_entries
-from memorybus.logged import moment
+from memorybus.log.entry import moment
+from memorybus.log.stream import read_entries
+from memorybus.redis.keys import Keys
 
 START = "0-0"
 PAGE = 500

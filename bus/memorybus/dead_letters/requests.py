@@ -13,7 +13,7 @@ import msgspec
 from redis import Redis
 
 from memorybus.errors import MemoryBusError
-from memorybus.keys import Keys, lane_name
+from memorybus.redis.keys import Keys, lane_name
 
 MAX_REQUESTS = 256
 """So many requests may wait for one provider (G10); more are refused."""

@@ -4,8 +4,8 @@ import os
 import sys
 from pathlib import Path
 
+from memorybus.embedded.binary import ServerBinary, dotted
 from memorybus.errors import ConfigError, ServerFailed
-from memorybus.server_binary import ServerBinary, dotted
 
 SOCKET_PATH_MAX = 103 if sys.platform == "darwin" else 107
 """Bytes of a socket's path (``sun_path`` without its NUL); Redis would cut a longer one."""

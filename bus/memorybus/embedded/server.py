@@ -21,9 +21,9 @@ import msgspec
 
 from memorybus import private
 from memorybus.clock import SYSTEM, Clock
-from memorybus.errors import ServerFailed
-from memorybus.server_binary import ServerBinary, find_server_binary
-from memorybus.server_files import (
+from memorybus.config.settings import Settings
+from memorybus.embedded.binary import ServerBinary, find_server_binary
+from memorybus.embedded.files import (
     LOG_MAX,
     TAIL_LINES,
     check_data_format,
@@ -31,7 +31,7 @@ from memorybus.server_files import (
     explain,
     server_arguments,
 )
-from memorybus.settings import Settings
+from memorybus.errors import ServerFailed
 
 START_TIMEOUT = 30.0
 STOP_TIMEOUT = 10.0

@@ -8,12 +8,12 @@ from typing import Literal
 
 import msgspec
 
-from memorybus.continuity import Audit, Gap, View, counter_lost, only_archived
-from memorybus.forecast import Disk, Memory, level, told, told_disk
-from memorybus.keys import Keys, lane_name
-from memorybus.losses import Loss
-from memorybus.sealing_status import ArchiveStatus
-from memorybus.server_facts import SAFE_POLICY
+from memorybus.health.sealing import ArchiveStatus
+from memorybus.log.continuity import Audit, Gap, View, counter_lost, only_archived
+from memorybus.log.forecast import Disk, Memory, level, told, told_disk
+from memorybus.log.losses import Loss
+from memorybus.redis.facts import SAFE_POLICY
+from memorybus.redis.keys import Keys, lane_name
 
 Code = Literal[
     "data_loss",

@@ -17,11 +17,14 @@ import msgspec
 from redis import Redis
 from redis.exceptions import RedisError
 
-from memorybus import alarms
-from memorybus.alarms import Alarm, ServerState
-from memorybus.cluster import Shard, by_shard
-from memorybus.continuity import Gap, Place, View, gaps_of
-from memorybus.forecast import (
+from memorybus.archive.seals import Part, SealReports
+from memorybus.config.redis_urls import redacted
+from memorybus.config.settings import Settings
+from memorybus.health import alarms
+from memorybus.health.alarms import Alarm, ServerState
+from memorybus.health.sealing import ArchiveStatus, oldest_unsealed, status_of
+from memorybus.log.continuity import Gap, Place, View, gaps_of
+from memorybus.log.forecast import (
     Disk,
     Grown,
     LimitFrom,
@@ -32,16 +35,13 @@ from memorybus.forecast import (
     growth_of,
     shortest,
 )
-from memorybus.homes import Homes
-from memorybus.inspection import Inspector, Sight
-from memorybus.keys import ARCHIVE_LANE, Keys
-from memorybus.links import connect_redis, translated
-from memorybus.losses import Loss, Losses
-from memorybus.redis_urls import redacted
-from memorybus.sealed import Part, SealReports
-from memorybus.sealing_status import ArchiveStatus, oldest_unsealed, status_of
-from memorybus.server_facts import SAFE_POLICY
-from memorybus.settings import Settings
+from memorybus.log.inspection import Inspector, Sight
+from memorybus.log.losses import Loss, Losses
+from memorybus.redis.cluster import Shard, by_shard
+from memorybus.redis.connect import connect_redis, translated
+from memorybus.redis.facts import SAFE_POLICY
+from memorybus.redis.keys import ARCHIVE_LANE, Keys
+from memorybus.registry.homes import Homes
 
 _MEMINFO = Path("/proc/meminfo")
 

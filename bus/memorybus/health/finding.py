@@ -2,7 +2,7 @@
 
 import msgspec
 
-from memorybus.masking import masked
+from memorybus.text.redact import masked
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):

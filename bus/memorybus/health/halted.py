@@ -5,8 +5,8 @@ from typing import Any
 
 from redis import Redis
 
-from memorybus.alarms import Alarm
-from memorybus.keys import Keys, lane_name
+from memorybus.health.alarms import Alarm
+from memorybus.redis.keys import Keys, lane_name
 
 FIELD = "halted"
 """Of a lane's hash: why it stands still."""

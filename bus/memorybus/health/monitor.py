@@ -7,17 +7,13 @@ import msgspec
 from redis import Redis
 from redis.exceptions import RedisError
 
-from memorybus.alarms import Alarm
-from memorybus.forecast import Disk, Memory
-from memorybus.halted import halted
-from memorybus.health import Continuity, Examiner
-from memorybus.instances import Instance, Instances, Sight, live_name
-from memorybus.keys import Keys
-from memorybus.links import TIMEOUT, connect_jobs, connect_redis, translated
-from memorybus.log import EventLog
-from memorybus.plain import iso
-from memorybus.producers import taken
-from memorybus.provider_status import (
+from memorybus.archive.seals import Part
+from memorybus.config.redis_urls import redacted
+from memorybus.config.settings import Settings
+from memorybus.health.alarms import Alarm
+from memorybus.health.checks import Continuity, Examiner
+from memorybus.health.halted import halted
+from memorybus.health.providers import (
     FIELDS,
     Lane,
     ProviderStatus,
@@ -25,14 +21,18 @@ from memorybus.provider_status import (
     number,
     waiting_since,
 )
-from memorybus.recall_status import JobsStatus, read_jobs
-from memorybus.redis_urls import redacted
-from memorybus.roster import Roster, WorkerInfo
-from memorybus.sealed import Part
-from memorybus.sealing_status import ArchiveStatus
-from memorybus.settings import Settings
-from memorybus.spool_files import inspect
-from memorybus.spool_note import SpoolStats
+from memorybus.health.recalls import JobsStatus, read_jobs
+from memorybus.health.sealing import ArchiveStatus
+from memorybus.log.forecast import Disk, Memory
+from memorybus.log.producers import taken
+from memorybus.log.stream import EventLog
+from memorybus.redis.connect import TIMEOUT, connect_jobs, connect_redis, translated
+from memorybus.redis.keys import Keys
+from memorybus.registry.instances import Instance, Instances, Sight, live_name
+from memorybus.registry.roster import Roster, WorkerInfo
+from memorybus.spool.files import inspect
+from memorybus.spool.note import SpoolStats
+from memorybus.text.display import iso
 
 
 class RedisStatus(msgspec.Struct, frozen=True):

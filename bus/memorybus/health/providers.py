@@ -4,8 +4,8 @@ from typing import Any
 
 import msgspec
 
-from memorybus.done_set import above
-from memorybus.log import START
+from memorybus.log.stream import START
+from memorybus.registry.done_set import above
 
 
 class ProviderStatus(msgspec.Struct, frozen=True):

@@ -8,11 +8,11 @@ import msgspec
 from redis import Redis
 from rq.job import Job
 
-from memorybus.keys import Keys
-from memorybus.plain import iso
-from memorybus.recall_health import Health, RecallHealth
-from memorybus.recall_queue import queue_name
-from memorybus.settings import Settings
+from memorybus.config.settings import Settings
+from memorybus.recall.breaker import Health, RecallHealth
+from memorybus.recall.queue import queue_name
+from memorybus.redis.keys import Keys
+from memorybus.text.display import iso
 
 
 class JobsStatus(msgspec.Struct, frozen=True):

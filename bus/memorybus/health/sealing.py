@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from memorybus.forecast import size
-from memorybus.plain import iso
+from memorybus.log.forecast import size
+from memorybus.text.display import iso
 
 if TYPE_CHECKING:
-    from memorybus.inspection import Sight
-    from memorybus.sealed import Reports
+    from memorybus.archive.seals import Reports
+    from memorybus.log.inspection import Sight
 
 NOBODY = "no worker archives"
 

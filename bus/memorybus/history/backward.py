@@ -8,19 +8,19 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain, islice
 
-from memorybus.archive_place import check_reaches
-from memorybus.codec import Decoder
-from memorybus.damage import heard, tell
+from memorybus.archive.damage import heard, tell
+from memorybus.archive.location import check_reaches
 from memorybus.errors import ArchiveError
 from memorybus.events import Omitted
-from memorybus.history_forgotten import Sieves
-from memorybus.history_joined import END, Joined, Sealed
-from memorybus.history_log import Entry, sifted
-from memorybus.history_scan import newest_first
-from memorybus.log import FOREIGN, START, Head
-from memorybus.logged import LoggedEvent, logged, moment, number_of
-from memorybus.plan import Plan
-from memorybus.query import Query
+from memorybus.history.forgotten import Sieves
+from memorybus.history.forward import newest_first
+from memorybus.history.joined import END, Joined, Sealed
+from memorybus.history.log_part import Entry, sifted
+from memorybus.log.entry import LoggedEvent, logged, moment, number_of
+from memorybus.log.stream import FOREIGN, START, Head
+from memorybus.query.query import Query
+from memorybus.query.ranges import Plan
+from memorybus.wire.codec import Decoder
 
 _FIRST, _MOST = 32, 512
 """Entries of a partition that are read at once: at first, and at most."""

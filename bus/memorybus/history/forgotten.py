@@ -3,12 +3,12 @@
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from memorybus.archive.tombstones import Tombstone
 from memorybus.clock import Clock
 from memorybus.errors import ArchiveError
-from memorybus.plan import Plan
-from memorybus.query import Query
-from memorybus.sieve import Sieve
-from memorybus.tombstones import Tombstone
+from memorybus.query.filter import Sieve
+from memorybus.query.query import Query
+from memorybus.query.ranges import Plan
 
 TOMBSTONE_AGE = 5.0
 """Seconds after which is looked for new tombstones."""

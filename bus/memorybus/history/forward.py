@@ -5,17 +5,17 @@ from collections.abc import Generator, Iterable, Iterator
 
 import msgspec
 
-from memorybus.archive_place import check_reaches
-from memorybus.damage import heard, tell
+from memorybus.archive.damage import heard, tell
+from memorybus.archive.format.manifest import Place
+from memorybus.archive.location import check_reaches
 from memorybus.errors import ArchiveError
 from memorybus.events import Omitted
-from memorybus.history_forgotten import Sieves
-from memorybus.history_joined import END, Joined, Sealed
-from memorybus.history_log import Page, sifted
-from memorybus.log import START
-from memorybus.logged import LoggedEvent, moment
-from memorybus.manifest import Place
-from memorybus.plan import Plan
+from memorybus.history.forgotten import Sieves
+from memorybus.history.joined import END, Joined, Sealed
+from memorybus.history.log_part import Page, sifted
+from memorybus.log.entry import LoggedEvent, moment
+from memorybus.log.stream import START
+from memorybus.query.ranges import Plan
 
 PAGE = 500
 

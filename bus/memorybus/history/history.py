@@ -8,19 +8,19 @@ from collections.abc import Iterator, Sequence
 import msgspec
 from redis import Redis
 
-from memorybus.archive_place import archive_of
+from memorybus.archive.format.manifest import Place
+from memorybus.archive.location import archive_of
 from memorybus.clock import SYSTEM, Clock
-from memorybus.history_back import Back
-from memorybus.history_joined import Joined
-from memorybus.history_lineage import descendants
-from memorybus.history_places import Finder
-from memorybus.history_scan import Scan, in_order
-from memorybus.log import EventLog, Head
-from memorybus.logged import LoggedEvent
-from memorybus.manifest import Place
-from memorybus.plan import Plan
-from memorybus.query import EVERYTHING, Query
-from memorybus.settings import Settings
+from memorybus.config.settings import Settings
+from memorybus.history.backward import Back
+from memorybus.history.forward import Scan, in_order
+from memorybus.history.joined import Joined
+from memorybus.history.lineages import descendants
+from memorybus.history.positions import Finder
+from memorybus.log.entry import LoggedEvent
+from memorybus.log.stream import EventLog, Head
+from memorybus.query.query import EVERYTHING, Query
+from memorybus.query.ranges import Plan
 
 
 class History(Joined):

@@ -8,17 +8,17 @@ that does not follow, and whoever reads sees it. Reading changes nothing (G5).
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
-from memorybus.archive_place import check_reaches
+from memorybus.archive.format.manifest import Place
+from memorybus.archive.location import check_reaches
+from memorybus.archive.tombstones import Tombstone
 from memorybus.clock import SYSTEM, Clock
-from memorybus.history_forgotten import Forgotten
-from memorybus.history_log import LogPart, Page, is_stray
-from memorybus.log import START, EventLog
-from memorybus.logged import LoggedEvent, moment
-from memorybus.manifest import Place
-from memorybus.plan import WHOLE, Plan
-from memorybus.query import Query
-from memorybus.sieve import Sieve
-from memorybus.tombstones import Tombstone
+from memorybus.history.forgotten import Forgotten
+from memorybus.history.log_part import LogPart, Page, is_stray
+from memorybus.log.entry import LoggedEvent, moment
+from memorybus.log.stream import START, EventLog
+from memorybus.query.filter import Sieve
+from memorybus.query.query import Query
+from memorybus.query.ranges import WHOLE, Plan
 
 END = f"{(1 << 64) - 1}-{(1 << 64) - 1}"
 """The id behind every entry."""
@@ -30,7 +30,7 @@ Moment = tuple[int, int]
 
 
 class Sealed(Protocol):
-    """What the history needs of the archive (`memorybus.archive.Archive`)."""
+    """What the history needs of the archive (`memorybus.archive.archive.Archive`)."""
 
     @property
     def where(self) -> str:

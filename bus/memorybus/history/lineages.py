@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from memorybus.events import Delegated, Envelope, SessionStarted, SessionSwitched
-from memorybus.identities import Identity, identity_of
-from memorybus.query import Query, row_of
+from memorybus.lineage.identity import Identity, identity_of
+from memorybus.query.query import Query, row_of
 
 _LINKING = frozenset({"resume", "reset", "rewind"})
 """Such a switch names where the conversation came from, which is no parent."""

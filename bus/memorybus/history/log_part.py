@@ -7,17 +7,17 @@ from typing import Any, NamedTuple, TypeAlias, cast
 from redis import Redis
 from redis.exceptions import RedisError
 
-from memorybus.codec import PACKED, Decoder, are_plausible
+from memorybus.archive.format.manifest import Place
 from memorybus.errors import CorruptEnvelope
 from memorybus.events import Envelope, Position, UnknownEvent
-from memorybus.glimpse import Glimpses
-from memorybus.keys import Keys
-from memorybus.links import translated
-from memorybus.log import read_entries
-from memorybus.logged import DAMAGED, OMITTED, LoggedEvent, logged, number_of
-from memorybus.manifest import Place
-from memorybus.query import row_of
-from memorybus.sieve import Sieve
+from memorybus.log.entry import DAMAGED, OMITTED, LoggedEvent, logged, number_of
+from memorybus.log.stream import read_entries
+from memorybus.query.filter import Sieve
+from memorybus.query.query import row_of
+from memorybus.redis.connect import translated
+from memorybus.redis.keys import Keys
+from memorybus.wire.codec import PACKED, Decoder, are_plausible
+from memorybus.wire.header import Glimpses
 
 _RESENT = {b"e": False, b"r": True}
 """How a body is named, and whether Redis may have had the event before."""
@@ -31,7 +31,7 @@ _MANY = 512
 """Entries that are looked at together where those before were strangers."""
 
 _XREVRANGE = b"XREVRANGE"
-"""As bytes, redis-py leaves the reply as it comes (see `memorybus.log`)."""
+"""As bytes, redis-py leaves the reply as it comes (see `memorybus.log.stream`)."""
 
 Entry: TypeAlias = tuple[bytes, list[bytes]]
 

@@ -3,14 +3,14 @@
 import re
 from itertools import islice
 
+from memorybus.archive.format.manifest import Place
 from memorybus.errors import ConfigError
-from memorybus.history_joined import END, Joined
-from memorybus.history_scan import Scan
-from memorybus.log import START
-from memorybus.logged import moment
-from memorybus.manifest import Place
-from memorybus.plan import Plan, Span
-from memorybus.query import Query
+from memorybus.history.forward import Scan
+from memorybus.history.joined import END, Joined
+from memorybus.log.entry import moment
+from memorybus.log.stream import START
+from memorybus.query.query import Query
+from memorybus.query.ranges import Plan, Span
 
 _POSITION = re.compile(r"p(\d{2,6}):(\d{1,15})")
 _ID = re.compile(r"[0-9a-f]{32}")

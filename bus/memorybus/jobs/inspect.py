@@ -12,17 +12,17 @@ import msgspec
 from redis import Redis
 
 from memorybus.clock import Clock
+from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
 from memorybus.events import Scope, SessionRef
 from memorybus.ids import NewId, new_id
-from memorybus.keys import Keys
-from memorybus.links import TIMEOUT, connect_jobs
-from memorybus.listening import Asked, Listener
-from memorybus.recall import RecalledItem, Want
-from memorybus.recall_queue import LIFE, LONGEST, longest_run, rq_queue
-from memorybus.replies import Reply
-from memorybus.roster import Roster
-from memorybus.settings import Settings
+from memorybus.jobs.replies import Reply
+from memorybus.jobs.waiting import Asked, Listener
+from memorybus.recall.model import RecalledItem, Want
+from memorybus.recall.queue import LIFE, LONGEST, longest_run, rq_queue
+from memorybus.redis.connect import TIMEOUT, connect_jobs
+from memorybus.redis.keys import Keys
+from memorybus.registry.roster import Roster
 
 JOB = "memorybus_workers.jobs.inspect.run"
 """The callable that the recall queues may run beside recalls and tools."""

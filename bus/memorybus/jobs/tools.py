@@ -10,12 +10,12 @@ from typing import Any
 import msgspec
 from redis import Redis
 
+from memorybus.config.settings import Settings
 from memorybus.events import Scope, SessionRef
-from memorybus.keys import Keys
-from memorybus.links import TIMEOUT, connect_jobs
-from memorybus.recall_queue import LIFE, LONGEST, longest_run, rq_queue
-from memorybus.roster import Roster
-from memorybus.settings import Settings
+from memorybus.recall.queue import LIFE, LONGEST, longest_run, rq_queue
+from memorybus.redis.connect import TIMEOUT, connect_jobs
+from memorybus.redis.keys import Keys
+from memorybus.registry.roster import Roster
 
 JOB = "memorybus_workers.jobs.tools.run"
 """The callable that the recall queues may run beside recalls."""

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from memorybus import replies
 from memorybus.clock import Clock
+from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
-from memorybus.keys import Keys
-from memorybus.replies import Reply
-from memorybus.settings import Settings
+from memorybus.jobs import replies
+from memorybus.jobs.replies import Reply
+from memorybus.redis.keys import Keys
 
 if TYPE_CHECKING:
     from redis import Redis
@@ -99,7 +99,7 @@ class Listener:
     def _ask_and_wait(self, ask: Ask, until: float, heard: Heard) -> None:
         from redis.exceptions import RedisError
 
-        from memorybus.links import TIMEOUT, connect_redis, translated
+        from memorybus.redis.connect import TIMEOUT, connect_redis, translated
 
         left = max(_LEAST, until - self._clock.monotonic())
         redis = connect_redis(self._settings, timeout=min(TIMEOUT, left), single=True)

@@ -23,7 +23,6 @@ from types import MappingProxyType
 
 import msgspec
 
-from memorybus.claims import LINKING, Claim, claims, left
 from memorybus.errors import InvalidEvent
 from memorybus.events import (
     Envelope,
@@ -34,7 +33,8 @@ from memorybus.events import (
     SessionSwitched,
     TurnCompleted,
 )
-from memorybus.identities import Identity, identity_of
+from memorybus.lineage.claims import LINKING, Claim, claims, left
+from memorybus.lineage.identity import Identity, identity_of
 
 CONTINUING: frozenset[Reason] = frozenset({"branch", "compression", "resume", "rewind"})
 """Reasons after which the conversation goes on: warm recall is carried over."""

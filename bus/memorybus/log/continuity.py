@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from memorybus.keys import lane_name
+from memorybus.redis.keys import lane_name
 
 NAMED = 16
 """How many gaps inside one partition are named each; later ones are taken together."""

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from memorybus.codec import Decoder
 from memorybus.errors import CorruptEnvelope
 from memorybus.events import (
     Envelope,
@@ -16,6 +15,7 @@ from memorybus.events import (
     UnknownEvent,
 )
 from memorybus.ids import derived_id
+from memorybus.wire.codec import Decoder
 
 _FIELDS = 4
 """``n``, a number, ``e`` or ``r``, a body."""

@@ -10,14 +10,14 @@ from typing import Any
 import msgspec
 from redis import Redis
 
-from memorybus import scripts
-from memorybus.continuity import Audit, Page, Place, View, advanced, audit_of, needs_audit
+from memorybus.config.settings import Settings
 from memorybus.errors import ForeignKey
-from memorybus.forecast import AGES_MS
-from memorybus.keys import Keys
-from memorybus.links import translated
-from memorybus.scripts import Call
-from memorybus.settings import Settings
+from memorybus.log.continuity import Audit, Page, Place, View, advanced, audit_of, needs_audit
+from memorybus.log.forecast import AGES_MS
+from memorybus.redis import scripts
+from memorybus.redis.connect import translated
+from memorybus.redis.keys import Keys
+from memorybus.redis.scripts import Call
 
 SAMPLES = 5
 """Nodes of a stream that are weighed."""

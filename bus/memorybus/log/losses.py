@@ -11,8 +11,8 @@ from typing import Literal
 import msgspec
 from redis import Redis
 
-from memorybus.continuity import Gap
-from memorybus.keys import Keys
+from memorybus.log.continuity import Gap
+from memorybus.redis.keys import Keys
 
 _log = logging.getLogger("memorybus")
 

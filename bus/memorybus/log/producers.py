@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from redis import Redis
 
 from memorybus.errors import ForeignKey, SpoolCorrupt
-from memorybus.keys import Keys
-from memorybus.links import translated
-from memorybus.scripts import FORGET, REST, Call, run_many
-from memorybus.spool import Spool
-from memorybus.spool_note import spooled_at
+from memorybus.redis.connect import translated
+from memorybus.redis.keys import Keys
+from memorybus.redis.scripts import FORGET, REST, Call, run_many
+from memorybus.spool.note import spooled_at
+from memorybus.spool.outbox import Spool
 
 _log = logging.getLogger("memorybus")
 

@@ -7,9 +7,9 @@ from redis import Redis
 from redis.client import Pipeline
 from redis.exceptions import RedisError, ResponseError
 
-from memorybus.cluster import Shard, by_shard
-from memorybus.keys import Keys
-from memorybus.links import translated
+from memorybus.redis.cluster import Shard, by_shard
+from memorybus.redis.connect import translated
+from memorybus.redis.keys import Keys
 
 _GLANCE_MS = 50
 _SYNC_MS = 2_000

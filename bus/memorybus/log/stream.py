@@ -13,16 +13,16 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from memorybus.clock import SYSTEM, Clock
-from memorybus.cluster import Cluster, Shard, by_shard
-from memorybus.codec import Decoder
+from memorybus.config.redis_urls import redacted
+from memorybus.config.settings import Settings
 from memorybus.errors import ForeignKey, UnsafeRedis, WrongPartitionCount
 from memorybus.ids import new_id
-from memorybus.keys import Keys
-from memorybus.links import translated
-from memorybus.logged import LoggedEvent, logged
-from memorybus.redis_urls import redacted
-from memorybus.server_facts import SAFE_POLICY, Server, server_facts, weakest
-from memorybus.settings import Settings
+from memorybus.log.entry import LoggedEvent, logged
+from memorybus.redis.cluster import Cluster, Shard, by_shard
+from memorybus.redis.connect import translated
+from memorybus.redis.facts import SAFE_POLICY, Server, server_facts, weakest
+from memorybus.redis.keys import Keys
+from memorybus.wire.codec import Decoder
 
 START = "0-0"
 FOREIGN = ""

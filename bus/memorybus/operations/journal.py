@@ -5,14 +5,14 @@ from itertools import islice
 
 import msgspec
 
+from memorybus.config.settings import Settings
 from memorybus.events import EVENT_TYPES, Envelope, UnknownEvent
-from memorybus.history import History
-from memorybus.links import connect_redis
-from memorybus.log import START, EventLog, Head
-from memorybus.logged import LoggedEvent, moment
-from memorybus.query import Query
-from memorybus.settings import Settings
-from memorybus.surfaces.render import event_name
+from memorybus.history.history import History
+from memorybus.log.entry import LoggedEvent, moment
+from memorybus.log.stream import START, EventLog, Head
+from memorybus.query.query import Query
+from memorybus.redis.connect import connect_redis
+from memorybus.text.display import event_name
 
 PAGE = 500
 FOLLOW_WAIT = 1.0

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-from memorybus.copies import Copies
 from memorybus.errors import ConfigError
+from memorybus.operations.stores import Copies
 
 
 def check_provider(desk: Copies, name: str) -> None:

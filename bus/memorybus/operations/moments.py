@@ -3,9 +3,9 @@
 import re
 
 from memorybus.errors import ConfigError
-from memorybus.history import History
-from memorybus.plain import iso
-from memorybus.surfaces.transcripts.times import stamp
+from memorybus.history.history import History
+from memorybus.text.display import iso
+from memorybus.text.times import stamp
 
 _PLACE = re.compile(r"p\d{2,}:\d+|[0-9a-f]{32}")
 

@@ -3,15 +3,15 @@
 from collections.abc import Iterable
 from typing import Self
 
-from memorybus.history import History
-from memorybus.homes import Homes
-from memorybus.instances import Fence, Instance, Instances
-from memorybus.keys import Keys
-from memorybus.lanes import LaneKeys
-from memorybus.links import connect_redis
-from memorybus.rebuild_lock import Working, at_work
-from memorybus.roster import Roster
-from memorybus.settings import Settings
+from memorybus.config.settings import Settings
+from memorybus.history.history import History
+from memorybus.redis.connect import connect_redis
+from memorybus.redis.keys import Keys
+from memorybus.registry.homes import Homes
+from memorybus.registry.instances import Fence, Instance, Instances
+from memorybus.registry.lanes import LaneKeys
+from memorybus.registry.rebuild_lock import Working, at_work
+from memorybus.registry.roster import Roster
 
 
 class Copies:

@@ -11,16 +11,16 @@ import msgspec
 from filelock import FileLock, Timeout
 
 from memorybus import private
-from memorybus.burial import bury
 from memorybus.clock import SYSTEM, Clock
-from memorybus.embedded import EmbeddedRedis, Started
+from memorybus.concurrency.backoff import restart_delay
+from memorybus.config.redis_urls import redacted
+from memorybus.config.settings import Settings
+from memorybus.embedded.server import EmbeddedRedis, Started
 from memorybus.errors import HOPELESS, MemoryBusError
 from memorybus.ids import new_mark
-from memorybus.redis_urls import redacted
-from memorybus.retrying import restart_delay
-from memorybus.roster import worker_id
-from memorybus.settings import Settings
-from memorybus.surfaces import children, signals
+from memorybus.processes import child, signals
+from memorybus.registry.reclaim import bury
+from memorybus.registry.roster import worker_id
 
 LOOK_EVERY = 1.0
 
@@ -182,7 +182,7 @@ def _worker_life(
     Raises:
         MemoryBusError: one of `HOPELESS`, as the worker told it.
     """
-    with children.running(command, settings) as worker:
+    with child.running(command, settings) as worker:
         try:
             _until_ready(settings, worker, server, tell)
             code = _until_ended(worker, server, tell)
@@ -194,7 +194,7 @@ def _worker_life(
         return worker.pid, code, ""
 
 
-def _until_ready(settings: Settings, worker: children.Child, server: _Server, tell: Tell) -> None:
+def _until_ready(settings: Settings, worker: child.Child, server: _Server, tell: Tell) -> None:
     while not worker.speaks(LOOK_EVERY):
         _revived(server, tell)
     report = worker.report()
@@ -202,7 +202,7 @@ def _until_ready(settings: Settings, worker: children.Child, server: _Server, te
         tell(_ready(settings, server, report, worker.pid))
 
 
-def _until_ended(worker: children.Child, server: _Server, tell: Tell) -> int:
+def _until_ended(worker: child.Child, server: _Server, tell: Tell) -> int:
     while True:
         try:
             return worker.process.wait(LOOK_EVERY)

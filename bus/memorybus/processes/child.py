@@ -12,11 +12,11 @@ from typing import Any, Literal, NoReturn, TextIO, cast
 
 import msgspec
 
-from memorybus.described import Described
+from memorybus.config.settings import Settings, to_environ
 from memorybus.errors import MemoryBusError, as_told
-from memorybus.own_python import module_command
-from memorybus.settings import Settings, to_environ
-from memorybus.surfaces import signals
+from memorybus.processes import signals
+from memorybus.processes.interpreter import module_command
+from memorybus.registry.description import Described
 
 RESERVE = 3.0
 """Seconds after its own `grace` in which a child that was told to end is killed."""

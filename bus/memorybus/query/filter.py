@@ -6,8 +6,8 @@ Words become sets once, so that a lineage of ten thousand sessions costs what on
 from collections.abc import Sequence
 
 from memorybus.events import Omission
-from memorybus.plan import WHOLE, Plan
-from memorybus.query import Query, Row
+from memorybus.query.query import Query, Row
+from memorybus.query.ranges import WHOLE, Plan
 
 _ASKED = (
     ("ids", "id"),

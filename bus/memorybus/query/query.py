@@ -40,7 +40,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         sessions: sessions, each alone; an id means every session of that id, whoever has it, and
             the words for people, agents and workspaces say whose is meant.
         lineages: sessions with all that came from them; the history's reader resolves them into
-            `sessions` (`memorybus.history`), an unresolved one matches nothing.
+            `sessions` (`memorybus.history.history`), an unresolved one matches nothing.
         users: people.
         agents: agents.
         workspaces: projects.

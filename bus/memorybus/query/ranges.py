@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from memorybus.query import EVERYTHING, Query
+from memorybus.query.query import EVERYTHING, Query
 
 
 class Span(msgspec.Struct, frozen=True, array_like=True):

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from redis import Redis
 
-from memorybus.keys import Keys
+from memorybus.redis.keys import Keys
 
 _DAY_MS = 86_400_000
 ENDURED = 3

@@ -13,13 +13,13 @@ from typing import Any
 import msgspec
 
 from memorybus.clock import Clock
+from memorybus.concurrency.wakeup import Waiters
+from memorybus.config.settings import Settings
 from memorybus.errors import LogError, LogUnavailable
-from memorybus.fence import build_block
-from memorybus.flusher import LogState
-from memorybus.keys import Keys
-from memorybus.recall import WarmResult, warm_results
-from memorybus.settings import Settings
-from memorybus.waking import Waiters
+from memorybus.recall.model import WarmResult, warm_results
+from memorybus.receipt import LogState
+from memorybus.redis.keys import Keys
+from memorybus.text.fence import build_block
 
 _log = logging.getLogger("memorybus")
 
@@ -141,8 +141,8 @@ class WarmCache:
         """Read some hashes in one round trip, by `until`: names and values by turns."""
         from redis.exceptions import RedisError
 
-        from memorybus.cluster import home_of
-        from memorybus.links import translated
+        from memorybus.redis.cluster import home_of
+        from memorybus.redis.connect import translated
 
         redis = self._redis
         if redis is None:
@@ -183,7 +183,7 @@ class WarmCache:
         Raises:
             LogUnavailable: no connection.
         """
-        from memorybus.links import connect_redis
+        from memorybus.redis.connect import connect_redis
 
         if not self.wants_connection:
             return

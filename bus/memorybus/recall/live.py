@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from memorybus.cleaning import clean_text
 from memorybus.clock import Clock
+from memorybus.config.settings import Settings
 from memorybus.errors import MissingProvider, NoWorker
 from memorybus.events import SessionRef
-from memorybus.fence import build_block
 from memorybus.ids import new_id, text_digest
-from memorybus.keys import Keys
-from memorybus.recall import RecalledItem, Want, WarmResult, items_of, warm_results
-from memorybus.settings import Settings
+from memorybus.recall.model import RecalledItem, Want, WarmResult, items_of, warm_results
+from memorybus.redis.keys import Keys
+from memorybus.text.cleaning import clean_text
+from memorybus.text.fence import build_block
 
 if TYPE_CHECKING:
-    from memorybus.roster import Roster
+    from memorybus.registry.roster import Roster
 
 _FIRST_LOOK = 0.003
 _LAST_LOOK = 0.05
@@ -58,11 +58,11 @@ def recall_now(
     """
     from redis.exceptions import RedisError
 
-    from memorybus.links import TIMEOUT, connect_redis, translated
-    from memorybus.log import EventLog
-    from memorybus.recall_jobs import Asker
-    from memorybus.redis_urls import redacted
-    from memorybus.roster import Roster
+    from memorybus.config.redis_urls import redacted
+    from memorybus.log.stream import EventLog
+    from memorybus.recall.requester import Asker
+    from memorybus.redis.connect import TIMEOUT, connect_redis, translated
+    from memorybus.registry.roster import Roster
 
     redis = connect_redis(settings)
     asker = Asker(redis, settings, patience=TIMEOUT)  # a person waits, no event

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from memorybus.config.settings import Settings
 from memorybus.events import Scope, SessionRef
-from memorybus.keys import partition_of, recall_slot, session_key, store_key
-from memorybus.settings import Settings
+from memorybus.redis.keys import partition_of, recall_slot, session_key, store_key
 
 GENERATION = b"g:"
 """Before a provider's name in a warm hash: which request its result answers."""

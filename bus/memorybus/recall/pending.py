@@ -6,8 +6,8 @@ import threading
 from typing import Protocol
 
 from memorybus.clock import Clock
+from memorybus.concurrency.backoff import backoff
 from memorybus.errors import LogError
-from memorybus.retrying import backoff
 
 _log = logging.getLogger("memorybus")
 

@@ -9,12 +9,12 @@ from typing import Any
 from redis import Redis
 from redis.exceptions import RedisError
 
-from memorybus.cluster import by_shard
-from memorybus.keys import Keys
-from memorybus.links import connect_jobs, translated
-from memorybus.recall import GENERATION
-from memorybus.recall_queue import RecallQueue
-from memorybus.settings import Settings
+from memorybus.config.settings import Settings
+from memorybus.recall.model import GENERATION
+from memorybus.recall.queue import RecallQueue
+from memorybus.redis.cluster import by_shard
+from memorybus.redis.connect import connect_jobs, translated
+from memorybus.redis.keys import Keys
 
 _PAGE = 500
 _SPREAD = 512

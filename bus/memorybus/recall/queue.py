@@ -12,8 +12,8 @@ from rq.exceptions import DuplicateJobError
 from rq.job import Job, JobStatus
 from rq.serializers import JSONSerializer
 
+from memorybus.config.settings import Settings
 from memorybus.ids import text_digest
-from memorybus.settings import Settings
 
 JOB = "memorybus_workers.jobs.prefetch.warm"
 """The only callable the recall queues may run."""

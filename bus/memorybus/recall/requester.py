@@ -9,16 +9,16 @@ import msgspec
 from redis import Redis
 from redis.exceptions import RedisError
 
-from memorybus import scripts
-from memorybus.asks import PATIENCE, Ask
 from memorybus.clock import SYSTEM, Clock
-from memorybus.keys import Keys
-from memorybus.links import connect_jobs, translated
-from memorybus.recall import GENERATION, CarryAsk, Want, WarmAsk, life_ms, provider_of
-from memorybus.recall_health import RecallHealth
-from memorybus.recall_queue import RecallQueue
-from memorybus.roster import Roster
-from memorybus.settings import Settings
+from memorybus.config.settings import Settings
+from memorybus.recall.breaker import RecallHealth
+from memorybus.recall.model import GENERATION, CarryAsk, Want, WarmAsk, life_ms, provider_of
+from memorybus.recall.pending import PATIENCE, Ask
+from memorybus.recall.queue import RecallQueue
+from memorybus.redis import scripts
+from memorybus.redis.connect import connect_jobs, translated
+from memorybus.redis.keys import Keys
+from memorybus.registry.roster import Roster
 
 _LOOK_EVERY = 1.0
 """Seconds for which it is known who answers: workers beat no oftener."""

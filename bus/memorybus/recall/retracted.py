@@ -9,11 +9,11 @@ between the two changes brings back what is gone.
 
 from redis import Redis
 
+from memorybus.config.settings import Settings
 from memorybus.events import Scope
 from memorybus.ids import new_id
-from memorybus.keys import Keys, owner_slot
-from memorybus.links import connect_redis
-from memorybus.settings import Settings
+from memorybus.redis.connect import connect_redis
+from memorybus.redis.keys import Keys, owner_slot
 
 _RECALLS, _PROMPTS = 24, 2
 """How many times as long as warm recall, and as what stands ready for system prompts, a mark lives.

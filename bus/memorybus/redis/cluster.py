@@ -19,7 +19,7 @@ from redis.exceptions import ConnectionError as Unreachable
 from redis.exceptions import TimeoutError as TooLate
 from redis.sentinel import SentinelConnectionPool
 
-from memorybus.cluster_nodes import Nodes
+from memorybus.redis.cluster_nodes import Nodes
 
 Command: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
 """A command's words, and redis-py's options for its reply."""

@@ -14,10 +14,7 @@ from redis.exceptions import AuthenticationError, NoPermissionError, RedisError
 from redis.retry import Retry
 from redis.sentinel import Sentinel, SentinelConnectionPool
 
-from memorybus.cluster import Cluster
-from memorybus.cluster_nodes import Nodes
-from memorybus.errors import AccessDenied, ForeignKey, LogError, LogUnavailable
-from memorybus.redis_urls import (
+from memorybus.config.redis_urls import (
     hosts_of,
     is_cluster,
     is_sentinel,
@@ -25,7 +22,10 @@ from memorybus.redis_urls import (
     redacted,
     service_of,
 )
-from memorybus.settings import Settings
+from memorybus.config.settings import Settings
+from memorybus.errors import AccessDenied, ForeignKey, LogError, LogUnavailable
+from memorybus.redis.cluster import Cluster
+from memorybus.redis.cluster_nodes import Nodes
 
 TIMEOUT = 5.0
 """Seconds a plain command may take."""

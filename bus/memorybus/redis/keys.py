@@ -1,14 +1,14 @@
 """Every Redis key the bus writes, and which partition an order key belongs to.
 
-The only module in which a key is spelled; what each is for says `memorybus.key_table`.
+The only module in which a key is spelled; what each is for says `memorybus.redis.key_table`.
 All keys of one partition share the hash tag ``{pNN}``, hence a slot of Redis Cluster.
 """
 
 import zlib
 
 from memorybus.events import Scope, StoreName
-from memorybus.identities import identity_of
 from memorybus.ids import text_digest
+from memorybus.lineage.identity import identity_of
 
 ARCHIVE_LANE = "@archive"
 """The name under which the archiver owns a partition, as a provider owns its lane."""

@@ -14,7 +14,7 @@ import msgspec
 from redis import Redis
 from redis.exceptions import NoScriptError, ResponseError
 
-from memorybus.keys import Keys
+from memorybus.redis.keys import Keys
 
 Arg: TypeAlias = str | bytes | int
 
@@ -29,7 +29,7 @@ class Script(msgspec.Struct, frozen=True):
 
 def _load(name: str, *before: str) -> Script:
     """Read a script, behind the files that have to stand before it."""
-    directory = resources.files("memorybus").joinpath("lua")
+    directory = resources.files("memorybus.redis").joinpath("lua")
     source = "".join(directory.joinpath(f"{one}.lua").read_text() for one in (*before, name))
     return Script(name, source, hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest())
 
@@ -168,7 +168,7 @@ class Acquired(msgspec.Struct, frozen=True):
         epoch: our fencing token.
         entry: the checkpoint.
         n: the checkpoint's dense number.
-        done: what is done above it (see `memorybus_workers.window`).
+        done: what is done above it (see `memorybus_workers.lanes.window`).
         sent: the highest n that may have been handed to the provider before.
         deaths: owners in a row that died without advancing the checkpoint.
         head: the last dense number in the log.

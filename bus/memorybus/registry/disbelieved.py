@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
-from memorybus.instances import Sight
+from memorybus.registry.instances import Sight
 
 _NAMED, _SHOWN = 3, 60
 """Entries that are named where they are told, and characters of each."""

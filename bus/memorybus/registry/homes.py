@@ -18,13 +18,14 @@ from filelock import FileLock
 from redis import Redis
 from redis.exceptions import RedisError
 
-from memorybus import private, scripts
+from memorybus import private
+from memorybus.config.path_names import check_name
+from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, ForeignKey
 from memorybus.ids import NewId, new_id
-from memorybus.keys import Keys
-from memorybus.links import translated
-from memorybus.names import check_name
-from memorybus.settings import Settings
+from memorybus.redis import scripts
+from memorybus.redis.connect import translated
+from memorybus.redis.keys import Keys
 
 FILE = "place"
 EMBEDDED = "embedded"

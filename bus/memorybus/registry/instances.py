@@ -12,15 +12,15 @@ import msgspec
 from redis import Redis
 from redis.exceptions import RedisError
 
-from memorybus import scripts
-from memorybus.asked import Asked
-from memorybus.entries import decoded, legible
+from memorybus.config.path_names import InstanceName, InstanceOrNone
 from memorybus.errors import ConfigError, MemoryBusError
-from memorybus.holds import Hold, held_beside, paused
-from memorybus.keys import Keys
-from memorybus.links import translated
-from memorybus.names import InstanceName, InstanceOrNone
-from memorybus.plan import WHOLE, Plan
+from memorybus.query.ranges import WHOLE, Plan
+from memorybus.redis import scripts
+from memorybus.redis.connect import translated
+from memorybus.redis.hashes import decoded, legible
+from memorybus.redis.keys import Keys
+from memorybus.registry.pauses import Hold, held_beside, paused
+from memorybus.registry.request import Asked
 
 Purpose = Literal["replay", "rebuild", "verify", "added"]
 

@@ -7,12 +7,12 @@ import msgspec
 from redis import Redis
 from redis.exceptions import RedisError
 
-from memorybus import scripts
-from memorybus.done_set import above
+from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError
-from memorybus.keys import Keys
-from memorybus.links import translated
-from memorybus.settings import Settings
+from memorybus.redis import scripts
+from memorybus.redis.connect import translated
+from memorybus.redis.keys import Keys
+from memorybus.registry.done_set import above
 
 
 class LaneState(msgspec.Struct, frozen=True):

@@ -18,11 +18,11 @@ import msgspec
 from redis import Redis
 from redis.exceptions import RedisError
 
-from memorybus import scripts
 from memorybus.errors import LogError, MemoryBusError
 from memorybus.ids import NewId, new_id
-from memorybus.keys import Keys
-from memorybus.links import translated
+from memorybus.redis import scripts
+from memorybus.redis.connect import translated
+from memorybus.redis.keys import Keys
 
 LIFE = 60
 """Seconds for which an entry stays without `keep`: longer than any single step of a rebuild."""

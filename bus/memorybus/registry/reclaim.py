@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from redis import Redis
 from redis.exceptions import RedisError
 
-from memorybus import scripts
+from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
-from memorybus.keys import Keys
-from memorybus.links import connect_redis
-from memorybus.roster import ProviderInfo, Roster
-from memorybus.settings import Settings
+from memorybus.redis import scripts
+from memorybus.redis.connect import connect_redis
+from memorybus.redis.keys import Keys
+from memorybus.registry.roster import ProviderInfo, Roster
 
 _log = logging.getLogger("memorybus")
 

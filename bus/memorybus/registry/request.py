@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from memorybus.query import EVERYTHING, Query
+from memorybus.query.query import EVERYTHING, Query
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

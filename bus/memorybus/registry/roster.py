@@ -10,10 +10,10 @@ import msgspec
 from redis import Redis
 from redis.exceptions import RedisError
 
-from memorybus import scripts
-from memorybus.keys import Keys
-from memorybus.links import translated
-from memorybus.tools import Declared
+from memorybus.redis import scripts
+from memorybus.redis.connect import translated
+from memorybus.redis.keys import Keys
+from memorybus.registry.tools import Declared
 
 _log = logging.getLogger("memorybus")
 

@@ -2,11 +2,11 @@
 
 import logging
 
-from memorybus import tools
 from memorybus.clock import Clock
+from memorybus.config.settings import Settings
 from memorybus.ids import NewId
-from memorybus.keys import Keys
-from memorybus.settings import Settings
+from memorybus.redis.keys import Keys
+from memorybus.registry import tools
 
 _log = logging.getLogger("memorybus")
 
@@ -21,8 +21,8 @@ def declared_now(settings: Settings) -> dict[str, tools.Declared]:
         LogUnavailable: Redis is away.
         ForeignKey: a key is not ours.
     """
-    from memorybus.links import connect_redis
-    from memorybus.roster import Roster
+    from memorybus.redis.connect import connect_redis
+    from memorybus.registry.roster import Roster
 
     redis = connect_redis(settings)
     try:

@@ -6,7 +6,7 @@ made again. So each who waits is answered by what Redis says when it is asked af
 
 from collections.abc import Callable, Sequence
 
-from memorybus.waking import Waiters
+from memorybus.concurrency.wakeup import Waiters
 
 
 class Flush:

@@ -10,26 +10,25 @@ import logging
 import random
 import threading
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
-from memorybus.asks import Ask, Asks
 from memorybus.clock import Clock
-from memorybus.counts import SendCounts
+from memorybus.concurrency.backoff import backoff
+from memorybus.concurrency.forking import importing
+from memorybus.concurrency.wakeup import Ending, Waiters, Wake
+from memorybus.config.settings import Settings
 from memorybus.errors import LogError, MemoryBusError, SpoolCorrupt, SpoolError
-from memorybus.flushes import Flush, Flushes
-from memorybus.forking import importing
-from memorybus.retrying import backoff
-from memorybus.ripening import Ripening
-from memorybus.settings import Settings
-from memorybus.spool import Spool
-from memorybus.spool_files import SpoolFiles
+from memorybus.recall.pending import Ask, Asks
+from memorybus.receipt import LogState
+from memorybus.sending.attempts import Tries
+from memorybus.sending.confirmations import Flush, Flushes
+from memorybus.sending.counters import SendCounts
+from memorybus.sending.grace_period import Ripening
+from memorybus.spool.files import SpoolFiles
+from memorybus.spool.outbox import Spool
 from memorybus.testing import CrashPoint, no_crash
-from memorybus.tries import Tries
-from memorybus.waking import Ending, Waiters, Wake
 
 _log = logging.getLogger("memorybus")
-
-LogState = Literal["unknown", "up", "down"]
 
 COALESCE = 0.001
 """Seconds between the first event and the send: what follows closely goes along."""
@@ -209,11 +208,11 @@ class Flusher:
         with importing():  # a fork in the middle of an import leaves the child half a module
             import encodings.idna  # noqa: F401 - Python does, at the first name of a host
 
-            from memorybus.links import connect_redis
-            from memorybus.log import EventLog
-            from memorybus.orphans import drain_orphans
-            from memorybus.recall_jobs import Asker
-            from memorybus.sender import Sender
+            from memorybus.log.stream import EventLog
+            from memorybus.recall.requester import Asker
+            from memorybus.redis.connect import connect_redis
+            from memorybus.sending.orphans import drain_orphans
+            from memorybus.sending.sender import Sender
 
         self._drain = drain_orphans
         self._redis = connect_redis(self._settings, single=True)

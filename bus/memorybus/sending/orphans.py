@@ -6,12 +6,12 @@ from redis import Redis
 
 from memorybus import private
 from memorybus.clock import Clock
+from memorybus.config.settings import Settings
 from memorybus.errors import LogError, SpoolCorrupt, SpoolError
-from memorybus.sender import Sender
-from memorybus.settings import Settings
-from memorybus.spool import Spool
-from memorybus.spool_files import SpoolFiles
-from memorybus.spool_note import SENT
+from memorybus.sending.sender import Sender
+from memorybus.spool.files import SpoolFiles
+from memorybus.spool.note import SENT
+from memorybus.spool.outbox import Spool
 from memorybus.testing import CrashPoint, no_crash
 
 

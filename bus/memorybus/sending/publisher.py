@@ -3,49 +3,30 @@
 import os
 import random
 from collections.abc import Callable
-from typing import Literal, get_args
+from typing import get_args
 
 import msgspec
 
-from memorybus.asks import Ask
 from memorybus.clock import Clock
-from memorybus.codec import Encoder
-from memorybus.counts import Counters
+from memorybus.concurrency.forking import ProcessLock
+from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, EventTooLarge, InvalidEvent, SpoolCorrupt, SpoolError
 from memorybus.events import LATEST, Envelope
-from memorybus.flusher import Flusher, LogState
-from memorybus.forking import ProcessLock
 from memorybus.ids import NewId, checksum
-from memorybus.keys import partition_of
-from memorybus.settings import Settings
-from memorybus.spool import Spool
-from memorybus.spool_files import SpoolFiles
+from memorybus.recall.pending import Ask
+from memorybus.receipt import Level, Receipt
+from memorybus.redis.keys import partition_of
+from memorybus.sending.counters import Counters
+from memorybus.sending.flusher import Flusher
+from memorybus.spool.files import SpoolFiles
+from memorybus.spool.outbox import Spool
 from memorybus.testing import CrashPoint, no_crash
-
-Level = Literal["spooled", "logged", "replicated"]
-"""How safe an event is: in the spool, in Redis, confirmed by a replica or a synced file (G1)."""
+from memorybus.wire.codec import Encoder
 
 _LEVELS = get_args(Level)
 _STOP = 1.0
 _LEAST = 0.1
 _ID_BYTES = 16
-
-
-class Receipt(msgspec.Struct, frozen=True):
-    """What `publish` promises.
-
-    Attributes:
-        event_id: 32 hex digits.
-        level: how safe the event is now; `MemoryBus.flush` waits for a higher one.
-        sequence: its place in this process's spool.
-        log: whether the log was reachable when the event was taken: "up", "down", or "unknown"
-            while the first connection is being made. "down" means: spooled, sent later.
-    """
-
-    event_id: str
-    level: Level
-    sequence: int
-    log: LogState
 
 
 class Publisher:

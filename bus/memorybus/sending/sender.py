@@ -14,21 +14,21 @@ from typing import Any, Literal
 from redis import Redis
 from redis.exceptions import RedisError
 
-from memorybus import scripts
 from memorybus.clock import SYSTEM, Clock
-from memorybus.codec import Encoder
-from memorybus.counts import SendCounts
+from memorybus.config.settings import Settings
 from memorybus.errors import ForeignKey, LogUnavailable
-from memorybus.keys import Keys
-from memorybus.links import translated
-from memorybus.producers import check_unused, forget, may_be_forgotten, rest, taken, tell_loss
-from memorybus.replication import Replication
-from memorybus.scripts import Appended, Behind, Outgoing
-from memorybus.sent import Progress
-from memorybus.settings import Settings
-from memorybus.spool import Spool
-from memorybus.spool_rows import Row
+from memorybus.log.producers import check_unused, forget, may_be_forgotten, rest, taken, tell_loss
+from memorybus.log.replication import Replication
+from memorybus.redis import scripts
+from memorybus.redis.connect import translated
+from memorybus.redis.keys import Keys
+from memorybus.redis.scripts import Appended, Behind, Outgoing
+from memorybus.sending.counters import SendCounts
+from memorybus.sending.progress import Progress
+from memorybus.spool.outbox import Spool
+from memorybus.spool.rows import Row
 from memorybus.testing import CrashPoint, no_crash
+from memorybus.wire.codec import Encoder
 
 _log = logging.getLogger("memorybus")
 

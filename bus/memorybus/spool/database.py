@@ -8,10 +8,10 @@ from pathlib import Path
 from urllib.parse import quote
 
 from memorybus import private
+from memorybus.concurrency.forking import undisturbed
 from memorybus.errors import SpoolCorrupt, SpoolFull
-from memorybus.forking import undisturbed
-from memorybus.spool_handed import HANDED
-from memorybus.spool_note import NOTE, SENT
+from memorybus.spool.delivered import HANDED
+from memorybus.spool.note import NOTE, SENT
 
 _PAGE = 8_192
 """Five turns of usual size to a page: most inserts write one page, the fewest begin another."""

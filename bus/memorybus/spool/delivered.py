@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from memorybus import private
-from memorybus.spool_note import PER_MS
+from memorybus.spool.note import PER_MS
 
 HANDED = ".handed"
 """Suffix of the file that says up to which sequence rows may have been handed over."""

@@ -19,13 +19,13 @@ from filelock import FileLock, Timeout
 
 from memorybus import private
 from memorybus.clock import SYSTEM, Clock
+from memorybus.config.settings import Settings
 from memorybus.errors import SpoolCorrupt, SpoolError, SpoolFull
 from memorybus.ids import NewId
-from memorybus.settings import Settings
-from memorybus.spool import Spool
-from memorybus.spool_db import remove
-from memorybus.spool_note import SENT, SpoolStats, read_note, spooled_at
-from memorybus.spool_rows import readable
+from memorybus.spool.database import remove
+from memorybus.spool.note import SENT, SpoolStats, read_note, spooled_at
+from memorybus.spool.outbox import Spool
+from memorybus.spool.rows import readable
 
 _log = logging.getLogger("memorybus")
 

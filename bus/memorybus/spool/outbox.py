@@ -14,15 +14,16 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from memorybus import spool_db, spool_rows
-from memorybus.ballast import Ballast
 from memorybus.clock import Clock
+from memorybus.concurrency.forking import undisturbed
 from memorybus.errors import SpoolError, SpoolFull
-from memorybus.forking import undisturbed
-from memorybus.spool_db import connect, named, transaction, translated
-from memorybus.spool_handed import HANDED, Handed
-from memorybus.spool_note import PER_MS, SpoolStats, spooled_at, write_note
-from memorybus.spool_rows import ROW_OVERHEAD, Row, bounded
+from memorybus.spool import database
+from memorybus.spool import rows as spool_rows
+from memorybus.spool.database import connect, named, transaction, translated
+from memorybus.spool.delivered import HANDED, Handed
+from memorybus.spool.disk_reserve import Ballast
+from memorybus.spool.note import PER_MS, SpoolStats, spooled_at, write_note
+from memorybus.spool.rows import ROW_OVERHEAD, Row, bounded
 
 _LARGEST = 2**53
 _DELETED_AT_ONCE = 500
@@ -63,7 +64,7 @@ class Spool:
         with named(path), ExitStack() as opened:
             self._in = opened.enter_context(closing(connect(path)))
             self._out = opened.enter_context(closing(connect(path)))
-            spool_db.check(self._in, path)
+            database.check(self._in, path)
             self._in.executescript(spool_rows.SCHEMA)
             self._load_counters()
             write_note(self.path, SpoolStats())
@@ -256,12 +257,12 @@ class Spool:
     def sign(self) -> None:
         """Note in the new file where it was made."""
         with named(self.path):
-            spool_db.sign(self._in, self.path)
+            database.sign(self._in, self.path)
 
     def is_original(self) -> bool:
         """Say whether this is the file that was made here, not a copy of it (of another host)."""
         with named(self.path):
-            return spool_db.is_signed(self._out, self.path)
+            return database.is_signed(self._out, self.path)
 
     # -- what is in it --------------------------------------------------------------------------
 
@@ -295,6 +296,6 @@ class Spool:
 
     def discard(self) -> None:
         """Delete an empty spool's files (an adopted one, sent whole)."""
-        spool_db.remove(self.path)
+        database.remove(self.path)
         self.close()
         Path(self._file_lock.lock_file).unlink(missing_ok=True)

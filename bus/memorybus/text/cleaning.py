@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 from memorybus.errors import InvalidEvent
 from memorybus.events import Message
-from memorybus.scrubber import scrub
+from memorybus.text.scrubber import scrub
 
 MAX_DEPTH = 64
 """Containers within containers in one message; more is refused (G10)."""

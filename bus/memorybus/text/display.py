@@ -6,7 +6,7 @@ Control characters, escape sequences, direction overrides and lone surrogates ar
 import unicodedata
 from datetime import UTC, datetime
 
-from memorybus.events import LATEST
+from memorybus.events import LATEST, AnyEvent, UnknownEvent
 
 _KEPT = frozenset("\n\t")
 _DANGEROUS = frozenset(("Cc", "Cs", "Zl", "Zp"))
@@ -45,3 +45,8 @@ def escaped(char: str) -> str:
 def _shown(char: str) -> str:
     code = ord(char)
     return f"\\x{code:02x}" if code < 0x100 else escaped(char)
+
+
+def event_name(event: AnyEvent) -> str:
+    """Return the event's type tag; for one we do not know, the tag found on the wire."""
+    return event.name if isinstance(event, UnknownEvent) else type(event).__name__

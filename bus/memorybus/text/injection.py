@@ -7,7 +7,7 @@ of its own sources, as registries of memory providers hand them out; they rest o
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from memorybus.fence import MAX_BLOCK, build_block, escape, line
+from memorybus.text.fence import MAX_BLOCK, build_block, escape, line
 
 Content: TypeAlias = str | list[dict[str, Any]] | None
 """What an OpenAI-style message may hold: text, parts, or nothing."""

@@ -26,7 +26,7 @@ This undoes our own fence. It is not the defence against hostile text: that is `
 import re
 from collections import deque
 
-from memorybus.fence import MAX_BLOCK, TAG
+from memorybus.text.fence import MAX_BLOCK, TAG
 
 MAX_TAG = 256
 """Characters between the brackets of a tag at most."""

@@ -5,8 +5,8 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
-from memorybus import plain
 from memorybus.events import LATEST
+from memorybus.text import display
 
 _SPOKEN = re.compile(
     r"\s*(\d{1,2}):(\d{2})\s*([ap])\.?m\.?\s+on\s+(\d{1,2})\s+([a-z]+),?\s+(\d{4})\s*",
@@ -73,4 +73,4 @@ def iso(at: int | None) -> str | None:
 
     None if it is unknown (None or 0), or no time that a calendar knows.
     """
-    return plain.iso(at or None)
+    return display.iso(at or None)

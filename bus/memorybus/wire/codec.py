@@ -22,7 +22,7 @@ from memorybus.events import (
     SessionRef,
     UnknownEvent,
 )
-from memorybus.upcasts import UPCASTS, Upcasts, upcast
+from memorybus.wire.upcasts import UPCASTS, Upcasts, upcast
 
 PACKED = b"\x28"
 """What a zstd frame begins with, and a msgpack map never."""

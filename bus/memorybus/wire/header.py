@@ -5,10 +5,10 @@ from typing import Any
 
 import msgspec
 
-from memorybus.codec import Decoder
 from memorybus.errors import CorruptEnvelope
 from memorybus.events import EVENT_TYPES, MemoryWritten, Scope
-from memorybus.query import ORIGIN, Row
+from memorybus.query.query import ORIGIN, Row
+from memorybus.wire.codec import Decoder
 
 _VERSIONS = MappingProxyType({kind.__name__: kind.version for kind in EVENT_TYPES})
 

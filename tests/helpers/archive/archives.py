@@ -4,13 +4,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
-from memorybus.archive import Archive
-from memorybus.codec import Decoder, Encoder
+from memorybus.archive.archive import Archive
+from memorybus.archive.format.parquet import RawEntry
+from memorybus.archive.objects.local import LocalObjects
 from memorybus.events import Envelope, KnownEvent, Scope, SessionRef, TurnCompleted
 from memorybus.ids import derived_id
-from memorybus.logged import LoggedEvent, logged
-from memorybus.object_store_local import LocalObjects
-from memorybus.segments import RawEntry
+from memorybus.log.entry import LoggedEvent, logged
+from memorybus.wire.codec import Decoder, Encoder
 
 LOG = "0198f2c4a1b27c3d8e4f5a6b7c8d9e10"
 """A log's id."""

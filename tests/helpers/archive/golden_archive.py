@@ -1,4 +1,6 @@
-"""Seals most of a golden log: `python -m helpers.golden_archive DIRECTORY`, tests/ on the path.
+"""Seals most of a golden log: `python -m helpers.archive.golden_archive DIRECTORY`.
+
+The directory tests/ must be on the path.
 
 For the next format; the files of the old ones stay as they are. The directory holds `log.jsonl`.
 """
@@ -6,14 +8,14 @@ For the next format; the files of the old ones stay as they are. The directory h
 import sys
 from pathlib import Path
 
-from memorybus.archive import Archive
-from memorybus.query import Query
-from memorybus.segments import RawEntry
-from memorybus.settings import Settings
-from memorybus.tombstones import Tombstone
-from memorybus_workers.sealing import numbered
+from memorybus.archive.archive import Archive
+from memorybus.archive.format.parquet import RawEntry
+from memorybus.archive.tombstones import Tombstone
+from memorybus.config.settings import Settings
+from memorybus.query.query import Query
+from memorybus_workers.archiving.due import numbered
 
-from helpers.golden_log import PARTITIONS, stored
+from helpers.archive.golden_log import PARTITIONS, stored
 
 NAMESPACE = "golden"
 LOG_ID = "0198f2c4a1b27c3d8e4f5a6b7c8d0001"

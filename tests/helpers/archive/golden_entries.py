@@ -1,7 +1,7 @@
 """What the golden log holds; it was written once, and its files are what counts.
 
-`python -m helpers.golden_entries DIRECTORY` (with tests/ on the path) writes the entries of a new
-one, when the wire format gets a new version; the files of the old ones stay as they are.
+`python -m helpers.archive.golden_entries DIRECTORY` (with tests/ on the path) writes the entries of
+a new one, when the wire format gets a new version; the files of the old ones stay as they are.
 """
 
 import sys
@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
-from memorybus.codec import Encoder
 from memorybus.events import Envelope, Event, MemoryWritten, Scope, SessionRef, TurnCompleted
+from memorybus.wire.codec import Encoder
 
-from helpers.golden_log import Entry, written
-from helpers.samples import SAMPLES, envelope
+from helpers.archive.golden_log import Entry, written
+from helpers.stories.samples import SAMPLES, envelope
 
 _BEGAN = 1_760_000_000_000
 _PLAIN = Encoder(1 << 30)

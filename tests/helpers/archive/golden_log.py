@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import redis
 from memorybus.events import Omitted, UnknownEvent
-from memorybus.keys import Keys
-from memorybus.logged import LoggedEvent
+from memorybus.log.entry import LoggedEvent
+from memorybus.redis.keys import Keys
 
 PARTITIONS = 2
 

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from helpers.binaries import FETCHED
-from helpers.clusters import free_ports
-from helpers.waiting import wait_until
+from helpers.processes.waiting import wait_until
+from helpers.redis.binaries import FETCHED
+from helpers.redis.clusters import free_ports
 
 PACKAGE = "moto[server,s3]==5.2.5"
 HOME = FETCHED / "moto"

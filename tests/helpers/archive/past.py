@@ -8,18 +8,18 @@ from typing import Any
 
 import msgspec
 import pytest
-from memorybus.archive import Archive
-from memorybus.codec import Encoder
+from memorybus.archive.archive import Archive
+from memorybus.archive.format.parquet import RawEntry
+from memorybus.config.settings import Settings
 from memorybus.events import Envelope, Event, Scope, SessionRef, TurnCompleted, TurnStarted
-from memorybus.history import History
-from memorybus.history_log import is_stray
+from memorybus.history.history import History
+from memorybus.history.log_part import is_stray
 from memorybus.ids import derived_id
-from memorybus.keys import Keys, session_key
-from memorybus.links import connect_redis
-from memorybus.log import START, EventLog
-from memorybus.logged import LoggedEvent
-from memorybus.segments import RawEntry
-from memorybus.settings import Settings
+from memorybus.log.entry import LoggedEvent
+from memorybus.log.stream import START, EventLog
+from memorybus.redis.connect import connect_redis
+from memorybus.redis.keys import Keys, session_key
+from memorybus.wire.codec import Encoder
 
 PARTITION = 0
 FIRST_MS = 1_700_000_000_000

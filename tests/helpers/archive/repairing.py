@@ -4,11 +4,11 @@ import json
 from typing import Any
 
 import pytest
-from memorybus.keys import lane_name
+from memorybus.redis.keys import lane_name
 from memorybus.surfaces.cli import main
-from memorybus_workers.archiver import run_once
+from memorybus_workers.archiving.archiver import run_once
 
-from helpers.sealed_log import SealedLog
+from helpers.archive.sealed_log import SealedLog
 
 
 def refused(log: SealedLog) -> str:

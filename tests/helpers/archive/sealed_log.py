@@ -5,17 +5,17 @@ from typing import Any
 
 import pytest
 import redis
-from memorybus import scripts
-from memorybus.archive import Archive
-from memorybus.codec import Encoder
+from memorybus.archive.archive import Archive
+from memorybus.config.settings import Settings
 from memorybus.events import Envelope, Scope, SessionRef, TurnCompleted
 from memorybus.ids import derived_id
-from memorybus.keys import Keys, session_key
-from memorybus.links import connect_redis
-from memorybus.log import EventLog
-from memorybus.scripts import Appended, Outgoing
-from memorybus.settings import Settings
-from memorybus_workers.archiver import run_once
+from memorybus.log.stream import EventLog
+from memorybus.redis import scripts
+from memorybus.redis.connect import connect_redis
+from memorybus.redis.keys import Keys, session_key
+from memorybus.redis.scripts import Appended, Outgoing
+from memorybus.wire.codec import Encoder
+from memorybus_workers.archiving.archiver import run_once
 
 QUICK: dict[str, Any] = {
     "partitions": 2,

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
-from memorybus.burial import bury
+from memorybus.config.settings import Settings, to_environ
 from memorybus.ids import new_mark
-from memorybus.roster import worker_id
-from memorybus.settings import Settings, to_environ
+from memorybus.registry.reclaim import bury
+from memorybus.registry.roster import worker_id
 
-from helpers.processes import Child, Spawn
-from helpers.waiting import wait_until
+from helpers.processes.processes import Child, Spawn
+from helpers.processes.waiting import wait_until
 
-TESTS = Path(__file__).parents[1]
+TESTS = Path(__file__).parents[2]
 PATH = os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH", "")]))
 """Where processes find these helpers, and the sources of a sabotaged copy before the installed."""
 READY = '"ready":true'

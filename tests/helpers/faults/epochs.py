@@ -8,7 +8,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from memorybus_workers.leases import Leases
+from memorybus_workers.lanes.leases import Leases
 
 _owned: dict[tuple[str, int], int] = {}
 

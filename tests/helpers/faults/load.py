@@ -1,6 +1,6 @@
 """The load of the fault suite: a process that publishes and keeps a journal of its receipts.
 
-``python -m helpers.load --journal /path --rate 2000`` publishes turns of many sessions until
+``python -m helpers.faults.load --journal /path --rate 2000`` publishes turns of many sessions until
 SIGTERM. A line goes to the journal only after `publish` has returned and, for a higher level, after
 `flush` has confirmed it; the journal is fsynced before the next group begins. On SIGTERM it waits
 for the log, prints one JSON object of what it did, and ends.
@@ -16,16 +16,16 @@ from pathlib import Path
 from typing import Any, get_args
 
 import msgspec
-from memorybus.client import MemoryBus
+from memorybus.agent.client import MemoryBus
+from memorybus.agent.session import Session
 from memorybus.clock import SYSTEM
+from memorybus.concurrency.wakeup import Ending
+from memorybus.config.settings import load
 from memorybus.errors import MemoryBusError
-from memorybus.publisher import Level
-from memorybus.session import Session
-from memorybus.settings import load
-from memorybus.waking import Ending
+from memorybus.receipt import Level
 
-from helpers.oracle import Receipt
-from helpers.processes import Child
+from helpers.faults.oracle import Receipt
+from helpers.processes.processes import Child
 
 REFUSED = "refused"
 """What the writer says, with the error's name, when it is refused for the first time."""

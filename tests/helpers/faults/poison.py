@@ -3,18 +3,18 @@
 from typing import Final
 
 import msgspec
-from memorybus import scripts
-from memorybus.client import MemoryBus
-from memorybus.codec import Encoder
+from memorybus.agent.client import MemoryBus
+from memorybus.config.settings import Settings
 from memorybus.errors import EventTooLarge, InvalidEvent
 from memorybus.events import Envelope, Scope, SessionRef, TurnCompleted
 from memorybus.ids import derived_id, digest
-from memorybus.keys import Keys, partition_of, session_key
-from memorybus.scripts import Outgoing
-from memorybus.settings import Settings
+from memorybus.redis import scripts
+from memorybus.redis.keys import Keys, partition_of, session_key
+from memorybus.redis.scripts import Outgoing
+from memorybus.wire.codec import Encoder
 from redis import Redis
 
-from helpers.sink import EXITS, HANGS, RAISES
+from helpers.faults.sink import EXITS, HANGS, RAISES
 
 REFUSED_BY_THE_PROVIDER: Final = {"raises": RAISES, "hangs": HANGS, "exits": EXITS}
 FOREIGN: Final = ("surrogates", "newer schema")

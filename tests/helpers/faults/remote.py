@@ -1,7 +1,7 @@
 """A memory backend behind HTTP that can be made to misbehave, and the provider that talks to it.
 
 The backend takes an event's id as its key and keeps its calls and its effects apart, so that a test
-sees what was asked twice and what was done twice. Named as ``helpers.remote:Remote``.
+sees what was asked twice and what was done twice. Named as ``helpers.faults.remote:Remote``.
 """
 
 import http.client
@@ -20,7 +20,7 @@ from memorybus.errors import Transient, Unavailable
 from memorybus.events import TurnCompleted
 from memorybus_providers.base import Capabilities, HookContext, MemoryProvider
 
-from helpers.oracle import Effect
+from helpers.faults.oracle import Effect
 
 ANSWER: Final = b'{"stored": true}'
 MISDEEDS: Final = (

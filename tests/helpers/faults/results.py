@@ -12,9 +12,9 @@ from typing import Any
 
 import msgspec
 
-from helpers.oracle import Verdict
+from helpers.faults.oracle import Verdict
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 RESULTS = ROOT / "bench" / "out" / "faults.jsonl"
 
 Range = tuple[float, float]

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from memorybus.settings import Settings
+from memorybus.config.settings import Settings
 
-from helpers import scale
-from helpers.processes import Spawn
-from helpers.results import RESULTS, Round, commit, shown, together, write
-from helpers.servers import RedisServer
-from helpers.trial import Trial, sinks
+from helpers.faults import scale
+from helpers.faults.results import RESULTS, Round, commit, shown, together, write
+from helpers.faults.trial import Trial, sinks
+from helpers.processes.processes import Spawn
+from helpers.redis.servers import RedisServer
 
 FAST: dict[str, Any] = {
     "lease": 0.9,
@@ -56,7 +56,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 @pytest.fixture
 def report(request: pytest.FixtureRequest) -> Report:
-    """Return a function that notes what a round counted: see `helpers.results.Round`."""
+    """Return a function that notes what a round counted: see `helpers.faults.results.Round`."""
     figures: dict[str, Any] = {"row": row_of(request.node), "share": scale.SHARE}
     request.node.user_properties.append((_ROUND, figures))
 

@@ -3,9 +3,9 @@
 One SQLite file per lane, in the directory that the options name (so that several worker processes
 share it, as they would a remote backend) or in the instance's home. No constraint makes anything
 unique: what is applied twice is there twice. Each class de-duplicates by what it declares and no
-other way. Named as ``helpers.sink:Keyed`` and the like. Of each effect the file says when its call
-began and when it was stored, and by which process and thread; what a ``lookup`` sink was asked is
-in files beside: so what came twice can be explained (`story`).
+other way. Named as ``helpers.faults.sink:Keyed`` and the like. Of each effect the file says when
+its call began and when it was stored, and by which process and thread; what a ``lookup`` sink was
+asked is in files beside: so what came twice can be explained (`story`).
 
 Options: ``directory``; ``busy``, the seconds for which a locked file is waited for.
 """
@@ -31,8 +31,8 @@ from memorybus_providers.base import (
     TransactionalProvider,
 )
 
-from helpers import epochs
-from helpers.oracle import Effect
+from helpers.faults import epochs
+from helpers.faults.oracle import Effect
 
 _SCHEMA = """
 create table if not exists effects(

@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from memorybus.keys import Keys
-from memorybus.producers import taken
-from memorybus.settings import Settings, to_environ
+from memorybus.config.settings import Settings, to_environ
+from memorybus.log.producers import taken
+from memorybus.redis.keys import Keys
 
-from helpers import sink
-from helpers.crew import PATH, Crew
-from helpers.load import Done, Load
-from helpers.oracle import Effect, Receipt, Verdict, judge
-from helpers.processes import Spawn
-from helpers.servers import RedisServer
-from helpers.waiting import wait_until
+from helpers.faults import sink
+from helpers.faults.crew import PATH, Crew
+from helpers.faults.load import Done, Load
+from helpers.faults.oracle import Effect, Receipt, Verdict, judge
+from helpers.processes.processes import Spawn
+from helpers.processes.waiting import wait_until
+from helpers.redis.servers import RedisServer
 
 LOST = " is lost"
 """What a worker says when its lane has another owner."""
@@ -54,7 +54,7 @@ def sinks(directory: Path, *classes: str, **options: Any) -> dict[str, Any]:
     """Return the settings of sink providers, named by their classes, with shared directories."""
     tables = {
         name.lower(): {
-            "kind": f"helpers.sink:{name}",
+            "kind": f"helpers.faults.sink:{name}",
             "directory": str(directory / name.lower()),
             **options,
         }
@@ -108,11 +108,13 @@ class Trial:
         within: Sequence[str] = (),
         env: Mapping[str, str] | None = None,
     ) -> Load:
-        """Start the writer (see `helpers.load`) and wait for its first receipts."""
+        """Start the writer (see `helpers.faults.load`) and wait for its first receipts."""
         journal = self._directory / "journal"
         own = ("--journal", str(journal), "--seed", str(self.rng.randrange(1 << 30)))
         around = to_environ(self.settings, {}) | {"PYTHONPATH": PATH} | dict(env or {})
-        child = self._spawn(*within, "-m", "helpers.load", *own, *map(str, words), env=around)
+        child = self._spawn(
+            *within, "-m", "helpers.faults.load", *own, *map(str, words), env=around
+        )
         self.load = Load(child, journal)
         wait_until(lambda: self.load and self.load.flows, "the writer publishes", 60)
         return self.load

@@ -13,13 +13,13 @@ import msgspec
 import yaml
 from memorybus.clock import SYSTEM
 
-from helpers.processes import MARK
-from helpers.waiting import wait_until
+from helpers.processes.processes import MARK
+from helpers.processes.waiting import wait_until
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 VENV = ROOT / ".hermes-venv"
 PYTHON = VENV / "bin" / "python"
-_PATH = Path(__file__).parent / "hermes_path"
+_PATH = Path(__file__).parents[1] / "hermes_path"
 _CLOSED = "http://127.0.0.1:9"
 """A proxy that nobody serves: whatever honours proxies goes nowhere."""
 _TURN = 120.0

@@ -1,6 +1,7 @@
 """A program for Hermes's own Python: a plugin inside Hermes's MemoryManager, as Hermes runs it.
 
-Standard input holds a plugin's name and the steps of a conversation (`helpers.hosted_steps`).
+Standard input holds a plugin's name and the steps of a conversation
+(`helpers.hosted.hosted_steps`).
 """
 
 import json

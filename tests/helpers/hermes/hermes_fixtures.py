@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from helpers.hermes_agent import PYTHON
-from helpers.hermes_world import World
+from helpers.hermes.hermes_agent import PYTHON
+from helpers.hermes.hermes_world import World
 
 MakeWorld = Callable[..., World]
 

@@ -2,7 +2,7 @@
 
 import random
 
-from helpers.hermes_agent import Hermes
+from helpers.hermes.hermes_agent import Hermes
 
 TURNS = 3
 _SEED = 20

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from memorybus.asks import Ask
-from memorybus.client import MemoryBus
+from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM, Clock
+from memorybus.config.settings import Settings
 from memorybus.events import AnyEvent, Envelope, Event, Scope, SessionRef, TurnStarted
-from memorybus.publisher import Receipt
-from memorybus.settings import Settings
-from memorybus.surfaces.hermes.provider import HermesMemory
-from memorybus.surfaces.hermes.shared import Process, Shared
+from memorybus.recall.pending import Ask
+from memorybus.receipt import Receipt
+from memorybus.surfaces.hermes.plugin.provider import HermesMemory
+from memorybus.surfaces.hermes.plugin.shared import Process, Shared
 
 NOWHERE = "redis://127.0.0.1:1/0"
 """A Redis that is not there."""

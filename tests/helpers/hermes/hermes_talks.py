@@ -1,7 +1,7 @@
 """A program for Hermes's own Python: conversations of one profile, as Hermes itself has them.
 
-Standard input holds a plugin's name and the conversations (`helpers.talks`). Each is an agent of
-its own with a real MemoryManager, in the order in which `run_agent` calls it.
+Standard input holds a plugin's name and the conversations (`helpers.hermes.talks`). Each is an
+agent of its own with a real MemoryManager, in the order in which `run_agent` calls it.
 """
 
 import json

@@ -9,19 +9,19 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from memorybus.client import MemoryBus
+from memorybus.agent.client import MemoryBus
+from memorybus.config.settings import Settings, to_environ
 from memorybus.events import Envelope, Event, TurnCompleted
-from memorybus.links import connect_redis
-from memorybus.log import EventLog
-from memorybus.monitor import spool_status
-from memorybus.settings import Settings, to_environ
+from memorybus.health.monitor import spool_status
+from memorybus.log.stream import EventLog
+from memorybus.redis.connect import connect_redis
 
-from helpers.hermes_agent import PYTHON, VENV, Hermes, Home
-from helpers.hermes_model import Model
-from helpers.processes import Child, Spawn
-from helpers.scenario import worker
-from helpers.servers import RedisServer
-from helpers.waiting import wait_until
+from helpers.hermes.hermes_agent import PYTHON, VENV, Hermes, Home
+from helpers.hermes.hermes_model import Model
+from helpers.processes.processes import Child, Spawn
+from helpers.processes.waiting import wait_until
+from helpers.redis.servers import RedisServer
+from helpers.stories.scenario import worker
 
 MEMORYBUS = VENV / "bin" / "memorybus"
 TIMINGS: dict[str, Any] = {"spool_keep": 0.2, "recall_wait": 2.0, "prefetch_deadline": 0.5}

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from memorybus.client import MemoryBus
+from memorybus.agent.client import MemoryBus
 
 _PROGRAM = Path(__file__).parent / "hermes_talks.py"
 

@@ -154,7 +154,7 @@ class Puppet:
     def swap_manager(self) -> dict[str, Any]:
         """Put the bus's own manager in the place of Hermes's, for all agents made from now on."""
         import agent.memory_manager as seam
-        from memorybus.client import MemoryBus
+        from memorybus.agent.client import MemoryBus
 
         bus = MemoryBus.connect()
         seam.MemoryManager = bus.memory_manager

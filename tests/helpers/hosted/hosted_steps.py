@@ -10,7 +10,7 @@ from typing import Any
 from memorybus.events import MemoryWritten, SessionEnded, SessionStarted, TurnCompleted
 from memorybus_providers.adapters.hermes import HostedHermesProvider
 
-from helpers.hosted import context
+from helpers.hosted.hosted import context
 
 Step = tuple[Any, ...]
 
@@ -53,7 +53,7 @@ def play(provider: HostedHermesProvider, steps: Sequence[Step] = CONVERSATION) -
 def play_inside(python: Path, home: Path, plugin: str, query: str) -> str:
     """Play the steps through Hermes's own manager; return what it recalls at the end."""
     given = {"plugin": plugin, "steps": CONVERSATION, "query": query}
-    program = Path(__file__).parent / "hermes_direct.py"
+    program = Path(__file__).parents[1] / "hermes" / "hermes_direct.py"
     env = {"HERMES_HOME": str(home), "HOME": str(home), "HERMES_DISABLE_LAZY_INSTALLS": "1"}
     done = subprocess.run(
         [python, "-I", program],

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from memorybus.dead_letters import DeadLetter
-from memorybus.done_set import above
+from memorybus.dead_letters.records import DeadLetter
 from memorybus.events import Scope
-from memorybus.keys import session_key
-from memorybus.logged import LoggedEvent
+from memorybus.log.entry import LoggedEvent
+from memorybus.redis.keys import session_key
+from memorybus.registry.done_set import above
 
-from helpers.model_backend import Backend
-from helpers.model_world import PARTITIONS, Said, World
+from helpers.model.model_backend import Backend
+from helpers.model.model_world import PARTITIONS, Said, World
 
 EXPLAINED = {
     "it is refused for good": "permanent",
@@ -31,7 +31,7 @@ class Checks:
         world: where it is.
         backend: what it filled.
         instance: its name.
-        kind: see `helpers.model_backend.KINDS`.
+        kind: see `helpers.model.model_backend.KINDS`.
     """
 
     def __init__(self, world: World, backend: Backend, instance: str, kind: str) -> None:

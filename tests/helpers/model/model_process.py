@@ -11,23 +11,23 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
-from memorybus.settings import Settings
 from memorybus.testing import FakeClock
 from memorybus_providers.base import ProviderConfig
-from memorybus_workers.alone import Alone
-from memorybus_workers.calls import Slot, Troubles
-from memorybus_workers.lane import Lane
-from memorybus_workers.lane_set import LaneSet
-from memorybus_workers.leases import Leases
-from memorybus_workers.parallel import ParallelApplier
-from memorybus_workers.pool import Call, Done, Pool, Task
-from memorybus_workers.retry import Breaker
-from memorybus_workers.serving import Serving
-from memorybus_workers.surroundings import Surroundings
+from memorybus_workers.apply.parallel import ParallelApplier
+from memorybus_workers.apply.pool import Call, Done, Pool, Task
+from memorybus_workers.apply.serving import Serving
+from memorybus_workers.calls.retry import Breaker
+from memorybus_workers.calls.tracker import Slot, Troubles
+from memorybus_workers.hosting.lane_set import LaneSet
+from memorybus_workers.lanes.context import Surroundings
+from memorybus_workers.lanes.isolation import Alone
+from memorybus_workers.lanes.lane import Lane
+from memorybus_workers.lanes.leases import Leases
 from redis.exceptions import RedisError
 
-from helpers.model_backend import IN_FLIGHT, KINDS, Backend
+from helpers.model.model_backend import IN_FLIGHT, KINDS, Backend
 
 MOST = 20.0
 """Seconds in which a job must be done: it only waits for Redis."""
@@ -205,7 +205,7 @@ class Process:
             self._back.release()
 
     def _serve(self, job: Callable[[], None] | None) -> None:
-        """As `memorybus_workers.runner` does: whatever breaks, leave, and begin anew later."""
+        """As `memorybus_workers.hosting.runner` does: leave if it breaks, and begin anew later."""
         assert job is not None
         try:
             job()

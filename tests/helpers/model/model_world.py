@@ -10,23 +10,23 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
-from memorybus.archive import Archive
-from memorybus.codec import Encoder
+from memorybus.archive.archive import Archive
+from memorybus.archive.format.parquet import RawEntry
+from memorybus.config.settings import Settings
 from memorybus.errors import LogError
 from memorybus.events import Envelope, Scope, SessionRef, TurnCompleted
 from memorybus.ids import checksum, derived_id, new_id
-from memorybus.keys import Keys, partition_of, session_key
-from memorybus.links import connect_redis
-from memorybus.log import EventLog, read_entries
-from memorybus.producers import taken
-from memorybus.segments import RawEntry
-from memorybus.sender import Sender
-from memorybus.settings import Settings
-from memorybus.spool import Spool
-from memorybus.spool_files import SpoolFiles
+from memorybus.log.producers import taken
+from memorybus.log.stream import EventLog, read_entries
+from memorybus.redis.connect import connect_redis
+from memorybus.redis.keys import Keys, partition_of, session_key
+from memorybus.sending.sender import Sender
+from memorybus.spool.files import SpoolFiles
+from memorybus.spool.outbox import Spool
 from memorybus.testing import FakeClock
+from memorybus.wire.codec import Encoder
 
-from helpers.waiting import wait_until
+from helpers.processes.waiting import wait_until
 
 PARTITIONS = 2
 LEASE = 100.0

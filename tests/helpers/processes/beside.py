@@ -9,11 +9,11 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from memorybus.settings import Settings
+from memorybus.config.settings import Settings
 
-from helpers.processes import Child, Spawn
-from helpers.scenario import TESTS, environ
-from helpers.waiting import wait_until
+from helpers.processes.processes import Child, Spawn
+from helpers.processes.waiting import wait_until
+from helpers.stories.scenario import TESTS, environ
 
 OLD = "64bcbdb"
 """The last revision in which a provider's lanes had one worker at a time."""
@@ -47,8 +47,8 @@ class Release:
         return _ready(spawn, self.environ(settings) | {"MEMORYBUS_CRASH_AT": crash}, jobs)
 
     def agent(self, spawn: Spawn, settings: Settings, *words: str | int) -> Child:
-        """Start an agent of this release (see `helpers.scenario.main`)."""
-        return spawn("-m", "helpers.scenario", *map(str, words), env=self.environ(settings))
+        """Start an agent of this release (see `helpers.stories.scenario.main`)."""
+        return spawn("-m", "helpers.stories.scenario", *map(str, words), env=self.environ(settings))
 
     def environ(self, settings: Settings) -> dict[str, str]:
         """Return the environment of its processes: its sources, the settings that it knows."""

@@ -1,4 +1,4 @@
-"""``python -m helpers.ending WAY``: an agent that publishes its last events and ends.
+"""``python -m helpers.processes.ending WAY``: an agent that publishes its last events and ends.
 
 It has worked for a while: its bus is connected. It ends in the moment of its last event.
 """
@@ -8,9 +8,9 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 
-from memorybus.client import MemoryBus
-from memorybus.session import Session
-from memorybus.settings import load
+from memorybus.agent.client import MemoryBus
+from memorybus.agent.session import Session
+from memorybus.config.settings import load
 
 LAST = 2
 """Events that it publishes as it ends, its session's start apart."""

@@ -14,7 +14,8 @@ class Island:
 
     Attributes:
         shore: the address at this side, where a server may listen.
-        within: the words before a command of `helpers.processes.Spawn` that run it inside.
+        within: the words before a command of `helpers.processes.processes.Spawn` that run it
+        inside.
     """
 
     def __init__(self, number: int) -> None:
@@ -26,7 +27,7 @@ class Island:
         self._name = f"mb{uuid.uuid4().hex[:8]}"
         self._outer, self._inner = f"{self._name}o", f"{self._name}i"
         self.shore = f"198.18.{number}.1"  # a block for tests of networks (RFC 2544)
-        self.within = ("-m", "helpers.islands", self._name)
+        self.within = ("-m", "helpers.processes.islands", self._name)
         _ip("netns", "add", self._name)
         try:
             self._join(f"198.18.{number}.2")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from helpers.waiting import wait_until
+from helpers.processes.waiting import wait_until
 
 MARK = "MB_TEST_MARK"
 """In the environment of every child and of what it starts, so that orphans are found.
@@ -103,7 +103,7 @@ class Child:
 
 
 class Spawn:
-    """Starts children for one test. ``spawn("-m", "memorybus_workers.main")`` runs this Python.
+    """Starts children for one test. ``spawn("-m", "memorybus_workers")`` runs this Python.
 
     Args:
         directory: where the children's logs go.

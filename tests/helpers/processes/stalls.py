@@ -1,7 +1,7 @@
 """When the machine stood still: what a measurement may not take for the doing of what it measures.
 
-``python -m helpers.stalls FILE`` sleeps for moments, and notes in the file each that took far too
-long. It is a process of its own, which shares no lock with what is measured.
+``python -m helpers.processes.stalls FILE`` sleeps for moments, and notes in the file each that took
+far too long. It is a process of its own, which shares no lock with what is measured.
 """
 
 import sys
@@ -14,8 +14,8 @@ import msgspec
 import pytest
 from memorybus.clock import SYSTEM
 
-from helpers.processes import Spawn
-from helpers.waiting import still, wait_until
+from helpers.processes.processes import Spawn
+from helpers.processes.waiting import still, wait_until
 
 T = TypeVar("T")
 
@@ -57,8 +57,10 @@ class Witness:
     def __init__(self, spawn: Spawn, directory: Path) -> None:
         """Start it."""
         self._path = directory / "stalls"
-        tests = Path(__file__).parents[1]
-        self._child = spawn("-m", "helpers.stalls", self._path, env={"PYTHONPATH": str(tests)})
+        tests = Path(__file__).parents[2]
+        self._child = spawn(
+            "-m", "helpers.processes.stalls", self._path, env={"PYTHONPATH": str(tests)}
+        )
         self._child.wait_output("looking")
 
     def stalls(self) -> list[Stall]:

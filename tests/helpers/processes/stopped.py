@@ -1,4 +1,4 @@
-"""Sinks that stop their whole process (SIGSTOP) once: ``helpers.stopped:Blind``.
+"""Sinks that stop their whole process (SIGSTOP) once: ``helpers.processes.stopped:Blind``.
 
 A file in the sink's directory, named for the place, asks for it; who stops takes it away.
 """
@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from memorybus.logged import LoggedEvent
-from memorybus_workers.lane import Lane
+from memorybus.log.entry import LoggedEvent
+from memorybus_workers.lanes.lane import Lane
 
-from helpers import sink
+from helpers.faults import sink
 
 IN_CALL = "in its call"
 READ = "with events read"

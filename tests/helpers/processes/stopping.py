@@ -1,4 +1,6 @@
-"""``python -m helpers.stopping POINT WORDS…``: a command that stops itself (SIGSTOP) at a point.
+"""``python -m helpers.processes.stopping POINT WORDS…``: a command that stops itself at a point.
+
+It stops by SIGSTOP.
 
 Named as crash points are. SIGCONT lets it go on, and it knows nothing of the time between.
 """
@@ -7,7 +9,7 @@ import os
 import signal
 import sys
 
-from memorybus.surfaces import rebuilding
+from memorybus.operations.rebuild import rebuild
 from memorybus.surfaces.cli import main
 from memorybus.testing import CrashPoint
 
@@ -24,5 +26,5 @@ def stopping_at(point: str) -> CrashPoint:
 
 if __name__ == "__main__":
     at = stopping_at(sys.argv.pop(1))
-    rebuilding.crash_points = lambda spec: at  # type: ignore[attr-defined]
+    rebuild.crash_points = lambda spec: at  # type: ignore[attr-defined]
     sys.exit(main())

@@ -6,13 +6,13 @@ import stat
 import sys
 from pathlib import Path
 
-from memorybus.client import MemoryBus
-from memorybus.settings import load
+from memorybus.agent.client import MemoryBus
+from memorybus.config.settings import load
 from memorybus.surfaces.cli import main as cli
-from memorybus_workers.archiver import run_once
+from memorybus_workers.archiving.archiver import run_once
 
-from helpers.scenario import thread_worker
-from helpers.waiting import wait_until
+from helpers.processes.waiting import wait_until
+from helpers.stories.scenario import thread_worker
 
 
 def opened_to_others(*roots: Path) -> list[str]:

@@ -16,8 +16,8 @@ from memorybus.events import (
     TurnCompleted,
 )
 from memorybus.ids import derived_id
-from memorybus.keys import session_key, store_key
-from memorybus.lineage import start
+from memorybus.lineage.graph import start
+from memorybus.redis.keys import session_key, store_key
 from memorybus_providers.base import (
     Fence,
     HookContext,
@@ -28,7 +28,7 @@ from memorybus_providers.base import (
 from memorybus_providers.dispatch import bind
 from memorybus_providers.registry import create
 
-from helpers.stories import Story
+from helpers.stories.stories import Story
 
 CASES = ("builtin", "holographic")
 _WORDS = ("roses", "the garden", "a walnut", "tea at noon", "the inspector", "grease")

@@ -8,7 +8,7 @@ from typing import Any
 from memorybus.errors import Unavailable
 from memorybus_providers.base import HookContext, RecallContext, Recollection
 
-from helpers.recording import Blind, Keyed, KeyedSide, Transactional
+from helpers.providers.recording import Blind, Keyed, KeyedSide, Transactional
 
 OWN = "plain-words-of-ours"
 """Configured as ``api_key``: nothing in its form tells what it is."""

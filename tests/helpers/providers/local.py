@@ -1,6 +1,6 @@
 """A recording provider whose state lies on one host."""
 
-from helpers.recording import Transactional
+from helpers.providers.recording import Transactional
 
 
 class Local(Transactional):

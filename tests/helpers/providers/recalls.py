@@ -15,16 +15,16 @@ from typing import Any
 import msgspec
 import redis
 from memorybus.clock import SYSTEM
+from memorybus.config.settings import Settings
 from memorybus.errors import Unavailable
-from memorybus.keys import Keys
-from memorybus.recall import Want, WarmResult, warm_results
-from memorybus.recall_jobs import Asker
-from memorybus.recall_queue import queue_name
-from memorybus.settings import Settings
+from memorybus.recall.model import Want, WarmResult, warm_results
+from memorybus.recall.queue import queue_name
+from memorybus.recall.requester import Asker
+from memorybus.redis.keys import Keys
 from memorybus_providers.base import Capabilities, MemoryProvider, RecallContext, Recollection
-from memorybus_workers.children import JobProcesses
+from memorybus_workers.processes.recall_processes import JobProcesses
 
-from helpers.waiting import T, wait_until
+from helpers.processes.waiting import T, wait_until
 
 NOTES = "notes.jsonl"
 SECRET = "hunter2-hunter2"

@@ -1,6 +1,6 @@
 """Providers for tests: they record what they are told, and misbehave when a text says so.
 
-Named as ``helpers.recording:Keyed`` and the like. A turn whose text begins with a word of
+Named as ``helpers.providers.recording:Keyed`` and the like. A turn whose text begins with a word of
 `MISDEEDS` makes its hook fail; ``!name=/path`` does so only while that file exists.
 ``!takes=0.02`` makes its hook take so many seconds.
 """

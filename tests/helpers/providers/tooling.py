@@ -1,7 +1,8 @@
 """Providers with tools, and with something to say before a compression.
 
-Named as ``helpers.tooling:Noting`` and the like. The note of ``note_add`` is an effect like any
-other; a text that begins with one of `helpers.recording`'s misdeeds makes its hook misbehave.
+Named as ``helpers.providers.tooling:Noting`` and the like. The note of ``note_add`` is an effect
+like any other; a text that begins with one of `helpers.providers.recording`'s misdeeds makes its
+hook misbehave.
 """
 
 import os
@@ -11,7 +12,7 @@ from typing import Any
 from memorybus.events import ContextCompressing, TurnCompleted
 from memorybus_providers.base import Capabilities, HookContext
 
-from helpers.recording import Keyed, KeyedSide, Transactional, misbehave
+from helpers.providers.recording import Keyed, KeyedSide, Transactional, misbehave
 
 _TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 _HANDLES = frozenset({TurnCompleted, ContextCompressing})

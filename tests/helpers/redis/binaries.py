@@ -14,10 +14,10 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from memorybus.embedded.binary import find_server_binary, parse_version
 from memorybus.errors import NoServerBinary
-from memorybus.server_binary import find_server_binary, parse_version
 
-FETCHED = Path(__file__).parents[2] / ".servers"
+FETCHED = Path(__file__).parents[3] / ".servers"
 _TIMEOUT = 180
 _WHY = 300
 """Characters of a reason that are kept."""

@@ -12,8 +12,8 @@ import redis
 from redis.crc import key_slot
 from redis.exceptions import RedisError
 
-from helpers.servers import RedisServer
-from helpers.waiting import wait_until
+from helpers.processes.waiting import wait_until
+from helpers.redis.servers import RedisServer
 
 SLOTS = 16_384
 _FIRST_PORT, _LAST_PORT = 12_000, 22_000

@@ -1,13 +1,13 @@
 """A log written to directly, without spools: for what is done to it behind the bus's back."""
 
-from memorybus import scripts
-from memorybus.continuity import Gap
-from memorybus.health import Health, read_health
-from memorybus.keys import Keys
-from memorybus.links import connect_redis
-from memorybus.log import EventLog
-from memorybus.scripts import Appended, Outgoing
-from memorybus.settings import Settings
+from memorybus.config.settings import Settings
+from memorybus.health.checks import Health, read_health
+from memorybus.log.continuity import Gap
+from memorybus.log.stream import EventLog
+from memorybus.redis import scripts
+from memorybus.redis.connect import connect_redis
+from memorybus.redis.keys import Keys
+from memorybus.redis.scripts import Appended, Outgoing
 
 
 class Log:

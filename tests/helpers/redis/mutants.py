@@ -4,10 +4,10 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 
 import zstandard
-from memorybus.codec import PACKED, Encoder
 from memorybus.events import MemoryWritten, TurnCompleted
+from memorybus.wire.codec import PACKED, Encoder
 
-from helpers.samples import SAMPLES, envelope
+from helpers.stories.samples import SAMPLES, envelope
 
 _PLAIN, _PACKING = Encoder(1 << 30), Encoder(0)
 _MOST = 12

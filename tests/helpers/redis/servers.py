@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import redis
-from memorybus.server_binary import find_server_binary
+from memorybus.embedded.binary import find_server_binary
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 from redis.retry import Retry
 
-from helpers.waiting import wait_until
+from helpers.processes.waiting import wait_until
 
 START = 60.0
 """Seconds in which a server must have read its file, which may hold a hundred megabytes."""

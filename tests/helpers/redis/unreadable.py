@@ -7,13 +7,13 @@ from typing import Any, Final
 import msgspec
 import redis
 import zstandard
-from memorybus import scripts
-from memorybus.codec import Encoder
+from memorybus.config.settings import Settings
 from memorybus.events import LARGEST_BODY
 from memorybus.ids import digest, new_id
-from memorybus.keys import Keys
-from memorybus.scripts import Appended, Outgoing
-from memorybus.settings import Settings
+from memorybus.redis import scripts
+from memorybus.redis.keys import Keys
+from memorybus.redis.scripts import Appended, Outgoing
+from memorybus.wire.codec import Encoder
 
 _BLOCK = 128 << 10
 """Bytes of a block of zstd at most."""

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from helpers import fake_http
+from helpers.services import fake_http
 
 
 class Filed(NamedTuple):

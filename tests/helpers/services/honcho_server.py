@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from helpers.fake_http import FailingServer, FakeHandler, serving
+from helpers.services.fake_http import FailingServer, FakeHandler, serving
 
 _BORN = "2026-01-01T00:00:00Z"
 

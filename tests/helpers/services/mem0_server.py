@@ -5,7 +5,7 @@ import threading
 from contextlib import AbstractContextManager
 from typing import Any
 
-from helpers.fake_http import FakeHandler, FakeServer, serving
+from helpers.services.fake_http import FakeHandler, FakeServer, serving
 
 
 class Mem0Server(FakeServer):

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
-from helpers.fake_http import FailingServer, FakeHandler, serving
+from helpers.services.fake_http import FailingServer, FakeHandler, serving
 
 
 class PostedServer(FailingServer):

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 import pytest
-from memorybus.client import MemoryBus
-from memorybus.settings import Settings
+from memorybus.agent.client import MemoryBus
+from memorybus.config.settings import Settings
 
 
 @pytest.fixture

@@ -4,15 +4,16 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-from memorybus.copies import Copies
-from memorybus.described import Described
-from memorybus.query import EVERYTHING, Query
-from memorybus.settings import Settings
-from memorybus.surfaces import filling, replaying
-from memorybus_workers.describing import describe
+from memorybus.config.settings import Settings
+from memorybus.operations.copies import filling
+from memorybus.operations.copies import replay as replaying
+from memorybus.operations.stores import Copies
+from memorybus.query.query import EVERYTHING, Query
+from memorybus.registry.description import Described
+from memorybus_workers.hosting.describe import describe
 
-from helpers.processes import Child, Spawn
-from helpers.scenario import NAME, environ, thread_worker
+from helpers.processes.processes import Child, Spawn
+from helpers.stories.scenario import NAME, environ, thread_worker
 
 COPY = "copy"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 ROOTS = ("bus", "providers", "workers")
 COPIED = (*ROOTS, "tests", "pyproject.toml")
 SECONDS = 600.0

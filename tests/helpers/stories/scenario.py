@@ -1,7 +1,7 @@
 """Child processes for tests: an agent that publishes numbered turns, and workers.
 
-``python -m helpers.scenario --session s --count 50`` prints a turn's number once `publish` has
-returned for it, and nothing for one that was not accepted.
+``python -m helpers.stories.scenario --session s --count 50`` prints a turn's number once `publish`
+has returned for it, and nothing for one that was not accepted.
 """
 
 import argparse
@@ -13,20 +13,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from memorybus.client import MemoryBus
+from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
+from memorybus.config.settings import Settings, load, to_environ
 from memorybus.events import Scope
-from memorybus.keys import Keys, partition_of, session_key
-from memorybus.settings import Settings, load, to_environ
-from memorybus_workers.main import Worker
+from memorybus.redis.keys import Keys, partition_of, session_key
+from memorybus_workers.processes.worker import Worker
 
-from helpers.processes import Child, Spawn
-from helpers.waiting import wait_until
+from helpers.processes.processes import Child, Spawn
+from helpers.processes.waiting import wait_until
 
 if TYPE_CHECKING:
     import pytest
 
-TESTS = Path(__file__).parents[1]
+TESTS = Path(__file__).parents[2]
 NAME = "rec"
 """The provider instance of most tests."""
 
@@ -37,7 +37,7 @@ and makes no call look as if it hung, which a ``blind`` backend would be sent tw
 
 def recorded(kind: str, **options: Any) -> dict[str, Any]:
     """Return the settings of one recording provider, named `NAME`."""
-    table = {"kind": f"helpers.recording:{kind}", **options}
+    table = {"kind": f"helpers.providers.recording:{kind}", **options}
     return {"providers": (NAME,), "provider": {NAME: table}}
 
 
@@ -65,7 +65,7 @@ def environ(settings: Settings) -> dict[str, str]:
 
 def agent(spawn: Spawn, settings: Settings, *words: str | int | Path) -> Child:
     """Start an agent (see `main`)."""
-    return spawn("-m", "helpers.scenario", *map(str, words), env=environ(settings))
+    return spawn("-m", "helpers.stories.scenario", *map(str, words), env=environ(settings))
 
 
 def worker(spawn: Spawn, settings: Settings, *, jobs: int = 0, wait: bool = True) -> Child:

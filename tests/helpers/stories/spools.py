@@ -6,13 +6,13 @@ from pathlib import Path
 
 import redis
 from memorybus.clock import SYSTEM, Clock
+from memorybus.config.settings import Settings
 from memorybus.ids import new_id
-from memorybus.keys import Keys
-from memorybus.links import connect_redis
-from memorybus.producers import taken
-from memorybus.settings import Settings
-from memorybus.spool import Spool
-from memorybus.spool_files import SpoolFiles, inspect
+from memorybus.log.producers import taken
+from memorybus.redis.connect import connect_redis
+from memorybus.redis.keys import Keys
+from memorybus.spool.files import SpoolFiles, inspect
+from memorybus.spool.outbox import Spool
 
 PAGE = 8_192
 

@@ -4,7 +4,6 @@ import random
 from collections.abc import Callable
 from typing import Final
 
-from memorybus import lineage
 from memorybus.events import (
     AnyEvent,
     Delegated,
@@ -16,7 +15,8 @@ from memorybus.events import (
     TurnCompleted,
 )
 from memorybus.ids import derived_id
-from memorybus.keys import session_key
+from memorybus.lineage import graph
+from memorybus.redis.keys import session_key
 
 _SWITCHES: Final[tuple[Reason, ...]] = ("compression", "resume", "reset", "rewind")
 
@@ -35,7 +35,7 @@ class Story:
         self.homes: dict[str, SessionRef] = {}
         self._rng = rng
         self._name = name
-        first = lineage.start(f"{name}-0")
+        first = graph.start(f"{name}-0")
         self._known = {first.id: first}
         self._here = first
         self._add(first, SessionStarted())
@@ -65,20 +65,20 @@ class Story:
         self._add(ref, TurnCompleted(user="?", ordinal=len(self.envelopes)))
 
     def _branch(self) -> None:
-        child = lineage.branch(self._here, self._fresh())
+        child = graph.branch(self._here, self._fresh())
         self._known[child.id] = child
         self._add(child, SessionStarted(parent=self._here.id, reason="branch"))
 
     def _child(self) -> None:
-        child = lineage.delegate(self._here, self._fresh())
+        child = graph.delegate(self._here, self._fresh())
         self._known[child.id] = child
         self._add(self._here, Delegated(task="t", result="r", child_session=child.id))
 
     def _switch(self) -> None:
         reason = self._rng.choice(_SWITCHES)
         target = self._target(reason)
-        after = lineage.follow(self._here, target, reason, self._known.get(target))
-        self._add(after, lineage.switched(self._here, after, reason))
+        after = graph.follow(self._here, target, reason, self._known.get(target))
+        self._add(after, graph.switched(self._here, after, reason))
         self._known[after.id] = self._here = after
 
     def _target(self, reason: Reason) -> str:

@@ -6,12 +6,20 @@ from collections.abc import Iterator
 import pytest
 import redis
 from conftest import MakeSettings
-from helpers.recording import effects, texts
-from helpers.scenario import home, log_length, partition, recorded, thread_worker, wait_applied
-from helpers.servers import RedisServer
-from helpers.waiting import wait_until
-from memorybus.aio import AsyncMemoryBus
-from memorybus.client import MemoryBus
+from helpers.processes.waiting import wait_until
+from helpers.providers.recording import effects, texts
+from helpers.redis.servers import RedisServer
+from helpers.stories.scenario import (
+    home,
+    log_length,
+    partition,
+    recorded,
+    thread_worker,
+    wait_applied,
+)
+from memorybus.agent.aio import AsyncMemoryBus
+from memorybus.agent.client import MemoryBus
+from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, EventTooLarge, SpoolFull
 from memorybus.events import (
     ContextCompressing,
@@ -23,10 +31,9 @@ from memorybus.events import (
     SessionSwitched,
     TurnCompleted,
 )
-from memorybus.keys import partition_of, store_key
-from memorybus.links import connect_redis
-from memorybus.log import EventLog
-from memorybus.settings import Settings
+from memorybus.log.stream import EventLog
+from memorybus.redis.connect import connect_redis
+from memorybus.redis.keys import partition_of, store_key
 
 
 @pytest.fixture(name="bus")

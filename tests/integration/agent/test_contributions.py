@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 import redis
 from conftest import MakeServer, MakeSettings
-from helpers.recording import texts
-from helpers.scenario import home, thread_worker, wait_applied
-from helpers.stalls import MARGIN, Witness
-from memorybus.client import MemoryBus
+from helpers.processes.stalls import MARGIN, Witness
+from helpers.providers.recording import texts
+from helpers.stories.scenario import home, thread_worker, wait_applied
+from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
-from memorybus.keys import Keys
-from memorybus.roster import Roster
-from memorybus.settings import Settings
+from memorybus.config.settings import Settings
+from memorybus.redis.keys import Keys
+from memorybus.registry.roster import Roster
 
 LONG = 20.0
 DEADLINE = 5.0
@@ -28,7 +28,7 @@ def several(**kinds: Any) -> dict[str, Any]:
     tables = {
         name: kind if isinstance(kind, dict) else {"kind": kind} for name, kind in kinds.items()
     }
-    tables = {n: t | {"kind": f"helpers.tooling:{t['kind']}"} for n, t in tables.items()}
+    tables = {n: t | {"kind": f"helpers.providers.tooling:{t['kind']}"} for n, t in tables.items()}
     return {"providers": tuple(tables), "provider": tables}
 
 

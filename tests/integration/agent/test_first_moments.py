@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 from conftest import MakeSettings
-from helpers.hermes_plugin import NOWHERE
-from helpers.scenario import environ
+from helpers.hermes.hermes_plugin import NOWHERE
+from helpers.stories.scenario import environ
 
 COMMANDS = (
     *((("memorybus", "status"), module) for module in ("memorybus.errors", "rich.console")),
-    *((("memorybus", "up"), module) for module in ("msgspec", "memorybus.surfaces.output")),
+    *((("memorybus", "up"), module) for module in ("msgspec", "memorybus.surfaces.views.output")),
     *((("memorybus_workers", "worker"), module) for module in ("argparse", "redis")),
 )
 """Commands, and a module of whose import each tells when it has only begun to load."""

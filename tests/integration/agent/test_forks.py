@@ -6,24 +6,24 @@ import threading
 
 import pytest
 from conftest import MakeSettings
-from helpers.forked import in_child
-from helpers.scenario import partition
-from helpers.threads import side_by_side
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
+from helpers.processes.forked import in_child
+from helpers.processes.threads import side_by_side
+from helpers.processes.waiting import wait_until
+from helpers.stories.scenario import partition
+from memorybus.agent.client import MemoryBus
+from memorybus.config.settings import Settings
 from memorybus.errors import SpoolError
 from memorybus.events import TurnCompleted
-from memorybus.links import connect_redis
-from memorybus.log import EventLog
-from memorybus.settings import Settings
+from memorybus.log.stream import EventLog
+from memorybus.redis.connect import connect_redis
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
 _IMPORTING = """
 import importlib.abc, os, sys, threading
 from pathlib import Path
-from memorybus.client import MemoryBus
-from memorybus.settings import Settings
+from memorybus.agent.client import MemoryBus
+from memorybus.config.settings import Settings
 
 class Watch(importlib.abc.MetaPathFinder):
     begun = threading.Event()
@@ -47,7 +47,7 @@ bus.close()
 """
 
 
-@pytest.mark.parametrize("module", ["redis", "rq", "memorybus.sender"])
+@pytest.mark.parametrize("module", ["redis", "rq", "memorybus.sending.sender"])
 def test_a_fork_while_the_flusher_imports(settings: Settings, module: str) -> None:
     """G1, G9: a child that is forked while the bus connects sends its events like any other."""
     shown = subprocess.run(

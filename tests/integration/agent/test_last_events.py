@@ -2,16 +2,16 @@
 
 import pytest
 from conftest import MakeSettings
-from helpers.ending import LAST, WAYS
-from helpers.processes import Spawn
-from helpers.scenario import environ, log_length
-from helpers.servers import RedisServer
-from helpers.spools import left_unsent
-from helpers.stalls import MARGIN, Witness
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
-from memorybus.session import Session
-from memorybus.settings import Settings
+from helpers.processes.ending import LAST, WAYS
+from helpers.processes.processes import Spawn
+from helpers.processes.stalls import MARGIN, Witness
+from helpers.processes.waiting import wait_until
+from helpers.redis.servers import RedisServer
+from helpers.stories.scenario import environ, log_length
+from helpers.stories.spools import left_unsent
+from memorybus.agent.client import MemoryBus
+from memorybus.agent.session import Session
+from memorybus.config.settings import Settings
 
 AT_ONCE = 4
 """Agents that end beside each other, so that each ends on a busy machine. Python gives each of them
@@ -43,7 +43,7 @@ def test_a_clean_end_leaves_nothing_unsent(
         )
         for number in range(AT_ONCE)
     ]
-    agents = [spawn("-m", "helpers.ending", way, env=environ(place)) for place in places]
+    agents = [spawn("-m", "helpers.processes.ending", way, env=environ(place)) for place in places]
     for child in agents:
         assert child.wait() == 0, child.output()
         assert "Traceback" not in child.output()

@@ -8,14 +8,14 @@ from itertools import product
 from typing import Any
 
 import pytest
-from helpers.processes import Spawn
-from helpers.scenario import worker
-from helpers.servers import RedisServer
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
+from helpers.processes.processes import Spawn
+from helpers.processes.waiting import wait_until
+from helpers.redis.servers import RedisServer
+from helpers.stories.scenario import worker
+from memorybus.agent.client import MemoryBus
+from memorybus.agent.session import Session
+from memorybus.config.settings import Settings, to_environ
 from memorybus.events import Scope
-from memorybus.session import Session
-from memorybus.settings import Settings, to_environ
 from memorybus.surfaces.cli.app import OK, main
 
 pytestmark = [pytest.mark.xdist_group("own_scope"), pytest.mark.timeout(180)]

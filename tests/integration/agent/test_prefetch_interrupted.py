@@ -4,15 +4,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from helpers.interrupts import at_every_instruction
-from helpers.waiting import wait_until
-from memorybus import waking
-from memorybus.client import MemoryBus
+from helpers.processes.interrupts import at_every_instruction
+from helpers.processes.waiting import wait_until
+from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
+from memorybus.concurrency import wakeup
+from memorybus.config.settings import Settings
 from memorybus.errors import LogUnavailable
-from memorybus.links import connect_redis
-from memorybus.settings import Settings
-from memorybus.warm import WarmCache
+from memorybus.recall.cache import WarmCache
+from memorybus.redis.connect import connect_redis
 
 
 def test_an_interrupted_wait_stops_no_sending(settings: Settings) -> None:
@@ -21,7 +21,7 @@ def test_an_interrupted_wait_stops_no_sending(settings: Settings) -> None:
         session = bus.session("s", warm=False)
         assert bus.flush("logged", 10)
         cache = WarmCache(settings, SYSTEM, lambda: "unknown")
-        for steps in at_every_instruction(waking, lambda: cache.read("owner", ["slot"])):
+        for steps in at_every_instruction(wakeup, lambda: cache.read("owner", ["slot"])):
             cache._connected.tell()
             assert cache._lock.acquire(timeout=1), f"interrupted at instruction {steps}"
             cache._lock.release()

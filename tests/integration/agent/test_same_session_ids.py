@@ -4,16 +4,16 @@ import msgspec
 import pytest
 import redis
 from conftest import MakeSettings
-from helpers.recording import texts
-from helpers.scenario import PATIENT, home, recorded, thread_worker, wait_applied
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
+from helpers.processes.waiting import wait_until
+from helpers.providers.recording import texts
+from helpers.stories.scenario import PATIENT, home, recorded, thread_worker, wait_applied
+from memorybus.agent.client import MemoryBus
+from memorybus.agent.session import Session
+from memorybus.config.settings import Settings
 from memorybus.events import Scope, TurnCompleted
-from memorybus.keys import Keys, session_key
-from memorybus.log import EventLog
-from memorybus.recall import WarmResult
-from memorybus.session import Session
-from memorybus.settings import Settings
+from memorybus.log.stream import EventLog
+from memorybus.recall.model import WarmResult
+from memorybus.redis.keys import Keys, session_key
 
 OWNERS = (
     Scope(agent="a", user="ann"),

@@ -8,23 +8,23 @@ from pathlib import Path
 import pytest
 import redis
 from conftest import MakeServer, MakeSettings
-from helpers.hermes_plugin import Host
-from helpers.processes import Spawn
-from helpers.recording import SILENT
-from helpers.scenario import worker
-from helpers.servers import RedisServer
-from helpers.stalls import MARGIN, Witness
-from helpers.waiting import wait_until
-from memorybus.aio import AsyncMemoryBus
-from memorybus.client import MemoryBus
+from helpers.hermes.hermes_plugin import Host
+from helpers.processes.processes import Spawn
+from helpers.processes.stalls import MARGIN, Witness
+from helpers.processes.waiting import wait_until
+from helpers.providers.recording import SILENT
+from helpers.redis.servers import RedisServer
+from helpers.stories.scenario import worker
+from memorybus.agent.aio import AsyncMemoryBus
+from memorybus.agent.client import MemoryBus
+from memorybus.agent.session import Session
 from memorybus.clock import SYSTEM
-from memorybus.fence import CLOSE, OPEN
-from memorybus.keys import Keys
-from memorybus.recall import WarmAsk, prompt_slot
-from memorybus.recall_purge import purge
-from memorybus.session import Session
-from memorybus.settings import Settings
-from memorybus.surfaces.hermes.provider import SYSTEM_PROMPT
+from memorybus.config.settings import Settings
+from memorybus.recall.model import WarmAsk, prompt_slot
+from memorybus.recall.purge import purge
+from memorybus.redis.keys import Keys
+from memorybus.surfaces.hermes.plugin.provider import SYSTEM_PROMPT
+from memorybus.text.fence import CLOSE, OPEN
 
 pytestmark = pytest.mark.xdist_group("prompts")
 
@@ -54,7 +54,9 @@ def _world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         namespace="prompted",
         data_dir=directory,
         providers=tuple(kinds),
-        provider={name: {"kind": f"helpers.recording:{kind}"} for name, kind in kinds.items()},
+        provider={
+            name: {"kind": f"helpers.providers.recording:{kind}"} for name, kind in kinds.items()
+        },
         # However slow the machine, the first prompt is waited for and a read finds it in time.
         recall_wait=60.0,
         recall_timeout=60.0,

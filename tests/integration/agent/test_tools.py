@@ -9,23 +9,23 @@ import psutil
 import pytest
 import redis
 from conftest import MakeServer, MakeSettings
-from helpers.processes import Spawn
-from helpers.recording import calls, texts
-from helpers.replaying import replay
-from helpers.scenario import NAME, home, thread_worker, together, wait_applied, worker
-from helpers.stalls import MARGIN, Witness
-from helpers.tooling import schema
-from helpers.waiting import wait_until
-from memorybus import tools
-from memorybus.client import MemoryBus
+from helpers.processes.processes import Spawn
+from helpers.processes.stalls import MARGIN, Witness
+from helpers.processes.waiting import wait_until
+from helpers.providers.recording import calls, texts
+from helpers.providers.tooling import schema
+from helpers.stories.replaying import replay
+from helpers.stories.scenario import NAME, home, thread_worker, together, wait_applied, worker
+from memorybus.agent.client import MemoryBus
+from memorybus.agent.session import Session
 from memorybus.clock import SYSTEM
-from memorybus.keys import Keys
-from memorybus.links import connect_jobs
-from memorybus.log import EventLog
-from memorybus.recall_queue import rq_queue
-from memorybus.session import Session
-from memorybus.settings import Settings
-from memorybus.tool_jobs import JOB
+from memorybus.config.settings import Settings
+from memorybus.jobs.tools import JOB
+from memorybus.log.stream import EventLog
+from memorybus.recall.queue import rq_queue
+from memorybus.redis.connect import connect_jobs
+from memorybus.redis.keys import Keys
+from memorybus.registry import tools
 
 LONG = 30.0
 """Seconds that no test waits unless something is broken."""
@@ -39,7 +39,7 @@ def tooled(kind: str, **options: Any) -> dict[str, Any]:
     """Return the settings of one provider with tools, named `NAME`."""
     return {
         "providers": (NAME,),
-        "provider": {NAME: {"kind": f"helpers.tooling:{kind}", **options}},
+        "provider": {NAME: {"kind": f"helpers.providers.tooling:{kind}", **options}},
         "recall_timeout": STOPPED,
         "recall_wait": 4 * LONG,  # a reader gets what was said before, however slow the machine
     }
@@ -153,7 +153,7 @@ def test_replies_of_one_batch_are_all_given(make: Make) -> None:
 
 def test_a_transaction_that_fails_answers_nobody_before_it_is_known(make: Make) -> None:
     """Of a batch that is rolled back nobody is told a word; each then goes alone (G4)."""
-    options = {"kind": "helpers.tooling:NotingOnce", "refuse_at_commit": "bad"}
+    options = {"kind": "helpers.providers.tooling:NotingOnce", "refuse_at_commit": "bad"}
     settings = make("NotingOnce", provider={NAME: options})
     answers: dict[str, dict[str, Any]] = {}
     with thread_worker(settings), MemoryBus.connect(settings) as bus:

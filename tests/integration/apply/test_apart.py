@@ -10,14 +10,14 @@ import psutil
 import pytest
 import redis
 from conftest import MakeSettings
-from helpers.processes import Child, Spawn
-from helpers.recording import calls, texts
-from helpers.scenario import environ, home, wait_applied
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
+from helpers.processes.processes import Child, Spawn
+from helpers.processes.waiting import wait_until
+from helpers.providers.recording import calls, texts
+from helpers.stories.scenario import environ, home, wait_applied
+from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
-from memorybus.monitor import read_status
-from memorybus.settings import Settings
+from memorybus.config.settings import Settings
+from memorybus.health.monitor import read_status
 
 NAMES = ("bad", "good", "asked")
 APART = "provider bad has a worker process of its own"
@@ -37,9 +37,9 @@ def _scene(redis_client: redis.Redis, make_settings: MakeSettings) -> Callable[[
 
     def make(misdeed: str) -> Settings:
         tables = {
-            "bad": {"kind": "helpers.recording:Sick", "misdeed": misdeed},
-            "good": {"kind": "helpers.recording:Transactional"},
-            "asked": {"kind": "helpers.recalls:Answering"},
+            "bad": {"kind": "helpers.providers.recording:Sick", "misdeed": misdeed},
+            "good": {"kind": "helpers.providers.recording:Transactional"},
+            "asked": {"kind": "helpers.providers.recalls:Answering"},
         }
         timings = {"call_timeout": 0.5, "lease": 2.0, "partitions": 4}
         return make_settings(**timings, providers=NAMES, provider=tables)

@@ -7,8 +7,9 @@ import msgspec
 import pytest
 import redis
 from conftest import MakeSettings
-from helpers.recording import calls, effects, texts
-from helpers.scenario import (
+from helpers.processes.waiting import wait_until
+from helpers.providers.recording import calls, effects, texts
+from helpers.stories.scenario import (
     PATIENT,
     home,
     key_of,
@@ -19,11 +20,10 @@ from helpers.scenario import (
     together,
     wait_applied,
 )
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
-from memorybus.keys import Keys
-from memorybus.monitor import read_status
-from memorybus.settings import Settings
+from memorybus.agent.client import MemoryBus
+from memorybus.config.settings import Settings
+from memorybus.health.monitor import read_status
+from memorybus.redis.keys import Keys
 
 KINDS = ["Transactional", "Keyed", "Lookup", "Blind"]
 every_kind = pytest.mark.parametrize("kind", KINDS)
@@ -149,9 +149,9 @@ def test_providers_never_wait_for_each_other(
     down.touch()
     hung.touch()
     tables = {
-        "down": {"kind": "helpers.recording:Sick", "misdeed": f"!unavailable={down}"},
-        "hung": {"kind": "helpers.recording:Sick", "misdeed": f"!hang={hung}"},
-        "well": {"kind": "helpers.recording:Transactional"},
+        "down": {"kind": "helpers.providers.recording:Sick", "misdeed": f"!unavailable={down}"},
+        "hung": {"kind": "helpers.providers.recording:Sick", "misdeed": f"!hang={hung}"},
+        "well": {"kind": "helpers.providers.recording:Transactional"},
     }
     settings = make_settings(attempts=100, **PATIENT, providers=tuple(tables), provider=tables)
     wanted = [f"text {number}" for number in range(20)]

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 import redis
 from conftest import MakeSettings
-from helpers.processes import Spawn
-from helpers.recording import calls, texts
-from helpers.scenario import (
+from helpers.processes.processes import Spawn
+from helpers.processes.waiting import wait_until
+from helpers.providers.recording import calls, texts
+from helpers.stories.scenario import (
     NAME,
     PATIENT,
     home,
@@ -24,16 +25,15 @@ from helpers.scenario import (
     wait_applied,
     worker,
 )
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
+from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
-from memorybus.dlq import DeadLetters
+from memorybus.config.settings import Settings
+from memorybus.dead_letters.queue import DeadLetters
+from memorybus.dead_letters.requests import Request, Requests
 from memorybus.ids import new_id
-from memorybus.keys import Keys
-from memorybus.redo import Request, Requests
-from memorybus.settings import Settings
-from memorybus_workers.applier import LANDING
-from memorybus_workers.landings import LONGEST
+from memorybus.redis.keys import Keys
+from memorybus_workers.apply.applier import LANDING
+from memorybus_workers.calls.abandoned import LONGEST
 
 LOCKED = 4.0
 """Seconds for which a store is locked, a third of the time for which a call is waited for."""

@@ -7,17 +7,25 @@ from typing import Any
 import pytest
 import redis
 from conftest import MakeSettings
-from helpers.recording import calls, texts
-from helpers.scenario import NAME, home, partition, recorded, say, thread_worker, wait_applied
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
+from helpers.processes.waiting import wait_until
+from helpers.providers.recording import calls, texts
+from helpers.stories.scenario import (
+    NAME,
+    home,
+    partition,
+    recorded,
+    say,
+    thread_worker,
+    wait_applied,
+)
+from memorybus.agent.client import MemoryBus
+from memorybus.config.settings import Settings
 from memorybus.errors import LeaseLost
-from memorybus.keys import Keys
-from memorybus.settings import Settings
-from memorybus_workers.calls import Slot
-from memorybus_workers.host import ProviderHost
-from memorybus_workers.leases import Lease, Leases
-from memorybus_workers.retry import Breaker
+from memorybus.redis.keys import Keys
+from memorybus_workers.calls.retry import Breaker
+from memorybus_workers.calls.tracker import Slot
+from memorybus_workers.hosting.host import ProviderHost
+from memorybus_workers.lanes.leases import Lease, Leases
 
 
 def doubt(client: redis.Redis, settings: Settings, session: str) -> None:

@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 import redis
 from conftest import MakeSettings
-from helpers.recording import calls, texts
-from helpers.scenario import NAME, home, recorded, say, thread_worker, wait_applied
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
-from memorybus.dlq import DeadLetters
+from helpers.processes.waiting import wait_until
+from helpers.providers.recording import calls, texts
+from helpers.stories.scenario import NAME, home, recorded, say, thread_worker, wait_applied
+from memorybus.agent.client import MemoryBus
+from memorybus.dead_letters.queue import DeadLetters
+from memorybus.dead_letters.requests import Request, Requests
 from memorybus.ids import new_id
-from memorybus.keys import Keys
-from memorybus.redo import Request, Requests
-from memorybus_workers.host import ProviderHost
+from memorybus.redis.keys import Keys
+from memorybus_workers.hosting.host import ProviderHost
 
 
 def test_a_retry_that_hangs_repeats_no_other_call(

@@ -7,10 +7,11 @@ import msgspec
 import pytest
 import redis
 from conftest import MakeSettings
-from helpers.crew import Crew
-from helpers.processes import Spawn
-from helpers.recording import calls, effects, texts
-from helpers.scenario import (
+from helpers.faults.crew import Crew
+from helpers.processes.processes import Spawn
+from helpers.processes.waiting import wait_until
+from helpers.providers.recording import calls, effects, texts
+from helpers.stories.scenario import (
     backlog,
     environ,
     home,
@@ -22,12 +23,11 @@ from helpers.scenario import (
     wait_applied,
     worker,
 )
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
-from memorybus.done_set import above
-from memorybus.keys import Keys
-from memorybus.monitor import read_status
-from memorybus.settings import Settings
+from memorybus.agent.client import MemoryBus
+from memorybus.config.settings import Settings
+from memorybus.health.monitor import read_status
+from memorybus.redis.keys import Keys
+from memorybus.registry.done_set import above
 
 both = pytest.mark.parametrize("kind", ["KeyedSide", "LookupSide"])
 

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 import redis
 from conftest import MakeSettings
-from helpers.processes import Child, Spawn
-from helpers.scenario import home, wait_applied, worker
-from helpers.stalls import MARGIN
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
+from helpers.processes.processes import Child, Spawn
+from helpers.processes.stalls import MARGIN
+from helpers.processes.waiting import wait_until
+from helpers.stories.scenario import home, wait_applied, worker
+from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
-from memorybus.dlq import DeadLetters
-from memorybus.settings import Settings
+from memorybus.config.settings import Settings
+from memorybus.dead_letters.queue import DeadLetters
 
 KIND = "registry:contract.registry_example:Patient"
 CALL = 1.0

@@ -4,18 +4,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from helpers.archives import LOG, archive_in, as_logged, entries, entry, pages, raw, sealed
-from helpers.disks import MIB, Disk
-from memorybus.archive import Archive
+from helpers.archive.archives import LOG, archive_in, as_logged, entries, entry, pages, raw, sealed
+from helpers.processes.disks import MIB, Disk
+from memorybus.archive.archive import Archive
+from memorybus.archive.objects.local import LocalObjects
+from memorybus.archive.tombstones import Tombstone
+from memorybus.config.settings import Settings
 from memorybus.errors import ArchiveTaken, ArchiveUnavailable, ConfigError
 from memorybus.events import MemoryWritten, Omitted, TurnStarted
-from memorybus.logged import OMITTED
-from memorybus.object_store_local import LocalObjects
-from memorybus.plan import Plan, Span
-from memorybus.query import Query, row_of
-from memorybus.settings import Settings
+from memorybus.log.entry import OMITTED
+from memorybus.query.query import Query, row_of
+from memorybus.query.ranges import Plan, Span
 from memorybus.testing import FakeClock
-from memorybus.tombstones import Tombstone
 
 
 def test_what_is_sealed_is_read_in_order(tmp_path: Path) -> None:

@@ -5,15 +5,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from helpers.archives import archive_in, pages, sealed
-from helpers.forked import in_child
-from helpers.waiting import wait_until
-from memorybus import archive_ahead
-from memorybus.archive import Archive
-from memorybus.archive_ahead import Ahead, Aside
-from memorybus.archive_segment import Group, SegmentReader
+from helpers.archive.archives import archive_in, pages, sealed
+from helpers.processes.forked import in_child
+from helpers.processes.waiting import wait_until
+from memorybus.archive import read_ahead
+from memorybus.archive.archive import Archive
+from memorybus.archive.format.reader import Group, SegmentReader
+from memorybus.archive.read_ahead import Ahead, Aside
 from memorybus.errors import ArchiveDamaged
-from memorybus.logged import LoggedEvent
+from memorybus.log.entry import LoggedEvent
 
 AHEAD = "memorybus-ahead"
 SIZE, PAGE = 2_500, 500
@@ -113,7 +113,7 @@ def threads_of_four(aside: Aside) -> set[threading.Thread]:
 
 def test_the_thread_is_one_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """One thread reads all, ends when there is nothing more, and comes back when there is."""
-    monkeypatch.setattr(archive_ahead, "IDLE", 0.01)
+    monkeypatch.setattr(read_ahead, "IDLE", 0.01)
     aside = Aside()
     (first,) = threads_of_four(aside)
     wait_until(lambda: not first.is_alive(), "the thread has ended")
@@ -124,7 +124,7 @@ def test_the_thread_is_one_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_child_reads_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     """The thread is not there in a child: it begins one of its own."""
-    monkeypatch.setattr(archive_ahead, "IDLE", 60.0)
+    monkeypatch.setattr(read_ahead, "IDLE", 60.0)
     aside = Aside()
     done(aside, no_group)
     in_child(lambda: done(aside, no_group).wait())

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 from conftest import MakeSettings
-from helpers.sealed_log import QUICK, SealedLog, found_by_commands
+from helpers.archive.sealed_log import QUICK, SealedLog, found_by_commands
 from memorybus.errors import ArchiveUnavailable
-from memorybus.history import History
+from memorybus.history.history import History
 from memorybus.surfaces.cli import main
-from memorybus_workers.archiver import run_once
+from memorybus_workers.archiving.archiver import run_once
 
 P = SealedLog.PARTITION
 

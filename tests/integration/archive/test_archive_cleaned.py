@@ -4,16 +4,16 @@ import os
 from pathlib import Path
 
 import pytest
-from helpers.archives import LOG, archive_in, entries, entry, pages, sealed
-from memorybus.archive import Archive
+from helpers.archive.archives import LOG, archive_in, entries, entry, pages, sealed
+from memorybus.archive.archive import Archive
+from memorybus.archive.objects.local import LocalObjects
+from memorybus.archive.objects.store import Objects
+from memorybus.archive.tombstones import Tombstone
 from memorybus.clock import SYSTEM
 from memorybus.errors import ArchiveUnavailable
 from memorybus.events import Omission
-from memorybus.object_store import Objects
-from memorybus.object_store_local import LocalObjects
-from memorybus.query import Query, Row
+from memorybus.query.query import Query, Row
 from memorybus.testing import FakeClock
-from memorybus.tombstones import Tombstone
 
 HOUR = 3_600.0
 

@@ -4,21 +4,21 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from helpers.repairing import refused, repaired
-from helpers.sealed_log import SealedLog
-from helpers.waiting import wait_until
-from memorybus import scripts
-from memorybus.agreement import Comparing
-from memorybus.archive import Archive
-from memorybus.archive_places import Row
+from helpers.archive.repairing import refused, repaired
+from helpers.archive.sealed_log import SealedLog
+from helpers.processes.waiting import wait_until
+from memorybus.archive.agreement import Comparing
+from memorybus.archive.archive import Archive
+from memorybus.archive.format.manifest import Place
+from memorybus.archive.format.parquet import RawEntry
+from memorybus.archive.positions import Row
+from memorybus.archive.seals import seal
 from memorybus.clock import SYSTEM
-from memorybus.health import read_health
+from memorybus.health.checks import read_health
 from memorybus.ids import new_rng
-from memorybus.manifest import Place
-from memorybus.sealed import seal
-from memorybus.segments import RawEntry
+from memorybus.redis import scripts
 from memorybus.testing import no_crash
-from memorybus_workers.archiver import Archiver, run_once
+from memorybus_workers.archiving.archiver import Archiver, run_once
 
 P = SealedLog.PARTITION
 AHEAD_MS = 600_000

@@ -5,22 +5,22 @@ from pathlib import Path
 
 import pytest
 from conftest import MakeSettings
-from helpers.archives import LOG, entries
-from helpers.sealed_log import SealedLog
-from memorybus.archive import Archive
+from helpers.archive.archives import LOG, entries
+from helpers.archive.sealed_log import SealedLog
+from memorybus.archive.archive import Archive
+from memorybus.archive.format.manifest import NOT_JUDGED, Judged, render
+from memorybus.archive.objects.local import LocalObjects
+from memorybus.archive.tombstones import Tombstone
 from memorybus.clock import SYSTEM
-from memorybus.logged import moment
-from memorybus.manifest import NOT_JUDGED, Judged, render
-from memorybus.object_store_local import LocalObjects
-from memorybus.query import EVERYTHING, Query
-from memorybus.roster import worker_id
+from memorybus.log.entry import moment
+from memorybus.query.query import EVERYTHING, Query
+from memorybus.registry.roster import worker_id
 from memorybus.testing import FakeClock
-from memorybus.tombstones import Tombstone
-from memorybus_workers.archiver import begun, run_once
-from memorybus_workers.compactor import Compactor
-from memorybus_workers.keeping import seen
-from memorybus_workers.leases import Leases
-from memorybus_workers.retention import DAY_MS, Policy
+from memorybus_workers.archiving.archiver import begun, run_once
+from memorybus_workers.archiving.compactor import Compactor
+from memorybus_workers.archiving.policy import seen
+from memorybus_workers.archiving.retention import DAY_MS, Policy
+from memorybus_workers.lanes.leases import Leases
 
 P = SealedLog.PARTITION
 EVE = Query(users=("eve",))

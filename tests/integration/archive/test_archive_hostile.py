@@ -8,16 +8,16 @@ from typing import Any
 
 import msgspec
 import pytest
-from helpers.archives import LOG, entries
-from helpers.sealed_log import SealedLog
-from memorybus.codec import Decoder
+from helpers.archive.archives import LOG, entries
+from helpers.archive.sealed_log import SealedLog
+from memorybus.archive.format.manifest import Place, Segment, Whose, render
+from memorybus.archive.format.parquet import META, Line, lines_of
+from memorybus.archive.format.parquet import sealed as seal
 from memorybus.errors import ArchiveDamaged
 from memorybus.ids import sha256
-from memorybus.manifest import Place, Segment, Whose, render
-from memorybus.query import EVERYTHING
-from memorybus.segments import META, Line, lines_of
-from memorybus.segments import sealed as seal
-from memorybus.surfaces.archive_import import Imported, imported
+from memorybus.operations.archive.import_events import Imported, imported
+from memorybus.query.query import EVERYTHING
+from memorybus.wire.codec import Decoder
 from pyarrow import Table, array, int64, parquet
 
 OF = Whose("t", LOG, 0)

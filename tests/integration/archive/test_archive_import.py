@@ -7,16 +7,16 @@ from pathlib import Path
 import msgspec
 import pytest
 from conftest import MakeSettings
-from helpers.archives import LOG, archive_in, entries
-from helpers.sealed_log import QUICK, SealedLog
+from helpers.archive.archives import LOG, archive_in, entries
+from helpers.archive.sealed_log import QUICK, SealedLog
+from memorybus.archive.tombstones import Tombstone
+from memorybus.config.settings import Settings
 from memorybus.errors import ArchiveUnavailable
-from memorybus.query import EVERYTHING, Query
-from memorybus.settings import Settings
-from memorybus.surfaces.archive_import import Imported, imported
-from memorybus.surfaces.archiving import exported
-from memorybus.surfaces.known_ids import KnownIds
-from memorybus.tombstones import Tombstone
-from memorybus_workers.archiver import run_once
+from memorybus.operations.archive.archive import exported
+from memorybus.operations.archive.import_events import Imported, imported
+from memorybus.operations.archive.known_ids import KnownIds
+from memorybus.query.query import EVERYTHING, Query
+from memorybus_workers.archiving.archiver import run_once
 
 
 def taken_in(settings: Settings, directory: Path, *, execute: bool = True) -> Imported:

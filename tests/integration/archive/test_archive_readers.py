@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from helpers.archives import LOG, archive_in, entries, sealed
-from memorybus.archive import Archive
-from memorybus.archive_ahead import Ahead
-from memorybus.archive_segment import Group, SegmentReader
+from helpers.archive.archives import LOG, archive_in, entries, sealed
+from memorybus.archive.archive import Archive
+from memorybus.archive.format.reader import Group, SegmentReader
+from memorybus.archive.objects.local import LocalObjects
+from memorybus.archive.read_ahead import Ahead
 from memorybus.errors import ArchiveDamaged, ArchiveUnavailable
-from memorybus.object_store_local import LocalObjects
-from memorybus.plan import Plan, Span
-from memorybus.query import Query
+from memorybus.query.query import Query
+from memorybus.query.ranges import Plan, Span
 
 SIZE, SEGMENTS = 20, 4
 SESSION = Plan(query=Query(sessions=("s-3",)))

@@ -6,21 +6,21 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 from conftest import MakeServer, MakeSettings
-from helpers import recording
-from helpers.scenario import NAME, home, recorded, thread_worker
-from helpers.sealed_log import QUICK, SealedLog, found_by_commands
-from helpers.servers import RedisServer
-from helpers.waiting import wait_until
-from memorybus import scripts
-from memorybus.continuity import Gap
+from helpers.archive.sealed_log import QUICK, SealedLog, found_by_commands
+from helpers.processes.waiting import wait_until
+from helpers.providers import recording
+from helpers.redis.servers import RedisServer
+from helpers.stories.scenario import NAME, home, recorded, thread_worker
+from memorybus.archive.renumbering import Renumbering
 from memorybus.errors import ArchiveTaken
-from memorybus.health import read_health
-from memorybus.history import History
-from memorybus.renumbering import Renumbering
-from memorybus.scripts import Acquired, Checkpoint
+from memorybus.health.checks import read_health
+from memorybus.history.history import History
+from memorybus.log.continuity import Gap
+from memorybus.redis import scripts
+from memorybus.redis.scripts import Acquired, Checkpoint
 from memorybus.surfaces.cli import main
 from memorybus.testing import FakeClock
-from memorybus_workers.archiver import run_once
+from memorybus_workers.archiving.archiver import run_once
 
 P = SealedLog.PARTITION
 

@@ -4,16 +4,16 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from helpers.archives import LOG, as_logged, entries, pages
-from helpers.object_servers import environment, s3_url
-from memorybus import object_store_remote
-from memorybus.archive import Archive
+from helpers.archive.archives import LOG, as_logged, entries, pages
+from helpers.archive.object_servers import environment, s3_url
+from memorybus.archive.archive import Archive
+from memorybus.archive.objects import remote
+from memorybus.archive.objects.remote import RemoteObjects
+from memorybus.archive.objects.store import open_objects
+from memorybus.config.settings import Settings
 from memorybus.errors import ArchiveDamaged, ArchiveError, ArchiveTaken, ArchiveUnavailable
-from memorybus.object_store import open_objects
-from memorybus.object_store_remote import RemoteObjects
-from memorybus.plan import Plan
-from memorybus.query import Query
-from memorybus.settings import Settings
+from memorybus.query.query import Query
+from memorybus.query.ranges import Plan
 
 __all__ = ["s3_url"]
 
@@ -80,8 +80,8 @@ def test_a_large_segment_may_be_compacted_away_while_it_is_open(
     s3_url: str, monkeypatch: pytest.MonkeyPatch, answer: type[ArchiveError]
 ) -> None:
     """G7: a reader by ranges goes on in the new file, however a store says that the old is gone."""
-    monkeypatch.setattr(object_store_remote, "WHOLE_BYTES", 0)
-    monkeypatch.setattr(object_store_remote, "RANGE_BYTES", 4_096)
+    monkeypatch.setattr(remote, "WHOLE_BYTES", 0)
+    monkeypatch.setattr(remote, "RANGE_BYTES", 4_096)
     part = RemoteObjects.part
 
     def refused(self: RemoteObjects, name: str, start: int, end: int) -> bytes:

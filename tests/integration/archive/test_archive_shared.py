@@ -8,18 +8,18 @@ import msgspec
 import pytest
 import redis
 from conftest import MakeServer, MakeSettings
-from helpers.repairing import refused, repaired
-from helpers.sealed_log import QUICK, SealedLog
-from helpers.waiting import wait_until
+from helpers.archive.repairing import refused, repaired
+from helpers.archive.sealed_log import QUICK, SealedLog
+from helpers.processes.waiting import wait_until
+from memorybus.archive.format.parquet import RawEntry
 from memorybus.clock import SYSTEM
-from memorybus.health import read_health
-from memorybus.history import History
+from memorybus.health.checks import read_health
+from memorybus.history.history import History
 from memorybus.ids import new_rng
-from memorybus.logged import moment
-from memorybus.segments import RawEntry
+from memorybus.log.entry import moment
 from memorybus.testing import no_crash
-from memorybus_workers.archiver import Archiver, run_once
-from memorybus_workers.sealer import Owned, Sealer
+from memorybus_workers.archiving.archiver import Archiver, run_once
+from memorybus_workers.archiving.sealer import Owned, Sealer
 
 P = SealedLog.PARTITION
 

@@ -5,25 +5,24 @@ from pathlib import Path
 import msgspec
 import pytest
 from conftest import MakeSettings
-from helpers.processes import Spawn
-from helpers.scenario import environ
-from helpers.sealed_log import QUICK, SealedLog
-from helpers.waiting import wait_until
-from memorybus import scripts
+from helpers.archive.sealed_log import QUICK, SealedLog
+from helpers.processes.processes import Spawn
+from helpers.processes.waiting import wait_until
+from helpers.stories.scenario import environ
+from memorybus.archive.format.manifest import Place
+from memorybus.archive.seals import seal
 from memorybus.clock import SYSTEM
 from memorybus.errors import ArchiveUnavailable
-from memorybus.health import read_health
+from memorybus.health.checks import read_health
+from memorybus.health.monitor import read_status
 from memorybus.ids import new_rng
-from memorybus.logged import moment
-from memorybus.losses import Losses
-from memorybus.manifest import Place
-from memorybus.monitor import read_status
-from memorybus.plain import iso
-from memorybus.sealed import seal
+from memorybus.log.entry import moment
+from memorybus.log.losses import Losses
+from memorybus.redis import scripts
 from memorybus.testing import FakeClock, no_crash
-from memorybus_workers import archiving
-from memorybus_workers.archiver import Archiver, run_once
-from memorybus_workers.watch import LogWatch
+from memorybus.text.display import iso
+from memorybus_workers.archiving.archiver import Archiver, run_once
+from memorybus_workers.watch.watch import LogWatch
 
 P = SealedLog.PARTITION
 
@@ -276,7 +275,7 @@ def test_without_the_extra_nothing_is_trimmed(
     log: SealedLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """G7, G9: where the archive's libraries are missing the remedy is shown, and the log stays."""
-    monkeypatch.setattr(archiving, "find_spec", lambda _: None)
+    monkeypatch.setattr(round, "find_spec", lambda _: None)
     log.append(20)
     with pytest.raises(ArchiveUnavailable, match="pip install 'memorybus\\[archive\\]'"):
         run_once(log.settings)

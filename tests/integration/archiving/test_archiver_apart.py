@@ -6,20 +6,20 @@ from pathlib import Path
 
 import pytest
 from conftest import MakeSettings
-from helpers.archives import archive_in, sealed
-from helpers.object_servers import environment
-from helpers.sealed_log import QUICK, SealedLog
-from helpers.waiting import wait_until
+from helpers.archive.archives import archive_in, sealed
+from helpers.archive.object_servers import environment
+from helpers.archive.sealed_log import QUICK, SealedLog
+from helpers.processes.waiting import wait_until
+from memorybus.archive.tombstones import Tombstone
 from memorybus.clock import SYSTEM
 from memorybus.errors import ArchiveDamaged, ArchiveUnavailable
+from memorybus.health.monitor import read_status
 from memorybus.ids import new_rng
-from memorybus.monitor import read_status
-from memorybus.query import Query
+from memorybus.query.query import Query
 from memorybus.testing import no_crash
-from memorybus.tombstones import Tombstone
-from memorybus_workers.archiver import Archiver, run_once
-from memorybus_workers.compactor import Compactor
-from memorybus_workers.retention import Policy
+from memorybus_workers.archiving.archiver import Archiver, run_once
+from memorybus_workers.archiving.compactor import Compactor
+from memorybus_workers.archiving.retention import Policy
 
 P = SealedLog.PARTITION
 

@@ -1,9 +1,9 @@
 """Sealing and trimming a log that is spread over the shards of a Redis Cluster."""
 
 from conftest import MakeSettings
-from helpers.clusters import RedisCluster, running
-from helpers.sealed_log import QUICK, SealedLog
-from memorybus_workers.archiver import run_once
+from helpers.archive.sealed_log import QUICK, SealedLog
+from helpers.redis.clusters import RedisCluster, running
+from memorybus_workers.archiving.archiver import run_once
 
 
 def test_a_partition_is_sealed_on_its_shard(make_settings: MakeSettings) -> None:

@@ -2,15 +2,15 @@
 
 import pytest
 from conftest import MakeSettings
-from helpers.sealed_log import QUICK, SealedLog
-from helpers.waiting import wait_until
-from memorybus import segments
+from helpers.archive.sealed_log import QUICK, SealedLog
+from helpers.processes.waiting import wait_until
+from memorybus.archive.format import parquet
+from memorybus.archive.renumbering import Renumbering
 from memorybus.clock import SYSTEM
-from memorybus.health import read_health
+from memorybus.health.checks import read_health
 from memorybus.ids import new_rng
-from memorybus.renumbering import Renumbering
 from memorybus.testing import FakeClock, no_crash
-from memorybus_workers.archiver import Archiver, run_once
+from memorybus_workers.archiving.archiver import Archiver, run_once
 
 P = SealedLog.PARTITION
 
@@ -69,7 +69,7 @@ def test_a_segment_is_not_cut_behind_a_stray(
     log: SealedLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """G3, G7: a large entry of others ends no segment: it counts as the number of the next."""
-    monkeypatch.setattr(segments, "SEGMENT_BYTES", 10_000)
+    monkeypatch.setattr(parquet, "SEGMENT_BYTES", 10_000)
     log.append(3)
     stray(log, hello="world" * 4_000)
     log.append(3)

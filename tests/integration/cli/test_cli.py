@@ -9,11 +9,11 @@ from pathlib import Path
 
 import psutil
 import pytest
-from helpers.log import Log
-from helpers.processes import Child, Spawn
-from helpers.waiting import wait_until
-from memorybus.settings import Settings, to_environ
-from memorybus.surfaces.up import listens
+from helpers.processes.processes import Child, Spawn
+from helpers.processes.waiting import wait_until
+from helpers.redis.log import Log
+from memorybus.config.settings import Settings, to_environ
+from memorybus.operations.up import listens
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 from conftest import MakeSettings
-from helpers.archives import archive_in
-from helpers.people import publish
-from memorybus.client import MemoryBus
-from memorybus.history import History
-from memorybus.links import connect_redis
-from memorybus.settings import Settings
+from helpers.archive.archives import archive_in
+from helpers.stories.people import publish
+from memorybus.agent.client import MemoryBus
+from memorybus.config.settings import Settings
+from memorybus.history.history import History
+from memorybus.redis.connect import connect_redis
 from memorybus.surfaces.cli import main
 
 

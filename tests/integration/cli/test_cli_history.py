@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from helpers.people import publish
-from memorybus.settings import Settings
+from helpers.stories.people import publish
+from memorybus.config.settings import Settings
 from memorybus.surfaces.cli import main
 
 
@@ -76,7 +76,7 @@ def test_an_interrupted_plan_says_that_nothing_was_changed(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("memorybus.surfaces.counting._left_out", interrupted)
+    monkeypatch.setattr("memorybus.operations.copies.counting._left_out", interrupted)
     assert main(words) == 130
     assert "nothing was changed" in capsys.readouterr().err
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 from conftest import MakeSettings
-from helpers.processes import Spawn
-from helpers.scenario import worker
-from memorybus.settings import Settings
+from helpers.processes.processes import Spawn
+from helpers.stories.scenario import worker
+from memorybus.config.settings import Settings
 from memorybus.surfaces.cli.app import main
 
 NAMES = ["memory_search", "memory_add", "memory_feedback"]

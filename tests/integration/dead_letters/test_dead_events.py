@@ -8,28 +8,28 @@ import msgspec
 import pytest
 import redis
 from conftest import MakeSettings
-from helpers.recording import texts
-from helpers.scenario import NAME, home, recorded, say, thread_worker, wait_applied
-from helpers.sealed_log import QUICK, SealedLog
-from helpers.waiting import wait_until
-from memorybus import scripts
-from memorybus.archive_place import ARCHIVER
-from memorybus.client import MemoryBus
-from memorybus.dead_events import GONE, Published, published
-from memorybus.dead_letters import DeadLetter
-from memorybus.dlq import DeadLetters
-from memorybus.history import History
-from memorybus.homes import Home, Homes
-from memorybus.keys import Keys
-from memorybus.log import EventLog
-from memorybus.logged import LoggedEvent
-from memorybus.query import Query
-from memorybus.settings import to_environ
+from helpers.archive.sealed_log import QUICK, SealedLog
+from helpers.processes.waiting import wait_until
+from helpers.providers.recording import texts
+from helpers.stories.scenario import NAME, home, recorded, say, thread_worker, wait_applied
+from memorybus.agent.client import MemoryBus
+from memorybus.archive.location import ARCHIVER
+from memorybus.archive.tombstones import Tombstone
+from memorybus.config.settings import to_environ
+from memorybus.dead_letters.events import GONE, Published, published
+from memorybus.dead_letters.queue import DeadLetters
+from memorybus.dead_letters.records import DeadLetter
+from memorybus.history.history import History
+from memorybus.log.entry import LoggedEvent
+from memorybus.log.stream import EventLog
+from memorybus.query.query import Query
+from memorybus.redis import scripts
+from memorybus.redis.keys import Keys
+from memorybus.registry.homes import Home, Homes
 from memorybus.surfaces.cli.app import OK, main
-from memorybus.surfaces.cli.failing import FAILED
-from memorybus.tombstones import Tombstone
-from memorybus_workers.archiver import run_once
-from memorybus_workers.deadletter import Failure, Parked
+from memorybus.surfaces.cli.failures import FAILED
+from memorybus_workers.archiving.archiver import run_once
+from memorybus_workers.lanes.parking import Failure, Parked
 
 P = SealedLog.PARTITION
 EVE = Tombstone(id="t", query=Query(users=("eve",)), reason="she asked")

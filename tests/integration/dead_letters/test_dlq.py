@@ -9,11 +9,13 @@ import msgspec
 import pytest
 import redis
 from conftest import MakeSettings
-from helpers.clusters import RedisCluster, running
-from helpers.processes import Spawn
-from helpers.recording import texts
-from helpers.scale import QUICK
-from helpers.scenario import (
+from helpers.faults.scale import QUICK
+from helpers.processes.processes import Spawn
+from helpers.processes.waiting import wait_until
+from helpers.providers.recording import texts
+from helpers.redis.clusters import RedisCluster, running
+from helpers.redis.servers import RedisServer
+from helpers.stories.scenario import (
     NAME,
     PATIENT,
     apart,
@@ -25,18 +27,16 @@ from helpers.scenario import (
     wait_applied,
     worker,
 )
-from helpers.servers import RedisServer
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
-from memorybus.dlq import DeadLetters
+from memorybus.agent.client import MemoryBus
+from memorybus.config.settings import Settings, to_environ
+from memorybus.dead_letters.queue import DeadLetters
 from memorybus.events import DeadLetterResolved
-from memorybus.keys import Keys
-from memorybus.links import connect_redis
-from memorybus.log import EventLog
-from memorybus.monitor import read_status
-from memorybus.settings import Settings, to_environ
+from memorybus.health.monitor import read_status
+from memorybus.log.stream import EventLog
+from memorybus.redis.connect import connect_redis
+from memorybus.redis.keys import Keys
 from memorybus.surfaces.cli.app import OK, main
-from memorybus.surfaces.cli.failing import FAILED, USAGE
+from memorybus.surfaces.cli.failures import FAILED, USAGE
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -7,24 +7,24 @@ import msgspec
 import pytest
 import redis
 from conftest import MakeSettings
-from helpers.scenario import NAME
-from memorybus import scripts
-from memorybus.codec import Encoder
-from memorybus.dead_events import GONE, published
-from memorybus.dead_letters import STRANGE, Amendment, Box, Stored
+from helpers.stories.scenario import NAME
+from memorybus.config.settings import Settings
+from memorybus.dead_letters.events import GONE, published
+from memorybus.dead_letters.records import STRANGE, Amendment, Box, Stored
+from memorybus.dead_letters.requests import Request, Requests
 from memorybus.errors import LeaseLost, Unavailable
 from memorybus.events import DeadLetterResolved, Envelope, Scope, SessionRef, TurnCompleted
-from memorybus.history import History
+from memorybus.history.history import History
 from memorybus.ids import new_id
-from memorybus.keys import Keys
-from memorybus.links import connect_redis
-from memorybus.log import EventLog
-from memorybus.logged import LoggedEvent
-from memorybus.redo import Request, Requests
-from memorybus.settings import Settings
+from memorybus.log.entry import LoggedEvent
+from memorybus.log.stream import EventLog
+from memorybus.redis import scripts
+from memorybus.redis.connect import connect_redis
+from memorybus.redis.keys import Keys
 from memorybus.testing import FakeClock
-from memorybus_workers.deadletter import BEHIND, Begins, Failure, Parked
-from memorybus_workers.redo import DEADLY, SLICE, Redo
+from memorybus.wire.codec import Encoder
+from memorybus_workers.dead_letters.redo import DEADLY, SLICE, Redo
+from memorybus_workers.lanes.parking import BEHIND, Begins, Failure, Parked
 
 A, B = "session:a", "session:b"
 STEPS = ("redo.before_apply", "redo.after_apply", "redo.after_settle")

@@ -14,19 +14,19 @@ from pathlib import Path
 import psutil
 import pytest
 import redis
-from helpers.processes import Child, Spawn
-from helpers.waiting import wait_until
-from memorybus.embedded import EmbeddedRedis
+from helpers.processes.processes import Child, Spawn
+from helpers.processes.waiting import wait_until
+from memorybus.config.settings import Settings
+from memorybus.embedded.binary import ServerBinary, find_server_binary
+from memorybus.embedded.server import EmbeddedRedis
 from memorybus.errors import ConfigError, NoServerBinary, ServerFailed
-from memorybus.server_binary import ServerBinary, find_server_binary
-from memorybus.settings import Settings
 from memorybus.testing import FakeClock
 
 START_AND_WAIT = """
 import json, signal, sys
 from pathlib import Path
-from memorybus.embedded import EmbeddedRedis
-from memorybus.settings import Settings
+from memorybus.embedded.server import EmbeddedRedis
+from memorybus.config.settings import Settings
 
 server = EmbeddedRedis(Settings(data_dir=Path(sys.argv[1])))
 started = server.start()

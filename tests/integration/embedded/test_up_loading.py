@@ -5,11 +5,11 @@ import signal
 from pathlib import Path
 
 import pytest
-from helpers.processes import Spawn
-from helpers.waiting import wait_until
-from memorybus.embedded import EmbeddedRedis
-from memorybus.settings import Settings
-from memorybus.surfaces.up import listens
+from helpers.processes.processes import Spawn
+from helpers.processes.waiting import wait_until
+from memorybus.config.settings import Settings
+from memorybus.embedded.server import EmbeddedRedis
+from memorybus.operations.up import listens
 from redis import Redis
 from redis.backoff import NoBackoff
 from redis.exceptions import BusyLoadingError, RedisError

@@ -6,16 +6,16 @@ from typing import Any
 import msgspec
 import redis
 from conftest import MakeSettings
-from helpers.leaks import leaked_keys
-from helpers.processes import Spawn
-from helpers.recording import texts
-from helpers.scenario import home, recorded, thread_worker, wait_applied, worker
-from helpers.servers import RedisServer
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
-from memorybus.keys import Keys
-from memorybus.monitor import read_status, spool_status
-from memorybus.settings import Settings
+from helpers.processes.processes import Spawn
+from helpers.processes.waiting import wait_until
+from helpers.providers.recording import texts
+from helpers.redis.leaks import leaked_keys
+from helpers.redis.servers import RedisServer
+from helpers.stories.scenario import home, recorded, thread_worker, wait_applied, worker
+from memorybus.agent.client import MemoryBus
+from memorybus.config.settings import Settings
+from memorybus.health.monitor import read_status, spool_status
+from memorybus.redis.keys import Keys
 
 SHAPE = {
     "redis": ["url", "version", "durability"],

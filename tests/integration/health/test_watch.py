@@ -7,15 +7,15 @@ import msgspec
 import pytest
 import redis
 from conftest import MakeServer, MakeSettings
-from helpers.log import Log
-from helpers.servers import RedisServer
-from helpers.waiting import wait_until
+from helpers.processes.waiting import wait_until
+from helpers.redis.log import Log
+from helpers.redis.servers import RedisServer
 from memorybus.clock import SYSTEM, Clock
-from memorybus.losses import Loss
-from memorybus.plain import iso
-from memorybus.surfaces.check_log import check_log
+from memorybus.log.losses import Loss
+from memorybus.operations.doctor.log import check_log
 from memorybus.testing import FakeClock
-from memorybus_workers.watch import EVERY, REMIND, LogWatch
+from memorybus.text.display import iso
+from memorybus_workers.watch.watch import EVERY, REMIND, LogWatch
 
 P = Log.PARTITION
 

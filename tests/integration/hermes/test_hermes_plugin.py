@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 from conftest import MakeServer, MakeSettings
-from helpers.hermes_plugin import NOWHERE, Host, hermes_host, talk
-from helpers.processes import Spawn
-from helpers.scenario import recorded, thread_worker, worker
-from helpers.stalls import MARGIN, Witness
-from helpers.waiting import still, wait_until
+from helpers.hermes.hermes_plugin import NOWHERE, Host, hermes_host, talk
+from helpers.processes.processes import Spawn
+from helpers.processes.stalls import MARGIN, Witness
+from helpers.processes.waiting import still, wait_until
+from helpers.stories.scenario import recorded, thread_worker, worker
+from memorybus.config.settings import Settings
 from memorybus.events import TurnCompleted
-from memorybus.settings import Settings
-from memorybus.surfaces.hermes.provider import HermesMemory
+from memorybus.surfaces.hermes.plugin.provider import HermesMemory
 
 ALLOWED = 10.0
 """Milliseconds of an inline hook on a busy machine of the CI: its median, and its work at p99. The

@@ -14,11 +14,12 @@ import psutil
 import pytest
 from conftest import MakeServer, MakeSettings
 from filelock import FileLock
-from helpers import hermes_state
-from helpers.hermes_state import SUMMARY, HermesState
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
+from helpers.hermes import hermes_state
+from helpers.hermes.hermes_state import SUMMARY, HermesState
+from helpers.processes.waiting import wait_until
+from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
+from memorybus.config.settings import Settings, to_environ
 from memorybus.errors import LogUnavailable
 from memorybus.events import (
     Envelope,
@@ -28,18 +29,17 @@ from memorybus.events import (
     SessionSwitched,
     TurnCompleted,
 )
-from memorybus.links import connect_redis
-from memorybus.log import START, EventLog
-from memorybus.settings import Settings, to_environ
-from memorybus.spool_note import SpoolStats, write_note
+from memorybus.log.stream import START, EventLog
+from memorybus.redis.connect import connect_redis
+from memorybus.spool.note import SpoolStats, write_note
 from memorybus.surfaces.hermes.home import HermesHome, find
-from memorybus.surfaces.hermes.reconcile import (
+from memorybus.surfaces.hermes.reconcile.reconcile import (
     Reconciliation,
     Report,
     Request,
     SpoolsBusy,
 )
-from memorybus.surfaces.hermes.reconcile_view import shown
+from memorybus.surfaces.hermes.reconcile.view import shown
 from memorybus.testing import FakeClock
 from rich.console import Console
 
@@ -48,7 +48,7 @@ pytestmark = pytest.mark.timeout(120)
 STANDING = """
 import os, signal, sys
 from memorybus.surfaces.cli.app import main
-from memorybus.surfaces.hermes.importing import Importer
+from memorybus.surfaces.hermes.reconcile.importing import Importer
 
 count, publish = int(sys.argv.pop(1)), Importer.turn
 

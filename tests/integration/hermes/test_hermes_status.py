@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 from conftest import MakeServer, MakeSettings
-from helpers.scenario import recorded, thread_worker
-from helpers.stalls import Witness
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
+from helpers.processes.stalls import Witness
+from helpers.processes.waiting import wait_until
+from helpers.stories.scenario import recorded, thread_worker
+from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
-from memorybus.settings import Settings, to_environ
-from memorybus.surfaces.hermes import install, status
+from memorybus.config.settings import Settings, to_environ
 from memorybus.surfaces.hermes.home import HermesHome
-from memorybus.surfaces.hermes.install import PythonCheck
+from memorybus.surfaces.hermes.install import install, status
+from memorybus.surfaces.hermes.install.install import PythonCheck
+from memorybus.surfaces.hermes.install.status import HermesStatus
 from memorybus.surfaces.hermes.problems import Problems, path_of
-from memorybus.surfaces.hermes.status import HermesStatus
 
 pytestmark = pytest.mark.timeout(60)
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from memorybus.client import MemoryBus
+from memorybus.agent.client import MemoryBus
+from memorybus.config.settings import Settings
 from memorybus.events import (
     Envelope,
     Event,
@@ -18,11 +19,10 @@ from memorybus.events import (
     SessionSwitched,
     TurnCompleted,
 )
-from memorybus.links import connect_redis
-from memorybus.log import EventLog
-from memorybus.settings import Settings
-from memorybus.surfaces.hermes.manager import MemoryManager
-from memorybus.surfaces.hermes.provider import SYSTEM_PROMPT, HermesMemory
+from memorybus.log.stream import EventLog
+from memorybus.redis.connect import connect_redis
+from memorybus.surfaces.hermes.plugin.manager import MemoryManager
+from memorybus.surfaces.hermes.plugin.provider import SYSTEM_PROMPT, HermesMemory
 
 SKILL = (
     "[IMPORTANT: The user has invoked the tidy skill. "

@@ -4,22 +4,22 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from helpers.past import KINDS, PARTITION, NewPast, Past, as_told, read_all
+from helpers.archive.past import KINDS, PARTITION, NewPast, Past, as_told, read_all
 from hypothesis import HealthCheck, given
 from hypothesis import settings as example_settings
 from hypothesis import strategies as st
-from memorybus import history_scan
+from memorybus.archive.format.manifest import Place
+from memorybus.archive.tombstones import Tombstone
 from memorybus.errors import ArchiveDamaged, ArchiveUnavailable, ConfigError
 from memorybus.events import TurnStarted
-from memorybus.history import History
-from memorybus.history_log import is_stray, sifted
-from memorybus.homes import Home, Homes
-from memorybus.logged import OMITTED, LoggedEvent
-from memorybus.manifest import Place
-from memorybus.plan import WHOLE, Plan, Span
-from memorybus.query import Query
-from memorybus.sieve import Sieve
-from memorybus.tombstones import Tombstone
+from memorybus.history import forward
+from memorybus.history.history import History
+from memorybus.history.log_part import is_stray, sifted
+from memorybus.log.entry import OMITTED, LoggedEvent
+from memorybus.query.filter import Sieve
+from memorybus.query.query import Query
+from memorybus.query.ranges import WHOLE, Plan, Span
+from memorybus.registry.homes import Home, Homes
 
 EXAMPLES = example_settings(
     max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
@@ -114,7 +114,7 @@ def test_a_scan_gives_what_is_wanted_once_and_in_order(
 ) -> None:
     """G7: a scan is the history without what is left out."""
     query = data.draw(st.sampled_from((Query(), Query(users=("ann",)), Query(users=("eve",)))))
-    monkeypatch.setattr(history_scan, "PAGE", 3)
+    monkeypatch.setattr(forward, "PAGE", 3)
     with new_past() as past:
         start = split(past, data)
         found = list(past.history().scan(query))
@@ -239,7 +239,7 @@ def test_the_log_alone_needs_no_archive(new_past: NewPast, monkeypatch: pytest.M
     with new_past() as past:
         past.write(["turn", "volatile", "stray", "damaged"] * 3)
         past.seal(6)
-        monkeypatch.setattr("memorybus.history.archive_of", refuse)
+        monkeypatch.setattr("memorybus.history.history.archive_of", refuse)
         history = History.of(past.redis, past.settings)
         assert as_told(read_all(history, 4)) == as_told(past.events)
 

@@ -7,20 +7,21 @@ from typing import Any
 
 import msgspec
 import pytest
-from helpers.past import KINDS, PARTITION, NewPast, Past, as_told
+from helpers.archive.past import KINDS, PARTITION, NewPast, Past, as_told
 from hypothesis import HealthCheck, given
 from hypothesis import settings as example_settings
 from hypothesis import strategies as st
-from memorybus import archive_back, history_back, history_scan
+from memorybus.archive import backward as archive_backward
+from memorybus.archive.tombstones import Tombstone
 from memorybus.errors import ArchiveDamaged
 from memorybus.events import TurnStarted
-from memorybus.history import History
-from memorybus.history_log import is_stray
-from memorybus.log import EventLog
-from memorybus.logged import LoggedEvent
-from memorybus.query import Query
-from memorybus.surfaces import journal
-from memorybus.tombstones import Tombstone
+from memorybus.history import backward, forward
+from memorybus.history.history import History
+from memorybus.history.log_part import is_stray
+from memorybus.log.entry import LoggedEvent
+from memorybus.log.stream import EventLog
+from memorybus.operations import journal
+from memorybus.query.query import Query
 
 
 def told(events: Iterable[LoggedEvent]) -> list[tuple[str, bytes, bool]]:
@@ -37,9 +38,9 @@ def test_backward_is_the_reverse_of_forward(
     new_past: NewPast, monkeypatch: pytest.MonkeyPatch, data: st.DataObject
 ) -> None:
     """G7: whatever is sealed, trimmed, lost, asked for and forgotten, both ways give the same."""
-    monkeypatch.setattr(history_back, "_FIRST", 2)
-    monkeypatch.setattr(history_scan, "PAGE", 3)
-    monkeypatch.setattr(archive_back, "_PAGE", 3)
+    monkeypatch.setattr(backward, "_FIRST", 2)
+    monkeypatch.setattr(forward, "PAGE", 3)
+    monkeypatch.setattr(archive_backward, "_PAGE", 3)
     queries = (Query(), Query(users=("ann",)), Query(users=("eve",)), Query(sessions=("s-bob",)))
     query = data.draw(st.sampled_from(queries))
     with new_past() as past:

@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 import redis
 from conftest import MakeSettings
-from helpers.archives import archive_in
-from helpers.archives import sealed as sealed_in
-from helpers.sealed_log import QUICK, SealedLog
-from helpers.waiting import wait_until
+from helpers.archive.archives import archive_in
+from helpers.archive.archives import sealed as sealed_in
+from helpers.archive.sealed_log import QUICK, SealedLog
+from helpers.processes.waiting import wait_until
 from memorybus.clock import SYSTEM
 from memorybus.errors import ArchiveDamaged, ArchiveUnavailable
-from memorybus.history import History
-from memorybus.scripts import Acquired
-from memorybus_workers.beginning import Beginning
-from memorybus_workers.window import Begin
+from memorybus.history.history import History
+from memorybus.redis.scripts import Acquired
+from memorybus_workers.lanes.start import Beginning
+from memorybus_workers.lanes.window import Begin
 
 P = SealedLog.PARTITION
 

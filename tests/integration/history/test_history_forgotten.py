@@ -5,21 +5,21 @@ from pathlib import Path
 import pytest
 import redis
 from conftest import MakeSettings
-from helpers.archives import LOG, archive_in
-from helpers.archives import sealed as sealed_in
-from helpers.sealed_log import QUICK, SealedLog
-from memorybus.archive import Archive
+from helpers.archive.archives import LOG, archive_in
+from helpers.archive.archives import sealed as sealed_in
+from helpers.archive.sealed_log import QUICK, SealedLog
+from memorybus.archive.archive import Archive
+from memorybus.archive.objects.local import LocalObjects
+from memorybus.archive.objects.store import Stored
+from memorybus.archive.tombstones import Tombstone
 from memorybus.errors import ArchiveDamaged, ArchiveUnavailable
-from memorybus.history import History
-from memorybus.history_forgotten import TOMBSTONE_AGE
-from memorybus.log import EventLog
-from memorybus.logged import LoggedEvent
-from memorybus.object_store import Stored
-from memorybus.object_store_local import LocalObjects
-from memorybus.query import Query
+from memorybus.history.forgotten import TOMBSTONE_AGE
+from memorybus.history.history import History
+from memorybus.log.entry import LoggedEvent
+from memorybus.log.stream import EventLog
+from memorybus.query.query import Query
 from memorybus.testing import FakeClock
-from memorybus.tombstones import Tombstone
-from memorybus_workers.archiver import run_once
+from memorybus_workers.archiving.archiver import run_once
 
 P = SealedLog.PARTITION
 EVE = Tombstone(id="t", query=Query(users=("eve",)), reason="she asked")

@@ -6,17 +6,17 @@ import msgspec
 import pytest
 import redis
 from conftest import MakeSettings
-from helpers.sealed_log import QUICK, SealedLog
-from memorybus import scripts
+from helpers.archive.sealed_log import QUICK, SealedLog
+from memorybus.archive.format.manifest import Place
 from memorybus.events import Envelope, Scope, SessionRef, SessionStarted
-from memorybus.history import History
+from memorybus.history.history import History
 from memorybus.ids import derived_id
-from memorybus.log import EventLog
-from memorybus.manifest import Place
-from memorybus.query import Query
-from memorybus.scripts import Outgoing
-from memorybus.surfaces.archive_repair import repaired
-from memorybus_workers.archiver import run_once
+from memorybus.log.stream import EventLog
+from memorybus.operations.archive.repair import repaired
+from memorybus.query.query import Query
+from memorybus.redis import scripts
+from memorybus.redis.scripts import Outgoing
+from memorybus_workers.archiving.archiver import run_once
 
 P = SealedLog.PARTITION
 HOT = QUICK | {"hot_window": 3600.0}

@@ -9,8 +9,10 @@ import msgspec
 import pytest
 import redis
 from conftest import MakeSettings
-from helpers.recording import texts
-from helpers.scenario import (
+from helpers.archive.sealed_log import QUICK
+from helpers.processes.waiting import wait_until
+from helpers.providers.recording import texts
+from helpers.stories.scenario import (
     NAME,
     PATIENT,
     home,
@@ -22,15 +24,13 @@ from helpers.scenario import (
     together,
     wait_applied,
 )
-from helpers.sealed_log import QUICK
-from helpers.waiting import wait_until
-from memorybus.alarms import Alarm
-from memorybus.client import MemoryBus
-from memorybus.keys import Keys
-from memorybus.links import connect_redis
-from memorybus.monitor import read_status
-from memorybus.settings import Settings
-from memorybus_workers.archiver import run_once
+from memorybus.agent.client import MemoryBus
+from memorybus.config.settings import Settings
+from memorybus.health.alarms import Alarm
+from memorybus.health.monitor import read_status
+from memorybus.redis.connect import connect_redis
+from memorybus.redis.keys import Keys
+from memorybus_workers.archiving.archiver import run_once
 
 CLASSES = ("Transactional", "Keyed", "KeyedSide", "Lookup", "LookupSide", "Recording")
 

@@ -9,29 +9,29 @@ from typing import Any
 import pytest
 import redis
 from conftest import MakeSettings
-from helpers.recording import texts
-from helpers.scenario import NAME, home, recorded, say
-from helpers.sealed_log import QUICK
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
+from helpers.archive.sealed_log import QUICK
+from helpers.processes.waiting import wait_until
+from helpers.providers.recording import texts
+from helpers.stories.scenario import NAME, home, recorded, say
+from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
-from memorybus.history import History
-from memorybus.keys import Keys
-from memorybus.links import connect_redis
-from memorybus.plan import Plan, Span
-from memorybus.query import Query
-from memorybus.settings import Settings
+from memorybus.config.settings import Settings
+from memorybus.history.history import History
+from memorybus.query.query import Query
+from memorybus.query.ranges import Plan, Span
+from memorybus.redis.connect import connect_redis
+from memorybus.redis.keys import Keys
 from memorybus.testing import FakeClock, no_crash
-from memorybus_workers import lane
-from memorybus_workers.alone import Alone
-from memorybus_workers.archiver import run_once
-from memorybus_workers.calls import Slot, Troubles
-from memorybus_workers.instances import make
-from memorybus_workers.lane_set import LaneSet
-from memorybus_workers.leases import Leases
-from memorybus_workers.retry import Breaker
-from memorybus_workers.serving import Serving
-from memorybus_workers.surroundings import Surroundings
+from memorybus_workers.apply.serving import Serving
+from memorybus_workers.archiving.archiver import run_once
+from memorybus_workers.calls.retry import Breaker
+from memorybus_workers.calls.tracker import Slot, Troubles
+from memorybus_workers.hosting.instances import make
+from memorybus_workers.hosting.lane_set import LaneSet
+from memorybus_workers.lanes import lane
+from memorybus_workers.lanes.context import Surroundings
+from memorybus_workers.lanes.isolation import Alone
+from memorybus_workers.lanes.leases import Leases
 
 KINDS = ("Transactional", "Keyed", "Lookup", "Recording", "KeyedSide")
 OURS: Any = QUICK | {"lease": 1e6}

@@ -5,15 +5,15 @@ from typing import Any, cast
 
 import pytest
 from conftest import MakeSettings
-from memorybus import scripts
-from memorybus.keys import Keys
-from memorybus.links import connect_redis
-from memorybus.roster import WorkerInfo
-from memorybus.settings import Settings
+from memorybus.config.settings import Settings
+from memorybus.redis import scripts
+from memorybus.redis.connect import connect_redis
+from memorybus.redis.keys import Keys
+from memorybus.registry.roster import WorkerInfo
 from memorybus.testing import FakeClock
-from memorybus_workers.balance import Balance
-from memorybus_workers.leases import Leases
-from memorybus_workers.served import Served
+from memorybus_workers.hosting.served import Served
+from memorybus_workers.lanes.leases import Leases
+from memorybus_workers.membership.balance import Balance
 from redis import Redis
 
 LANES = 8

@@ -9,18 +9,18 @@ import psutil
 import pytest
 import redis
 from conftest import MakeSettings
-from helpers.processes import Child, Spawn
-from helpers.recording import calls, texts
-from helpers.scenario import NAME, apart, environ, home, recorded, wait_applied
-from helpers.waiting import wait_until
-from memorybus import scripts
-from memorybus.burial import bury, freed_at_once
-from memorybus.client import MemoryBus
+from helpers.processes.processes import Child, Spawn
+from helpers.processes.waiting import wait_until
+from helpers.providers.recording import calls, texts
+from helpers.stories.scenario import NAME, apart, environ, home, recorded, wait_applied
+from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
-from memorybus.keys import Keys
-from memorybus.monitor import read_status
-from memorybus.roster import ProviderInfo, Roster, WorkerInfo
-from memorybus.settings import Settings
+from memorybus.config.settings import Settings
+from memorybus.health.monitor import read_status
+from memorybus.redis import scripts
+from memorybus.redis.keys import Keys
+from memorybus.registry.reclaim import bury, freed_at_once
+from memorybus.registry.roster import ProviderInfo, Roster, WorkerInfo
 
 LEASE = 30.0
 LONG: Any = {"partitions": 4, "lease": LEASE, "call_timeout": 20.0}
@@ -181,7 +181,7 @@ def test_a_late_call_is_waited_out(
 ) -> None:
     """G4: where a dead worker's request may still arrive, its lease runs to the end."""
     kinds = {"sure": "Keyed", "blind": "Blind", "lookup": "Lookup"}
-    tables = {name: {"kind": f"helpers.recording:{kind}"} for name, kind in kinds.items()}
+    tables = {name: {"kind": f"helpers.providers.recording:{kind}"} for name, kind in kinds.items()}
     names = tuple(tables)
     settings = make_settings(
         partitions=4, lease=10.0, call_timeout=1.0, providers=names, provider=tables

@@ -6,14 +6,22 @@ import msgspec
 import pytest
 import redis
 from conftest import MakeSettings
-from helpers.processes import Spawn
-from helpers.recording import calls, effects, texts
-from helpers.scenario import home, partition, recorded, say, thread_worker, wait_applied, worker
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
-from memorybus.keys import Keys
-from memorybus.monitor import read_status
-from memorybus.settings import Settings
+from helpers.processes.processes import Spawn
+from helpers.processes.waiting import wait_until
+from helpers.providers.recording import calls, effects, texts
+from helpers.stories.scenario import (
+    home,
+    partition,
+    recorded,
+    say,
+    thread_worker,
+    wait_applied,
+    worker,
+)
+from memorybus.agent.client import MemoryBus
+from memorybus.config.settings import Settings
+from memorybus.health.monitor import read_status
+from memorybus.redis.keys import Keys
 
 
 def owners(client: redis.Redis, settings: Settings) -> list[str]:
@@ -190,8 +198,8 @@ def test_two_workers_and_two_providers(
 ) -> None:
     """G5: workers that serve different providers share the log and never each other's lanes."""
     tables = {
-        "one": {"kind": "helpers.recording:Keyed"},
-        "two": {"kind": "helpers.recording:Transactional"},
+        "one": {"kind": "helpers.providers.recording:Keyed"},
+        "two": {"kind": "helpers.providers.recording:Transactional"},
     }
     settings = make_settings(providers=("one", "two"), provider=tables)
     with (

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from helpers.model_backend import KINDS, Backend
-from helpers.model_checks import Checks
-from helpers.model_process import Process
-from helpers.model_world import LEASE, PARTITIONS, World
-from helpers.servers import RedisServer
+from helpers.model.model_backend import KINDS, Backend
+from helpers.model.model_checks import Checks
+from helpers.model.model_process import Process
+from helpers.model.model_world import LEASE, PARTITIONS, World
+from helpers.redis.servers import RedisServer
 
 NewProcess = Callable[[str], Process]
 every_kind = pytest.mark.parametrize("kind", sorted(KINDS))

@@ -5,13 +5,13 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from helpers.model_backend import Backend
-from helpers.model_process import Process
-from helpers.model_world import PARTITIONS, World
-from helpers.servers import RedisServer
+from helpers.model.model_backend import Backend
+from helpers.model.model_process import Process
+from helpers.model.model_world import PARTITIONS, World
+from helpers.redis.servers import RedisServer
 from memorybus.errors import ArchiveDamaged
-from memorybus_workers.lane import COMMIT_EVERY, Lane
-from memorybus_workers.serial import SerialApplier
+from memorybus_workers.apply.serial import SerialApplier
+from memorybus_workers.lanes.lane import COMMIT_EVERY, Lane
 
 EVENTS = 12
 """Three batches."""

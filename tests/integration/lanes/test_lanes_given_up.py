@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 import redis
 from conftest import MakeSettings
-from helpers.processes import Spawn
-from helpers.recording import calls, effects, texts
-from helpers.scenario import (
+from helpers.processes.processes import Spawn
+from helpers.processes.waiting import wait_until
+from helpers.providers.recording import calls, effects, texts
+from helpers.stories.scenario import (
     NAME,
     apart,
     begin_after_a_failure,
@@ -20,13 +21,12 @@ from helpers.scenario import (
     wait_applied,
     worker,
 )
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
-from memorybus.keys import Keys
-from memorybus.settings import Settings
-from memorybus_workers.host import ProviderHost
-from memorybus_workers.main import Worker
-from memorybus_workers.presence import Presence
+from memorybus.agent.client import MemoryBus
+from memorybus.config.settings import Settings
+from memorybus.redis.keys import Keys
+from memorybus_workers.hosting.host import ProviderHost
+from memorybus_workers.membership.presence import Presence
+from memorybus_workers.processes.worker import Worker
 
 SLOW = "!takes=0.02"
 

@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 import pytest
 import redis
 from conftest import MakeSettings
-from helpers.recording import texts
-from helpers.scenario import (
+from helpers.archive.sealed_log import QUICK
+from helpers.processes.waiting import wait_until
+from helpers.providers.recording import texts
+from helpers.stories.scenario import (
     NAME,
     PATIENT,
     apart,
@@ -21,34 +23,32 @@ from helpers.scenario import (
     thread_worker,
     wait_applied,
 )
-from helpers.sealed_log import QUICK
-from helpers.waiting import wait_until
-from memorybus.alarms import Alarm
-from memorybus.client import MemoryBus
+from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
-from memorybus.dlq import DeadLetters
+from memorybus.config.settings import Settings
+from memorybus.dead_letters.queue import DeadLetters
+from memorybus.dead_letters.requests import Request, Requests
 from memorybus.errors import ArchiveUnavailable
+from memorybus.health.alarms import Alarm
+from memorybus.health.monitor import read_status
 from memorybus.ids import new_id
-from memorybus.keys import Keys, lane_name
-from memorybus.logged import LoggedEvent
-from memorybus.monitor import read_status
-from memorybus.redo import Request, Requests
-from memorybus.settings import Settings
+from memorybus.log.entry import LoggedEvent
+from memorybus.redis.keys import Keys, lane_name
 from memorybus.testing import FakeClock, no_crash
-from memorybus_workers.alone import Alone
-from memorybus_workers.archiver import run_once
-from memorybus_workers.calls import Slot, Troubles
-from memorybus_workers.instances import make
-from memorybus_workers.lane import Lane
-from memorybus_workers.lane_set import LaneSet
-from memorybus_workers.leases import Leases
-from memorybus_workers.parallel import ParallelApplier
-from memorybus_workers.redo import Redo
-from memorybus_workers.retry import Breaker
-from memorybus_workers.runner import Runner
-from memorybus_workers.sealer import Sealer
-from memorybus_workers.serving import Serving
-from memorybus_workers.surroundings import Surroundings
+from memorybus_workers.apply.parallel import ParallelApplier
+from memorybus_workers.apply.serving import Serving
+from memorybus_workers.archiving.archiver import run_once
+from memorybus_workers.archiving.sealer import Sealer
+from memorybus_workers.calls.retry import Breaker
+from memorybus_workers.calls.tracker import Slot, Troubles
+from memorybus_workers.dead_letters.redo import Redo
+from memorybus_workers.hosting.instances import make
+from memorybus_workers.hosting.lane_set import LaneSet
+from memorybus_workers.hosting.runner import Runner
+from memorybus_workers.lanes.context import Surroundings
+from memorybus_workers.lanes.isolation import Alone
+from memorybus_workers.lanes.lane import Lane
+from memorybus_workers.lanes.leases import Leases
 
 KINDS = ["Transactional", "Keyed", "KeyedSide", "Lookup", "Recording"]
 every_kind = pytest.mark.parametrize("kind", KINDS)
@@ -279,7 +279,7 @@ def test_a_halted_lane_does_not_wake_its_runner(
 
     wait_until(delayed, "its event was tried, and waits for another try")
     monkeypatch.setattr(Lane, "read", away)
-    monkeypatch.setattr("memorybus_workers.halts.FIRST", 30.0)
+    monkeypatch.setattr("memorybus_workers.lanes.halts.FIRST", 30.0)
     stage.clock.advance(3.0)
     wait_until(lambda: stage.lanes.step({place}) or place in stage.lanes._halts._halts, "it halts")
     stage.lanes.applier.dirty.add(stage.lanes._lanes[place])

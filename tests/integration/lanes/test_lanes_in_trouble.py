@@ -8,10 +8,11 @@ import msgspec
 import pytest
 import redis
 from conftest import MakeSettings
-from helpers.processes import Spawn
-from helpers.recording import calls, texts
-from helpers.replaying import replay
-from helpers.scenario import (
+from helpers.processes.processes import Spawn
+from helpers.processes.waiting import wait_until
+from helpers.providers.recording import calls, texts
+from helpers.stories.replaying import replay
+from helpers.stories.scenario import (
     NAME,
     apart,
     begin_after_a_failure,
@@ -24,14 +25,13 @@ from helpers.scenario import (
     thread_worker,
     wait_applied,
 )
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
+from memorybus.agent.client import MemoryBus
+from memorybus.config.settings import Settings
+from memorybus.dead_letters.requests import Request, Requests
 from memorybus.ids import new_id
-from memorybus.keys import Keys
-from memorybus.redo import Request, Requests
-from memorybus.settings import Settings
-from memorybus_workers import host, lane_set
-from memorybus_workers.main import Worker
+from memorybus.redis.keys import Keys
+from memorybus_workers.hosting import host, lane_set
+from memorybus_workers.processes.worker import Worker
 
 EVER = 1000
 """Attempts that a test does not come to the end of."""

@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 import pytest
 import redis
-from helpers.waiting import wait_until
+from helpers.processes.waiting import wait_until
 from memorybus.clock import SYSTEM
+from memorybus.config.settings import Settings
 from memorybus.errors import LeaseLost
-from memorybus.keys import Keys
-from memorybus.settings import Settings
+from memorybus.redis.keys import Keys
 from memorybus.testing import FakeClock
-from memorybus_workers.calls import Slot
-from memorybus_workers.leases import Lease, Leases
+from memorybus_workers.calls.tracker import Slot
+from memorybus_workers.lanes.leases import Lease, Leases
 
 
 @pytest.fixture(name="leases")

@@ -7,13 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 from conftest import MakeServer, MakeSettings
-from helpers.recording import calls, texts
-from helpers.scenario import NAME, home, recorded, say, thread_worker, wait_applied
-from helpers.servers import RedisServer
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
-from memorybus.keys import Keys
-from memorybus.settings import Settings
+from helpers.processes.waiting import wait_until
+from helpers.providers.recording import calls, texts
+from helpers.redis.servers import RedisServer
+from helpers.stories.scenario import NAME, home, recorded, say, thread_worker, wait_applied
+from memorybus.agent.client import MemoryBus
+from memorybus.config.settings import Settings
+from memorybus.redis.keys import Keys
 
 LONG: Any = {"partitions": 1, "lease": 60.0, "call_timeout": 40.0}
 """No test waits for a lease's end: an owner that is refused gives its lane back."""

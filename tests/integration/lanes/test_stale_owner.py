@@ -2,14 +2,14 @@
 
 import pytest
 from conftest import MakeServer
-from helpers import sink
-from helpers.crew import Member
-from helpers.oracle import judge
-from helpers.rows import MakeTrial
-from helpers.stopped import IN_CALL, READ
-from helpers.trial import LOST, Trial
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
+from helpers.faults import sink
+from helpers.faults.crew import Member
+from helpers.faults.oracle import judge
+from helpers.faults.rows import MakeTrial
+from helpers.faults.trial import LOST, Trial
+from helpers.processes.stopped import IN_CALL, READ
+from helpers.processes.waiting import wait_until
+from memorybus.agent.client import MemoryBus
 
 BEFORE, AFTER = 20, 40
 
@@ -40,7 +40,7 @@ def test_who_was_stopped_writes_no_more(
     """
     trial = make_trial(make_redis(), kind, partitions=1, lease=2.0, call_timeout=1.0)
     name = kind.lower()
-    trial.settings.provider[name]["kind"] = f"helpers.stopped:{kind}"
+    trial.settings.provider[name]["kind"] = f"helpers.processes.stopped:{kind}"
     publish(trial, 0, BEFORE)
     (stopped,) = trial.crew.start()
     wait_until(lambda: sink.count(trial.sink(name)) == BEFORE, "the first one works", 60)

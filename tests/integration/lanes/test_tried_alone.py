@@ -5,11 +5,11 @@ from typing import Any, cast
 import pytest
 import redis
 from conftest import MakeSettings
-from helpers.recording import calls, texts
-from helpers.scenario import apart, home, partition, say, thread_worker
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
-from memorybus.keys import Keys
+from helpers.processes.waiting import wait_until
+from helpers.providers.recording import calls, texts
+from helpers.stories.scenario import apart, home, partition, say, thread_worker
+from memorybus.agent.client import MemoryBus
+from memorybus.redis.keys import Keys
 
 NAMES = ("one", "two")
 
@@ -26,7 +26,8 @@ def test_what_goes_alone_is_alone_in_its_worker(
 ) -> None:
     """G6: of two providers whose lanes' owners died, one event is under way; neither is skipped."""
     tables = {
-        name: {"kind": f"helpers.recording:{kind}"} for name, kind in zip(NAMES, kinds, strict=True)
+        name: {"kind": f"helpers.providers.recording:{kind}"}
+        for name, kind in zip(NAMES, kinds, strict=True)
     }
     timings = {"partitions": 2, "call_timeout": 8.0, "lease": 10.0}
     settings = make_settings(**timings, providers=NAMES, provider=tables)

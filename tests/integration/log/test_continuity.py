@@ -7,15 +7,15 @@ import msgspec
 import pytest
 import redis
 from conftest import MakeServer, MakeSettings
-from helpers.log import Log
-from helpers.servers import RedisServer
-from helpers.waiting import wait_until
-from memorybus.continuity import Gap
+from helpers.processes.waiting import wait_until
+from helpers.redis.log import Log
+from helpers.redis.servers import RedisServer
+from memorybus.embedded.binary import find_server_binary
 from memorybus.errors import LogUnavailable
-from memorybus.health import Examiner, read_health
-from memorybus.inspection import PAGE, PAGES
-from memorybus.monitor import read_status
-from memorybus.server_binary import find_server_binary
+from memorybus.health.checks import Examiner, read_health
+from memorybus.health.monitor import read_status
+from memorybus.log.continuity import Gap
+from memorybus.log.inspection import PAGE, PAGES
 
 P = Log.PARTITION
 

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 from conftest import MakeSettings
-from helpers.clusters import RedisCluster, running
-from helpers.log import Log
-from memorybus.cluster import home_of
-from memorybus.continuity import Gap
+from helpers.redis.clusters import RedisCluster, running
+from helpers.redis.log import Log
+from memorybus.log.continuity import Gap
+from memorybus.redis.cluster import home_of
 from memorybus.testing import FakeClock
-from memorybus_workers.watch import EVERY, LogWatch
+from memorybus_workers.watch.watch import EVERY, LogWatch
 
 
 @pytest.fixture(name="cluster", scope="module")

@@ -9,17 +9,17 @@ import msgspec
 import pytest
 import redis
 from conftest import MakeSettings
-from helpers.golden_archive import LOG_ID, NAMESPACE, SEGMENTS
-from helpers.golden_log import PARTITIONS, Entry, as_expected, left_out, restore, stored
-from memorybus.archive import Archive
-from memorybus.history import History
-from memorybus.keys import Keys
-from memorybus.links import connect_redis
-from memorybus.log import START, EventLog
-from memorybus.logged import LoggedEvent
-from memorybus.settings import Settings
+from helpers.archive.golden_archive import LOG_ID, NAMESPACE, SEGMENTS
+from helpers.archive.golden_log import PARTITIONS, Entry, as_expected, left_out, restore, stored
+from memorybus.archive.archive import Archive
+from memorybus.config.settings import Settings
+from memorybus.history.history import History
+from memorybus.log.entry import LoggedEvent
+from memorybus.log.stream import START, EventLog
+from memorybus.redis.connect import connect_redis
+from memorybus.redis.keys import Keys
 
-GOLDEN = Path(__file__).parents[1] / "golden"
+GOLDEN = Path(__file__).parents[2] / "golden"
 RELEASES = pytest.mark.parametrize(
     "release", sorted(GOLDEN.glob("history-*")), ids=lambda path: path.name
 )

@@ -7,10 +7,11 @@ import msgspec
 import pytest
 import redis
 from conftest import MakeServer, MakeSettings
-from helpers.recording import texts
-from helpers.scenario import apart, home, partition, recorded, thread_worker, wait_applied
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
+from helpers.processes.waiting import wait_until
+from helpers.providers.recording import texts
+from helpers.stories.scenario import apart, home, partition, recorded, thread_worker, wait_applied
+from memorybus.agent.client import MemoryBus
+from memorybus.config.settings import Settings
 from memorybus.errors import (
     ForeignKey,
     InvalidEvent,
@@ -20,11 +21,10 @@ from memorybus.errors import (
     WrongPartitionCount,
 )
 from memorybus.events import UnknownEvent
-from memorybus.keys import Keys
-from memorybus.links import connect_redis
-from memorybus.log import EventLog
-from memorybus.monitor import read_status
-from memorybus.settings import Settings
+from memorybus.health.monitor import read_status
+from memorybus.log.stream import EventLog
+from memorybus.redis.connect import connect_redis
+from memorybus.redis.keys import Keys
 
 
 @pytest.fixture(name="log")

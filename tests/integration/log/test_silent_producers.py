@@ -7,18 +7,18 @@ from typing import Any
 import pytest
 import redis
 from conftest import MakeSettings
-from helpers.spools import files_of, numbers_in, put
-from helpers.waiting import wait_until
+from helpers.processes.waiting import wait_until
+from helpers.stories.spools import files_of, numbers_in, put
 from hypothesis import HealthCheck, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
-from memorybus import scripts
-from memorybus.client import MemoryBus
+from memorybus.agent.client import MemoryBus
+from memorybus.config.settings import Settings
 from memorybus.ids import new_id
-from memorybus.keys import Keys
-from memorybus.scripts import Outgoing
-from memorybus.sender import Sender
-from memorybus.settings import Settings
+from memorybus.redis import scripts
+from memorybus.redis.keys import Keys
+from memorybus.redis.scripts import Outgoing
+from memorybus.sending.sender import Sender
 from memorybus.testing import FakeClock
 
 WINDOW = 3_600.0

@@ -7,34 +7,34 @@ import msgspec
 import pytest
 import redis
 from conftest import MakeSettings
-from helpers.recording import texts
-from helpers.scenario import PATIENT, apart, backlog, home, partition, say, thread_worker
-from helpers.sealed_log import QUICK
-from helpers.unreadable import UNREADABLE, append, envelope_bytes
-from helpers.waiting import wait_until
-from memorybus.alarms import Alarm
-from memorybus.archive import Archive
-from memorybus.client import MemoryBus
-from memorybus.dead_events import Published
-from memorybus.dlq import Dead, DeadLetters
+from helpers.archive.sealed_log import QUICK
+from helpers.processes.waiting import wait_until
+from helpers.providers.recording import texts
+from helpers.redis.unreadable import UNREADABLE, append, envelope_bytes
+from helpers.stories.scenario import PATIENT, apart, backlog, home, partition, say, thread_worker
+from memorybus.agent.client import MemoryBus
+from memorybus.archive.archive import Archive
+from memorybus.config.settings import Settings, to_environ
+from memorybus.dead_letters.events import Published
+from memorybus.dead_letters.queue import Dead, DeadLetters
 from memorybus.events import UnknownEvent
-from memorybus.history import History
-from memorybus.keys import Keys
-from memorybus.links import connect_redis
-from memorybus.log import START
-from memorybus.logged import LoggedEvent
-from memorybus.monitor import read_status
-from memorybus.plan import Plan
-from memorybus.query import Query
-from memorybus.settings import Settings, to_environ
+from memorybus.health.alarms import Alarm
+from memorybus.health.monitor import read_status
+from memorybus.history.history import History
+from memorybus.log.entry import LoggedEvent
+from memorybus.log.stream import START
+from memorybus.query.query import Query
+from memorybus.query.ranges import Plan
+from memorybus.redis.connect import connect_redis
+from memorybus.redis.keys import Keys
 from memorybus.surfaces.cli.app import main
-from memorybus_workers.archiver import run_once
+from memorybus_workers.archiving.archiver import run_once
 
 BOTH: Any = {
     "providers": ("one", "two"),
     "provider": {
-        "one": {"kind": "helpers.recording:Transactional"},
-        "two": {"kind": "helpers.recording:KeyedSide"},
+        "one": {"kind": "helpers.providers.recording:Transactional"},
+        "two": {"kind": "helpers.providers.recording:KeyedSide"},
     },
 }
 BAD = tuple(UNREADABLE.values())

@@ -1,7 +1,7 @@
 """A state machine over the whole bus: real spool, scripts, lanes and appliers; time by hand.
 
 Hypothesis chooses who does what next and where it stands still or dies. After every step the checks
-of `helpers.model_checks` hold; at the end all is drained, and nothing may be missing.
+of `helpers.model.model_checks` hold; at the end all is drained, and nothing may be missing.
 """
 
 import os
@@ -15,12 +15,12 @@ from typing import ClassVar
 import hypothesis
 import pytest
 from conftest import MakeServer
-from helpers import scale
-from helpers.model_backend import KINDS, Backend, points
-from helpers.model_checks import Checks
-from helpers.model_process import Process
-from helpers.model_world import LEASE, PARTITIONS, World
-from helpers.rows import Report
+from helpers.faults import scale
+from helpers.faults.rows import Report
+from helpers.model.model_backend import KINDS, Backend, points
+from helpers.model.model_checks import Checks
+from helpers.model.model_process import Process
+from helpers.model.model_world import LEASE, PARTITIONS, World
 from hypothesis import Phase
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -264,7 +264,7 @@ class Bus(RuleBasedStateMachine):
 
     @invariant()
     def holds(self) -> None:
-        """See `helpers.model_checks`."""
+        """See `helpers.model.model_checks`."""
         self.checks.now(self._losses())
 
     def _losses(self) -> int:

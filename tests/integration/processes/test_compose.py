@@ -12,14 +12,14 @@ from typing import Any, get_args
 import pytest
 import yaml
 from conftest import MakeSettings
-from helpers.scenario import environ, recorded, thread_worker
-from helpers.waiting import wait_until
-from memorybus.monitor import read_status
-from memorybus.settings import FIELDS, load
-from memorybus.settings_values import PREFIX
-from memorybus.surfaces.children import LogForm
+from helpers.processes.waiting import wait_until
+from helpers.stories.scenario import environ, recorded, thread_worker
+from memorybus.config.parsing import PREFIX
+from memorybus.config.settings import FIELDS, load
+from memorybus.health.monitor import read_status
+from memorybus.processes.child import LogForm
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[3]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 REDIS = COMPOSE["services"]["redis"]

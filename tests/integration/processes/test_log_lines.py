@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 import redis
 from conftest import MakeSettings
-from helpers.leaking import OWN, SECRETS
-from helpers.processes import Child, Spawn
-from helpers.scenario import NAME, environ, partition
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
+from helpers.processes.processes import Child, Spawn
+from helpers.processes.waiting import wait_until
+from helpers.providers.leaking import OWN, SECRETS
+from helpers.stories.scenario import NAME, environ, partition
+from memorybus.agent.client import MemoryBus
+from memorybus.config.settings import Settings
 from memorybus.events import Scope
-from memorybus.keys import Keys, session_key
-from memorybus.monitor import read_status
-from memorybus.recall_queue import queue_name
-from memorybus.settings import Settings
+from memorybus.health.monitor import read_status
+from memorybus.recall.queue import queue_name
+from memorybus.redis.keys import Keys, session_key
 from rq import Queue
 from rq.serializers import JSONSerializer
 
@@ -26,7 +26,7 @@ POISONED, WELL, DOWN = "poisoned", "well", "down"
 
 def leaky(make_settings: MakeSettings, kind: str, **more: Any) -> Settings:
     """Return the settings of a leaking provider."""
-    table = {"kind": f"helpers.leaking:{kind}", "api_key": OWN}
+    table = {"kind": f"helpers.providers.leaking:{kind}", "api_key": OWN}
     return make_settings(providers=(NAME,), provider={NAME: table}, **more)
 
 

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 from conftest import MakeSettings
 from helpers.fake_hermes import PLUGINS, python_of
-from helpers.hosted import ended
-from helpers.processes import Child, Spawn
-from helpers.scenario import TESTS, thread_worker
-from helpers.unmasked import opened_to_others
-from helpers.waiting import wait_until
+from helpers.hosted.hosted import ended
+from helpers.processes.processes import Child, Spawn
+from helpers.processes.unmasked import opened_to_others
+from helpers.processes.waiting import wait_until
+from helpers.stories.scenario import TESTS, thread_worker
 from memorybus import private
-from memorybus.monitor import read_status
-from memorybus.settings import Settings, to_environ
-from memorybus.surfaces.check_disk import privacy
+from memorybus.config.settings import Settings, to_environ
+from memorybus.health.monitor import read_status
+from memorybus.operations.doctor.disk import privacy
 
 pytestmark = pytest.mark.timeout(150)
 
@@ -23,9 +23,11 @@ UMASKS = (0, 0o22)
 
 
 def ran(spawn: Spawn, settings: Settings, umask: int, *words: str) -> Child:
-    """Start a process of `helpers.unmasked`."""
+    """Start a process of `helpers.processes.unmasked`."""
     env = to_environ(settings, {"TMPDIR": str(settings.data_dir.parent)})
-    return spawn("-m", "helpers.unmasked", str(umask), *words, env=env | {"PYTHONPATH": str(TESTS)})
+    return spawn(
+        "-m", "helpers.processes.unmasked", str(umask), *words, env=env | {"PYTHONPATH": str(TESTS)}
+    )
 
 
 def done(spawn: Spawn, settings: Settings, umask: int, *words: str) -> None:

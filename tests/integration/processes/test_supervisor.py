@@ -8,13 +8,13 @@ import psutil
 import pytest
 import redis
 from conftest import MakeSettings
-from helpers.processes import Child, Spawn
-from helpers.recording import texts
-from helpers.scenario import environ, home, recorded, wait_applied
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
-from memorybus.monitor import read_status
-from memorybus.settings import Settings
+from helpers.processes.processes import Child, Spawn
+from helpers.processes.waiting import wait_until
+from helpers.providers.recording import texts
+from helpers.stories.scenario import environ, home, recorded, wait_applied
+from memorybus.agent.client import MemoryBus
+from memorybus.config.settings import Settings
+from memorybus.health.monitor import read_status
 
 WORKER = ("-m", "memorybus_workers", "worker", "--jobs", "0")
 

@@ -8,20 +8,20 @@ import psutil
 import pytest
 import redis
 from conftest import MakeServer, MakeSettings
-from helpers.processes import Spawn
-from helpers.recording import texts
-from helpers.scenario import agent, environ, home, recorded, thread_worker, worker
-from helpers.servers import RedisServer
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
+from helpers.processes.processes import Spawn
+from helpers.processes.waiting import wait_until
+from helpers.providers.recording import texts
+from helpers.redis.servers import RedisServer
+from helpers.stories.scenario import agent, environ, home, recorded, thread_worker, worker
+from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
+from memorybus.config.settings import Settings, load
+from memorybus.health.monitor import read_status
 from memorybus.ids import new_rng
-from memorybus.keys import Keys
-from memorybus.log import EventLog
-from memorybus.monitor import read_status
-from memorybus.settings import Settings, load
-from memorybus_workers import tail as tail_module
-from memorybus_workers.tail import Tail
+from memorybus.log.stream import EventLog
+from memorybus.redis.keys import Keys
+from memorybus_workers.watch import tail as tail_module
+from memorybus_workers.watch.tail import Tail
 
 BLOCK = 40.0
 """Seconds for which a read waits for news, where a test has it end sooner."""
@@ -147,7 +147,7 @@ def test_a_worker_sends_what_dead_agents_left(
         child.wait_output("holding")
         child.kill()
     server.start()
-    monkeypatch.setattr("memorybus_workers.main._ADOPT_EVERY", 0.3)
+    monkeypatch.setattr("memorybus_workers.processes.worker._ADOPT_EVERY", 0.3)
     with thread_worker(settings):
         wait_until(lambda: len(texts(home(settings))) == 40, "all are applied")
         wait_until(lambda: not list(settings.spool_dir.iterdir()), "the spools and locks are gone")

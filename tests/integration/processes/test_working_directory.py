@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import redis
 from conftest import MakeSettings
-from helpers.processes import Spawn
-from helpers.scenario import environ
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
+from helpers.processes.processes import Spawn
+from helpers.processes.waiting import wait_until
+from helpers.stories.scenario import environ
+from memorybus.agent.client import MemoryBus
 
 MARKED = ("redis", "rq", "json", "msgspec", "memorybus", "memorybus_workers", "notes")
 COMMAND = Path(sys.executable).with_name("memorybus")
@@ -37,7 +37,7 @@ def test_nothing_in_the_working_directory_is_run(
     words: tuple[str, ...],
 ) -> None:
     """A file `redis.py` where a worker is started runs in none of its processes."""
-    table = {"answers": {"kind": "helpers.recalls:Answering"}}
+    table = {"answers": {"kind": "helpers.providers.recalls:Answering"}}
     settings = make_settings(providers=("answers",), provider=table)
     child = spawn(COMMAND, *words, "--json", env=environ(settings), cwd=trap)
     child.wait_output('"ready"')

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 from conftest import MakeSettings
-from helpers.processes import Spawn
-from helpers.scenario import worker
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
+from helpers.processes.processes import Spawn
+from helpers.processes.waiting import wait_until
+from helpers.stories.scenario import worker
+from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
-from memorybus.recall_live import recall_now
-from memorybus.settings import Settings
+from memorybus.config.settings import Settings
+from memorybus.recall.live import recall_now
 
 NOTES = {"kind": "ethos:contract.ethos_example:MarkdownNotes", "dir": "{home}/notes"}
 DIARY = {"kind": "registry:contract.registry_example:Notes", "dir": "{home}/diary"}

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 from helpers.fake_hermes import python_of
-from helpers.hosted import (
+from helpers.hosted.hosted import (
     asking,
     calls,
     children,
@@ -23,7 +23,7 @@ from helpers.hosted import (
     sent,
     turns,
 )
-from helpers.waiting import wait_until
+from helpers.processes.waiting import wait_until
 from memorybus.errors import ConfigError, MissingProvider, Permanent, Transient, Unavailable
 from memorybus.events import (
     ContextCompressing,

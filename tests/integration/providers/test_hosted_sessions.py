@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from helpers.fake_hermes import python_of
-from helpers.hosted import asking, calls, context, ended, hosted, say
+from helpers.hosted.hosted import asking, calls, context, ended, hosted, say
 from memorybus.errors import Permanent
 from memorybus.events import SessionStarted, SessionSwitched
 from memorybus_providers.adapters.hermes import HostedHermesProvider

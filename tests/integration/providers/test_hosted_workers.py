@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 from conftest import MakeSettings
 from helpers.fake_hermes import PLUGINS, python_of
-from helpers.hosted import calls, children, ended, is_alive, sent, turns
-from helpers.processes import Spawn
-from helpers.scenario import worker
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
-from memorybus.monitor import read_status
-from memorybus.settings import Settings
-from memorybus.surfaces.check_backends import notes
-from memorybus.surfaces.instances import instances
+from helpers.hosted.hosted import calls, children, ended, is_alive, sent, turns
+from helpers.processes.processes import Spawn
+from helpers.processes.waiting import wait_until
+from helpers.stories.scenario import worker
+from memorybus.agent.client import MemoryBus
+from memorybus.config.settings import Settings
+from memorybus.health.monitor import read_status
+from memorybus.operations.doctor.backends import notes
+from memorybus.operations.providers.inventory import instances
 
 MakeHosted = Callable[..., Settings]
 

@@ -11,13 +11,13 @@ import msgspec
 import pytest
 import redis
 from conftest import MakeSettings
-from helpers.processes import Child, Spawn
-from helpers.recording import effects, texts
-from helpers.scenario import NAME, environ, home, recorded, say, wait_applied, worker
-from memorybus.client import MemoryBus
-from memorybus.instances import Instances, live_name
-from memorybus.keys import Keys
-from memorybus.settings import Settings
+from helpers.processes.processes import Child, Spawn
+from helpers.providers.recording import effects, texts
+from helpers.stories.scenario import NAME, environ, home, recorded, say, wait_applied, worker
+from memorybus.agent.client import MemoryBus
+from memorybus.config.settings import Settings
+from memorybus.redis.keys import Keys
+from memorybus.registry.instances import Instances, live_name
 
 NEXT = f"{NAME}@1"
 

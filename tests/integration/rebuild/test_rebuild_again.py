@@ -8,22 +8,22 @@ import msgspec
 import pytest
 import redis
 from conftest import MakeSettings
-from helpers.processes import Spawn
-from helpers.recording import texts
-from helpers.scenario import NAME, TESTS, home, recorded, say, worker
-from memorybus import scripts
-from memorybus.client import MemoryBus
+from helpers.processes.processes import Spawn
+from helpers.providers.recording import texts
+from helpers.stories.scenario import NAME, TESTS, home, recorded, say, worker
+from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
-from memorybus.copies import Copies
+from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, Unavailable
-from memorybus.instances import Instance, Instances, Live
-from memorybus.keys import Keys
-from memorybus.plan import WHOLE, Plan, Span
-from memorybus.query import Query
-from memorybus.recall import Want
-from memorybus.roster import WorkerInfo
-from memorybus.settings import Settings
-from memorybus.surfaces.rebuild_plan import Prepared, Wanted, prepare
+from memorybus.operations.rebuild.plan import Prepared, Wanted, prepare
+from memorybus.operations.stores import Copies
+from memorybus.query.query import Query
+from memorybus.query.ranges import WHOLE, Plan, Span
+from memorybus.recall.model import Want
+from memorybus.redis import scripts
+from memorybus.redis.keys import Keys
+from memorybus.registry.instances import Instance, Instances, Live
+from memorybus.registry.roster import WorkerInfo
 from memorybus_providers.base import RecallContext, Recollection
 from memorybus_workers.jobs.prefetch import Recaller
 from test_rebuild import NEXT, fill, live, ran, settled

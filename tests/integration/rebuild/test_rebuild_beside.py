@@ -8,28 +8,28 @@ import msgspec
 import pytest
 import redis
 from conftest import MakeSettings
-from helpers.processes import Spawn
-from helpers.recording import texts
-from helpers.replaying import cli
-from helpers.scenario import NAME, TESTS, home, recorded, say, worker
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
-from memorybus.copies import Copies
-from memorybus.holds import Hold, held_for
-from memorybus.homes import Home
-from memorybus.instances import Instance, Instances, Live
-from memorybus.keys import Keys
-from memorybus.monitor import read_status
-from memorybus.rebuild_lock import RebuildLock, RebuildRuns, at_work
-from memorybus.roster import WorkerInfo
-from memorybus.settings import Settings
-from memorybus.surfaces.check_backends import paused
-from memorybus.surfaces.check_rebuilds import rebuilds
-from memorybus.surfaces.comparing import between
-from memorybus.surfaces.doctor import providers
-from memorybus.surfaces.kept import KEPT
-from memorybus.surfaces.rebuilding import rebuilder
-from memorybus.surfaces.render import status_tables
+from helpers.processes.processes import Spawn
+from helpers.processes.waiting import wait_until
+from helpers.providers.recording import texts
+from helpers.stories.replaying import cli
+from helpers.stories.scenario import NAME, TESTS, home, recorded, say, worker
+from memorybus.agent.client import MemoryBus
+from memorybus.config.settings import Settings
+from memorybus.health.monitor import read_status
+from memorybus.operations.copies.kept import KEPT
+from memorybus.operations.doctor.backends import paused
+from memorybus.operations.doctor.doctor import providers
+from memorybus.operations.doctor.rebuilds import rebuilds
+from memorybus.operations.rebuild.compare import between
+from memorybus.operations.rebuild.rebuild import rebuilder
+from memorybus.operations.stores import Copies
+from memorybus.redis.keys import Keys
+from memorybus.registry.homes import Home
+from memorybus.registry.instances import Instance, Instances, Live
+from memorybus.registry.pauses import Hold, held_for
+from memorybus.registry.rebuild_lock import RebuildLock, RebuildRuns, at_work
+from memorybus.registry.roster import WorkerInfo
+from memorybus.surfaces.views.render import status_tables
 from rich.console import Console, Group
 from test_rebuild import NEXT, command, damage, fill, held, live, ran, result, settled, talking
 
@@ -41,7 +41,7 @@ def test_every_compression_is_answered_through_the_swap(
     redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
 ) -> None:
     """G8: who asks before, during and after the swap is answered, in the provider's own name."""
-    table = {"kind": "helpers.tooling:NotingOnce"}
+    table = {"kind": "helpers.providers.tooling:NotingOnce"}
     settings = make_settings(providers=(NAME,), provider={NAME: table})
     fill(settings, "ab", 5)
     child = worker(spawn, settings, jobs=1)
@@ -158,7 +158,7 @@ def test_a_shared_state_is_not_rebuilt_over_itself(
     redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
 ) -> None:
     """G8: a copy that would write where the live one does is refused, with the option to give."""
-    table = {"kind": "helpers.recording:KeyedShared", "collection": "one"}
+    table = {"kind": "helpers.providers.recording:KeyedShared", "collection": "one"}
     settings = make_settings(providers=(NAME,), provider={NAME: table})
     with MemoryBus.connect(settings) as bus:
         say(bus, "s", "one")
@@ -186,7 +186,7 @@ def test_what_acts_on_the_world_is_done_once_through_the_swap(
     Killed while both stand still for each other, or later, it holds nobody: who serves goes on by
     itself. The same command then ends the swap.
     """
-    table = {"kind": "helpers.tooling:Mailing"}
+    table = {"kind": "helpers.providers.tooling:Mailing"}
     settings = make_settings(providers=(NAME,), provider={NAME: table})
     fill(settings, "ab", 5)
     child = worker(spawn, settings, jobs=1)
@@ -298,7 +298,9 @@ def test_what_lies_elsewhere_is_not_called_dropped(
 
     The first of all, whose state no worker may delete, is refused before anything is changed.
     """
-    settings = make_settings(providers=(NAME,), provider={NAME: {"kind": "helpers.local:Local"}})
+    settings = make_settings(
+        providers=(NAME,), provider={NAME: {"kind": "helpers.providers.local:Local"}}
+    )
     away = Home("f" * 32, "another-host", "/srv/memorybus", "7")
     with Copies(settings) as desk:
         for name in (NAME, NEXT):

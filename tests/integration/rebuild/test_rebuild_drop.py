@@ -7,28 +7,28 @@ from typing import Any, Never
 import pytest
 import redis
 from conftest import MakeSettings
-from helpers.processes import Spawn
-from helpers.recording import texts
-from helpers.replaying import begun
-from helpers.scenario import NAME, home, recorded, worker
-from memorybus import scripts
-from memorybus.copies import Copies
-from memorybus.holds import Hold
-from memorybus.homes import Home
-from memorybus.instances import Instance, Live
-from memorybus.keys import Keys
-from memorybus.scripts import Checkpoint
-from memorybus.settings import Settings
-from memorybus.surfaces import generation_drop
-from memorybus.surfaces.barrier import Stalled
+from helpers.processes.processes import Spawn
+from helpers.providers.recording import texts
+from helpers.stories.replaying import begun
+from helpers.stories.scenario import NAME, home, recorded, worker
+from memorybus.config.settings import Settings
+from memorybus.operations.copies.copies import mark_dropped
+from memorybus.operations.copies.freshness import free_name
+from memorybus.operations.rebuild import drop as generation_drop
+from memorybus.operations.rebuild.barrier import Stalled
+from memorybus.operations.rebuild.drop import droppable
+from memorybus.operations.rebuild.plan import Wanted
+from memorybus.operations.stores import Copies
+from memorybus.redis import scripts
+from memorybus.redis.keys import Keys
+from memorybus.redis.scripts import Checkpoint
+from memorybus.registry.homes import Home
+from memorybus.registry.instances import Instance, Live
+from memorybus.registry.pauses import Hold
 from memorybus.surfaces.cli import main
 from memorybus.surfaces.cli.rebuild import _at_work
-from memorybus.surfaces.copying import mark_dropped
-from memorybus.surfaces.freshness import free_name
-from memorybus.surfaces.generation_drop import droppable
-from memorybus.surfaces.output import Output
-from memorybus.surfaces.rebuild_plan import Wanted
-from memorybus_workers import dropping
+from memorybus.surfaces.views.output import Output
+from memorybus_workers.hosting import drop as dropping
 from test_rebuild import NEXT, command, fill, live, ran, settled
 from test_rebuild_fence import AFTER, drop, serves
 

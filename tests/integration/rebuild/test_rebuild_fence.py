@@ -14,23 +14,24 @@ import psutil
 import pytest
 import redis
 from conftest import MakeSettings
-from helpers.processes import Spawn
-from helpers.scenario import NAME, environ, home, recorded, worker
-from helpers.waiting import wait_until
-from memorybus.copies import Copies
+from helpers.processes.processes import Spawn
+from helpers.processes.waiting import wait_until
+from helpers.stories.scenario import NAME, environ, home, recorded, worker
+from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
-from memorybus.holds import Hold, held_for
-from memorybus.instances import Instance, Instances, Live
-from memorybus.keys import Keys
-from memorybus.links import connect_redis
-from memorybus.rebuild_lock import RebuildLock, RebuildRuns, at_work
-from memorybus.settings import Settings
-from memorybus.surfaces import generation_drop, rebuilding
-from memorybus.surfaces.copying import mark_dropped
-from memorybus.surfaces.generation_drop import droppable
-from memorybus.surfaces.rebuilding import Rebuilder
+from memorybus.operations.copies.copies import mark_dropped
+from memorybus.operations.rebuild import drop as generation_drop
+from memorybus.operations.rebuild import rebuild
+from memorybus.operations.rebuild.drop import droppable
+from memorybus.operations.rebuild.rebuild import Rebuilder
+from memorybus.operations.stores import Copies
+from memorybus.redis.connect import connect_redis
+from memorybus.redis.keys import Keys
+from memorybus.registry.instances import Instance, Instances, Live
+from memorybus.registry.pauses import Hold, held_for
+from memorybus.registry.rebuild_lock import RebuildLock, RebuildRuns, at_work
 from memorybus.testing import CrashPoint, FakeClock, no_crash
-from memorybus_workers.describing import describe
+from memorybus_workers.hosting.describe import describe
 from test_rebuild import NEXT, fill, held, live, ran, settled
 
 AFTER = f"{NAME}@2"
@@ -103,7 +104,8 @@ def drop(settings: Settings) -> None:
 
 
 @pytest.fixture(
-    name="settings", params=["helpers.recording:Transactional", "helpers.tooling:Mailing"]
+    name="settings",
+    params=["helpers.providers.recording:Transactional", "helpers.providers.tooling:Mailing"],
 )
 def _settings(
     request: pytest.FixtureRequest,
@@ -112,7 +114,7 @@ def _settings(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Settings:
     """Return those of a provider of which two join, and of one where one relieves the other."""
-    monkeypatch.setattr(rebuilding, "described", lambda known, one: describe(known, one, "", {}))
+    monkeypatch.setattr(rebuild, "described", lambda known, one: describe(known, one, "", {}))
     return make_settings(providers=(NAME,), provider={NAME: {"kind": request.param}})
 
 
@@ -312,7 +314,7 @@ def test_a_process_that_was_stopped_before_its_swap(
     child = worker(spawn, settings, jobs=1)
     settled(redis_client, settings, NAME)
     words = ("rebuild", NAME, "--no-verify", "--execute")
-    late = spawn("-m", "helpers.stopping", "rebuild.met", *words, env=environ(settings))
+    late = spawn("-m", "helpers.processes.stopping", "rebuild.met", *words, env=environ(settings))
     stopped = psutil.Process(late.pid)
     wait_until(lambda: stopped.status() == psutil.STATUS_STOPPED, "it stands before its swap", 30)
     assert "runs already" in ran(spawn, settings, "rebuild", "--drop", NAME, "--execute", code=1)

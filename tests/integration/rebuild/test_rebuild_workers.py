@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 import redis
 from conftest import MakeSettings
-from helpers.processes import Spawn
-from helpers.recording import calls, texts
-from helpers.scenario import apart, home, say, worker
-from memorybus.client import MemoryBus
-from memorybus.instances import Instances
-from memorybus.keys import Keys
-from memorybus.settings import Settings
+from helpers.processes.processes import Spawn
+from helpers.providers.recording import calls, texts
+from helpers.stories.scenario import apart, home, say, worker
+from memorybus.agent.client import MemoryBus
+from memorybus.config.settings import Settings
+from memorybus.redis.keys import Keys
+from memorybus.registry.instances import Instances
 from test_rebuild import command, fill, result, settled, talking
 
 BOTH = ("transactional", "keyed")
@@ -39,7 +39,7 @@ def test_two_workers_rebuild_roll_back_and_drop(
     Events of several sessions come all the time, through rebuild, rollback and drop, of a
     transactional and of a keyed provider at once.
     """
-    table = {name: {"kind": f"helpers.recording:{name.title()}"} for name in BOTH}
+    table = {name: {"kind": f"helpers.providers.recording:{name.title()}"} for name in BOTH}
     settings = make_settings(providers=BOTH, provider=table)
     instances = Instances(redis_client, Keys(settings.namespace))
     fill(settings, count=20)

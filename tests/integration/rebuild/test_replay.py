@@ -6,20 +6,20 @@ from pathlib import Path
 import pytest
 import redis
 from conftest import MakeSettings
-from helpers.processes import Spawn
-from helpers.recording import state_digest, texts
-from helpers.replaying import begun, cli, command, described_here, lines, replay
-from helpers.scenario import home, key_of, recorded, thread_worker, wait_applied
-from helpers.servers import RedisServer
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
-from memorybus.copies import Copies
+from helpers.processes.processes import Spawn
+from helpers.processes.waiting import wait_until
+from helpers.providers.recording import state_digest, texts
+from helpers.redis.servers import RedisServer
+from helpers.stories.replaying import begun, cli, command, described_here, lines, replay
+from helpers.stories.scenario import home, key_of, recorded, thread_worker, wait_applied
+from memorybus.agent.client import MemoryBus
+from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError
-from memorybus.homes import Home, Homes
-from memorybus.keys import Keys
-from memorybus.query import Query
-from memorybus.settings import Settings
-from memorybus.surfaces.replaying import Wanted, begin, planned
+from memorybus.operations.copies.replay import Wanted, begin, planned
+from memorybus.operations.stores import Copies
+from memorybus.query.query import Query
+from memorybus.redis.keys import Keys
+from memorybus.registry.homes import Home, Homes
 from memorybus.testing import FakeClock
 
 SLOW = "!takes=0.005 "
@@ -374,7 +374,9 @@ def test_a_copy_lives_where_its_provider_does(
     redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
 ) -> None:
     """G3: a local provider's copy has its home; who is elsewhere says so, and fills nothing."""
-    settings = make_settings(providers=("rec",), provider={"rec": {"kind": "helpers.local:Local"}})
+    settings = make_settings(
+        providers=("rec",), provider={"rec": {"kind": "helpers.providers.local:Local"}}
+    )
     fill(settings, 5)
     away = Home("f" * 32, "another-host", "/srv/memorybus", "7")
     Homes(redis_client, Keys(settings.namespace)).move("rec", away)

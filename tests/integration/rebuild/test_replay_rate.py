@@ -3,14 +3,14 @@
 import pytest
 import redis
 from conftest import MakeSettings
-from helpers.processes import Spawn
-from helpers.recording import calls, texts
-from helpers.replaying import begun
-from helpers.scenario import apart, home, recorded, thread_worker, worker
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
+from helpers.processes.processes import Spawn
+from helpers.processes.waiting import wait_until
+from helpers.providers.recording import calls, texts
+from helpers.stories.replaying import begun
+from helpers.stories.scenario import apart, home, recorded, thread_worker, worker
+from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
-from memorybus.settings import Settings
+from memorybus.config.settings import Settings
 from memorybus.surfaces.cli.app import main
 
 RATE = 80.0

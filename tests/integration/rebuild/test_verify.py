@@ -6,17 +6,17 @@ import msgspec
 import pytest
 import redis
 from conftest import MakeSettings
-from helpers.processes import Spawn
-from helpers.recording import effects, texts
-from helpers.scenario import NAME, home, recorded, say, thread_worker, wait_applied, worker
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
-from memorybus.copies import Copies
-from memorybus.instances import Instance
-from memorybus.keys import Keys
-from memorybus.rebuild_lock import RebuildLock
-from memorybus.settings import Settings
-from memorybus.surfaces.freshness import free_name
+from helpers.processes.processes import Spawn
+from helpers.processes.waiting import wait_until
+from helpers.providers.recording import effects, texts
+from helpers.stories.scenario import NAME, home, recorded, say, thread_worker, wait_applied, worker
+from memorybus.agent.client import MemoryBus
+from memorybus.config.settings import Settings
+from memorybus.operations.copies.freshness import free_name
+from memorybus.operations.stores import Copies
+from memorybus.redis.keys import Keys
+from memorybus.registry.instances import Instance
+from memorybus.registry.rebuild_lock import RebuildLock
 from test_rebuild import damage, fill, ran, settled
 
 CHECKED = f"{NAME}.verify@1"

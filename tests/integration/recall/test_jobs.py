@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 import redis
 from conftest import MakeServer, MakeSettings
-from helpers.recalls import PATIENCE, SECRET, Recalls
+from helpers.providers.recalls import PATIENCE, SECRET, Recalls
 from memorybus.clock import SYSTEM
-from memorybus.monitor import read_status
-from memorybus.recall import Want, WarmAsk
-from memorybus.recall_health import pause_after
-from memorybus.recall_queue import LIFE, LONGEST
+from memorybus.health.monitor import read_status
+from memorybus.recall.breaker import pause_after
+from memorybus.recall.model import Want, WarmAsk
+from memorybus.recall.queue import LIFE, LONGEST
 
 SOON = 25.0
 """Seconds in which a killed job is run again: looked for 3, seen and started anew in 2; noise.
@@ -24,7 +24,7 @@ RQ alone would take minutes.
 MANY = 60
 """Sessions: few enough that none's question is too old (`LIFE`) when its turn comes."""
 
-TESTS = Path(__file__).parents[1]
+TESTS = Path(__file__).parents[2]
 SHARED = {"rq:queues", "rq:workers"}
 """RQ's lists of queues and of processes: one entry each, taken away with the next look."""
 
@@ -39,7 +39,7 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
 def _recalls(redis_client: redis.Redis, make_settings: MakeSettings) -> Iterator[Recalls]:
     """Return one provider's recalls; nothing runs yet."""
     settings = make_settings(
-        providers=("rec",), provider={"rec": {"kind": "helpers.recalls:Answering"}}
+        providers=("rec",), provider={"rec": {"kind": "helpers.providers.recalls:Answering"}}
     )
     recalls = Recalls(settings, redis_client)
     try:
@@ -165,7 +165,9 @@ def test_recalls_go_on_after_redis_was_killed(
     """G9: a recall process outlives its Redis and answers within seconds of its return."""
     server = make_redis(appendonly="yes", appendfsync="always")
     settings = make_settings(
-        url=server.url, providers=("rec",), provider={"rec": {"kind": "helpers.recalls:Answering"}}
+        url=server.url,
+        providers=("rec",),
+        provider={"rec": {"kind": "helpers.providers.recalls:Answering"}},
     )
     recalls = Recalls(settings, server.client())
     try:
@@ -190,7 +192,7 @@ def test_jobs_may_have_a_redis_of_their_own(
         url=log.url,
         jobs_url=jobs.url,
         providers=("rec",),
-        provider={"rec": {"kind": "helpers.recalls:Answering"}},
+        provider={"rec": {"kind": "helpers.providers.recalls:Answering"}},
     )
     recalls = Recalls(settings, log.client())
     try:
@@ -255,7 +257,7 @@ def test_a_recall_that_cannot_be_interrupted_ends_its_process(
     redis_client: redis.Redis, make_settings: MakeSettings
 ) -> None:
     """G10: a provider that swallows its time-out loses its process; another provider's goes on."""
-    kind = {"kind": "helpers.recalls:Answering"}
+    kind = {"kind": "helpers.providers.recalls:Answering"}
     settings = make_settings(
         recall_timeout=2.0, providers=("bad", "good"), provider={"bad": kind, "good": kind}
     )

@@ -7,8 +7,8 @@ from typing import Any, cast
 import pytest
 import redis
 from memorybus.clock import SYSTEM
-from memorybus.recall_queue import rq_queue
-from memorybus.settings import Settings
+from memorybus.config.settings import Settings
+from memorybus.recall.queue import rq_queue
 from memorybus.testing import no_crash
 from memorybus_workers.jobs.lost import LostJobs
 from memorybus_workers.jobs.worker import JobsEnded, JobWorker

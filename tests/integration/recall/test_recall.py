@@ -11,19 +11,19 @@ import msgspec
 import pytest
 import redis
 from conftest import MakeSettings
-from helpers.processes import Spawn
-from helpers.scenario import recorded, thread_worker, worker
-from helpers.servers import RedisServer
-from helpers.stalls import MARGIN, Witness
-from helpers.threads import side_by_side
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
+from helpers.processes.processes import Spawn
+from helpers.processes.stalls import MARGIN, Witness
+from helpers.processes.threads import side_by_side
+from helpers.processes.waiting import wait_until
+from helpers.redis.servers import RedisServer
+from helpers.stories.scenario import recorded, thread_worker, worker
+from memorybus.agent.client import MemoryBus
+from memorybus.agent.session import Session
+from memorybus.config.settings import Settings
 from memorybus.errors import MissingProvider, NoWorker
-from memorybus.keys import Keys
-from memorybus.recall import Want, WarmResult
-from memorybus.recall_queue import JOB, queue_name
-from memorybus.session import Session
-from memorybus.settings import Settings
+from memorybus.recall.model import Want, WarmResult
+from memorybus.recall.queue import JOB, queue_name
+from memorybus.redis.keys import Keys
 from rq import Callback, Queue
 from rq.serializers import JSONSerializer
 
@@ -54,7 +54,7 @@ def _world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     server = RedisServer()
     server.start()
     kinds = {"rec": "Transactional", "other": "Keyed", "trash": "Garbage", "loud": "RaisingRecall"}
-    tables = {name: {"kind": f"helpers.recording:{kind}"} for name, kind in kinds.items()}
+    tables = {name: {"kind": f"helpers.providers.recording:{kind}"} for name, kind in kinds.items()}
     settings = Settings(
         url=server.url,
         namespace="recalled",

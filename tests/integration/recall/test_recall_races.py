@@ -7,14 +7,14 @@ import msgspec
 import pytest
 import redis
 from conftest import MakeServer, MakeSettings
-from memorybus.client import MemoryBus
+from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
+from memorybus.config.settings import Settings
 from memorybus.errors import Unavailable
-from memorybus.keys import Keys
-from memorybus.links import TIMEOUT
-from memorybus.recall import CarryAsk, Want, WarmResult
-from memorybus.recall_jobs import Asker
-from memorybus.settings import Settings
+from memorybus.recall.model import CarryAsk, Want, WarmResult
+from memorybus.recall.requester import Asker
+from memorybus.redis.connect import TIMEOUT
+from memorybus.redis.keys import Keys
 from memorybus_workers.jobs.prefetch import Recaller
 
 LONG = TIMEOUT - 0.5

@@ -8,23 +8,23 @@ from typing import Any
 import pytest
 import redis
 from conftest import MakeSettings
-from helpers.processes import Spawn
-from helpers.scenario import PATIENT, thread_worker, wait_applied, worker
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
+from helpers.processes.processes import Spawn
+from helpers.processes.waiting import wait_until
+from helpers.stories.scenario import PATIENT, thread_worker, wait_applied, worker
+from memorybus.agent.client import MemoryBus
+from memorybus.agent.session import Session
 from memorybus.clock import SYSTEM
+from memorybus.config.settings import Settings
 from memorybus.errors import InvalidEvent, Unavailable
 from memorybus.events import Scope, SessionSwitched
-from memorybus.keys import Keys
-from memorybus.recall import wanted
-from memorybus.recall_jobs import Asker
-from memorybus.recall_retracted import change, mark_of
-from memorybus.session import Session
-from memorybus.settings import Settings
+from memorybus.recall.model import wanted
+from memorybus.recall.requester import Asker
+from memorybus.recall.retracted import change, mark_of
+from memorybus.redis.keys import Keys
 from memorybus_providers.base import HookContext, RecallContext, Recollection
 from memorybus_providers.holographic import HolographicProvider
-from memorybus_workers import answers
 from memorybus_workers.jobs.prefetch import Recaller
+from memorybus_workers.lanes import answers
 from test_rebuild import ran
 
 NAME = "holographic"

@@ -9,11 +9,13 @@ from pathlib import Path
 import msgspec
 import pytest
 from conftest import MakeSettings
-from helpers.clusters import RedisCluster, lengths, running
-from helpers.processes import Spawn
-from helpers.recording import effects, state_digest, texts
-from helpers.replaying import replay
-from helpers.scenario import (
+from helpers.processes.processes import Spawn
+from helpers.processes.waiting import wait_until
+from helpers.providers.recording import effects, state_digest, texts
+from helpers.redis.clusters import RedisCluster, lengths, running
+from helpers.redis.servers import RedisServer
+from helpers.stories.replaying import replay
+from helpers.stories.scenario import (
     NAME,
     agent,
     apart,
@@ -25,19 +27,17 @@ from helpers.scenario import (
     wait_applied,
     worker,
 )
-from helpers.servers import RedisServer
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
-from memorybus.copies import Copies
+from memorybus.agent.client import MemoryBus
+from memorybus.config.settings import Settings
 from memorybus.errors import UnsafeRedis
-from memorybus.instances import live_name
-from memorybus.keys import Keys
-from memorybus.links import connect_redis
-from memorybus.log import START, EventLog
-from memorybus.monitor import read_status
-from memorybus.rebuild_lock import RebuildRuns
-from memorybus.settings import Settings
-from memorybus.surfaces.doctor import examine
+from memorybus.health.monitor import read_status
+from memorybus.log.stream import START, EventLog
+from memorybus.operations.doctor.doctor import examine
+from memorybus.operations.stores import Copies
+from memorybus.redis.connect import connect_redis
+from memorybus.redis.keys import Keys
+from memorybus.registry.instances import live_name
+from memorybus.registry.rebuild_lock import RebuildRuns
 from test_rebuild import NEXT, ran
 from test_rebuild_fence import drop, frozen, swap
 
@@ -351,7 +351,10 @@ def test_replies_come_from_any_shard(
     cluster: RedisCluster, redis_server: RedisServer, make_settings: MakeSettings, spawn: Spawn
 ) -> None:
     """A reply lies with its event's partition: tools and contributions work across shards."""
-    tooled = {"providers": (NAME,), "provider": {NAME: {"kind": "helpers.tooling:NotingOnce"}}}
+    tooled = {
+        "providers": (NAME,),
+        "provider": {NAME: {"kind": "helpers.providers.tooling:NotingOnce"}},
+    }
     settings = make_settings(url=cluster.url, jobs_url=redis_server.url, **tooled)
     worker(spawn, settings, jobs=1)
     with MemoryBus.connect(settings) as bus:

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 from conftest import MakeSettings
-from helpers.clusters import RedisCluster, running
-from memorybus import scripts
-from memorybus.cluster import by_shard
-from memorybus.keys import Keys
-from memorybus.links import connect_redis
-from memorybus.settings import Settings
+from helpers.redis.clusters import RedisCluster, running
+from memorybus.config.settings import Settings
+from memorybus.redis import scripts
+from memorybus.redis.cluster import by_shard
+from memorybus.redis.connect import connect_redis
+from memorybus.redis.keys import Keys
 from redis import Redis
 from redis.exceptions import ConnectionError as Unreachable
 from redis.exceptions import RedisError, ResponseError

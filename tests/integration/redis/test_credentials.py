@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 import redis
 from conftest import MakeServer, MakeSettings
-from helpers.clusters import free_ports
-from helpers.processes import Spawn
-from helpers.recording import texts
-from helpers.scenario import home, recorded, worker
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
+from helpers.processes.processes import Spawn
+from helpers.processes.waiting import wait_until
+from helpers.providers.recording import texts
+from helpers.redis.clusters import free_ports
+from helpers.stories.scenario import home, recorded, worker
+from memorybus.agent.client import MemoryBus
+from memorybus.config.settings import Settings, to_environ
 from memorybus.errors import AccessDenied
-from memorybus.links import connect_redis
-from memorybus.log import EventLog
-from memorybus.monitor import read_status
-from memorybus.settings import Settings, to_environ
+from memorybus.health.monitor import read_status
+from memorybus.log.stream import EventLog
+from memorybus.redis.connect import connect_redis
 from memorybus.surfaces.cli import main
 
 RIGHT, WRONG = "sesame", "s3cret-but-wrong"

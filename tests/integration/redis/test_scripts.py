@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 import redis
 from conftest import MakeServer
-from helpers.waiting import wait_until
-from memorybus import scripts
-from memorybus.keys import Keys
-from memorybus.producers import taken
-from memorybus.scripts import Appended, Behind, Outgoing
+from helpers.processes.waiting import wait_until
+from memorybus.log.producers import taken
+from memorybus.redis import scripts
+from memorybus.redis.keys import Keys
+from memorybus.redis.scripts import Appended, Behind, Outgoing
 from redis.exceptions import ResponseError
 
 HOUR = 3_600_000

@@ -6,20 +6,20 @@ from pathlib import Path
 import msgspec
 import pytest
 from conftest import MakeSettings
-from helpers.clusters import Sentinels, running
-from helpers.processes import Spawn
-from helpers.recording import texts
-from helpers.scenario import agent, home, numbers, recorded, thread_worker, worker
-from helpers.servers import RedisServer
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
+from helpers.processes.processes import Spawn
+from helpers.processes.waiting import wait_until
+from helpers.providers.recording import texts
+from helpers.redis.clusters import Sentinels, running
+from helpers.redis.servers import RedisServer
+from helpers.stories.scenario import agent, home, numbers, recorded, thread_worker, worker
+from memorybus.agent.client import MemoryBus
+from memorybus.agent.session import Session
 from memorybus.clock import SYSTEM
+from memorybus.config.settings import Settings
 from memorybus.errors import LogUnavailable, NoWorker
-from memorybus.links import connect_redis
-from memorybus.log import EventLog
-from memorybus.monitor import read_status
-from memorybus.session import Session
-from memorybus.settings import Settings
+from memorybus.health.monitor import read_status
+from memorybus.log.stream import EventLog
+from memorybus.redis.connect import connect_redis
 from redis.exceptions import RedisError
 
 pytestmark = pytest.mark.timeout(300)

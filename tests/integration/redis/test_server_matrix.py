@@ -1,18 +1,19 @@
 """The same essentials on every server: what a release cannot do is found out, not assumed.
 
-Servers that are not here are skipped with the command that gets them; see `helpers.binaries`.
+Servers that are not here are skipped with the command that gets them; see `helpers.redis.binaries`.
 """
 
 from typing import Any
 
 import pytest
 from conftest import MakeServer, MakeSettings
-from helpers import binaries
-from helpers.binaries import Available
-from helpers.clusters import with_replica
-from helpers.processes import Spawn
-from helpers.recording import calls, texts
-from helpers.scenario import (
+from helpers.processes.processes import Spawn
+from helpers.processes.waiting import wait_until
+from helpers.providers.recording import calls, texts
+from helpers.redis import binaries
+from helpers.redis.binaries import Available
+from helpers.redis.clusters import with_replica
+from helpers.stories.scenario import (
     agent,
     home,
     numbers,
@@ -22,13 +23,12 @@ from helpers.scenario import (
     wait_applied,
     worker,
 )
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
+from memorybus.agent.client import MemoryBus
+from memorybus.agent.session import Session
 from memorybus.errors import UnsafeRedis
-from memorybus.keys import Keys
-from memorybus.links import connect_redis
-from memorybus.log import EventLog
-from memorybus.session import Session
+from memorybus.log.stream import EventLog
+from memorybus.redis.connect import connect_redis
+from memorybus.redis.keys import Keys
 
 NAME = "rec"
 

@@ -9,11 +9,11 @@ import msgspec
 import pytest
 import redis
 from conftest import MakeServer, MakeSettings
+from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, ForeignKey, LogUnavailable
-from memorybus.homes import EMBEDDED, FILE, Home, Homes, here, is_same, place_id
-from memorybus.keys import Keys
-from memorybus.links import connect_redis
-from memorybus.settings import Settings
+from memorybus.redis.connect import connect_redis
+from memorybus.redis.keys import Keys
+from memorybus.registry.homes import EMBEDDED, FILE, Home, Homes, here, is_same, place_id
 
 OURS = Home("a" * 32, "garden", "/var/mb", "7")
 THEIRS = Home("b" * 32, "kitchen", "/var/mb", "7")

@@ -8,22 +8,22 @@ import msgspec
 import pytest
 import redis
 from conftest import MakeSettings
-from helpers.recording import texts
-from helpers.scenario import NAME, home, recorded, say, thread_worker, wait_applied
-from helpers.waiting import wait_until
-from memorybus.archive_place import archive_of
-from memorybus.client import MemoryBus
+from helpers.processes.waiting import wait_until
+from helpers.providers.recording import texts
+from helpers.stories.scenario import NAME, home, recorded, say, thread_worker, wait_applied
+from memorybus.agent.client import MemoryBus
+from memorybus.archive.location import archive_of
 from memorybus.clock import SYSTEM
-from memorybus.copies import Copies
+from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, ForeignKey, MissingProvider
-from memorybus.instances import Instance
-from memorybus.keys import Keys
-from memorybus.log import EventLog
-from memorybus.monitor import read_status
-from memorybus.settings import Settings
-from memorybus.surfaces.check_copies import copies
-from memorybus_workers.archiver import run_once
-from memorybus_workers.instances import make_copy
+from memorybus.health.monitor import read_status
+from memorybus.log.stream import EventLog
+from memorybus.operations.doctor.copies import copies
+from memorybus.operations.stores import Copies
+from memorybus.redis.keys import Keys
+from memorybus.registry.instances import Instance
+from memorybus_workers.archiving.archiver import run_once
+from memorybus_workers.hosting.instances import make_copy
 from memorybus_workers.jobs.live import LiveInstances
 
 COPY = f"{NAME}@1"
@@ -101,7 +101,7 @@ def test_no_record_speaks_for_an_instance_of_the_settings(
 ) -> None:
     """A record under a configured name neither takes that instance's place nor deletes it."""
     tables = recorded("Transactional")["provider"]
-    tables |= {"other": {"kind": "helpers.recording:Transactional"}}
+    tables |= {"other": {"kind": "helpers.providers.recording:Transactional"}}
     settings = make_settings(providers=(NAME, "other"), provider=tables)
     publish(settings)
     with thread_worker(settings):
@@ -153,7 +153,7 @@ def test_a_recall_process_opens_no_stranger(
         ("hermes:holographic", {"apart": False}),
         ("ethos:contract.ethos_example:MarkdownNotes", {"dir": "/etc"}),
         ("registry:builtins:list", {"path": "\0"}),
-        ("helpers.recording:Blind", {"x" * 10_000: 1}),
+        ("helpers.providers.recording:Blind", {"x" * 10_000: 1}),
         ("builtin", {"kind": "builtins:print"}),
     ],
 )

@@ -10,19 +10,19 @@ import msgspec
 import pytest
 import redis
 from conftest import MakeSettings
-from helpers.processes import Spawn
-from helpers.recording import texts
-from helpers.scenario import NAME, environ, home, wait_applied, worker
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
-from memorybus.copies import Copies
-from memorybus.homes import Homes
-from memorybus.homes import here as place
-from memorybus.instances import Instance, Live
-from memorybus.keys import Keys
-from memorybus.settings import Settings
-from memorybus.surfaces import moving
-from memorybus.surfaces.instances import check_homes, instances
+from helpers.processes.processes import Spawn
+from helpers.processes.waiting import wait_until
+from helpers.providers.recording import texts
+from helpers.stories.scenario import NAME, environ, home, wait_applied, worker
+from memorybus.agent.client import MemoryBus
+from memorybus.config.settings import Settings
+from memorybus.operations.providers import move as moving
+from memorybus.operations.providers.inventory import check_homes, instances
+from memorybus.operations.stores import Copies
+from memorybus.redis.keys import Keys
+from memorybus.registry.homes import Homes
+from memorybus.registry.homes import here as place
+from memorybus.registry.instances import Instance, Live
 
 CLI = ("-m", "memorybus.surfaces.cli", "provider")
 STAYS = "this worker does not serve it"
@@ -33,7 +33,7 @@ def _places(
     redis_client: redis.Redis, make_settings: MakeSettings, short_dir: Path
 ) -> tuple[Settings, Settings]:
     """Return the settings of two data directories that share a log and name one local provider."""
-    local = {"providers": (NAME,), "provider": {NAME: {"kind": "helpers.local:Local"}}}
+    local = {"providers": (NAME,), "provider": {NAME: {"kind": "helpers.providers.local:Local"}}}
     first = make_settings(data_dir=short_dir / "a", **local)
     return first, make_settings(data_dir=short_dir / "b", **local)
 
@@ -228,7 +228,7 @@ def test_what_cannot_move_is_told(
     redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn, name: str, says: str
 ) -> None:
     """G10: an instance nobody knows, and a shared one, are wrong usage."""
-    tables = {"rec": {"kind": "builtin"}, "plain": {"kind": "helpers.recording:Keyed"}}
+    tables = {"rec": {"kind": "builtin"}, "plain": {"kind": "helpers.providers.recording:Keyed"}}
     settings = make_settings(providers=("rec", "plain"), provider=tables)
     worker(spawn, settings)
     done = provider(settings, "move", name, "--execute")

@@ -7,19 +7,19 @@ import msgspec
 import pytest
 import redis
 from conftest import MakeSettings
-from helpers.processes import Child, Spawn
-from helpers.recording import state_digest, texts
-from helpers.replaying import begun
-from helpers.scenario import TESTS, home, log_length, recorded, say, wait_applied
-from helpers.sealed_log import QUICK
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
-from memorybus.copies import Copies
-from memorybus.homes import Home
-from memorybus.instances import Instance, Live, live_name
-from memorybus.keys import Keys
-from memorybus.settings import Settings, load, to_environ
-from memorybus_workers.archiver import run_once
+from helpers.archive.sealed_log import QUICK
+from helpers.processes.processes import Child, Spawn
+from helpers.processes.waiting import wait_until
+from helpers.providers.recording import state_digest, texts
+from helpers.stories.replaying import begun
+from helpers.stories.scenario import TESTS, home, log_length, recorded, say, wait_applied
+from memorybus.agent.client import MemoryBus
+from memorybus.config.settings import Settings, load, to_environ
+from memorybus.operations.stores import Copies
+from memorybus.redis.keys import Keys
+from memorybus.registry.homes import Home
+from memorybus.registry.instances import Instance, Live, live_name
+from memorybus_workers.archiving.archiver import run_once
 
 FILE = """# how we remember
 batch = 16            # small
@@ -28,10 +28,10 @@ providers = [
 ]
 
 [provider.rec]
-kind = "helpers.recording:Transactional"  # for tests
+kind = "helpers.providers.recording:Transactional"  # for tests
 """
 
-NEW = ("late", "--kind", "helpers.recording:Transactional")
+NEW = ("late", "--kind", "helpers.providers.recording:Transactional")
 
 
 class Place:

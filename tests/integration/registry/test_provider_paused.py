@@ -3,17 +3,17 @@
 import pytest
 import redis
 from conftest import MakeSettings
-from helpers.processes import Spawn
-from helpers.recording import texts
-from helpers.replaying import begun, cli
-from helpers.scenario import NAME, home, recorded, thread_worker, wait_applied, worker
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
-from memorybus.copies import Copies
-from memorybus.holds import Hold, held_for, held_over
-from memorybus.instances import Instance, Live
-from memorybus.settings import Settings
-from memorybus.surfaces.kept import KEPT
+from helpers.processes.processes import Spawn
+from helpers.processes.waiting import wait_until
+from helpers.providers.recording import texts
+from helpers.stories.replaying import begun, cli
+from helpers.stories.scenario import NAME, home, recorded, thread_worker, wait_applied, worker
+from memorybus.agent.client import MemoryBus
+from memorybus.config.settings import Settings
+from memorybus.operations.copies.kept import KEPT
+from memorybus.operations.stores import Copies
+from memorybus.registry.instances import Instance, Live
+from memorybus.registry.pauses import Hold, held_for, held_over
 from test_rebuild import NEXT, damage, fill, held, live, ran, settled
 from test_rebuild_fence import working
 

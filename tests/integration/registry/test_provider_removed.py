@@ -4,18 +4,20 @@ import msgspec
 import pytest
 import redis
 from conftest import MakeSettings
-from helpers.scenario import NAME, recorded
-from memorybus.copies import Copies
-from memorybus.described import Described
-from memorybus.holds import Hold
-from memorybus.instances import Instance, Live
-from memorybus.roster import WorkerInfo
-from memorybus.settings import Settings
-from memorybus.surfaces import config_file, generation_drop, removing, signals
+from helpers.stories.scenario import NAME, recorded
+from memorybus.config.settings import Settings
+from memorybus.operations.copies.kept import DROPPED, KEPT
+from memorybus.operations.providers import config_file, removal
+from memorybus.operations.providers.lifecycle import pause, resume
+from memorybus.operations.rebuild import drop as generation_drop
+from memorybus.operations.stores import Copies
+from memorybus.processes import signals
+from memorybus.registry.description import Described
+from memorybus.registry.instances import Instance, Live
+from memorybus.registry.pauses import Hold
+from memorybus.registry.roster import WorkerInfo
 from memorybus.surfaces.cli import main
-from memorybus.surfaces.cli.rebuild_view import named
-from memorybus.surfaces.kept import DROPPED, KEPT
-from memorybus.surfaces.providing import pause, resume
+from memorybus.surfaces.views.rebuild import named
 from memorybus.testing import FakeClock
 from test_rebuild import NEXT
 from test_rebuild_drop import acquired
@@ -71,10 +73,10 @@ def test_a_removal_that_is_interrupted_leaves_all_as_it_was(
         desk.roster.beat(WorkerInfo("host-7-abc", "host", 7, 0, 1, (NAME,), 0))
         acquired(redis_client, settings, "host-7-abc", NEXT)
         edit = config_file.Edit("memorybus.toml", "", "")
-        what = removing.removal(desk, edit, NAME, delete_state=False)
+        what = removal.removal(desk, edit, NAME, delete_state=False)
         assert (what.names, what.workers) == ([NAME, NEXT], ["host-7-abc"])
         with pytest.raises(KeyboardInterrupt):
-            removing.remove(desk, edit, what, "x", "ann", Interrupted())
+            removal.remove(desk, edit, what, "x", "ann", Interrupted())
         assert desk.instances.held() == {NAME: GONE}
         assert list(desk.instances.all()) == [NEXT]
 
@@ -89,7 +91,7 @@ def test_ctrl_c_says_how_a_removal_goes_on(
 
     for name in ("url", "namespace", "data_dir"):
         monkeypatch.setenv(f"MEMORYBUS_{name.upper()}", str(getattr(settings, name)))
-    monkeypatch.setattr(removing, "removal", interrupted)
+    monkeypatch.setattr(removal, "removal", interrupted)
     assert main(["provider", "remove", NAME, "--reason", "x", "--execute"]) == signals.INTERRUPTED
     assert f"the same command removes what is left of {NAME}" in capsys.readouterr().err
 

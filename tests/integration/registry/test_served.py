@@ -4,9 +4,10 @@ import msgspec
 import pytest
 import redis
 from conftest import MakeSettings
-from helpers.processes import Spawn
-from helpers.recording import calls, texts
-from helpers.scenario import (
+from helpers.processes.processes import Spawn
+from helpers.processes.waiting import still, wait_until
+from helpers.providers.recording import calls, texts
+from helpers.stories.scenario import (
     NAME,
     backlog,
     home,
@@ -16,17 +17,16 @@ from helpers.scenario import (
     wait_applied,
     worker,
 )
-from helpers.waiting import still, wait_until
-from memorybus.client import MemoryBus
-from memorybus.copies import Copies
+from memorybus.agent.client import MemoryBus
+from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, ForeignKey
-from memorybus.holds import Hold
-from memorybus.homes import Home, Homes, delete_state
-from memorybus.instances import Instance, Live
-from memorybus.keys import Keys
-from memorybus.monitor import read_status
-from memorybus.plan import Plan, Span
-from memorybus.settings import Settings
+from memorybus.health.monitor import read_status
+from memorybus.operations.stores import Copies
+from memorybus.query.ranges import Plan, Span
+from memorybus.redis.keys import Keys
+from memorybus.registry.homes import Home, Homes, delete_state
+from memorybus.registry.instances import Instance, Live
+from memorybus.registry.pauses import Hold
 
 GENERATION = f"{NAME}@1"
 
@@ -166,7 +166,9 @@ def test_a_dropped_copy_waits_for_its_home(
     redis_client: redis.Redis, make_settings: MakeSettings
 ) -> None:
     """G8: only the worker where the state lies removes a local copy: the record stays till then."""
-    settings = make_settings(providers=(NAME,), provider={NAME: {"kind": "helpers.local:Local"}})
+    settings = make_settings(
+        providers=(NAME,), provider={NAME: {"kind": "helpers.providers.local:Local"}}
+    )
     publish(settings, "one")
     away = Home("f" * 32, "another-host", "/srv/memorybus", "7")
     with Copies(settings) as desk:
@@ -197,7 +199,7 @@ def test_who_is_live_calls_outside_tools(
 ) -> None:
     """G8: a copy leaves tools that act on the world alone, until it serves in the other's place."""
     settings = make_settings(
-        providers=(NAME,), provider={NAME: {"kind": "helpers.tooling:Mailing"}}
+        providers=(NAME,), provider={NAME: {"kind": "helpers.providers.tooling:Mailing"}}
     )
     with (
         thread_worker(settings),

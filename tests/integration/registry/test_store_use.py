@@ -8,20 +8,20 @@ from typing import cast
 import pytest
 import redis
 from conftest import MakeSettings
-from helpers.local import Local
-from helpers.recording import texts
-from helpers.scenario import NAME, home, thread_worker, wait_applied
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
+from helpers.processes.waiting import wait_until
+from helpers.providers.local import Local
+from helpers.providers.recording import texts
+from helpers.stories.scenario import NAME, home, thread_worker, wait_applied
+from memorybus.agent.client import MemoryBus
 from memorybus.errors import Unavailable
-from memorybus.monitor import read_status
+from memorybus.health.monitor import read_status
 from memorybus.testing import FakeClock
 from memorybus_providers.base import ProviderConfig
-from memorybus_workers.calls import Troubles
-from memorybus_workers.retry import Breaker
-from memorybus_workers.runner import Runner
-from memorybus_workers.store_use import StoreUse
-from memorybus_workers.surroundings import Surroundings
+from memorybus_workers.calls.retry import Breaker
+from memorybus_workers.calls.tracker import Troubles
+from memorybus_workers.hosting.runner import Runner
+from memorybus_workers.hosting.store_use import StoreUse
+from memorybus_workers.lanes.context import Surroundings
 
 
 def test_workers_of_one_log_share_a_store(tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_two_logs_do_not_write_to_one_store(
     redis_client: redis.Redis, make_settings: MakeSettings
 ) -> None:
     """G4: the second log's worker says why it waits, and goes on once the first's has ended."""
-    table = {"providers": (NAME,), "provider": {NAME: {"kind": "helpers.local:Local"}}}
+    table = {"providers": (NAME,), "provider": {NAME: {"kind": "helpers.providers.local:Local"}}}
     one, other = make_settings(**table), make_settings(namespace="another", **table)
     for settings, text in ((one, "of one"), (other, "of another")):
         with MemoryBus.connect(settings) as bus:

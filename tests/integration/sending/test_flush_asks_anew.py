@@ -5,18 +5,18 @@ from typing import Any
 
 import pytest
 from conftest import MakeServer, MakeSettings
-from helpers.clusters import with_replica
-from helpers.scenario import log_length
-from helpers.servers import RedisServer
-from helpers.spools import abandoned, files_of, numbers_logged
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
+from helpers.processes.waiting import wait_until
+from helpers.redis.clusters import with_replica
+from helpers.redis.servers import RedisServer
+from helpers.stories.scenario import log_length
+from helpers.stories.spools import abandoned, files_of, numbers_logged
+from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
-from memorybus.links import connect_redis
-from memorybus.orphans import drain_orphans
-from memorybus.publisher import Level
-from memorybus.replication import Replication
-from memorybus.settings import Settings
+from memorybus.config.settings import Settings
+from memorybus.log.replication import Replication
+from memorybus.receipt import Level
+from memorybus.redis.connect import connect_redis
+from memorybus.sending.orphans import drain_orphans
 
 KEEP: Any = {"spool_keep": 300.0}
 """Rows are in the spool as long as a test runs, and nobody compares for their deletion."""

@@ -8,21 +8,21 @@ from typing import Any
 import pytest
 import redis
 from conftest import MakeSettings
-from helpers.forked import in_child
-from helpers.processes import Spawn
-from helpers.scenario import agent, log_length, numbers, partition
-from helpers.stalls import MARGIN, Witness
-from helpers.threads import side_by_side
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
+from helpers.processes.forked import in_child
+from helpers.processes.processes import Spawn
+from helpers.processes.stalls import MARGIN, Witness
+from helpers.processes.threads import side_by_side
+from helpers.processes.waiting import wait_until
+from helpers.stories.scenario import agent, log_length, numbers, partition
+from memorybus.agent.client import MemoryBus
+from memorybus.agent.session import Session
+from memorybus.config.settings import Settings
 from memorybus.errors import InvalidEvent, SpoolError
 from memorybus.events import Scope, SessionRef, TurnCompleted
-from memorybus.keys import Keys
-from memorybus.links import connect_redis
-from memorybus.log import EventLog
-from memorybus.logged import LoggedEvent
-from memorybus.session import Session
-from memorybus.settings import Settings
+from memorybus.log.entry import LoggedEvent
+from memorybus.log.stream import EventLog
+from memorybus.redis.connect import connect_redis
+from memorybus.redis.keys import Keys
 
 LOCAL = 0.5
 """Seconds that a hundred writes to the local disk may take."""

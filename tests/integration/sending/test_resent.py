@@ -6,28 +6,28 @@ from pathlib import Path
 import pytest
 import redis
 from conftest import MakeServer, MakeSettings
-from helpers.processes import Spawn
-from helpers.proxy import Proxy
-from helpers.scenario import environ, partition
-from helpers.servers import RedisServer
-from helpers.waiting import wait_until
-from memorybus import scripts
-from memorybus.client import MemoryBus
+from helpers.processes.processes import Spawn
+from helpers.processes.waiting import wait_until
+from helpers.redis.proxy import Proxy
+from helpers.redis.servers import RedisServer
+from helpers.stories.scenario import environ, partition
+from memorybus.agent.client import MemoryBus
+from memorybus.agent.session import Session
 from memorybus.clock import SYSTEM
-from memorybus.codec import Decoder
+from memorybus.config.settings import Settings
 from memorybus.errors import LogUnavailable
 from memorybus.ids import new_id
-from memorybus.keys import Keys
-from memorybus.links import connect_redis
-from memorybus.log import EventLog
-from memorybus.logged import logged
-from memorybus.scripts import Outgoing
-from memorybus.sender import Sender
-from memorybus.session import Session
-from memorybus.settings import Settings
-from memorybus.spool import Spool
-from memorybus.spool_files import SpoolFiles
-from memorybus.spool_handed import HANDED
+from memorybus.log.entry import logged
+from memorybus.log.stream import EventLog
+from memorybus.redis import scripts
+from memorybus.redis.connect import connect_redis
+from memorybus.redis.keys import Keys
+from memorybus.redis.scripts import Outgoing
+from memorybus.sending.sender import Sender
+from memorybus.spool.delivered import HANDED
+from memorybus.spool.files import SpoolFiles
+from memorybus.spool.outbox import Spool
+from memorybus.wire.codec import Decoder
 
 
 def turns(session: Session, first: int, count: int) -> None:
@@ -91,7 +91,7 @@ def test_only_what_may_have_been_here_is_marked(redis_client: redis.Redis, names
 @pytest.mark.parametrize(("name", "said"), [(b"e", False), (b"r", True)])
 def test_an_entry_says_that_it_came_again(name: bytes, said: bool) -> None:
     """G4: the name of its body tells an event that came again; older workers read both."""
-    body = (Path(__file__).parents[1] / "golden/v1/TurnCompleted.msgpack").read_bytes()
+    body = (Path(__file__).parents[2] / "golden/v1/TurnCompleted.msgpack").read_bytes()
     found = logged(0, "1-1", [b"n", b"7", name, body], 1, Decoder())
     assert found.resent is said
     assert found.position.n == 7
@@ -163,7 +163,7 @@ def test_a_dead_agents_lost_events_come_again_marked(
     """G4: what a killed agent had sent, and Redis lost, is marked when the next agent sends it."""
     settings = make_settings(spool_keep=60.0)
     child = spawn(
-        *("-m", "helpers.scenario", "--count", "5", "--flush", "10", "--hold"),
+        *("-m", "helpers.stories.scenario", "--count", "5", "--flush", "10", "--hold"),
         env=environ(settings),
     )
     child.wait_output("holding")
@@ -183,7 +183,9 @@ def test_what_was_never_sent_is_not_marked(
     settings = make_settings()
     redis_server.freeze()
     try:
-        child = spawn("-m", "helpers.scenario", "--count", "5", "--hold", env=environ(settings))
+        child = spawn(
+            "-m", "helpers.stories.scenario", "--count", "5", "--hold", env=environ(settings)
+        )
         child.wait_output("holding")
         child.kill()
     finally:

@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 import redis
 from conftest import MakeServer, MakeSettings
-from helpers.clusters import with_replica
-from helpers.proxy import Proxy
-from helpers.recording import texts
-from helpers.scenario import (
+from helpers.processes.waiting import wait_until
+from helpers.providers.recording import texts
+from helpers.redis.clusters import with_replica
+from helpers.redis.proxy import Proxy
+from helpers.redis.servers import RedisServer
+from helpers.stories.scenario import (
     apart,
     home,
     log_length,
@@ -22,15 +24,13 @@ from helpers.scenario import (
     thread_worker,
     wait_applied,
 )
-from helpers.servers import RedisServer
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
-from memorybus.keys import Keys
-from memorybus.links import TIMEOUT, connect_redis
-from memorybus.log import EventLog
-from memorybus.monitor import spool_status
-from memorybus.session import Session
-from memorybus.settings import Settings
+from memorybus.agent.client import MemoryBus
+from memorybus.agent.session import Session
+from memorybus.config.settings import Settings
+from memorybus.health.monitor import spool_status
+from memorybus.log.stream import EventLog
+from memorybus.redis.connect import TIMEOUT, connect_redis
+from memorybus.redis.keys import Keys
 
 
 def publish(session: Session, first: int, count: int) -> None:

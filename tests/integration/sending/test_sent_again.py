@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import pytest
 from conftest import MakeServer, MakeSettings
-from helpers.clusters import with_replica
-from helpers.scenario import log_length
-from helpers.servers import RedisServer
-from helpers.waiting import still, wait_until
-from memorybus.client import MemoryBus
+from helpers.processes.waiting import still, wait_until
+from helpers.redis.clusters import with_replica
+from helpers.redis.servers import RedisServer
+from helpers.stories.scenario import log_length
+from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM, SystemClock
 
 KEEP = 300.0

@@ -10,20 +10,20 @@ from pathlib import Path
 import pytest
 from conftest import MakeSettings
 from filelock import FileLock
-from helpers.processes import Spawn
-from helpers.scenario import agent, numbers
-from helpers.waiting import wait_until
-from memorybus.client import MemoryBus
+from helpers.processes.processes import Spawn
+from helpers.processes.waiting import wait_until
+from helpers.stories.scenario import agent, numbers
+from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
-from memorybus.codec import Decoder
+from memorybus.config.settings import Settings
 from memorybus.errors import EventTooLarge, SpoolCorrupt, SpoolFull
 from memorybus.events import TurnCompleted
+from memorybus.health.monitor import spool_status
 from memorybus.ids import new_id
-from memorybus.monitor import spool_status
-from memorybus.settings import Settings
-from memorybus.spool import Spool
-from memorybus.spool_files import SpoolFiles, inspect
-from memorybus.spool_rows import ROW_OVERHEAD
+from memorybus.spool.files import SpoolFiles, inspect
+from memorybus.spool.outbox import Spool
+from memorybus.spool.rows import ROW_OVERHEAD
+from memorybus.wire.codec import Decoder
 
 MakeFiles = Callable[..., SpoolFiles]
 NOWHERE = "redis://127.0.0.1:1/0"

@@ -7,15 +7,15 @@ import msgspec
 import pytest
 import redis
 from conftest import MakeSettings
-from helpers.scenario import log_length, partition
-from helpers.spools import abandoned, files_of, numbers_in, numbers_logged, put
-from memorybus import spool_db
-from memorybus.client import MemoryBus
+from helpers.stories.scenario import log_length, partition
+from helpers.stories.spools import abandoned, files_of, numbers_in, numbers_logged, put
+from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
-from memorybus.links import connect_redis
-from memorybus.log import EventLog
-from memorybus.orphans import drain_orphans
-from memorybus.settings import Settings
+from memorybus.config.settings import Settings
+from memorybus.log.stream import EventLog
+from memorybus.redis.connect import connect_redis
+from memorybus.sending.orphans import drain_orphans
+from memorybus.spool import database
 
 
 @pytest.fixture(name="settings")
@@ -48,7 +48,7 @@ def test_another_boot_is_another_producer(
     """G2: a clone of a whole machine has all but its boot from the original."""
     path = abandoned(settings, 3)
     (tmp_path / "boot").write_text("another\n")
-    monkeypatch.setattr(spool_db, "_BOOT", tmp_path / "boot")
+    monkeypatch.setattr(database, "_BOOT", tmp_path / "boot")
     clone = files_of(settings).claim()
     assert clone.producer != path.stem
     clone.close()

@@ -9,14 +9,14 @@ import msgspec
 import pytest
 import redis
 from conftest import MakeSettings
-from helpers.disks import MIB, Disk
-from helpers.spools import abandoned, damage, files_of, numbers_in, numbers_logged, put
-from memorybus.client import MemoryBus
+from helpers.processes.disks import MIB, Disk
+from helpers.stories.spools import abandoned, damage, files_of, numbers_in, numbers_logged, put
+from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
+from memorybus.config.settings import Settings
 from memorybus.errors import SpoolFull
-from memorybus.orphans import drain_orphans
-from memorybus.settings import Settings
-from memorybus.spool import Spool
+from memorybus.sending.orphans import drain_orphans
+from memorybus.spool.outbox import Spool
 
 NOWHERE = "redis://127.0.0.1:1/0"
 SMALL = 20_000

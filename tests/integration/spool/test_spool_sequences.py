@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 import redis
 from conftest import MakeSettings
-from helpers.spools import abandoned, files_of, numbers_in, numbers_logged, put
+from helpers.stories.spools import abandoned, files_of, numbers_in, numbers_logged, put
 from memorybus.clock import SYSTEM
+from memorybus.config.settings import Settings
 from memorybus.errors import SpoolCorrupt
-from memorybus.orphans import drain_orphans
-from memorybus.sender import Sender
-from memorybus.settings import Settings
-from memorybus.spool import Spool
+from memorybus.sending.orphans import drain_orphans
+from memorybus.sending.sender import Sender
+from memorybus.spool.outbox import Spool
 from memorybus.testing import FakeClock
 
 

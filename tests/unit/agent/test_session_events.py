@@ -1,6 +1,6 @@
 """The events of a session, made of what an agent says."""
 
-from memorybus.session_events import details
+from memorybus.agent.session_events import details
 
 
 def test_details_are_clean_and_bounded() -> None:

@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from helpers.archives import LOG
-from memorybus.manifest import Manifest, Place, Segment, Whose, nothing, render
-from memorybus.manifest_reading import parse
+from helpers.archive.archives import LOG
+from memorybus.archive.format.manifest import Manifest, Place, Segment, Whose, nothing, render
+from memorybus.archive.format.manifest_repair import parse
 
 OF = Whose("t", LOG, 7)
 COUNT = 6

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from memorybus.object_store_local import LocalObjects
+from memorybus.archive.objects.local import LocalObjects
 
 
 def test_new_folders_survive_a_power_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,16 +7,16 @@ from pathlib import Path
 import duckdb
 import msgspec
 import pytest
-from helpers.archives import LOG, archive_in, as_logged, entries, entry, pages, raw
-from helpers.samples import SAMPLES
-from memorybus import bloom
-from memorybus.archive_segment import SegmentReader
-from memorybus.codec import Decoder
+from helpers.archive.archives import LOG, archive_in, as_logged, entries, entry, pages, raw
+from helpers.stories.samples import SAMPLES
+from memorybus.archive.format import bloom
+from memorybus.archive.format.manifest import Whose
+from memorybus.archive.format.parquet import GROUP_ROWS, RawEntry, lines_of, sealed
+from memorybus.archive.format.reader import SegmentReader
 from memorybus.errors import ArchiveDamaged
 from memorybus.events import MemoryWritten, TurnStarted
-from memorybus.logged import OMITTED
-from memorybus.manifest import Whose
-from memorybus.segments import GROUP_ROWS, RawEntry, lines_of, sealed
+from memorybus.log.entry import OMITTED
+from memorybus.wire.codec import Decoder
 
 OF = Whose("t", LOG, 0)
 

@@ -17,7 +17,7 @@ from builtin_feeding import (
     replace,
     user_file,
 )
-from helpers.processes import Spawn
+from helpers.processes.processes import Spawn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from memorybus.events import MemoryWritten

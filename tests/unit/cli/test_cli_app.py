@@ -7,9 +7,9 @@ import sys
 
 import pytest
 from memorybus.errors import ConfigError, LogUnavailable, MemoryBusError, MissingProvider
-from memorybus.surfaces.cli import app, failing
+from memorybus.surfaces.cli import app, failures
 from memorybus.surfaces.cli.app import OK, main
-from memorybus.surfaces.cli.failing import FAILED, PIPE_CLOSED, USAGE
+from memorybus.surfaces.cli.failures import FAILED, PIPE_CLOSED, USAGE
 
 COMMANDS = (
     "demo",
@@ -285,14 +285,14 @@ def test_wrong_settings_are_wrong_usage(kind, monkeypatch, capsys):
 
 def test_hostile_errors_are_made_harmless(capsys):
     """An error message may quote a user's text; it never steers the terminal."""
-    failing.complain(MemoryBusError("no [bold]session[/bold] \x1b[2J"))
+    failures.complain(MemoryBusError("no [bold]session[/bold] \x1b[2J"))
 
     assert capsys.readouterr().err == "error: no [bold]session[/bold] \\x1b[2J\n"
 
 
 def test_advice_follows_the_kind_of_error(capsys):
     """An unreachable log names the command that starts one."""
-    failing.complain(LogUnavailable("gone"))
+    failures.complain(LogUnavailable("gone"))
 
     assert "memorybus up" in capsys.readouterr().err
 
@@ -355,7 +355,15 @@ def test_the_start_is_light():
     loaded = set(json.loads(told.stdout))
     assert "cyclopts" in loaded
     assert loaded.isdisjoint(
-        {"redis", "rq", "structlog", "sqlite3", "asyncio", "memorybus.client", "rich.markdown"}
+        {
+            "redis",
+            "rq",
+            "structlog",
+            "sqlite3",
+            "asyncio",
+            "memorybus.agent.client",
+            "rich.markdown",
+        }
     )
 
 

@@ -4,16 +4,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from helpers.archives import as_logged, entries
+from helpers.archive.archives import as_logged, entries
 from memorybus.errors import ConfigError
-from memorybus.plan import Plan, Span
-from memorybus.query import Query
-from memorybus.surfaces import known_providers
-from memorybus.surfaces.cli.plan_view import lasting
-from memorybus.surfaces.cli.working import EVERY, Seldom, told_when_interrupted
-from memorybus.surfaces.excepting import Excepting
-from memorybus.surfaces.moments import moment_of, told
-from memorybus.surfaces.output import Output
+from memorybus.operations import known_providers
+from memorybus.operations.copies.exclusions import Excepting
+from memorybus.operations.moments import moment_of, told
+from memorybus.query.query import Query
+from memorybus.query.ranges import Plan, Span
+from memorybus.surfaces.cli.progress import EVERY, Seldom, told_when_interrupted
+from memorybus.surfaces.views.output import Output
+from memorybus.surfaces.views.plan import lasting
 from memorybus.testing import FakeClock
 
 

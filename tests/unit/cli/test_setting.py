@@ -2,7 +2,7 @@
 
 import pytest
 from memorybus.errors import ConfigError
-from memorybus.surfaces.cli.setting import given
+from memorybus.surfaces.cli.key_values import given
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,11 @@ import threading
 from collections.abc import Callable
 
 import pytest
-from helpers.forked import in_child
-from helpers.interrupts import at_every_instruction
-from helpers.waiting import still, wait_until
-from memorybus import forking
-from memorybus.forking import ProcessLock, Undisturbed, undisturbed
+from helpers.processes.forked import in_child
+from helpers.processes.interrupts import at_every_instruction
+from helpers.processes.waiting import still, wait_until
+from memorybus.concurrency import forking
+from memorybus.concurrency.forking import ProcessLock, Undisturbed, undisturbed
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 

@@ -2,7 +2,7 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from memorybus.retrying import FIRST_RESTART, HEALTHY, LONGEST_RESTART, restart_delay
+from memorybus.concurrency.backoff import FIRST_RESTART, HEALTHY, LONGEST_RESTART, restart_delay
 
 
 def test_restarts_back_off_and_are_bounded() -> None:

@@ -6,10 +6,10 @@ import time
 from types import FrameType
 
 import pytest
-from helpers.interrupts import at_every_instruction
-from helpers.waiting import wait_until
-from memorybus import waking
-from memorybus.waking import Ending, Waiters, Wake
+from helpers.processes.interrupts import at_every_instruction
+from helpers.processes.waiting import wait_until
+from memorybus.concurrency import wakeup
+from memorybus.concurrency.wakeup import Ending, Waiters, Wake
 
 INTERRUPTS = 60
 
@@ -129,7 +129,7 @@ def test_an_interrupt_stops_no_other_thread(act: str) -> None:
         ending.set()
         ending.wait(60.0)
 
-    for steps in at_every_instruction(waking, acts[act]):
+    for steps in at_every_instruction(wakeup, acts[act]):
         other = threading.Thread(target=others, daemon=True)
         other.start()
         other.join(20)

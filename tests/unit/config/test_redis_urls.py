@@ -4,9 +4,7 @@ from inspect import signature
 from pathlib import Path
 
 import pytest
-from memorybus.errors import ConfigError
-from memorybus.links import connect_redis
-from memorybus.redis_urls import (
+from memorybus.config.redis_urls import (
     hosts_of,
     one_server,
     options_of,
@@ -14,7 +12,9 @@ from memorybus.redis_urls import (
     redacted,
     service_of,
 )
-from memorybus.settings import Settings
+from memorybus.config.settings import Settings
+from memorybus.errors import ConfigError
+from memorybus.redis.connect import connect_redis
 from redis.connection import Connection, SSLConnection, UnixDomainSocketConnection
 from redis.sentinel import SentinelManagedSSLConnection
 

@@ -9,9 +9,9 @@ import pytest
 import redis
 from hypothesis import given
 from hypothesis import strategies as st
+from memorybus.config.settings import FIELDS, FILE_NAME, Settings, load
 from memorybus.errors import ConfigError, UnknownSetting
 from memorybus.events import LARGEST_BODY
-from memorybus.settings import FIELDS, FILE_NAME, Settings, load
 
 NOTHING: dict[str, str] = {}
 

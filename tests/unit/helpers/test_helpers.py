@@ -5,11 +5,11 @@ import itertools
 import fakeredis
 import pytest
 import redis
-from helpers.leaks import leaked_keys
-from helpers.processes import Spawn
-from helpers.servers import RedisServer
-from helpers.waiting import wait_until
-from memorybus.keys import Keys
+from helpers.processes.processes import Spawn
+from helpers.processes.waiting import wait_until
+from helpers.redis.leaks import leaked_keys
+from helpers.redis.servers import RedisServer
+from memorybus.redis.keys import Keys
 
 
 def test_waiting_names_the_condition() -> None:

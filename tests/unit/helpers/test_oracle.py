@@ -4,13 +4,13 @@ import os
 from pathlib import Path
 
 import pytest
-from helpers import sink
-from helpers.load import Load
-from helpers.oracle import Effect, Receipt, judge, latency
-from helpers.trial import Fault, demand
+from helpers.faults import sink
+from helpers.faults.load import Load
+from helpers.faults.oracle import Effect, Receipt, judge, latency
+from helpers.faults.trial import Fault, demand
 from memorybus.events import Position, Scope, SessionRef, TurnCompleted
 from memorybus_providers.base import HookContext, ProviderConfig
-from memorybus_workers.leases import Lease, Leases
+from memorybus_workers.lanes.leases import Lease, Leases
 
 RECEIPTS = [Receipt(f"e{n}", "s", n) for n in range(3)]
 

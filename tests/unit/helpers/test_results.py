@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from helpers import results
-from helpers.results import ROOT, Round
-from helpers.scale import share_of
+from helpers.faults import results
+from helpers.faults.results import ROOT, Round
+from helpers.faults.scale import share_of
 
 TABLE: dict[str, Any] = runpy.run_path(str(ROOT / "docs" / "fault_table.py"))
 WHEN = ("abc", "2026-11-23", 7)

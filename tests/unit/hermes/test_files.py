@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers.hermes_plugin import Host, hermes_host, talk
+from helpers.hermes.hermes_plugin import Host, hermes_host, talk
 from memorybus.events import MemoryWritten
-from memorybus.surfaces.hermes.provider import HermesMemory
+from memorybus.surfaces.hermes.plugin.provider import HermesMemory
 from memorybus.testing import FakeClock
 
 

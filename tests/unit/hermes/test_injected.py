@@ -1,8 +1,8 @@
 """What recall a window holds already: nothing is said twice in it."""
 
 import pytest
-from memorybus.fence import line
-from memorybus.surfaces.hermes.injected import ITEMS, SESSIONS, Injected, items_in
+from memorybus.surfaces.hermes.plugin.injected import ITEMS, SESSIONS, Injected, items_in
+from memorybus.text.fence import line
 
 A, B = line("likes tea"), line("a note\nof two lines", at=86_400_000)
 

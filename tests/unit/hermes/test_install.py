@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 from memorybus.errors import ConfigError
-from memorybus.surfaces.hermes import install
-from memorybus.surfaces.hermes.hermes_config import active_provider, checkpoint_required
+from memorybus.surfaces.hermes.config import active_provider, checkpoint_required
 from memorybus.surfaces.hermes.home import HermesHome, find, profile_of
-from memorybus.surfaces.hermes.install import NotInstalled
+from memorybus.surfaces.hermes.install import install
+from memorybus.surfaces.hermes.install.install import NotInstalled
 
 
 @pytest.fixture(name="home")

@@ -4,7 +4,7 @@ from collections import Counter, deque
 from concurrent.futures import ThreadPoolExecutor
 
 import hypothesis.strategies as st
-from helpers.hermes_plugin import Host, hermes_host, talk
+from helpers.hermes.hermes_plugin import Host, hermes_host, talk
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from memorybus.events import (
@@ -15,8 +15,8 @@ from memorybus.events import (
     SessionSwitched,
     TurnCompleted,
 )
-from memorybus.lineage import fold
-from memorybus.surfaces.hermes.provider import HermesMemory
+from memorybus.lineage.graph import fold
+from memorybus.surfaces.hermes.plugin.provider import HermesMemory
 
 AGENTS = st.sampled_from([0, 1])
 

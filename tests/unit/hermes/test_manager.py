@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 
 import pytest
-from helpers.hermes_plugin import Host, hermes_host, talk
-from helpers.tooling import schema
-from memorybus import tools
-from memorybus.fence import line
-from memorybus.session import Session
-from memorybus.surfaces.hermes.manager import MemoryManager
-from memorybus.tools import Declared
+from helpers.hermes.hermes_plugin import Host, hermes_host, talk
+from helpers.providers.tooling import schema
+from memorybus.agent.session import Session
+from memorybus.registry import tools
+from memorybus.registry.tools import Declared
+from memorybus.surfaces.hermes.plugin.manager import MemoryManager
+from memorybus.text.fence import line
 
 
 @pytest.fixture(name="host")

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers.forked import in_child
-from helpers.hermes_plugin import Host, hermes_host, talk, told
+from helpers.hermes.hermes_plugin import Host, hermes_host, talk, told
+from helpers.processes.forked import in_child
+from memorybus.agent.session import Session
 from memorybus.errors import SpoolError
 from memorybus.events import (
     ContextCompressing,
@@ -22,10 +23,9 @@ from memorybus.events import (
     SessionSwitched,
     TurnCompleted,
 )
-from memorybus.fence import line
-from memorybus.session import Session
 from memorybus.surfaces.hermes import problems
-from memorybus.surfaces.hermes.provider import HermesMemory
+from memorybus.surfaces.hermes.plugin.provider import HermesMemory
+from memorybus.text.fence import line
 
 
 @pytest.fixture(name="host")

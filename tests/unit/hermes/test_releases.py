@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from helpers.hermes_plugin import Host, hermes_host, talk
+from helpers.hermes.hermes_plugin import Host, hermes_host, talk
 from memorybus.errors import SpoolError
 from memorybus.events import (
     ContextCompressing,
@@ -19,8 +19,8 @@ from memorybus.events import (
     SessionSwitched,
     TurnCompleted,
 )
-from memorybus.surfaces.hermes.manager import MemoryManager
-from memorybus.surfaces.hermes.provider import HermesMemory
+from memorybus.surfaces.hermes.plugin.manager import MemoryManager
+from memorybus.surfaces.hermes.plugin.provider import HermesMemory
 
 Call = tuple[tuple[Any, ...], dict[str, Any]]
 

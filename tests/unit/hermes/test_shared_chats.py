@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from helpers.hermes_plugin import Host, hermes_host, talk
+from helpers.hermes.hermes_plugin import Host, hermes_host, talk
 from memorybus.events import (
     ContextCompressing,
     Delegated,
@@ -15,8 +15,8 @@ from memorybus.events import (
     TurnCompleted,
     TurnStarted,
 )
-from memorybus.recall import WarmAsk
-from memorybus.surfaces.hermes.provider import HermesMemory
+from memorybus.recall.model import WarmAsk
+from memorybus.surfaces.hermes.plugin.provider import HermesMemory
 
 ANN = {"id": "ann", "name": "Ann", "is_bot": False}
 BEN = {"id": "ben", "name": "Ben", "is_bot": False}

@@ -3,14 +3,14 @@
 from pathlib import Path
 
 import pytest
-from helpers.hermes_state import BELOW, PRIOR, SUMMARY, HermesState
+from helpers.hermes.hermes_state import BELOW, PRIOR, SUMMARY, HermesState
 from hypothesis import given
 from hypothesis import strategies as st
-from memorybus.cleaning import clean_messages
-from memorybus.surfaces.hermes.copies import originals
-from memorybus.surfaces.hermes.known import Known
-from memorybus.surfaces.hermes.statedb import Row, StateDb, StateDbError
-from memorybus.surfaces.hermes.stored_turns import StoredTurn, read
+from memorybus.surfaces.hermes.reconcile.copied_turns import originals
+from memorybus.surfaces.hermes.reconcile.known import Known
+from memorybus.surfaces.hermes.transcripts.state_db import Row, StateDb, StateDbError
+from memorybus.surfaces.hermes.transcripts.stored_turns import StoredTurn, read
+from memorybus.text.cleaning import clean_messages
 
 ROOM = 1 << 20
 

@@ -2,12 +2,12 @@
 
 import msgspec
 import pytest
-from helpers.hermes_plugin import talk
+from helpers.hermes.hermes_plugin import talk
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from memorybus.cleaning import clean_messages
-from memorybus.surfaces.hermes.scaffolding import is_by_host, opens_turn, user_text
-from memorybus.surfaces.hermes.turns import clipped, published, turn_of
+from memorybus.surfaces.hermes.transcripts.scaffolding import is_by_host, opens_turn, user_text
+from memorybus.surfaces.hermes.transcripts.turns import clipped, published, turn_of
+from memorybus.text.cleaning import clean_messages
 
 SKILL = (
     '[IMPORTANT: The user has invoked the "plan" skill, indicating they want it. '

@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 
 import pytest
-from helpers.hermes_plugin import Host, hermes_host, talk
-from helpers.hermes_state import HermesState
+from helpers.hermes.hermes_plugin import Host, hermes_host, talk
+from helpers.hermes.hermes_state import HermesState
 from memorybus.clock import SYSTEM
 from memorybus.events import Delegated, Scope, SessionSwitched, TurnCompleted
-from memorybus.keys import recall_slot
-from memorybus.surfaces.hermes.provider import HermesMemory
-from memorybus.surfaces.hermes.shared import Process
-from memorybus.surfaces.hermes.undone import Begun, Taken, undone
+from memorybus.redis.keys import recall_slot
+from memorybus.surfaces.hermes.plugin.provider import HermesMemory
+from memorybus.surfaces.hermes.plugin.shared import Process
+from memorybus.surfaces.hermes.plugin.undone import Begun, Taken, undone
 
 
 @pytest.fixture(name="host")

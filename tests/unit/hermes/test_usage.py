@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers.hermes_plugin import Host, hermes_host, talk
-from helpers.hermes_state import HermesState
+from helpers.hermes.hermes_plugin import Host, hermes_host, talk
+from helpers.hermes.hermes_state import HermesState
 from memorybus.events import Delegated, TurnCompleted, TurnStarted
-from memorybus.surfaces.hermes.provider import HermesMemory
-from memorybus.surfaces.hermes.statedb import Counted, counted
-from memorybus.surfaces.hermes.usage import Meter, Spent, told_at_start
+from memorybus.surfaces.hermes.plugin.provider import HermesMemory
+from memorybus.surfaces.hermes.plugin.usage import Meter, Spent, told_at_start
+from memorybus.surfaces.hermes.transcripts.state_db import Counted, counted
 
 
 @pytest.fixture(name="state")

@@ -11,8 +11,8 @@ from memorybus.events import (
     SessionStarted,
     SessionSwitched,
 )
-from memorybus.history_lineage import descendants
-from memorybus.query import Query
+from memorybus.history.lineages import descendants
+from memorybus.query.query import Query
 
 ANYBODY = Scope()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "history.md").read_text()
 ARCHIVE = ROOT / "tests" / "golden" / "history-1" / "archive" / "golden"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers.digested import Told, apply_batch, digest_after, interleaved
+from helpers.providers.digested import Told, apply_batch, digest_after, interleaved
 from holographic_feeding import opened, shown
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -2,10 +2,10 @@
 
 import msgspec
 import pytest
-from memorybus import replies
-from memorybus.contributions import labelled
+from memorybus.agent.contributions import labelled
 from memorybus.events import ContextCompressing, ToolCalled, TurnCompleted
-from memorybus.replies import Reply
+from memorybus.jobs import replies
+from memorybus.jobs.replies import Reply
 
 CALL = ToolCalled(provider="a", tool="t")
 COMPRESSING = ContextCompressing()

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from memorybus.continuity import (
+from memorybus.log.continuity import (
     NAMED,
     Audit,
     Gap,

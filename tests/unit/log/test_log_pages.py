@@ -6,17 +6,17 @@ from unittest import mock
 import fakeredis
 import msgspec
 import zstandard
-from helpers.past import envelope
+from helpers.archive.past import envelope
 from hypothesis import given
 from hypothesis import strategies as st
-from memorybus import history_log
-from memorybus.codec import Decoder, Encoder
 from memorybus.events import Envelope, TurnCompleted
-from memorybus.history_log import LogPart
-from memorybus.keys import Keys
-from memorybus.logged import logged
-from memorybus.plan import WHOLE
-from memorybus.sieve import Sieve
+from memorybus.history import log_part
+from memorybus.history.log_part import LogPart
+from memorybus.log.entry import logged
+from memorybus.query.filter import Sieve
+from memorybus.query.ranges import WHOLE
+from memorybus.redis.keys import Keys
+from memorybus.wire.codec import Decoder, Encoder
 
 SOUND = envelope(1, "ada", TurnCompleted(user="hello", assistant="hi"))
 OTHERS: list[Envelope] = [
@@ -55,7 +55,7 @@ def test_a_page_is_what_its_entries_are(odd: list[tuple[int, Fields]]) -> None:
     for place, fields in odd:
         page[place] = fields(place + 1)
     entries = [(b"1700000000000-%d" % place, fields) for place, fields in enumerate(page)]
-    with mock.patch.object(history_log, "read_entries", return_value=entries):
+    with mock.patch.object(log_part, "read_entries", return_value=entries):
         redis = fakeredis.FakeRedis()
         found = LogPart(redis, Keys("t")).read(3, "0-0", 9, 0, Sieve(WHOLE, 3)).events
     decoder, n = Decoder(), 0

@@ -1,8 +1,8 @@
 """The doctor's look at providers whose calls fail."""
 
 import msgspec
-from memorybus.monitor import ProviderStatus
-from memorybus.surfaces.check_backends import backends
+from memorybus.health.monitor import ProviderStatus
+from memorybus.operations.doctor.backends import backends
 from test_doctor import status
 
 

@@ -1,7 +1,7 @@
 """The doctor on dead letters."""
 
-from memorybus.monitor import ProviderStatus
-from memorybus.surfaces.check_dead import dead_letters
+from memorybus.health.monitor import ProviderStatus
+from memorybus.operations.doctor.dead_letters import dead_letters
 from test_doctor import status
 
 

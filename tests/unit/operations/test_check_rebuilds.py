@@ -1,9 +1,9 @@
 """What doctor says of rebuilds and verifications whose command is gone; as a table (G8)."""
 
 import pytest
-from memorybus.holds import Hold, held_for
-from memorybus.instances import Instance, Live, Sight
-from memorybus.surfaces.check_rebuilds import left_held
+from memorybus.operations.doctor.rebuilds import left_held
+from memorybus.registry.instances import Instance, Live, Sight
+from memorybus.registry.pauses import Hold, held_for
 
 NEXT = Instance(name="p@1", provider="p", purpose="rebuild")
 CHECKED = Instance(name="p.verify@1", provider="p", purpose="verify")

@@ -4,10 +4,10 @@ from typing import Any
 
 import msgspec
 import pytest
-from memorybus.plain import iso
-from memorybus.recall_queue import LIFE, LONGEST
-from memorybus.recall_status import JobsStatus
-from memorybus.surfaces.check_recalls import recalls
+from memorybus.health.recalls import JobsStatus
+from memorybus.operations.doctor.recalls import recalls
+from memorybus.recall.queue import LIFE, LONGEST
+from memorybus.text.display import iso
 
 NOW = 1_700_000_000_000
 WELL = JobsStatus(

@@ -2,9 +2,8 @@
 
 from collections import Counter
 
-from memorybus.surfaces.cli.demo_view import told
-from memorybus.surfaces.demo import played
-from memorybus.surfaces.demo_script import (
+from memorybus.operations.demo.demo import played
+from memorybus.operations.demo.script import (
     ACTS,
     Branch,
     Compress,
@@ -14,6 +13,7 @@ from memorybus.surfaces.demo_script import (
     Return,
     Say,
 )
+from memorybus.surfaces.views.demo import told
 
 STEPS = [step for act in ACTS for step in act.steps]
 

@@ -1,12 +1,12 @@
 """Whose state a copy would write into, by what is known of the others; as tables (G8)."""
 
 import pytest
-from helpers.recording import Blind
-from memorybus.described import Described
-from memorybus.instances import Instance, Sight
-from memorybus.settings import Settings
-from memorybus.surfaces.freshness import owner_of, remedy, shared
-from memorybus_workers.describing import describe
+from helpers.providers.recording import Blind
+from memorybus.config.settings import Settings
+from memorybus.operations.copies.freshness import owner_of, remedy, shared
+from memorybus.registry.description import Described
+from memorybus.registry.instances import Instance, Sight
+from memorybus_workers.hosting.describe import describe
 
 LOCAL = Described("kind", "keyed", "local", True, {}, (), ())
 SHARED = Described(
@@ -77,7 +77,7 @@ def test_a_refusal_says_what_to_do() -> None:
 
 def test_where_an_instance_lies_is_told() -> None:
     """G8: the place is the settings' own, whatever the copy is given."""
-    tables = {"rec": {"kind": "helpers.recording:KeyedShared", "collection": "one"}}
+    tables = {"rec": {"kind": "helpers.providers.recording:KeyedShared", "collection": "one"}}
     found = describe(Settings(provider=tables), "rec", "copy", {"collection": "two"})
     assert (found.by_home, found.place) == (False, {"collection": "one"})
     assert describe(Settings(provider={"rec": KIND}), "rec", "copy", {}).place == {

@@ -6,16 +6,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from memorybus.asked import Asked
 from memorybus.errors import ConfigError
-from memorybus.holds import Hold
-from memorybus.inspect_jobs import Page
-from memorybus.instances import Instance, Live, Sight, answers
-from memorybus.plan import WHOLE, Plan, Span
-from memorybus.query import EVERYTHING, Query
-from memorybus.surfaces.comparing import Comparison, Difference, between, compared, told
-from memorybus.surfaces.excepting import joined
-from memorybus.surfaces.generations import (
+from memorybus.jobs.inspect import Page
+from memorybus.operations.copies.exclusions import joined
+from memorybus.operations.copies.generations import (
     behind,
     check_same,
     comparable,
@@ -33,6 +27,12 @@ from memorybus.surfaces.generations import (
     until,
     without,
 )
+from memorybus.operations.rebuild.compare import Comparison, Difference, between, compared, told
+from memorybus.query.query import EVERYTHING, Query
+from memorybus.query.ranges import WHOLE, Plan, Span
+from memorybus.registry.instances import Instance, Live, Sight, answers
+from memorybus.registry.pauses import Hold
+from memorybus.registry.request import Asked
 
 LIVE = Live("p@2", "p@1")
 

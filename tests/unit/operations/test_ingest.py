@@ -5,7 +5,7 @@ import os
 
 import pytest
 from memorybus.errors import EventTooLarge, InvalidEvent
-from memorybus.surfaces import ingest
+from memorybus.operations.ingest import ingest
 
 
 class RecordingSession:

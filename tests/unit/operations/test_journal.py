@@ -12,11 +12,11 @@ from memorybus.events import (
     TurnCompleted,
     UnknownEvent,
 )
-from memorybus.history_scan import in_order, newest_first
-from memorybus.log import START, Head
-from memorybus.logged import LoggedEvent
-from memorybus.query import Query
-from memorybus.surfaces import journal
+from memorybus.history.forward import in_order, newest_first
+from memorybus.log.entry import LoggedEvent
+from memorybus.log.stream import START, Head
+from memorybus.operations import journal
+from memorybus.query.query import Query
 
 
 class ListedLog:

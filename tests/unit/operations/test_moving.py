@@ -4,9 +4,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from memorybus.homes import Home
-from memorybus.surfaces.instances import Instance, check_homes
-from memorybus.surfaces.moving import Move, blocked, told, warning
+from memorybus.operations.providers.inventory import Instance, check_homes
+from memorybus.operations.providers.move import Move, blocked, told, warning
+from memorybus.registry.homes import Home
 
 THERE = Home("a" * 32, "kitchen", "/var/mb", "7")
 HERE = Home("b" * 32, "garden", "/srv/mb", "8")

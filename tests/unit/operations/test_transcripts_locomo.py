@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from memorybus.surfaces.transcripts import Transcript, TranscriptError, parse, read
-from memorybus.surfaces.transcripts.times import iso, spoken_time
+from memorybus.operations.ingest.transcripts import Transcript, TranscriptError, parse, read
+from memorybus.text.times import iso, spoken_time
 
 
 def said(speaker: str, text: str, **more: object) -> dict[str, object]:

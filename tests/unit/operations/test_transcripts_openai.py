@@ -5,7 +5,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from memorybus.surfaces.transcripts import Transcript, TranscriptError, parse
+from memorybus.operations.ingest.transcripts import Transcript, TranscriptError, parse
 
 USER = {"role": "user", "content": "Where is the ferry?"}
 ASSISTANT = {"role": "assistant", "content": "At pier two."}

@@ -3,7 +3,7 @@
 import socket
 
 import pytest
-from memorybus.surfaces import up
+from memorybus.operations import up
 
 
 def test_there_is_one_up_per_data_directory(tmp_path):

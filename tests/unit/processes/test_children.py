@@ -7,12 +7,13 @@ import threading
 
 import psutil
 import pytest
-from helpers.waiting import wait_until
+from helpers.processes.waiting import wait_until
 from hypothesis import given
 from hypothesis import strategies as st
+from memorybus.config.settings import Settings, load, to_environ
 from memorybus.errors import MemoryBusError, WrongPartitionCount
-from memorybus.settings import Settings, load, to_environ
-from memorybus.surfaces import children, signals
+from memorybus.processes import child as children
+from memorybus.processes import signals
 
 
 @given(

@@ -4,7 +4,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from helpers.time_up import TimeUp
+from helpers.processes.time_up import TimeUp
 from memorybus.errors import Transient
 from memorybus_providers.adapters.hosted import Caller, options, side_by_side
 from memorybus_providers.adapters.owners import MOST, Owner, Owners

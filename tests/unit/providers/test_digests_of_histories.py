@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from helpers.digested import CASES, Told, digest_after, interleaved, story_of
+from helpers.providers.digested import CASES, Told, digest_after, interleaved, story_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from memorybus.events import MemoryWritten, TurnCompleted
-from memorybus.surfaces.transcripts.reading import read
+from memorybus.operations.ingest.transcripts.reading import read
 
 ROOT = Path(__file__).resolve().parents[3]
 FILES = sorted((ROOT.parent / "shared" / "data" / "locomo").glob("*.json"))

@@ -17,7 +17,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from helpers.waiting import wait_until
+from helpers.processes.waiting import wait_until
 from memorybus.errors import ConfigError, MissingProvider
 from memorybus.events import MemoryWritten, Scope, SessionStarted, SessionSwitched
 from memorybus_providers.adapters.hermes import host, python, requests

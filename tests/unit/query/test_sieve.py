@@ -3,9 +3,9 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from memorybus.plan import WHOLE, Plan, Span
-from memorybus.query import Query, Row
-from memorybus.sieve import Matcher, Sieve
+from memorybus.query.filter import Matcher, Sieve
+from memorybus.query.query import Query, Row
+from memorybus.query.ranges import WHOLE, Plan, Span
 
 WORDS = st.sampled_from(("", "a", "b", "c"))
 SOME = st.lists(WORDS, max_size=2).map(tuple)

@@ -3,10 +3,10 @@
 import random
 
 import pytest
-from memorybus import asks
-from memorybus.asks import MAX_ASKS, PATIENCE, Ask, Asks
 from memorybus.errors import LogUnavailable
-from memorybus.recall import CarryAsk, Want, WarmAsk
+from memorybus.recall import pending
+from memorybus.recall.model import CarryAsk, Want, WarmAsk
+from memorybus.recall.pending import MAX_ASKS, PATIENCE, Ask, Asks
 from memorybus.testing import FakeClock
 
 
@@ -110,4 +110,4 @@ def test_a_hanging_one_is_asked_seldom(waiting: Asks, asker: Asked, fake_clock: 
         waiting.send(asker, 0)
         spent += fake_clock.monotonic() - before
         fake_clock.advance(0.05)
-    assert asks.PATIENCE < spent < 12
+    assert pending.PATIENCE < spent < 12

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 from memorybus.events import Scope, SessionRef
-from memorybus.recall import Want, wanted
+from memorybus.recall.model import Want, wanted
 
 
 @pytest.mark.parametrize("workspace", ["", "boat"])

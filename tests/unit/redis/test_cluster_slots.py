@@ -4,9 +4,9 @@ import inspect
 from typing import Any
 
 import pytest
-from memorybus.cluster import key_of
-from memorybus.cluster_nodes import SlotMap, read_slots
-from memorybus.keys import Keys
+from memorybus.redis.cluster import key_of
+from memorybus.redis.cluster_nodes import SlotMap, read_slots
+from memorybus.redis.keys import Keys
 from redis.crc import key_slot
 from redis.exceptions import RedisError
 

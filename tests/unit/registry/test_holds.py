@@ -1,6 +1,6 @@
 """Holds: a command's stands over somebody's, and takes none of it away (G8)."""
 
-from memorybus.holds import Hold, held_beside, held_for, held_over, paused, prepared
+from memorybus.registry.pauses import Hold, held_beside, held_for, held_over, paused, prepared
 
 PAUSE = Hold("its disk is full", "ann", 1)
 COMMAND = held_for("rebuild", "p", "p@2", "ben", 2)

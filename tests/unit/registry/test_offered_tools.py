@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers.tooling import schema
-from memorybus import tools
-from memorybus.tools import MOST, Declared, Tool
+from helpers.providers.tooling import schema
+from memorybus.registry import tools
+from memorybus.registry.tools import MOST, Declared, Tool
 
 
 def declared(*schemas: Any, reading: tuple[str, ...] = ()) -> Declared:

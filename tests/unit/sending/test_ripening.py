@@ -1,6 +1,6 @@
 """When rows may be deleted from the spool."""
 
-from memorybus.ripening import Ripening
+from memorybus.sending.grace_period import Ripening
 
 
 def test_rows_ripen_in_their_order() -> None:

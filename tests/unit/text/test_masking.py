@@ -5,8 +5,9 @@ import logging
 import time
 
 import pytest
+from memorybus.config.settings import Settings
 from memorybus.errors import Unavailable
-from memorybus.masking import (
+from memorybus.text.redact import (
     REASON_CHARS,
     TRACE_CHARS,
     described,
@@ -15,7 +16,6 @@ from memorybus.masking import (
     one_line,
     tail,
 )
-from memorybus.settings import Settings
 from memorybus_providers.base import ProviderConfig
 
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl"

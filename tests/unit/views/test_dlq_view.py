@@ -1,14 +1,15 @@
 """Dead letters for operators: selection, what would follow, requests, tables."""
 
 import pytest
-from memorybus.dead_events import GONE, Published
-from memorybus.dead_letters import Amendment, DeadLetter, Stored
-from memorybus.dlq import Dead
+from memorybus.dead_letters.events import GONE, Published
+from memorybus.dead_letters.queue import Dead
+from memorybus.dead_letters.records import Amendment, DeadLetter, Stored
+from memorybus.dead_letters.requests import MAX_ITEMS
 from memorybus.errors import ConfigError
 from memorybus.ids import new_id
-from memorybus.redo import MAX_ITEMS
-from memorybus.surfaces import dlq, dlq_view
-from memorybus.surfaces.dlq import Decision, NoSuchLetter, Selection, Step
+from memorybus.operations.dead_letters import selection
+from memorybus.operations.dead_letters.selection import Decision, NoSuchLetter, Selection, Step
+from memorybus.surfaces.views import dead_letters
 from rich.console import Console
 
 
@@ -39,7 +40,7 @@ LETTERS = [
 
 def chosen(**wanted):
     """Return the numbers of what a selection means."""
-    return [one.stored.letter.n for one in dlq.selected(LETTERS, Selection(**wanted))]
+    return [one.stored.letter.n for one in selection.selected(LETTERS, Selection(**wanted))]
 
 
 def test_each_way_to_select():
@@ -74,66 +75,66 @@ def test_an_event_of_two_providers_needs_a_name():
     """G6: one event refused by two providers is two dead letters."""
     twins = [dead(1, "k", "x", event="e" * 32), dead(1, "k", "x", provider="q", event="e" * 32)]
     with pytest.raises(NoSuchLetter, match="say --provider"):
-        dlq.selected(twins, Selection(event="e" * 32))
+        selection.selected(twins, Selection(event="e" * 32))
 
 
 def test_a_retry_takes_the_whole_key():
     """G3: retrying an event retries its key, from its first letter."""
-    assert dlq.steps("retry", LETTERS, [LETTERS[1]]) == [Step("p", 0, "k", 3, 0, 0)]
+    assert selection.steps("retry", LETTERS, [LETTERS[1]]) == [Step("p", 0, "k", 3, 0, 0)]
 
 
 def test_a_discard_says_what_follows():
     """G6: discarding the first applies those behind; discarding another leaves them waiting."""
-    assert dlq.steps("discard", LETTERS, [LETTERS[0]]) == [Step("p", 0, "k", 1, 2, 0)]
-    assert dlq.steps("discard", LETTERS, [LETTERS[2]]) == [Step("p", 0, "k", 1, 0, 2)]
-    assert dlq.steps("edit", LETTERS, [LETTERS[0]]) == [Step("p", 0, "k", 1, 2, 0)]
+    assert selection.steps("discard", LETTERS, [LETTERS[0]]) == [Step("p", 0, "k", 1, 2, 0)]
+    assert selection.steps("discard", LETTERS, [LETTERS[2]]) == [Step("p", 0, "k", 1, 0, 2)]
+    assert selection.steps("edit", LETTERS, [LETTERS[0]]) == [Step("p", 0, "k", 1, 2, 0)]
 
 
 def test_requests_go_to_each_lane():
     """G10: each lane's owner is asked once, of no more than a request may hold."""
     retry, discard = Decision("retry", "", "me", 1), Decision("discard", "why", "me", 1)
-    asked = list(dlq.requests(retry, LETTERS, new_id))
+    asked = list(selection.requests(retry, LETTERS, new_id))
     assert [(name, one.partition, one.keys) for name, one in asked] == [
         ("p", 0, ("k",)),
         ("p", 1, ("j",)),
         ("q", 0, ("k",)),
     ]
     many = [dead(n) for n in range(1, MAX_ITEMS + 2)]
-    sizes = [len(one.entries) for _, one in dlq.requests(discard, many, new_id)]
+    sizes = [len(one.entries) for _, one in selection.requests(discard, many, new_id)]
     assert sizes == [MAX_ITEMS, 1]
 
 
 def test_what_changed_between_two_looks():
     """G6: settled, left and refused again are told apart, by what is there afterwards."""
-    steps = dlq.steps("retry", LETTERS, LETTERS[:1])
+    steps = selection.steps("retry", LETTERS, LETTERS[:1])
     after = [dead(0xA2, "k", "no row 9", tries=1), LETTERS[2], LETTERS[3], LETTERS[4]]
-    result = dlq.compared(steps, LETTERS, after)
+    result = selection.compared(steps, LETTERS, after)
     assert (result.settled, result.left) == (1, 2)
     assert [one.stored.letter.n for one in result.refused] == [0xA2]
 
 
 def test_what_was_done_is_told_by_what_was_asked():
     """G6: what a discard gave up is never counted as applied, nor the other way round."""
-    result = dlq.Result(settled=3, left=2, refused=[])
-    assert dlq_view.outcome("retry", result, 0) == (
+    result = selection.Result(settled=3, left=2, refused=[])
+    assert dead_letters.outcome("retry", result, 0) == (
         "3 events applied; 2 events of the same keys still wait"
     )
-    assert dlq_view.outcome("discard", result, 1) == (
+    assert dead_letters.outcome("discard", result, 1) == (
         "1 event discarded, 2 events applied; 2 events of the same keys still wait"
     )
 
 
 def test_a_discard_of_what_was_never_tried_is_warned_of():
     """G6: by key or all, a discard also gives up events that only wait: that is said before."""
-    assert "2 of them were never tried" in dlq_view.untried("discard", LETTERS[:3])
-    assert dlq_view.untried("discard", [LETTERS[0], LETTERS[3]]) == ""
-    assert dlq_view.untried("retry", LETTERS) == ""
+    assert "2 of them were never tried" in dead_letters.untried("discard", LETTERS[:3])
+    assert dead_letters.untried("discard", [LETTERS[0], LETTERS[3]]) == ""
+    assert dead_letters.untried("retry", LETTERS) == ""
 
 
 def test_a_plan_counts_what_its_action_does():
     """A retry takes all that waits; only after a discard or an edit others are tried, or wait."""
     heads = {
-        action: [str(column.header) for column in dlq_view.plan(action, []).columns][2:]
+        action: [str(column.header) for column in dead_letters.plan(action, []).columns][2:]
         for action in ("retry", "discard", "edit")
     }
     assert heads == {
@@ -145,15 +146,15 @@ def test_a_plan_counts_what_its_action_does():
 
 def test_groups_count_what_waits():
     """G6: an error group says how many keys it holds up, and how much waits behind."""
-    errors = dlq_view.rows("error", LETTERS)
+    errors = dead_letters.rows("error", LETTERS)
     assert [(row["provider"], row["keys"], row["refused"], row["events"]) for row in errors] == [
         ("p", 2, 2, 4),
         ("q", 1, 1, 1),
     ]
     assert errors[0]["reason"] == "no row …"
-    keys = dlq_view.rows("key", LETTERS)
+    keys = dead_letters.rows("key", LETTERS)
     assert [(row["key"], row["events"]) for row in keys] == [("k", 3), ("j", 1), ("k", 1)]
-    providers = dlq_view.rows("provider", LETTERS)
+    providers = dead_letters.rows("provider", LETTERS)
     assert providers[0] == {"provider": "p", "keys": 2, "events": 4, "errors": 1}
 
 
@@ -164,13 +165,15 @@ def test_hostile_records_are_shown_harmlessly():
     one = Dead(evil, 0, Stored("1-1", letter, Amendment(edited={"user": evil})))
     behind = dead(2, evil)
     shown = [
-        dlq_view.table("key", dlq_view.rows("key", [one])),
-        dlq_view.table("error", dlq_view.rows("error", [one])),
-        dlq_view.letter_text(
-            dlq_view.letter_json(one, Published(None, evil + GONE), None), 1, evil
+        dead_letters.table("key", dead_letters.rows("key", [one])),
+        dead_letters.table("error", dead_letters.rows("error", [one])),
+        dead_letters.letter_text(
+            dead_letters.letter_json(one, Published(None, evil + GONE), None), 1, evil
         ),
-        dlq_view.letter_text(dlq_view.letter_json(behind, Published(None, GONE), None), 1, evil),
-        dlq_view.plan("discard", dlq.steps("discard", [one], [one])),
+        dead_letters.letter_text(
+            dead_letters.letter_json(behind, Published(None, GONE), None), 1, evil
+        ),
+        dead_letters.plan("discard", selection.steps("discard", [one], [one])),
     ]
     console = Console(width=200, markup=False, highlight=False, record=True)
     with console.capture() as capture:

@@ -20,10 +20,10 @@ from memorybus.events import (
     TurnStarted,
     UnknownEvent,
 )
-from memorybus.surfaces.check import Check
-from memorybus.surfaces.cli.care import checked
-from memorybus.surfaces.render import event_line, event_name, status_tables, summary
-from memorybus.surfaces.transcripts.times import iso
+from memorybus.health.finding import Check
+from memorybus.surfaces.cli.doctor import checked
+from memorybus.surfaces.views.render import event_line, event_name, status_tables, summary
+from memorybus.text.times import iso
 from rich.console import Console
 
 

@@ -1,8 +1,8 @@
 """Sessions are shown under the ones they came from."""
 
 from memorybus.events import Envelope, Scope, SessionRef, SessionStarted, TurnCompleted
-from memorybus.lineage import fold
-from memorybus.surfaces import tree
+from memorybus.lineage.graph import fold
+from memorybus.surfaces.views import tree
 
 ANYBODY = Scope()
 

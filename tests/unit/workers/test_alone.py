@@ -1,8 +1,8 @@
 """What a worker tries alone: one event at a time, and nobody waits for ever."""
 
 from memorybus.testing import FakeClock
-from memorybus_workers.alone import Alone
-from memorybus_workers.leases import Lease
+from memorybus_workers.lanes.isolation import Alone
+from memorybus_workers.lanes.leases import Lease
 
 
 def lease(name: str) -> Lease:

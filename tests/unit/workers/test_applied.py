@@ -2,7 +2,7 @@
 
 import fakeredis
 import pytest
-from memorybus.keys import Keys
+from memorybus.redis.keys import Keys
 from memorybus.testing import FakeClock
 from memorybus_workers.jobs.applied import Applied
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from memorybus_workers.assignment import assign, quotas, sole, wanted
+from memorybus_workers.membership.assignment import assign, quotas, sole, wanted
 
 LANES = 16
 WORKERS = st.dictionaries(

@@ -2,8 +2,8 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from memorybus_workers.compacting import FAN, Size, choose, class_of, enough, is_small
-from memorybus_workers.sealing import SEGMENT_BYTES
+from memorybus_workers.archiving.due import SEGMENT_BYTES
+from memorybus_workers.archiving.merges import FAN, Size, choose, class_of, enough, is_small
 
 SEGMENT = 1_000
 

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 from memorybus.testing import FakeClock
-from memorybus_workers.complaint import AGAIN, Complaint
+from memorybus_workers.calls.limited_warning import AGAIN, Complaint
 
 
 def test_each_reason_is_said_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:

@@ -3,7 +3,7 @@
 import platform
 
 from memorybus.testing import FakeClock
-from memorybus_workers.heap import EVERY, Heap, hold_together, trimmer
+from memorybus_workers.processes.heap import EVERY, Heap, hold_together, trimmer
 
 
 def test_memory_goes_back_now_and_then() -> None:

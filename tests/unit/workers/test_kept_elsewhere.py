@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 from memorybus.clock import SYSTEM
+from memorybus.config.settings import Settings
 from memorybus.events import MemoryWritten, Scope
-from memorybus.settings import Settings
-from memorybus.tools import offered
+from memorybus.registry.tools import offered
 from memorybus_providers.base import MemoryProvider
 from memorybus_providers.contract.samples import feed, recall_context, steps
-from memorybus_workers.declaring import tools_of
-from memorybus_workers.instances import make
+from memorybus_workers.hosting.declare import tools_of
+from memorybus_workers.hosting.instances import make
 
 ANN = Scope(agent="coach", user="ann")
 

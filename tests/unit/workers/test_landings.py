@@ -3,8 +3,8 @@
 import pytest
 from memorybus.errors import LeaseLost
 from memorybus.testing import FakeClock
-from memorybus_workers.calls import Slot
-from memorybus_workers.landings import AGAIN, LONGEST, Landings
+from memorybus_workers.calls.abandoned import AGAIN, LONGEST, Landings
+from memorybus_workers.calls.tracker import Slot
 
 LANE = "ns:{p00}:lease:p"
 

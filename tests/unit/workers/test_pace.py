@@ -2,9 +2,9 @@
 
 import pytest
 from memorybus.events import Envelope, Position, Scope, SessionRef, TurnCompleted
-from memorybus.logged import OMITTED, LoggedEvent
+from memorybus.log.entry import OMITTED, LoggedEvent
 from memorybus.testing import FakeClock
-from memorybus_workers.pace import Pace
+from memorybus_workers.lanes.pace import Pace
 
 
 def turns(count: int, *, left_out: bool = False) -> list[LoggedEvent]:

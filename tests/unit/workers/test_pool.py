@@ -5,10 +5,10 @@ from types import SimpleNamespace
 from typing import cast
 
 from memorybus.clock import SYSTEM
-from memorybus.logged import LoggedEvent
-from memorybus_workers.calls import Slot
-from memorybus_workers.lane import Lane
-from memorybus_workers.pool import Pool, Task
+from memorybus.log.entry import LoggedEvent
+from memorybus_workers.apply.pool import Pool, Task
+from memorybus_workers.calls.tracker import Slot
+from memorybus_workers.lanes.lane import Lane
 
 
 def said(task: Task, _: Slot) -> str:

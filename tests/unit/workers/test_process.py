@@ -5,9 +5,9 @@ import threading
 from pathlib import Path
 
 import pytest
-from helpers.waiting import wait_until
-from memorybus.settings import Settings
-from memorybus_workers.process import Ending
+from helpers.processes.waiting import wait_until
+from memorybus.config.settings import Settings
+from memorybus_workers.processes.process import Ending
 
 NEVER = 60.0
 

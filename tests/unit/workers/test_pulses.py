@@ -1,8 +1,8 @@
 """Who lives is told by heartbeats that change, whatever the server's clock does."""
 
-from memorybus.roster import WorkerInfo
+from memorybus.registry.roster import WorkerInfo
 from memorybus.testing import FakeClock
-from memorybus_workers.pulses import Pulses
+from memorybus_workers.membership.heartbeats import Pulses
 
 NOW = 1_700_000_000_000
 HOUR = 3_600_000

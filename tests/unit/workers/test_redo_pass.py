@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
-from memorybus.dead_letters import DeadLetter
-from memorybus.redo import Request
-from memorybus_workers.redo_pass import LEAVE, Pass
+from memorybus.dead_letters.records import DeadLetter
+from memorybus.dead_letters.requests import Request
+from memorybus_workers.dead_letters.decide import LEAVE, Pass
 
 KEYS = ("a", "b", "c")
 

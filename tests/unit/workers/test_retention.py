@@ -3,9 +3,9 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from memorybus.query import Query, Row
-from memorybus_workers.keeping import mark_of, omit_of
-from memorybus_workers.retention import DAY_MS, Policy, Sealed
+from memorybus.query.query import Query, Row
+from memorybus_workers.archiving.policy import mark_of, omit_of
+from memorybus_workers.archiving.retention import DAY_MS, Policy, Sealed
 
 NOW = 1_700_000_000_000
 DAY = 86_400.0

@@ -5,9 +5,9 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from memorybus.concurrency.backoff import backoff
 from memorybus.errors import Permanent, ProviderHung, StaleEpoch, Transient, Unavailable
-from memorybus.retrying import backoff
-from memorybus_workers.retry import STRIKES, Breaker, decide, pause, reason
+from memorybus_workers.calls.retry import STRIKES, Breaker, decide, pause, reason
 
 
 @pytest.mark.parametrize(

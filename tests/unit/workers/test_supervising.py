@@ -10,9 +10,10 @@ from typing import Any
 import msgspec
 import psutil
 import pytest
-from helpers.waiting import wait_until
+from helpers.processes.waiting import wait_until
 from hypothesis import given
 from hypothesis import strategies as st
+from memorybus.config.settings import Settings
 from memorybus.errors import (
     HOPELESS,
     ConfigError,
@@ -20,12 +21,11 @@ from memorybus.errors import (
     MemoryBusError,
     MissingProvider,
 )
-from memorybus.settings import Settings
-from memorybus_workers import supervisor as supervisors
-from memorybus_workers.posts import posts, set_apart, shares
-from memorybus_workers.process import say
-from memorybus_workers.seated import WorkerProcess
-from memorybus_workers.supervisor import MISCONFIGURED, Supervisor, verdict
+from memorybus_workers.processes import supervisor as supervisors
+from memorybus_workers.processes.posts import posts, set_apart, shares
+from memorybus_workers.processes.process import say
+from memorybus_workers.processes.supervised import WorkerProcess
+from memorybus_workers.processes.supervisor import MISCONFIGURED, Supervisor, verdict
 
 READY = """
 import json, os, signal, sys, threading

@@ -4,10 +4,10 @@ from typing import cast
 
 import pytest
 from memorybus.errors import LeaseLost
-from memorybus.logged import LoggedEvent
-from memorybus_workers.lane import Lane
-from memorybus_workers.serial import Outcome
-from memorybus_workers.transactional import TransactionalApplier
+from memorybus.log.entry import LoggedEvent
+from memorybus_workers.apply.serial import Outcome
+from memorybus_workers.apply.transactional import TransactionalApplier
+from memorybus_workers.lanes.lane import Lane
 
 
 class Losing(TransactionalApplier):

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from memorybus.done_set import above
 from memorybus.events import Envelope, Position, Scope, SessionRef, TurnCompleted
 from memorybus.ids import derived_id
-from memorybus.logged import LoggedEvent
-from memorybus_workers.window import SPAN, Begin, Window
+from memorybus.log.entry import LoggedEvent
+from memorybus.registry.done_set import above
+from memorybus_workers.lanes.window import SPAN, Begin, Window
 
 SIZE = 64
 

@@ -8,21 +8,21 @@ parked keys aside *before* the checkpoint passes them, and hold up nothing but t
 
 import logging
 
-from memorybus.done_set import above
 from memorybus.errors import LeaseLost, StaleEpoch, Transient, Unavailable
-from memorybus.logged import LoggedEvent
+from memorybus.log.entry import LoggedEvent
+from memorybus.registry.done_set import above
 from memorybus_providers.base import HookContext
 from memorybus_providers.dispatch import bind
 
-from memorybus_workers.about import of_event
-from memorybus_workers.alone import AGAIN
-from memorybus_workers.calls import Slot
-from memorybus_workers.deadletter import Begins, Failure, failure
-from memorybus_workers.lane import Lane
-from memorybus_workers.pool import Pool
-from memorybus_workers.retry import decide, reason
-from memorybus_workers.serving import Serving
-from memorybus_workers.window import Begin
+from memorybus_workers.apply.pool import Pool
+from memorybus_workers.apply.serving import Serving
+from memorybus_workers.calls.log_fields import of_event
+from memorybus_workers.calls.retry import decide, reason
+from memorybus_workers.calls.tracker import Slot
+from memorybus_workers.lanes.isolation import AGAIN
+from memorybus_workers.lanes.lane import Lane
+from memorybus_workers.lanes.parking import Begins, Failure, failure
+from memorybus_workers.lanes.window import Begin
 
 _log = logging.getLogger("memorybus")
 

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from memorybus_providers.base import TransactionalProvider
 from redis import Redis
 
-from memorybus_workers.applier import Applier
-from memorybus_workers.parallel import ParallelApplier
-from memorybus_workers.serial import SerialApplier
-from memorybus_workers.serving import Serving
-from memorybus_workers.transactional import TransactionalApplier
+from memorybus_workers.apply.applier import Applier
+from memorybus_workers.apply.parallel import ParallelApplier
+from memorybus_workers.apply.serial import SerialApplier
+from memorybus_workers.apply.serving import Serving
+from memorybus_workers.apply.transactional import TransactionalApplier
 
 
 def applier_for(serving: Serving, redis: Redis, wake: Callable[[], None]) -> Applier:

@@ -7,17 +7,17 @@ was not done. Before a ``lookup`` provider gets an event, the checkpoint says th
 from collections.abc import Callable, Sequence
 
 from memorybus.errors import ArchiveError, LeaseLost, ProviderHung
-from memorybus.logged import LoggedEvent
+from memorybus.log.entry import LoggedEvent
 from redis import Redis
 
-from memorybus_workers.about import at_calls, at_lane
-from memorybus_workers.applier import HUNG, Applier
-from memorybus_workers.blame import own
-from memorybus_workers.calls import Slot
-from memorybus_workers.deadletter import BEHIND
-from memorybus_workers.lane import COMMIT_EVERY, Lane
-from memorybus_workers.pool import Done, Pool, Task, Withdrawn
-from memorybus_workers.serving import Serving
+from memorybus_workers.apply.applier import HUNG, Applier
+from memorybus_workers.apply.pool import Done, Pool, Task, Withdrawn
+from memorybus_workers.apply.serving import Serving
+from memorybus_workers.calls.blame import own
+from memorybus_workers.calls.log_fields import at_calls, at_lane
+from memorybus_workers.calls.tracker import Slot
+from memorybus_workers.lanes.lane import COMMIT_EVERY, Lane
+from memorybus_workers.lanes.parking import BEHIND
 
 _AHEAD = 2
 """Calls handed to the pool for each of its threads: the next one is there when one returns."""

@@ -13,10 +13,10 @@ from queue import SimpleQueue
 import msgspec
 from memorybus.clock import Clock
 from memorybus.errors import ProviderHung
-from memorybus.logged import LoggedEvent
+from memorybus.log.entry import LoggedEvent
 
-from memorybus_workers.calls import Slot
-from memorybus_workers.lane import Lane
+from memorybus_workers.calls.tracker import Slot
+from memorybus_workers.lanes.lane import Lane
 
 
 class Withdrawn(BaseException):

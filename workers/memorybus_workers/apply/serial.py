@@ -5,15 +5,15 @@ from collections.abc import Iterable, Sequence
 import msgspec
 from memorybus.errors import ArchiveError, LeaseLost, Transient, Unavailable
 from memorybus.events import Omitted
-from memorybus.logged import LoggedEvent
+from memorybus.log.entry import LoggedEvent
 from memorybus_providers.base import HookContext
 
-from memorybus_workers.about import at_calls, of_event
-from memorybus_workers.applier import Applier
-from memorybus_workers.deadletter import BEHIND
-from memorybus_workers.lane import COMMIT_EVERY, Lane
-from memorybus_workers.serving import Serving
-from memorybus_workers.upto import runs_of, single
+from memorybus_workers.apply.applier import Applier
+from memorybus_workers.apply.serving import Serving
+from memorybus_workers.calls.log_fields import at_calls, of_event
+from memorybus_workers.lanes.intake import runs_of, single
+from memorybus_workers.lanes.lane import COMMIT_EVERY, Lane
+from memorybus_workers.lanes.parking import BEHIND
 
 _FIRST_CHUNK = 64
 

@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 import msgspec
 from memorybus.clock import Clock
-from memorybus.settings import Settings
+from memorybus.config.settings import Settings
 from memorybus_providers.base import HookContext, MemoryProvider
 
-from memorybus_workers.alone import Alone
-from memorybus_workers.calls import Slot, Troubles
-from memorybus_workers.retry import Breaker
+from memorybus_workers.calls.retry import Breaker
+from memorybus_workers.calls.tracker import Slot, Troubles
+from memorybus_workers.lanes.isolation import Alone
 
 
 class Serving(msgspec.Struct, frozen=True):

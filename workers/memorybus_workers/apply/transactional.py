@@ -4,18 +4,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from memorybus.errors import LeaseLost, ProviderError, StaleEpoch, Unavailable
-from memorybus.keys import lane_name
-from memorybus.log import START
-from memorybus.logged import LoggedEvent
+from memorybus.log.entry import LoggedEvent
+from memorybus.log.stream import START
+from memorybus.redis.keys import lane_name
 from memorybus_providers.base import Fence, Progress, Transaction, TransactionalProvider
 
-from memorybus_workers.about import at_calls
-from memorybus_workers.deadletter import BEHIND
-from memorybus_workers.lane import Lane
-from memorybus_workers.retry import reason
-from memorybus_workers.serial import Outcome, SerialApplier
-from memorybus_workers.serving import Serving
-from memorybus_workers.window import Begin
+from memorybus_workers.apply.serial import Outcome, SerialApplier
+from memorybus_workers.apply.serving import Serving
+from memorybus_workers.calls.log_fields import at_calls
+from memorybus_workers.calls.retry import reason
+from memorybus_workers.lanes.lane import Lane
+from memorybus_workers.lanes.parking import BEHIND
+from memorybus_workers.lanes.window import Begin
 
 
 class TransactionalApplier(SerialApplier):

@@ -12,27 +12,27 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import msgspec
+from memorybus.archive.seals import Said, SealReports
 from memorybus.clock import SYSTEM, Clock
+from memorybus.concurrency.backoff import backoff
+from memorybus.config.redis_urls import redacted
+from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
 from memorybus.ids import new_mark
-from memorybus.keys import ARCHIVE_LANE, Keys, lane_name
-from memorybus.links import connect_redis, translated
-from memorybus.log import EventLog
-from memorybus.masking import one_line
-from memorybus.redis_urls import redacted
-from memorybus.retrying import backoff
-from memorybus.roster import worker_id
-from memorybus.sealed import Said, SealReports
-from memorybus.settings import Settings
+from memorybus.log.stream import EventLog
+from memorybus.redis.connect import connect_redis, translated
+from memorybus.redis.keys import ARCHIVE_LANE, Keys, lane_name
+from memorybus.registry.roster import worker_id
 from memorybus.testing import CrashPoint, crash_points, no_crash
+from memorybus.text.redact import one_line
 from redis import Redis
 from redis.exceptions import RedisError
 from structlog.contextvars import bind_contextvars
 
-from memorybus_workers.about import at_no_lane
-from memorybus_workers.archiving import Archiving
-from memorybus_workers.leases import Leases
-from memorybus_workers.sealer import Around
+from memorybus_workers.archiving.round import Archiving
+from memorybus_workers.archiving.sealer import Around
+from memorybus_workers.calls.log_fields import at_no_lane
+from memorybus_workers.lanes.leases import Leases
 
 _log = logging.getLogger("memorybus")
 

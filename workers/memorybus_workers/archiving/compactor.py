@@ -3,15 +3,15 @@
 from collections.abc import Collection, Sequence
 from itertools import groupby
 
-from memorybus.archive import Archive
+from memorybus.archive.archive import Archive
+from memorybus.archive.format.manifest import Segment
+from memorybus.config.settings import Settings
 from memorybus.errors import ArchiveDamaged, SegmentDamaged
-from memorybus.manifest import Segment
-from memorybus.settings import Settings
 
-from memorybus_workers.compacting import Size, choose
-from memorybus_workers.keeping import judged, omit_of, seen
-from memorybus_workers.retention import Policy
-from memorybus_workers.sealing import moment_of
+from memorybus_workers.archiving.due import moment_of
+from memorybus_workers.archiving.merges import Size, choose
+from memorybus_workers.archiving.policy import judged, omit_of, seen
+from memorybus_workers.archiving.retention import Policy
 
 
 class Compactor:

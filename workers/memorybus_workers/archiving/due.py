@@ -7,11 +7,11 @@ time; trimmed what is sealed and has left the hot window (G7).
 from collections.abc import Iterable, Sequence
 
 import msgspec
-from memorybus.continuity import Gap
+from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
-from memorybus.inspection import Sight
-from memorybus.logged import number_of
-from memorybus.settings import Settings
+from memorybus.log.continuity import Gap
+from memorybus.log.entry import number_of
+from memorybus.log.inspection import Sight
 
 PAGE = 500
 """Entries that are read at once, at most."""

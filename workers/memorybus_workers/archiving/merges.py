@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from memorybus_workers.sealing import SEGMENT_BYTES
+from memorybus_workers.archiving.due import SEGMENT_BYTES
 
 FAN = 4
 """A class holds segments of up to so many times as many events as the one below."""

@@ -2,17 +2,17 @@
 
 from collections.abc import Iterable
 
-from memorybus.archive import Archive
-from memorybus.archive_writing import Omit
+from memorybus.archive.archive import Archive
+from memorybus.archive.format.manifest import Judged, Segment
+from memorybus.archive.seals import SealReports
+from memorybus.archive.writer import Omit
+from memorybus.config.settings import Settings
 from memorybus.events import Omission
 from memorybus.ids import sha256
-from memorybus.manifest import Judged, Segment
-from memorybus.query import Row
-from memorybus.sealed import SealReports
-from memorybus.settings import Settings
+from memorybus.query.query import Row
 
-from memorybus_workers.retention import Policy, Sealed
-from memorybus_workers.sealing import moment_of
+from memorybus_workers.archiving.due import moment_of
+from memorybus_workers.archiving.retention import Policy, Sealed
 
 _MARK = 16
 """Digits of a mark."""

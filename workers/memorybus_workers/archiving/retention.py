@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import msgspec
-from memorybus.query import Query, Row
+from memorybus.query.query import Query, Row
 
 Verdict = Literal["", "retention", "forgotten"]
 

@@ -5,8 +5,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 
-from memorybus.archive import Archive
-from memorybus.archive_place import ARCHIVER
+from memorybus.archive.archive import Archive
+from memorybus.archive.location import ARCHIVER
+from memorybus.archive.objects.store import missing
+from memorybus.archive.seals import SealReports
+from memorybus.config.path_names import log_id_of
+from memorybus.config.redis_urls import redacted
 from memorybus.errors import (
     ArchiveDamaged,
     ArchiveDiffers,
@@ -14,23 +18,19 @@ from memorybus.errors import (
     ArchiveUnavailable,
     LeaseLost,
 )
-from memorybus.homes import Homes, here
-from memorybus.inspection import Inspector, Sight
-from memorybus.keys import Keys, lane_name
-from memorybus.names import log_id_of
-from memorybus.object_store import missing
-from memorybus.redis_urls import redacted
-from memorybus.sealed import SealReports
+from memorybus.log.inspection import Inspector, Sight
+from memorybus.redis.keys import Keys, lane_name
+from memorybus.registry.homes import Homes, here
 
-from memorybus_workers import sealing
-from memorybus_workers.about import at_lane, at_partition
-from memorybus_workers.blame import own
-from memorybus_workers.compactor import Compactor
-from memorybus_workers.complaint import Complaint
-from memorybus_workers.keeping import policy_of
-from memorybus_workers.retry import reason
-from memorybus_workers.sealer import Around, Owned, Sealer
-from memorybus_workers.sealing import GivenTwice
+from memorybus_workers.archiving import due as sealing
+from memorybus_workers.archiving.compactor import Compactor
+from memorybus_workers.archiving.due import GivenTwice
+from memorybus_workers.archiving.policy import policy_of
+from memorybus_workers.archiving.sealer import Around, Owned, Sealer
+from memorybus_workers.calls.blame import own
+from memorybus_workers.calls.limited_warning import Complaint
+from memorybus_workers.calls.log_fields import at_lane, at_partition
+from memorybus_workers.calls.retry import reason
 
 _log = logging.getLogger("memorybus")
 

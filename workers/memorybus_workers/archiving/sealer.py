@@ -8,29 +8,30 @@ import logging
 from collections.abc import Callable, Sequence
 
 import msgspec
-from memorybus import continuity, scripts
-from memorybus.agreement import Comparing
-from memorybus.archive import Archive
+from memorybus.archive.agreement import Comparing
+from memorybus.archive.archive import Archive
+from memorybus.archive.format.manifest import Place, Segment
+from memorybus.archive.format.parquet import RawEntry
+from memorybus.archive.seals import Part, SealReports, seal
 from memorybus.clock import Clock
+from memorybus.config.settings import Settings
 from memorybus.errors import ArchiveDamaged, ArchiveTaken, LeaseLost
-from memorybus.inspection import Sight
-from memorybus.keys import ARCHIVE_LANE, Keys, lane_name
-from memorybus.log import START, read_entries
-from memorybus.logged import number_of
-from memorybus.losses import Loss, Losses
-from memorybus.manifest import Place, Segment
-from memorybus.plain import iso
-from memorybus.sealed import Part, SealReports, seal
-from memorybus.segments import RawEntry
-from memorybus.settings import Settings
+from memorybus.log import continuity
+from memorybus.log.entry import number_of
+from memorybus.log.inspection import Sight
+from memorybus.log.losses import Loss, Losses
+from memorybus.log.stream import START, read_entries
+from memorybus.redis import scripts
+from memorybus.redis.keys import ARCHIVE_LANE, Keys, lane_name
 from memorybus.testing import CrashPoint
+from memorybus.text.display import iso
 from redis import Redis
 
-from memorybus_workers import sealing
-from memorybus_workers.keeping import judged, omit_of
-from memorybus_workers.leases import Lease, Leases
-from memorybus_workers.retention import Policy
-from memorybus_workers.sealing import Numbered, moment_of
+from memorybus_workers.archiving import due
+from memorybus_workers.archiving.due import Numbered, moment_of
+from memorybus_workers.archiving.policy import judged, omit_of
+from memorybus_workers.archiving.retention import Policy
+from memorybus_workers.lanes.leases import Lease, Leases
 
 _log = logging.getLogger("memorybus")
 
@@ -123,7 +124,7 @@ class Sealer:
             self._note(owned, end, known)
         sealed = 0
         while taken := self._ready(owned, sight, end, force=force):
-            self._record(owned, sealing.holes(owned.partition, end.n if end else 0, taken))
+            self._record(owned, due.holes(owned.partition, end.n if end else 0, taken))
             segment = self._sealed(owned, taken, policy, sight.now_ms)
             self._around.progress()
             sealed, end = sealed + segment.count, segment.last
@@ -142,7 +143,7 @@ class Sealer:
             segments=len(segments),
             events=sum(one.count for one in segments),
             bytes=sum(one.bytes for one in segments),
-            first_at=sealing.moment_of(segments[0].first.entry) if segments else 0,
+            first_at=due.moment_of(segments[0].first.entry) if segments else 0,
         )
         self._reports.count(owned.partition, part)
 
@@ -163,7 +164,7 @@ class Sealer:
     def _first(self, partition: int) -> continuity.Place | None:
         """Return our first entry, however many of others are before it."""
         key, after = self._keys.log(partition), START
-        while page := read_entries(self._around.redis, key, f"({after}", count=sealing.PAGE):
+        while page := read_entries(self._around.redis, key, f"({after}", count=due.PAGE):
             for entry, fields in page:
                 if (n := number_of(fields)) is not None:
                     return continuity.Place(entry.decode(), n)
@@ -182,7 +183,7 @@ class Sealer:
         return taken if taken and (full or force or self._is_old(taken[0], sight)) else ()
 
     def _is_old(self, first: Numbered, sight: Sight) -> bool:
-        age = sight.now_ms - sealing.moment_of(first.entry)
+        age = sight.now_ms - due.moment_of(first.entry)
         return age >= self._around.settings.segment_age * 1000
 
     def _gathered(
@@ -192,15 +193,15 @@ class Sealer:
         taken: list[Numbered] = []
         size, entry, n = 0, after.entry, after.n
         key = self._keys.log(partition)
-        while count := sealing.room(taken, size, self._around.settings):
+        while count := due.room(taken, size, self._around.settings):
             found = read_entries(self._around.redis, key, f"({entry}", str(cutoff), count=count)
             page = [(name.decode(), fields) for name, fields in found]
-            taken += sealing.numbered(page, n)
+            taken += due.numbered(page, n)
             size += sum(len(part) for _, fields in page for part in fields)
             if len(page) < count:
-                return sealing.whole(taken), False
-            entry, n = taken[-1].entry, sealing.last_of(taken, after.n)
-        return sealing.whole(taken) or sealing.alone(taken, after.n), True
+                return due.whole(taken), False
+            entry, n = taken[-1].entry, due.last_of(taken, after.n)
+        return due.whole(taken) or due.alone(taken, after.n), True
 
     def _sealed(
         self, owned: Owned, taken: Sequence[Numbered], policy: Policy, now_ms: int

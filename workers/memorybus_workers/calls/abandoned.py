@@ -8,7 +8,7 @@ waited for any more.
 
 from memorybus.clock import Clock
 
-from memorybus_workers.calls import Sending, Slot
+from memorybus_workers.calls.tracker import Sending, Slot
 
 LONGEST = 12
 """A call is waited for until it has taken so many times as long as it may (G10)."""

@@ -3,7 +3,7 @@
 import re
 
 from memorybus.errors import ForeignKey, LogError, ProviderError
-from memorybus.links import translated
+from memorybus.redis.connect import translated
 from redis.exceptions import RedisError, ResponseError
 
 _TRIPPED = re.compile(r"user_script:\d+: (attempt to|bad argument)")

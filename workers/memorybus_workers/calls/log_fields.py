@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
-from memorybus.logged import LoggedEvent
+from memorybus.log.entry import LoggedEvent
 from memorybus.logs import UNDER_WAY
 from structlog.contextvars import bind_contextvars, unbind_contextvars
 
-from memorybus_workers.calls import Slot
+from memorybus_workers.calls.tracker import Slot
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")

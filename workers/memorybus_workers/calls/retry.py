@@ -4,9 +4,9 @@ import random
 from typing import Literal
 
 import msgspec
+from memorybus.concurrency.backoff import backoff
 from memorybus.errors import ProviderError, StaleEpoch, Transient, Unavailable
-from memorybus.masking import one_line
-from memorybus.retrying import backoff
+from memorybus.text.redact import one_line
 
 _FIRST = 0.1
 _CAP = 30.0

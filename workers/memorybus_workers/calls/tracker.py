@@ -8,7 +8,7 @@ import msgspec
 from memorybus.clock import Clock
 from memorybus.errors import LeaseLost
 
-from memorybus_workers.retry import pause
+from memorybus_workers.calls.retry import pause
 
 
 class Sending(msgspec.Struct, frozen=True):

@@ -4,19 +4,19 @@ from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
-from memorybus.dead_letters import (
+from memorybus.dead_letters.records import (
     START,
     Amendment,
     DeadLetter,
     Stored,
     replaced,
 )
+from memorybus.dead_letters.requests import Request
 from memorybus.events import DeadLetterResolved, Envelope, SessionRef
 from memorybus.ids import derived_id
-from memorybus.logged import LoggedEvent
-from memorybus.redo import Request
+from memorybus.log.entry import LoggedEvent
 
-from memorybus_workers.deadletter import Failure
+from memorybus_workers.lanes.parking import Failure
 
 
 class Act(msgspec.Struct, frozen=True):

@@ -10,25 +10,24 @@ import logging
 from collections.abc import Iterable, Mapping
 
 from memorybus.clock import Clock
-from memorybus.codec import Encoder
-from memorybus.dead_events import Published, published
-from memorybus.dead_letters import Amendment, Box, DeadLetter, Stored
+from memorybus.dead_letters.events import Published, published
+from memorybus.dead_letters.records import Amendment, Box, DeadLetter, Stored
+from memorybus.dead_letters.requests import Request, Requests
 from memorybus.errors import ForeignKey, InvalidEvent, LeaseLost, Unavailable
-from memorybus.history import History
-from memorybus.keys import Keys
-from memorybus.links import translated
-from memorybus.logged import LoggedEvent
-from memorybus.redo import Request, Requests
+from memorybus.history.history import History
+from memorybus.log.entry import LoggedEvent
+from memorybus.redis.connect import translated
+from memorybus.redis.keys import Keys
 from memorybus.testing import CrashPoint, no_crash
+from memorybus.wire.codec import Encoder
 from redis import Redis
 from redis.exceptions import RedisError
 
-from memorybus_workers.about import at_lane, at_no_lane
-from memorybus_workers.applier import Applier
-from memorybus_workers.blame import own
-from memorybus_workers.deadletter import Failure
-from memorybus_workers.lane import Lane
-from memorybus_workers.redo_pass import (
+from memorybus_workers.apply.applier import Applier
+from memorybus_workers.calls.blame import own
+from memorybus_workers.calls.log_fields import at_lane, at_no_lane
+from memorybus_workers.calls.retry import reason
+from memorybus_workers.dead_letters.decide import (
     LEAVE,
     Pass,
     apart,
@@ -37,7 +36,8 @@ from memorybus_workers.redo_pass import (
     refused,
     told,
 )
-from memorybus_workers.retry import reason
+from memorybus_workers.lanes.lane import Lane
+from memorybus_workers.lanes.parking import Failure
 
 _log = logging.getLogger("memorybus")
 

@@ -4,11 +4,11 @@ import logging
 from collections.abc import Mapping, Sequence
 
 import msgspec
+from memorybus.config.settings import Settings
 from memorybus.events import ContextCompressing
-from memorybus.masking import described
-from memorybus.roster import ProviderInfo
-from memorybus.settings import Settings
-from memorybus.tools import MOST_BYTES, Declared
+from memorybus.registry.roster import ProviderInfo
+from memorybus.registry.tools import MOST_BYTES, Declared
+from memorybus.text.redact import described
 from memorybus_providers.base import MemoryProvider
 
 _log = logging.getLogger("memorybus")

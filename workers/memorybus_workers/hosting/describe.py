@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from memorybus.clock import SYSTEM
-from memorybus.described import Described
-from memorybus.settings import Settings
+from memorybus.config.settings import Settings
+from memorybus.registry.description import Described
 
-from memorybus_workers.instances import make, place_of
+from memorybus_workers.hosting.instances import make, place_of
 
 
 def describe(settings: Settings, provider: str, name: str, options: Mapping[str, Any]) -> Described:

@@ -7,12 +7,12 @@ so that whoever dies on the way leaves the record, and the next one does the res
 import logging
 from collections.abc import Callable, Collection, Sequence
 
-from memorybus.homes import Homes, delete_state, elsewhere
-from memorybus.instances import Instance, Instances
-from memorybus.keys import Keys
-from memorybus.lanes import LaneKeys
-from memorybus.roster import Roster, WorkerInfo
-from memorybus.settings import Settings
+from memorybus.config.settings import Settings
+from memorybus.redis.keys import Keys
+from memorybus.registry.homes import Homes, delete_state, elsewhere
+from memorybus.registry.instances import Instance, Instances
+from memorybus.registry.lanes import LaneKeys
+from memorybus.registry.roster import Roster, WorkerInfo
 from redis import Redis
 
 _log = logging.getLogger("memorybus")

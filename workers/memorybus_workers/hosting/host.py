@@ -13,11 +13,11 @@ from memorybus.errors import ProviderHung
 from redis import Redis
 from redis.exceptions import RedisError
 
-from memorybus_workers.calls import Troubles
-from memorybus_workers.pool import PoolThread
-from memorybus_workers.retry import Breaker
-from memorybus_workers.runner import MakeProvider, Runner
-from memorybus_workers.surroundings import Surroundings
+from memorybus_workers.apply.pool import PoolThread
+from memorybus_workers.calls.retry import Breaker
+from memorybus_workers.calls.tracker import Troubles
+from memorybus_workers.hosting.runner import MakeProvider, Runner
+from memorybus_workers.lanes.context import Surroundings
 
 _log = logging.getLogger("memorybus")
 

@@ -7,8 +7,8 @@ from memorybus.clock import Clock
 from memorybus.errors import ProviderHung
 from redis import Redis
 
-from memorybus_workers.host import ProviderHost
-from memorybus_workers.served import Role
+from memorybus_workers.hosting.host import ProviderHost
+from memorybus_workers.hosting.served import Role
 
 Begin = Callable[[str, Role], ProviderHost]
 """Makes a host of an instance, unstarted."""

@@ -6,11 +6,11 @@ from types import MappingProxyType
 from typing import Any
 
 from memorybus.clock import Clock
+from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, MissingProvider
 from memorybus.events import StoreName
-from memorybus.masking import described
-from memorybus.settings import Settings
 from memorybus.testing import CrashPoint, no_crash
+from memorybus.text.redact import described
 from memorybus_providers.base import MemoryProvider, ProviderConfig
 from memorybus_providers.registry import create, kept_alone, load
 

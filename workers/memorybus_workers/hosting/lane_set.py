@@ -6,21 +6,21 @@ import threading
 from collections.abc import Callable, Collection
 
 from memorybus.errors import ArchiveError, ForeignKey, LeaseLost, LogError, Unavailable
-from memorybus.keys import Keys
-from memorybus.links import connect_redis, translated
-from memorybus.scripts import Acquired
+from memorybus.redis.connect import connect_redis, translated
+from memorybus.redis.keys import Keys
+from memorybus.redis.scripts import Acquired
 from redis.exceptions import RedisError
 
-from memorybus_workers.about import at_lane, at_partition
-from memorybus_workers.appliers import applier_for
-from memorybus_workers.blame import own
-from memorybus_workers.halts import Halts
-from memorybus_workers.lane import COMMIT_EVERY, Lane
-from memorybus_workers.leases import Lease
-from memorybus_workers.linking import linked
-from memorybus_workers.redo import Redo
-from memorybus_workers.serving import Serving
-from memorybus_workers.surroundings import Surroundings
+from memorybus_workers.apply.choice import applier_for
+from memorybus_workers.apply.serving import Serving
+from memorybus_workers.calls.blame import own
+from memorybus_workers.calls.log_fields import at_lane, at_partition
+from memorybus_workers.dead_letters.redo import Redo
+from memorybus_workers.lanes.context import Surroundings
+from memorybus_workers.lanes.halts import Halts
+from memorybus_workers.lanes.lane import COMMIT_EVERY, Lane
+from memorybus_workers.lanes.leases import Lease
+from memorybus_workers.lanes.shared import linked
 
 _log = logging.getLogger("memorybus")
 

@@ -15,16 +15,16 @@ from memorybus_providers.base import MemoryProvider
 from redis.exceptions import RedisError
 from structlog.contextvars import bind_contextvars
 
-from memorybus_workers.about import at_no_lane
-from memorybus_workers.answers import forgetting
-from memorybus_workers.calls import Slot, Troubles
-from memorybus_workers.lane_set import LaneSet
-from memorybus_workers.leases import Lease
-from memorybus_workers.pool import Pool
-from memorybus_workers.retry import Breaker, reason
-from memorybus_workers.serving import Serving
-from memorybus_workers.store_use import StoreUse
-from memorybus_workers.surroundings import Surroundings
+from memorybus_workers.apply.pool import Pool
+from memorybus_workers.apply.serving import Serving
+from memorybus_workers.calls.log_fields import at_no_lane
+from memorybus_workers.calls.retry import Breaker, reason
+from memorybus_workers.calls.tracker import Slot, Troubles
+from memorybus_workers.hosting.lane_set import LaneSet
+from memorybus_workers.hosting.store_use import StoreUse
+from memorybus_workers.lanes.answers import forgetting
+from memorybus_workers.lanes.context import Surroundings
+from memorybus_workers.lanes.leases import Lease
 
 _log = logging.getLogger("memorybus")
 

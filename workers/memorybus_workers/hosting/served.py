@@ -6,24 +6,24 @@ from typing import Any
 
 import msgspec
 from memorybus.clock import Clock
+from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
-from memorybus.holds import Hold, paused, prepared
-from memorybus.ignored import ignored, listed
-from memorybus.instances import Instance, Instances, Sight, answers, live_name
-from memorybus.keys import Keys
-from memorybus.lanes import LaneKeys
-from memorybus.masking import described, one_line
-from memorybus.plan import WHOLE, Plan
-from memorybus.rebuild_lock import at_work
-from memorybus.roster import ProviderInfo
-from memorybus.settings import Settings
+from memorybus.query.ranges import WHOLE, Plan
+from memorybus.redis.keys import Keys
+from memorybus.registry.disbelieved import ignored, listed
+from memorybus.registry.instances import Instance, Instances, Sight, answers, live_name
+from memorybus.registry.lanes import LaneKeys
+from memorybus.registry.pauses import Hold, paused, prepared
+from memorybus.registry.rebuild_lock import at_work
+from memorybus.registry.roster import ProviderInfo
+from memorybus.registry.tools import Declared
 from memorybus.testing import CrashPoint, no_crash
-from memorybus.tools import Declared
+from memorybus.text.redact import described, one_line
 from memorybus_providers.base import MemoryProvider
 from redis import Redis
 
-from memorybus_workers.declaring import info_of, infos, tools_of
-from memorybus_workers.instances import make, make_copy
+from memorybus_workers.hosting.declare import info_of, infos, tools_of
+from memorybus_workers.hosting.instances import make, make_copy
 
 _log = logging.getLogger("memorybus")
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from memorybus.clock import Clock
-from memorybus.keys import Keys
+from memorybus.redis.keys import Keys
 from redis import Redis
 
 _FIRST_LOOK = 0.002

@@ -8,16 +8,16 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
-from memorybus import replies
 from memorybus.clock import Clock
+from memorybus.config.settings import Settings
 from memorybus.errors import Permanent
 from memorybus.events import EVENT_TYPES, Position
-from memorybus.inspect_jobs import PARTITION, Found, Inspection, Page, Recalled, Sent
-from memorybus.keys import Keys
-from memorybus.masking import described
-from memorybus.recall import Want
-from memorybus.replies import Reply
-from memorybus.settings import Settings
+from memorybus.jobs import replies
+from memorybus.jobs.inspect import PARTITION, Found, Inspection, Page, Recalled, Sent
+from memorybus.jobs.replies import Reply
+from memorybus.recall.model import Want
+from memorybus.redis.keys import Keys
+from memorybus.text.redact import described
 from memorybus_providers.base import HookContext, MemoryProvider, RecallContext, RecallScope
 from memorybus_providers.dispatch import bind
 from redis import Redis

@@ -6,15 +6,15 @@ from contextlib import contextmanager
 
 import msgspec
 from memorybus.clock import Clock
+from memorybus.config.settings import Settings
 from memorybus.errors import MissingProvider
-from memorybus.instances import Instance, Instances, Live, live_name
-from memorybus.keys import Keys
-from memorybus.settings import Settings
+from memorybus.redis.keys import Keys
+from memorybus.registry.instances import Instance, Instances, Live, live_name
 from memorybus.testing import CrashPoint, no_crash
 from memorybus_providers.base import MemoryProvider
 from redis import Redis
 
-from memorybus_workers.instances import make, make_copy
+from memorybus_workers.hosting.instances import make, make_copy
 
 
 class LiveInstances:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple, cast
 
 from memorybus.clock import Clock
-from memorybus.masking import described
+from memorybus.text.redact import described
 from redis import Redis
 from rq import Queue
 from rq.exceptions import DeserializationError, DuplicateJobError

@@ -4,17 +4,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
-from memorybus import recall_retracted, scripts
 from memorybus.clock import Clock
+from memorybus.config.settings import Settings
 from memorybus.events import Scope
-from memorybus.fence import escape, escape_inline, line, passage
 from memorybus.ids import text_digest
-from memorybus.keys import Keys
-from memorybus.masking import described
-from memorybus.recall import GENERATION, RecalledItem, Want, WarmResult, life_ms
-from memorybus.recall_health import Health, RecallHealth
-from memorybus.settings import Settings
+from memorybus.recall import retracted
+from memorybus.recall.breaker import Health, RecallHealth
+from memorybus.recall.model import GENERATION, RecalledItem, Want, WarmResult, life_ms
+from memorybus.redis import scripts
+from memorybus.redis.keys import Keys
 from memorybus.testing import CrashPoint, no_crash
+from memorybus.text.fence import escape, escape_inline, line, passage
+from memorybus.text.redact import described
 from memorybus_providers.base import MemoryProvider, RecallContext, RecallScope, Recollection
 from redis import Redis
 from structlog.contextvars import bind_contextvars
@@ -142,7 +143,7 @@ class Recaller:
         if want.agent is None or want.user is None or want.workspace is None:
             return ""
         whose = Scope(agent=want.agent, user=want.user, workspace=want.workspace)
-        return recall_retracted.mark_of(self._redis, self._settings, whose, provider)
+        return retracted.mark_of(self._redis, self._settings, whose, provider)
 
     def _result(self, instance: str, want: Want, provider: str, mark: str) -> WarmResult:
         scope = RecallScope(want.agent, want.user, want.workspace)

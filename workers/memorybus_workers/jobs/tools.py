@@ -4,15 +4,15 @@ import re
 from collections.abc import Callable
 
 import msgspec
-from memorybus import replies
 from memorybus.clock import Clock
+from memorybus.config.settings import Settings
 from memorybus.errors import Permanent
 from memorybus.events import Position, ToolCalled
-from memorybus.keys import Keys
-from memorybus.masking import described
-from memorybus.replies import Reply
-from memorybus.settings import Settings
-from memorybus.tool_jobs import ToolRequest
+from memorybus.jobs import replies
+from memorybus.jobs.replies import Reply
+from memorybus.jobs.tools import ToolRequest
+from memorybus.redis.keys import Keys
+from memorybus.text.redact import described
 from memorybus_providers.base import HookContext, MemoryProvider
 from memorybus_providers.dispatch import tool_result
 from redis import Redis

@@ -13,17 +13,17 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, cast
 
-from memorybus import inspect_jobs, tool_jobs
 from memorybus.clock import SYSTEM, Clock
+from memorybus.config.redis_urls import redacted
+from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, MemoryBusError
-from memorybus.keys import Keys
-from memorybus.links import connect_jobs, connect_redis, translated
-from memorybus.masking import described, tail
-from memorybus.recall_health import RecallHealth
-from memorybus.recall_queue import JOB, LIFE, longest_run, rq_queue
-from memorybus.redis_urls import redacted
-from memorybus.settings import Settings
+from memorybus.jobs import inspect, tools
+from memorybus.recall.breaker import RecallHealth
+from memorybus.recall.queue import JOB, LIFE, longest_run, rq_queue
+from memorybus.redis.connect import connect_jobs, connect_redis, translated
+from memorybus.redis.keys import Keys
 from memorybus.testing import CrashPoint, crash_points
+from memorybus.text.redact import described, tail
 from redis.client import Pipeline
 from redis.exceptions import RedisError
 from rq import Queue, SimpleWorker
@@ -268,8 +268,8 @@ def run_jobs(settings: Settings, providers: tuple[str, ...]) -> None:
     inspecting = Inspecting(redis, settings, SYSTEM, instances.visited)
     allowed: AllowList = {
         JOB: recaller.warm,
-        tool_jobs.JOB: runner.run,
-        inspect_jobs.JOB: inspecting.run,
+        tools.JOB: runner.run,
+        inspect.JOB: inspecting.run,
     }
     health = RecallHealth(redis, Keys(settings.namespace))
 

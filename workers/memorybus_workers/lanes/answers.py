@@ -8,17 +8,18 @@ ago that he has gone. Those who read warm results are told when what they hold w
 
 import logging
 
-from memorybus import recall_retracted, replies
 from memorybus.errors import Unavailable
 from memorybus.events import SessionSwitched, ToolCalled
-from memorybus.keys import Keys
-from memorybus.logged import LoggedEvent
-from memorybus.replies import LIFE, Reply
+from memorybus.jobs import replies
+from memorybus.jobs.replies import LIFE, Reply
+from memorybus.log.entry import LoggedEvent
+from memorybus.recall import retracted
+from memorybus.redis.keys import Keys
 from memorybus_providers.base import HookContext
 from redis import Redis
 from redis.exceptions import RedisError
 
-from memorybus_workers.surroundings import Surroundings
+from memorybus_workers.lanes.context import Surroundings
 
 _log = logging.getLogger("memorybus")
 
@@ -59,7 +60,7 @@ class Answers:
         if self._around.answering:
             scope, provider = event.envelope.scope, self._provider
             try:
-                recall_retracted.change(self._redis, self._around.settings, scope, provider)
+                retracted.change(self._redis, self._around.settings, scope, provider)
             except (RedisError, OSError) as error:
                 _log.warning("event %s: warm results stay: %s", event.envelope.id, error)
 
@@ -93,6 +94,6 @@ def forgetting(around: Surroundings, instance: str, ctx: HookContext) -> None:
     """
     provider = around.stands_for or instance
     try:
-        recall_retracted.change_at_once(around.settings, ctx.scope, provider)
+        retracted.change_at_once(around.settings, ctx.scope, provider)
     except (RedisError, OSError) as error:
         raise Unavailable(f"Redis is away: {error}") from error

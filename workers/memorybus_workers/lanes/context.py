@@ -4,12 +4,12 @@ import random
 
 import msgspec
 from memorybus.clock import Clock
-from memorybus.plan import WHOLE, Plan
-from memorybus.settings import Settings
+from memorybus.config.settings import Settings
+from memorybus.query.ranges import WHOLE, Plan
 from memorybus.testing import CrashPoint
 
-from memorybus_workers.alone import Alone
-from memorybus_workers.leases import Leases
+from memorybus_workers.lanes.isolation import Alone
+from memorybus_workers.lanes.leases import Leases
 
 
 class Surroundings(msgspec.Struct, frozen=True):

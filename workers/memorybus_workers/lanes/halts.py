@@ -8,16 +8,16 @@ import logging
 from collections.abc import Iterable
 
 import msgspec
-from memorybus import scripts
 from memorybus.clock import Clock
 from memorybus.errors import ArchiveError
-from memorybus.halted import FIELD
-from memorybus.keys import Keys, lane_name
-from memorybus.masking import one_line
+from memorybus.health.halted import FIELD
+from memorybus.redis import scripts
+from memorybus.redis.keys import Keys, lane_name
+from memorybus.text.redact import one_line
 from redis import Redis
 from redis.exceptions import RedisError
 
-from memorybus_workers.retry import reason
+from memorybus_workers.calls.retry import reason
 
 _log = logging.getLogger("memorybus")
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
-from memorybus.logged import LoggedEvent
+from memorybus.log.entry import LoggedEvent
 
 
 def consecutive(events: Sequence[LoggedEvent]) -> Sequence[LoggedEvent]:

@@ -4,7 +4,7 @@ import threading
 
 from memorybus.clock import Clock
 
-from memorybus_workers.leases import Lease
+from memorybus_workers.lanes.leases import Lease
 
 AGAIN = 0.02
 """Seconds after which who was refused comes back."""

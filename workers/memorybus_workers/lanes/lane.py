@@ -8,24 +8,24 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
 import msgspec
-from memorybus import scripts
+from memorybus.config.settings import Settings
 from memorybus.errors import LeaseLost
-from memorybus.history import History
-from memorybus.keys import Keys
-from memorybus.logged import LoggedEvent
-from memorybus.plan import WHOLE, Plan
-from memorybus.scripts import Acquired, Checkpoint
-from memorybus.settings import Settings
+from memorybus.history.history import History
+from memorybus.log.entry import LoggedEvent
+from memorybus.query.ranges import WHOLE, Plan
+from memorybus.redis import scripts
+from memorybus.redis.keys import Keys
+from memorybus.redis.scripts import Acquired, Checkpoint
 from memorybus.testing import CrashPoint
 from redis import Redis
 
-from memorybus_workers.answers import Answers
-from memorybus_workers.beginning import Beginning
-from memorybus_workers.deadletter import BEHIND, Parked
-from memorybus_workers.leases import Lease, Leases
-from memorybus_workers.pace import Pace
-from memorybus_workers.upto import consecutive, upto
-from memorybus_workers.window import Begin, Window
+from memorybus_workers.lanes.answers import Answers
+from memorybus_workers.lanes.intake import consecutive, upto
+from memorybus_workers.lanes.leases import Lease, Leases
+from memorybus_workers.lanes.pace import Pace
+from memorybus_workers.lanes.parking import BEHIND, Parked
+from memorybus_workers.lanes.start import Beginning
+from memorybus_workers.lanes.window import Begin, Window
 
 _log = logging.getLogger("memorybus")
 

@@ -6,18 +6,18 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 
 import msgspec
-from memorybus import scripts
 from memorybus.clock import Clock
+from memorybus.config.settings import Settings
 from memorybus.errors import LeaseLost
-from memorybus.keys import Keys
-from memorybus.links import connect_redis
-from memorybus.scripts import Acquired
-from memorybus.settings import Settings
+from memorybus.redis import scripts
+from memorybus.redis.connect import connect_redis
+from memorybus.redis.keys import Keys
+from memorybus.redis.scripts import Acquired
 from redis import Redis
 from redis.exceptions import RedisError
 
-from memorybus_workers.calls import Slot
-from memorybus_workers.landings import Landings
+from memorybus_workers.calls.abandoned import Landings
+from memorybus_workers.calls.tracker import Slot
 
 _log = logging.getLogger("memorybus")
 

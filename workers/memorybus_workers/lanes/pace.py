@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 from memorybus.clock import Clock
 from memorybus.events import Omitted
-from memorybus.lanes import LaneKeys
-from memorybus.logged import LoggedEvent
-from memorybus.plan import Plan
+from memorybus.log.entry import LoggedEvent
+from memorybus.query.ranges import Plan
+from memorybus.registry.lanes import LaneKeys
 
 BURST = 1.0
 """Seconds' worth of events that the bucket holds."""

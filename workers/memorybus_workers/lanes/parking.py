@@ -5,8 +5,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import msgspec
-from memorybus import scripts
-from memorybus.dead_letters import (
+from memorybus.dead_letters.records import (
     NAME_CHARS,
     Amendment,
     DeadLetter,
@@ -15,13 +14,14 @@ from memorybus.dead_letters import (
 )
 from memorybus.errors import LeaseLost
 from memorybus.events import DeadLetterResolved
-from memorybus.keys import Keys
-from memorybus.links import foreign
-from memorybus.logged import LoggedEvent
-from memorybus.masking import one_line, tail
+from memorybus.log.entry import LoggedEvent
+from memorybus.redis import scripts
+from memorybus.redis.connect import foreign
+from memorybus.redis.keys import Keys
+from memorybus.text.redact import one_line, tail
 from redis import Redis
 
-from memorybus_workers.calls import Trouble
+from memorybus_workers.calls.tracker import Trouble
 
 
 class Failure(msgspec.Struct, frozen=True):

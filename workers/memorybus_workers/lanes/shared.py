@@ -2,14 +2,14 @@
 
 from functools import partial
 
-from memorybus.history import History
-from memorybus.lanes import LaneKeys
+from memorybus.history.history import History
+from memorybus.registry.lanes import LaneKeys
 from redis import Redis
 
-from memorybus_workers.answers import Answers
-from memorybus_workers.lane import Links
-from memorybus_workers.pace import Pace, unfinished
-from memorybus_workers.surroundings import Surroundings
+from memorybus_workers.lanes.answers import Answers
+from memorybus_workers.lanes.context import Surroundings
+from memorybus_workers.lanes.lane import Links
+from memorybus_workers.lanes.pace import Pace, unfinished
 
 
 def linked(name: str, redis: Redis, around: Surroundings) -> Links:

@@ -2,11 +2,11 @@
 
 import logging
 
-from memorybus.history import History
-from memorybus.log import START
-from memorybus.scripts import Acquired
+from memorybus.history.history import History
+from memorybus.log.stream import START
+from memorybus.redis.scripts import Acquired
 
-from memorybus_workers.window import Begin
+from memorybus_workers.lanes.window import Begin
 
 _log = logging.getLogger("memorybus")
 

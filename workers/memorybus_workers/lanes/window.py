@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
 
 import msgspec
-from memorybus.done_set import encoded
-from memorybus.logged import LoggedEvent
+from memorybus.log.entry import LoggedEvent
+from memorybus.registry.done_set import encoded
 
 SPAN = 16
 """A lane reads so many times its window above its checkpoint, while most of that is skipped."""
@@ -100,7 +100,7 @@ class Window:
         return n <= self.n or bool(self._done >> (n - self.n - 1) & 1)
 
     def done(self) -> bytes:
-        """Return the done-set as it is written (see `memorybus.done_set`)."""
+        """Return the done-set as it is written (see `memorybus.registry.done_set`)."""
         return encoded(self.n, self._done)
 
     # -- reading on -------------------------------------------------------------------------------

@@ -5,15 +5,15 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 from memorybus.clock import Clock
-from memorybus.keys import Keys
-from memorybus.links import foreign
-from memorybus.roster import WorkerInfo
-from memorybus.settings import Settings
+from memorybus.config.settings import Settings
+from memorybus.redis.connect import foreign
+from memorybus.redis.keys import Keys
+from memorybus.registry.roster import WorkerInfo
 from redis import Redis
 
-from memorybus_workers.assignment import assign, sole, wanted
-from memorybus_workers.leases import Leases
-from memorybus_workers.served import Served
+from memorybus_workers.hosting.served import Served
+from memorybus_workers.lanes.leases import Leases
+from memorybus_workers.membership.assignment import assign, sole, wanted
 
 _log = logging.getLogger("memorybus")
 

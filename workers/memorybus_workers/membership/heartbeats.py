@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 from memorybus.clock import Clock
-from memorybus.roster import BEAT, WorkerInfo
+from memorybus.registry.roster import BEAT, WorkerInfo
 
 
 class _Pulse(msgspec.Struct, frozen=True):

@@ -6,20 +6,20 @@ import socket
 from collections.abc import Sequence
 
 from memorybus.clock import Clock
+from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
-from memorybus.homes import Home, Homes, here
-from memorybus.keys import Keys
-from memorybus.masking import one_line
-from memorybus.roster import BEAT, Roster, WorkerInfo
-from memorybus.settings import Settings
+from memorybus.redis.keys import Keys
+from memorybus.registry.homes import Home, Homes, here
+from memorybus.registry.roster import BEAT, Roster, WorkerInfo
+from memorybus.text.redact import one_line
 from redis import Redis
 from redis.exceptions import RedisError
 
-from memorybus_workers.balance import Balance
-from memorybus_workers.hosts import Hosts
-from memorybus_workers.leases import Leases
-from memorybus_workers.pulses import Pulses
-from memorybus_workers.served import Role, Served
+from memorybus_workers.hosting.hosts import Hosts
+from memorybus_workers.hosting.served import Role, Served
+from memorybus_workers.lanes.leases import Leases
+from memorybus_workers.membership.balance import Balance
+from memorybus_workers.membership.heartbeats import Pulses
 
 _log = logging.getLogger("memorybus")
 

@@ -13,10 +13,10 @@ from typing import Any
 import msgspec
 from memorybus import logs
 from memorybus.clock import SYSTEM, Clock
-from memorybus.settings import Settings
-from memorybus.waking import Wake
+from memorybus.concurrency.wakeup import Wake
+from memorybus.config.settings import Settings
 
-from memorybus_workers.parent import when_parent_ends
+from memorybus_workers.processes.parent import when_parent_ends
 
 _log = logging.getLogger("memorybus")
 
@@ -144,7 +144,7 @@ def run_worker(
         MemoryBusError: see `Worker.run`.
     """
     # Here, since a supervisor has no use for it, and starts faster without.
-    from memorybus_workers.main import Worker
+    from memorybus_workers.processes.worker import Worker
 
     give_up = _say_apart if with_parent else None
     worker = Worker(

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from memorybus import logs
 from memorybus.clock import Clock
-from memorybus.own_python import module_command
-from memorybus.retrying import restart_delay
-from memorybus.settings import Settings, to_environ
+from memorybus.concurrency.backoff import restart_delay
+from memorybus.config.settings import Settings, to_environ
+from memorybus.processes.interpreter import module_command
 
 _log = logging.getLogger("memorybus")
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import msgspec
 from memorybus.clock import SYSTEM
+from memorybus.config.settings import Settings, to_environ
 from memorybus.errors import MemoryBusError, as_told
-from memorybus.settings import Settings, to_environ
 
 _LONGEST_LINE = 1 << 16
 """Bytes of a line that are kept: a provider may print without end (G10)."""

@@ -11,18 +11,18 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 
 from memorybus import logs
-from memorybus.burial import bury
 from memorybus.clock import SYSTEM, Clock
+from memorybus.concurrency.backoff import restart_delay
+from memorybus.config.settings import Settings
 from memorybus.errors import HOPELESS, ConfigError, MemoryBusError
 from memorybus.ids import new_mark
-from memorybus.retrying import restart_delay
-from memorybus.roster import worker_id
-from memorybus.settings import Settings
+from memorybus.registry.reclaim import bury
+from memorybus.registry.roster import worker_id
 
-from memorybus_workers.parent import when_parent_ends
-from memorybus_workers.posts import command, posts, set_apart
-from memorybus_workers.process import FAILED, Ending, say
-from memorybus_workers.seated import WorkerProcess
+from memorybus_workers.processes.parent import when_parent_ends
+from memorybus_workers.processes.posts import command, posts, set_apart
+from memorybus_workers.processes.process import FAILED, Ending, say
+from memorybus_workers.processes.supervised import WorkerProcess
 
 _log = logging.getLogger("memorybus")
 

@@ -14,35 +14,35 @@ from functools import partial
 
 from memorybus import logs
 from memorybus.clock import SYSTEM, Clock
+from memorybus.concurrency.backoff import backoff
+from memorybus.config.settings import Settings
 from memorybus.errors import AccessDenied, LogUnavailable, MemoryBusError
 from memorybus.ids import new_id, new_mark, new_rng
-from memorybus.links import connect_redis
-from memorybus.log import EventLog
-from memorybus.orphans import drain_orphans
-from memorybus.retrying import backoff
-from memorybus.roster import worker_id
-from memorybus.server_facts import Server
-from memorybus.settings import Settings
-from memorybus.spool_files import SpoolFiles
+from memorybus.log.stream import EventLog
+from memorybus.redis.connect import connect_redis
+from memorybus.redis.facts import Server
+from memorybus.registry.roster import worker_id
+from memorybus.registry.tools_note import ToolsSeen
+from memorybus.sending.orphans import drain_orphans
+from memorybus.spool.files import SpoolFiles
 from memorybus.testing import crash_points
-from memorybus.tools_seen import ToolsSeen
 from redis.exceptions import RedisError
 
-from memorybus_workers.alone import Alone
-from memorybus_workers.archiver import Archiver
-from memorybus_workers.children import JobProcesses
-from memorybus_workers.complaint import Complaint
-from memorybus_workers.dropping import clear
-from memorybus_workers.heap import Heap, trimmer
-from memorybus_workers.host import ProviderHost
-from memorybus_workers.hosts import Hosts
-from memorybus_workers.instances import make
-from memorybus_workers.leases import Leases
-from memorybus_workers.presence import Presence
-from memorybus_workers.served import Role, Served, made
-from memorybus_workers.surroundings import Surroundings
-from memorybus_workers.tail import Tail
-from memorybus_workers.watch import LogWatch
+from memorybus_workers.archiving.archiver import Archiver
+from memorybus_workers.calls.limited_warning import Complaint
+from memorybus_workers.hosting.drop import clear
+from memorybus_workers.hosting.host import ProviderHost
+from memorybus_workers.hosting.hosts import Hosts
+from memorybus_workers.hosting.instances import make
+from memorybus_workers.hosting.served import Role, Served, made
+from memorybus_workers.lanes.context import Surroundings
+from memorybus_workers.lanes.isolation import Alone
+from memorybus_workers.lanes.leases import Leases
+from memorybus_workers.membership.presence import Presence
+from memorybus_workers.processes.heap import Heap, trimmer
+from memorybus_workers.processes.recall_processes import JobProcesses
+from memorybus_workers.watch.tail import Tail
+from memorybus_workers.watch.watch import LogWatch
 
 _log = logging.getLogger("memorybus")
 

@@ -6,11 +6,11 @@ import threading
 from collections.abc import Callable
 
 from memorybus.clock import Clock
+from memorybus.concurrency.backoff import backoff
+from memorybus.config.settings import Settings
 from memorybus.errors import LogError
-from memorybus.links import connect_redis
-from memorybus.log import FOREIGN, EventLog
-from memorybus.retrying import backoff
-from memorybus.settings import Settings
+from memorybus.log.stream import FOREIGN, EventLog
+from memorybus.redis.connect import connect_redis
 from redis import Redis
 
 _log = logging.getLogger("memorybus")

@@ -1,8 +1,8 @@
 """A worker's watch over the log: what is lost, and what will be, is told within seconds.
 
-Every look is judged by itself (`memorybus.health`). The watch adds what only memory can tell: that
-the log is not the one it was, or went back behind what producers may have forgotten. That is
-written down in Redis, so that `status` and `doctor` know it too.
+Every look is judged by itself (`memorybus.health.checks`). The watch adds what only memory can
+tell: that the log is not the one it was, or went back behind what producers may have forgotten.
+That is written down in Redis, so that `status` and `doctor` know it too.
 """
 
 import logging
@@ -10,23 +10,23 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 import msgspec
-from memorybus import alarms
-from memorybus.alarms import Alarm
 from memorybus.clock import Clock
-from memorybus.continuity import Gap, Place, View, tail_lost
+from memorybus.config.redis_urls import redacted
+from memorybus.config.settings import Settings
 from memorybus.errors import LogError
-from memorybus.health import Examiner, Health
-from memorybus.keys import Keys
-from memorybus.links import translated
-from memorybus.log import EventLog
-from memorybus.losses import Loss, Losses
-from memorybus.plain import iso
-from memorybus.redis_urls import redacted
-from memorybus.settings import Settings
+from memorybus.health import alarms
+from memorybus.health.alarms import Alarm
+from memorybus.health.checks import Examiner, Health
+from memorybus.log.continuity import Gap, Place, View, tail_lost
+from memorybus.log.losses import Loss, Losses
+from memorybus.log.stream import EventLog
+from memorybus.redis.connect import translated
+from memorybus.redis.keys import Keys
+from memorybus.text.display import iso
 from redis import Redis
 from redis.exceptions import RedisError
 
-from memorybus_workers.complaint import Complaint
+from memorybus_workers.calls.limited_warning import Complaint
 
 _log = logging.getLogger("memorybus")
 

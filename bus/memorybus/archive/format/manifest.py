@@ -2,8 +2,8 @@
 
 One JSON line for each segment, in order, and a last line that counts them. Every line ends with
 the SHA-256 of its own text, which names the sum of the line before it: a line that was edited,
-lost, repeated or moved is named, and the others stay readable. Pure; `memorybus.archive` reads and
-writes the files.
+lost, repeated or moved is named, and the others stay readable. Pure; `memorybus.archive.archive`
+reads and writes the files.
 """
 
 from collections.abc import Mapping, Sequence
@@ -85,7 +85,7 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
         sha256: of the file.
         made_at: when it was sealed (wall time, milliseconds).
         judged: as of when what is kept was decided: before it was made; earlier releases say none.
-        sessions: a Bloom filter of the sessions in it (`memorybus.bloom`), base64.
+        sessions: a Bloom filter of the sessions in it (`memorybus.archive.format.bloom`), base64.
         previous: the sum of the line before.
         sum: this line's own; "" until it stands in a manifest.
     """

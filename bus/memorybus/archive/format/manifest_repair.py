@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from memorybus.logged import moment
-from memorybus.manifest import Damage, End, Manifest, Segment, Whose, by_sum, intact
+from memorybus.archive.format.manifest import Damage, End, Manifest, Segment, Whose, by_sum, intact
+from memorybus.log.entry import moment
 
 _EDITED = "is not as it was written (edited, or damaged on the disk)"
 _CUT = "the last line is missing: the manifest was cut off"

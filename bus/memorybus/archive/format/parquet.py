@@ -11,14 +11,14 @@ from typing import Any
 
 import msgspec
 
-from memorybus import bloom
-from memorybus.codec import Decoder
+from memorybus.archive.format import bloom
+from memorybus.archive.format.manifest import FORMAT, NOT_JUDGED, Judged, Place, Segment, Whose
+from memorybus.archive.objects.store import missing
 from memorybus.events import Envelope, UnknownEvent
 from memorybus.ids import sha256
-from memorybus.logged import LoggedEvent, logged
-from memorybus.manifest import FORMAT, NOT_JUDGED, Judged, Place, Segment, Whose
-from memorybus.object_store import missing
-from memorybus.query import row_of
+from memorybus.log.entry import LoggedEvent, logged
+from memorybus.query.query import row_of
+from memorybus.wire.codec import Decoder
 
 GROUP_ROWS = 1_000
 """Rows that a reader takes at once."""

@@ -8,12 +8,12 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from memorybus import archive_columns as columns
+from memorybus.archive.format import columns
+from memorybus.archive.format.manifest import Segment
+from memorybus.archive.format.parquet import COLUMNS, META, WORDS, Cut, Inside, Line, schema_of
+from memorybus.archive.objects.store import missing
 from memorybus.errors import ArchiveDamaged
-from memorybus.logged import moment
-from memorybus.manifest import Segment
-from memorybus.object_store import missing
-from memorybus.segments import COLUMNS, META, WORDS, Cut, Inside, Line, schema_of
+from memorybus.log.entry import moment
 
 CONTENT = ("kind", "omitted", "envelope")
 """The columns that an event is made of."""

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from memorybus import private
+from memorybus.archive.objects.store import Stored, missing
 from memorybus.errors import ArchiveDamaged, ArchiveUnavailable
 from memorybus.ids import NewId, new_id
-from memorybus.object_store import Stored, missing
 
 _FRESH = ".new-"
 """How the names of files begin that are not whole yet."""

@@ -16,8 +16,8 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import from_url
 
+from memorybus.archive.objects.store import Stored
 from memorybus.errors import ArchiveDamaged, ArchiveUnavailable
-from memorybus.object_store import Stored
 
 TIMEOUT = timedelta(seconds=30)
 """One request, with its body (G10)."""

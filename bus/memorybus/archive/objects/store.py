@@ -104,11 +104,11 @@ def open_objects(place: str, folder: str = "") -> Objects:
     """
     directory = directory_of(place)
     if directory is not None:
-        from memorybus.object_store_local import LocalObjects
+        from memorybus.archive.objects.local import LocalObjects
 
         return LocalObjects(directory / folder)
     try:
-        from memorybus.object_store_remote import RemoteObjects
+        from memorybus.archive.objects.remote import RemoteObjects
     except ImportError as error:
         raise missing(error) from error
     return RemoteObjects(place, folder)

@@ -4,16 +4,16 @@ from collections.abc import Callable
 
 import msgspec
 
-from memorybus.archive import Archive
-from memorybus.archive_checking import Report, behind
-from memorybus.archive_place import archive_of, check_reaches, views_of
+from memorybus.archive.archive import Archive
+from memorybus.archive.format.manifest import Segment
+from memorybus.archive.location import archive_of, check_reaches, views_of
+from memorybus.archive.verification import Report, behind
+from memorybus.config.redis_urls import redacted
+from memorybus.config.settings import Settings
 from memorybus.errors import ArchiveDamaged, ArchiveUnavailable, ConfigError
-from memorybus.keys import lane_name
-from memorybus.links import connect_redis
-from memorybus.manifest import Segment
-from memorybus.query import Query
-from memorybus.redis_urls import redacted
-from memorybus.settings import Settings
+from memorybus.query.query import Query
+from memorybus.redis.connect import connect_redis
+from memorybus.redis.keys import lane_name
 
 Step = Callable[[], None]
 

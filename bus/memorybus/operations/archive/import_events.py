@@ -10,20 +10,20 @@ from pathlib import Path
 
 import msgspec
 
-from memorybus.archive import Archive
-from memorybus.archive_place import archive_of, check_reaches, views_of
-from memorybus.client import MemoryBus
+from memorybus.agent.client import MemoryBus
+from memorybus.archive.archive import Archive
+from memorybus.archive.location import archive_of, check_reaches, views_of
+from memorybus.archive.objects.local import LocalObjects
 from memorybus.clock import SYSTEM
+from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, EventError
 from memorybus.events import Envelope, UnknownEvent
-from memorybus.links import connect_redis
-from memorybus.log import START, EventLog
-from memorybus.object_store_local import LocalObjects
-from memorybus.plan import Plan
-from memorybus.query import Query
-from memorybus.settings import Settings
-from memorybus.surfaces.known_ids import KnownIds
-from memorybus.surfaces.paced import Paced
+from memorybus.log.stream import START, EventLog
+from memorybus.operations.archive.known_ids import KnownIds
+from memorybus.operations.ingest.paced import Paced
+from memorybus.query.query import Query
+from memorybus.query.ranges import Plan
+from memorybus.redis.connect import connect_redis
 
 FLUSH = 60.0
 """Seconds an import waits for Redis to have everything."""

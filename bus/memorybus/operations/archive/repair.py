@@ -2,12 +2,12 @@
 
 import msgspec
 
-from memorybus.archive_place import archive_of
+from memorybus.archive.location import archive_of
+from memorybus.archive.renumbering import TIMEOUT, Renumbering, Twice
 from memorybus.clock import SYSTEM
-from memorybus.keys import Keys
-from memorybus.links import connect_redis
-from memorybus.renumbering import TIMEOUT, Renumbering, Twice
-from memorybus.settings import Settings
+from memorybus.config.settings import Settings
+from memorybus.redis.connect import connect_redis
+from memorybus.redis.keys import Keys
 
 
 class Repaired(msgspec.Struct, frozen=True):

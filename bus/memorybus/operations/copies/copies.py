@@ -5,12 +5,12 @@ from collections.abc import Collection, Sequence
 import msgspec
 
 from memorybus.clock import SYSTEM, Clock
-from memorybus.copies import Copies
 from memorybus.errors import ConfigError
-from memorybus.homes import Home, elsewhere
-from memorybus.instances import Instance, live_name
-from memorybus.plain import iso
-from memorybus.surfaces.filling import LOOK, LocalWorker
+from memorybus.operations.copies.filling import LOOK, LocalWorker
+from memorybus.operations.stores import Copies
+from memorybus.registry.homes import Home, elsewhere
+from memorybus.registry.instances import Instance, live_name
+from memorybus.text.display import iso
 
 _PATIENCE = 20.0
 """Seconds for which a dropped copy's end is waited for."""

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import msgspec
 
 from memorybus.clock import Clock
-from memorybus.copies import Copies
-from memorybus.described import Described
 from memorybus.events import Omitted, ToolCalled, UnknownEvent
-from memorybus.history_log import is_stray
-from memorybus.log import START
-from memorybus.logged import LoggedEvent
-from memorybus.plan import WHOLE, Plan
-from memorybus.surfaces.excepting import Excepting
+from memorybus.history.log_part import is_stray
+from memorybus.log.entry import LoggedEvent
+from memorybus.log.stream import START
+from memorybus.operations.copies.exclusions import Excepting
+from memorybus.operations.stores import Copies
+from memorybus.query.ranges import WHOLE, Plan
+from memorybus.registry.description import Described
 
 TOP = 10
 """Order keys that a plan names, those with the most events."""

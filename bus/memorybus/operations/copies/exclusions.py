@@ -5,9 +5,9 @@ from collections.abc import Mapping
 import msgspec
 
 from memorybus.events import Omitted
-from memorybus.logged import LoggedEvent
-from memorybus.plan import Plan
-from memorybus.query import EVERYTHING, Query, row_of
+from memorybus.log.entry import LoggedEvent
+from memorybus.query.query import EVERYTHING, Query, row_of
+from memorybus.query.ranges import Plan
 
 UNTIL = "until"
 

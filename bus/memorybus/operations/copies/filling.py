@@ -6,17 +6,17 @@ from typing import Self
 
 import msgspec
 
-from memorybus.burial import bury
 from memorybus.clock import SYSTEM, Clock
-from memorybus.copies import Copies
+from memorybus.concurrency.backoff import restart_delay
+from memorybus.config.settings import Settings
 from memorybus.errors import LogUnavailable, MemoryBusError
-from memorybus.holds import paused
 from memorybus.ids import new_mark
-from memorybus.instances import Instance
-from memorybus.retrying import restart_delay
-from memorybus.roster import worker_id
-from memorybus.settings import Settings
-from memorybus.surfaces import children
+from memorybus.operations.stores import Copies
+from memorybus.processes import child
+from memorybus.registry.instances import Instance
+from memorybus.registry.pauses import paused
+from memorybus.registry.reclaim import bury
+from memorybus.registry.roster import worker_id
 
 LOOK = 0.2
 """Seconds between looks."""
@@ -73,10 +73,10 @@ class LocalWorker:
         """Start nothing yet; to be used in a ``with`` block."""
         self._settings = settings
         self._mark = new_mark()
-        self._command = children.copy_command(name, self._mark)
+        self._command = child.copy_command(name, self._mark)
         self._clock = clock
         self._stack = ExitStack()
-        self._child: children.Child | None = None
+        self._child: child.Child | None = None
         self._born_at = self._again_at = self._delay = 0.0
 
     def __enter__(self) -> Self:
@@ -91,7 +91,7 @@ class LocalWorker:
     def _start(self) -> None:
         self._stack.close()
         self._born_at = self._clock.monotonic()
-        self._child = self._stack.enter_context(children.running(self._command, self._settings))
+        self._child = self._stack.enter_context(child.running(self._command, self._settings))
 
     def watch(self) -> None:
         """Start another if it has died; its lanes are freed first.

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from itertools import count
 from typing import Any
 
-from memorybus.copies import Copies
-from memorybus.described import Described
-from memorybus.instances import Instance, Purpose, Sight
-from memorybus.surfaces.generations import next_name
+from memorybus.operations.copies.generations import next_name
+from memorybus.operations.stores import Copies
+from memorybus.registry.description import Described
+from memorybus.registry.instances import Instance, Purpose, Sight
 
 Tables = Mapping[str, Mapping[str, Any]]
 """The settings' tables of options, by instance."""

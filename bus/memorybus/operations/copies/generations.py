@@ -11,12 +11,12 @@ from typing import Any, Literal
 
 import msgspec
 
-from memorybus.asked import Asked
 from memorybus.errors import ConfigError
-from memorybus.instances import Instance, Live, Purpose, Sight, live_name
-from memorybus.plan import Plan, Span
-from memorybus.query import EVERYTHING, Query
-from memorybus.surfaces.kept import DROPPED
+from memorybus.operations.copies.kept import DROPPED
+from memorybus.query.query import EVERYTHING, Query
+from memorybus.query.ranges import Plan, Span
+from memorybus.registry.instances import Instance, Live, Purpose, Sight, live_name
+from memorybus.registry.request import Asked
 
 Numbers = Mapping[int, int]
 """Dense numbers by partition."""

@@ -5,23 +5,23 @@ from typing import Any
 
 import msgspec
 
-from memorybus.asked import Asked, as_kept
 from memorybus.clock import SYSTEM, Clock
-from memorybus.copies import Copies
-from memorybus.described import Described
+from memorybus.config.path_names import check_name
+from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError
-from memorybus.history import History
-from memorybus.homes import Home, found_here, here, is_same
-from memorybus.instances import Instance
-from memorybus.names import check_name
-from memorybus.plan import Plan, Span
-from memorybus.query import Query
-from memorybus.settings import Settings
-from memorybus.surfaces.children import described
-from memorybus.surfaces.counting import Counted, Taking, Tell, counted
-from memorybus.surfaces.freshness import left_of, owner_of, remedy, shared
-from memorybus.surfaces.known_providers import check_provider
-from memorybus.surfaces.moments import moment_of, numbers_before, numbers_upto
+from memorybus.history.history import History
+from memorybus.operations.copies.counting import Counted, Taking, Tell, counted
+from memorybus.operations.copies.freshness import left_of, owner_of, remedy, shared
+from memorybus.operations.known_providers import check_provider
+from memorybus.operations.moments import moment_of, numbers_before, numbers_upto
+from memorybus.operations.stores import Copies
+from memorybus.processes.child import described
+from memorybus.query.query import Query
+from memorybus.query.ranges import Plan, Span
+from memorybus.registry.description import Described
+from memorybus.registry.homes import Home, found_here, here, is_same
+from memorybus.registry.instances import Instance
+from memorybus.registry.request import Asked, as_kept
 
 Describe = Callable[[Settings, str, str, Mapping[str, Any]], Described]
 
@@ -36,7 +36,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
         provider: the instance of the settings whose kind and options the copy has.
         into: the copy's name.
         query: which events; its lineages need not be resolved.
-        since: the first moment (see `memorybus.surfaces.moments`); "" for the beginning.
+        since: the first moment (see `memorybus.operations.moments`); "" for the beginning.
         until: the last one; "" for now.
         rate: events a second at most, from now on; 0.0 for as fast as it goes, None for what it
             was begun with.

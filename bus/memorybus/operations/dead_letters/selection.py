@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from memorybus.dlq import Dead
+from memorybus.dead_letters.queue import Dead
+from memorybus.dead_letters.requests import Request, split
 from memorybus.errors import ConfigError, MemoryBusError
-from memorybus.redo import Request, split
 
 Action = Literal["retry", "discard", "edit"]
 

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from memorybus.clock import Clock
-from memorybus.dlq import DeadLetters, Lane
-from memorybus.redo import Request
+from memorybus.dead_letters.queue import DeadLetters, Lane
+from memorybus.dead_letters.requests import Request
 
 POLL = 0.2
 """Seconds between two looks."""

@@ -8,18 +8,17 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
-from memorybus.client import MemoryBus
+from memorybus.agent.client import MemoryBus
+from memorybus.agent.session import Session
 from memorybus.clock import SYSTEM, Clock
-from memorybus.embedded import EmbeddedRedis
+from memorybus.config.settings import Settings, load
+from memorybus.embedded.server import EmbeddedRedis
 from memorybus.errors import MemoryBusError
 from memorybus.events import Message
-from memorybus.links import connect_redis
-from memorybus.log import EventLog
-from memorybus.monitor import read_status
-from memorybus.session import Session
-from memorybus.settings import Settings, load
-from memorybus.surfaces import children, demo_script, signals
-from memorybus.surfaces.demo_script import (
+from memorybus.health.monitor import read_status
+from memorybus.log.stream import EventLog
+from memorybus.operations.demo import script
+from memorybus.operations.demo.script import (
     Act,
     Branch,
     Compress,
@@ -30,6 +29,8 @@ from memorybus.surfaces.demo_script import (
     Say,
     Step,
 )
+from memorybus.processes import child, signals
+from memorybus.redis.connect import connect_redis
 
 PROVIDERS = ("builtin", "holographic")
 APPLY_TIMEOUT = 20.0
@@ -113,8 +114,8 @@ def _system() -> Iterator[Settings]:
         settings = load(environ={}, directory=directory, data_dir=directory, providers=PROVIDERS)
         with (
             _redis(settings),
-            children.running(
-                children.worker_command(PROVIDERS, jobs=1, with_parent=True),
+            child.running(
+                child.worker_command(PROVIDERS, jobs=1, with_parent=True),
                 settings,
                 directory=directory,
             ) as worker,
@@ -157,7 +158,7 @@ class _Play:
 
     def acts(self) -> float:
         """Play everything; return the seconds from the last event until all were applied."""
-        for number, act in enumerate(demo_script.ACTS, 1):
+        for number, act in enumerate(script.ACTS, 1):
             self._act(number, act)
         begun = self._clock.monotonic()
         self.settled()
@@ -166,8 +167,8 @@ class _Play:
     def _act(self, number: int, act: Act) -> None:
         session = self._bus.session(
             f"demo-{number}",
-            agent=demo_script.AGENT,
-            user=demo_script.USER,
+            agent=script.AGENT,
+            user=script.USER,
             platform="demo",
             title=act.title,
         )
@@ -214,10 +215,10 @@ class _Play:
     def question(self) -> tuple[str, float, float]:
         """Ask in a new session; return the block, the seconds until warm and of one prefetch."""
         session = self._bus.session(
-            "demo-question", agent=demo_script.AGENT, user=demo_script.USER, platform="demo"
+            "demo-question", agent=script.AGENT, user=script.USER, platform="demo"
         )
         begun = self._clock.monotonic()
-        session.queue_prefetch(demo_script.QUESTION)
+        session.queue_prefetch(script.QUESTION)
         block = self._wait_warm(session)
         warm = self._clock.monotonic() - begun
         return block, warm, statistics.median(self._timed(session) for _ in range(PREFETCHES))
@@ -225,7 +226,7 @@ class _Play:
     def _wait_warm(self, session: Session) -> str:
         deadline = self._clock.monotonic() + WARM_TIMEOUT
         while self._clock.monotonic() < deadline:
-            block = session.prefetch(demo_script.QUESTION)
+            block = session.prefetch(script.QUESTION)
             if block and all(name in block for name in PROVIDERS):
                 return block
             self._clock.sleep(LOOK_EVERY)
@@ -236,7 +237,7 @@ class _Play:
 
     def _timed(self, session: Session) -> float:
         begun = self._clock.monotonic()
-        session.prefetch(demo_script.QUESTION)
+        session.prefetch(script.QUESTION)
         return self._clock.monotonic() - begun
 
 
@@ -275,8 +276,8 @@ def _perform(step: Step, session: Session, home: Session, said: Sequence[Message
             session.turn_completed(
                 user,
                 assistant,
-                user_name=demo_script.PERSON,
-                assistant_name=demo_script.ASSISTANT,
+                user_name=script.PERSON,
+                assistant_name=script.ASSISTANT,
             )
         case Remember(action=action, content=content, old_text=old_text, store=store):
             session.memory_written(action, content, store=store, old_text=old_text)

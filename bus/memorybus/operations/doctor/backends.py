@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from memorybus.monitor import Status
-from memorybus.surfaces.check import Check
-from memorybus.surfaces.instances import Instance
-from memorybus.surfaces.kept import KEPT
+from memorybus.health.finding import Check
+from memorybus.health.monitor import Status
+from memorybus.operations.copies.kept import KEPT
+from memorybus.operations.providers.inventory import Instance
 
 
 def backends(status: Status) -> Check:

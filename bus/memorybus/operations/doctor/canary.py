@@ -2,11 +2,11 @@
 
 import msgspec
 
-from memorybus.client import MemoryBus
+from memorybus.agent.client import MemoryBus
+from memorybus.agent.session import Session
 from memorybus.clock import Clock
-from memorybus.session import Session
-from memorybus.settings import Settings
-from memorybus.surfaces.journal import CANARY_PREFIX, CANARY_SCOPE
+from memorybus.config.settings import Settings
+from memorybus.operations.journal import CANARY_PREFIX, CANARY_SCOPE
 
 SINGS_WITHIN = 10.0
 LOG_TIMEOUT = 3.0

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from memorybus.ignored import ignored, listed
-from memorybus.instances import Instances
-from memorybus.keys import Keys
-from memorybus.links import connect_redis
-from memorybus.settings import Settings
-from memorybus.surfaces.check import Check
+from memorybus.config.settings import Settings
+from memorybus.health.finding import Check
+from memorybus.redis.connect import connect_redis
+from memorybus.redis.keys import Keys
+from memorybus.registry.disbelieved import ignored, listed
+from memorybus.registry.instances import Instances
 
 
 def copies(settings: Settings) -> Check:

@@ -1,7 +1,7 @@
 """What `memorybus doctor` says of dead letters: memories that a provider lacks until you act."""
 
-from memorybus.monitor import Status
-from memorybus.surfaces.check import Check
+from memorybus.health.finding import Check
+from memorybus.health.monitor import Status
 
 
 def dead_letters(status: Status) -> Check:

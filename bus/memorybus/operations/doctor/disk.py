@@ -10,11 +10,11 @@ from pathlib import Path
 import msgspec
 
 from memorybus import private
+from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
-from memorybus.monitor import read_status
-from memorybus.settings import Settings
-from memorybus.spool_files import inspect
-from memorybus.surfaces.check import Check
+from memorybus.health.finding import Check
+from memorybus.health.monitor import read_status
+from memorybus.spool.files import inspect
 
 HEADROOM = 256 << 20
 """Free bytes below which a disk is called nearly full."""

@@ -8,26 +8,26 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from memorybus.clock import SYSTEM, Clock
+from memorybus.config.redis_urls import redacted
+from memorybus.config.settings import Settings
+from memorybus.embedded.binary import OLDEST, dotted, find_server_binary, parse_version
 from memorybus.errors import AccessDenied, MemoryBusError
+from memorybus.health.finding import Check
+from memorybus.health.monitor import Status, read_status
+from memorybus.health.providers import ProviderStatus
 from memorybus.ids import NewId, new_id
-from memorybus.links import connect_redis
-from memorybus.log import EventLog
-from memorybus.monitor import Status, read_status
-from memorybus.provider_status import ProviderStatus
-from memorybus.redis_urls import redacted
-from memorybus.server_binary import OLDEST, dotted, find_server_binary, parse_version
-from memorybus.server_facts import Server
-from memorybus.settings import Settings
-from memorybus.surfaces import canary
-from memorybus.surfaces.check import Check
-from memorybus.surfaces.check_backends import backends, notes, paused
-from memorybus.surfaces.check_copies import copies
-from memorybus.surfaces.check_dead import dead_letters
-from memorybus.surfaces.check_disk import other_spools, privacy, spool
-from memorybus.surfaces.check_log import check_log
-from memorybus.surfaces.check_rebuilds import rebuilds
-from memorybus.surfaces.check_recalls import recalls
-from memorybus.surfaces.instances import check_homes, instances
+from memorybus.log.stream import EventLog
+from memorybus.operations.doctor import canary
+from memorybus.operations.doctor.backends import backends, notes, paused
+from memorybus.operations.doctor.copies import copies
+from memorybus.operations.doctor.dead_letters import dead_letters
+from memorybus.operations.doctor.disk import other_spools, privacy, spool
+from memorybus.operations.doctor.log import check_log
+from memorybus.operations.doctor.rebuilds import rebuilds
+from memorybus.operations.doctor.recalls import recalls
+from memorybus.operations.providers.inventory import check_homes, instances
+from memorybus.redis.connect import connect_redis
+from memorybus.redis.facts import Server
 
 MOVES_WITHIN = 3.0
 """Seconds in which a backlog has to become smaller to count as being worked on."""

@@ -5,13 +5,13 @@ A warning passes, with its remedy: the memory is full within three days. Within 
 
 from collections.abc import Iterator, Sequence
 
-from memorybus.alarms import Alarm, Code
+from memorybus.config.settings import Settings
 from memorybus.errors import LogError
-from memorybus.forecast import told, told_disk
-from memorybus.health import Health, read_health
-from memorybus.sealing_status import ArchiveStatus, told_archive
-from memorybus.settings import Settings
-from memorybus.surfaces.check import Check
+from memorybus.health.alarms import Alarm, Code
+from memorybus.health.checks import Health, read_health
+from memorybus.health.finding import Check
+from memorybus.health.sealing import ArchiveStatus, told_archive
+from memorybus.log.forecast import told, told_disk
 
 _KINDS: dict[str, tuple[Code, ...]] = {
     "continuity": ("data_loss", "numbering", "strays"),

@@ -2,14 +2,14 @@
 
 from collections.abc import Collection, Iterator, Sequence
 
-from memorybus.holds import prepared
-from memorybus.instances import Instances, Sight, live_name
-from memorybus.keys import Keys
-from memorybus.links import connect_redis
-from memorybus.rebuild_lock import at_work
-from memorybus.settings import Settings
-from memorybus.surfaces.check import Check
-from memorybus.surfaces.generations import ending, unended, unfinished
+from memorybus.config.settings import Settings
+from memorybus.health.finding import Check
+from memorybus.operations.copies.generations import ending, unended, unfinished
+from memorybus.redis.connect import connect_redis
+from memorybus.redis.keys import Keys
+from memorybus.registry.instances import Instances, Sight, live_name
+from memorybus.registry.pauses import prepared
+from memorybus.registry.rebuild_lock import at_work
 
 
 def rebuilds(settings: Settings) -> Check:

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from memorybus.recall_health import ENDURED
-from memorybus.recall_queue import LIFE, LONGEST
-from memorybus.recall_status import JobsStatus
-from memorybus.surfaces.check import Check
+from memorybus.health.finding import Check
+from memorybus.health.recalls import JobsStatus
+from memorybus.recall.breaker import ENDURED
+from memorybus.recall.queue import LIFE, LONGEST
 
 _NAME = "recalls"
 _LATE = LIFE / 2

@@ -10,10 +10,10 @@ from typing import Literal
 
 import msgspec
 
-from memorybus.client import MemoryBus
+from memorybus.agent.client import MemoryBus
+from memorybus.agent.session import Session
 from memorybus.errors import EventError
-from memorybus.session import Session
-from memorybus.surfaces.transcripts import Conversation, Transcript, TranscriptError, read
+from memorybus.operations.ingest.transcripts import Conversation, Transcript, TranscriptError, read
 
 PLATFORM = "ingest"
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Protocol
 
-from memorybus.client import MemoryBus
+from memorybus.agent.client import MemoryBus
 from memorybus.clock import Clock
 from memorybus.errors import LogUnavailable, SpoolFull
 

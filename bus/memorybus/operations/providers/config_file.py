@@ -12,8 +12,8 @@ import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
 from memorybus import private
+from memorybus.config.settings import FILE_NAME, Settings, config_path, load
 from memorybus.errors import ConfigError
-from memorybus.settings import FILE_NAME, Settings, config_path, load
 
 
 class Edit(msgspec.Struct, frozen=True):

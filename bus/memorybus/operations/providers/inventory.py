@@ -4,14 +4,14 @@ from collections.abc import Sequence
 
 import msgspec
 
-from memorybus.homes import Home, Homes, found_here, is_same
-from memorybus.keys import Keys
-from memorybus.links import connect_redis
-from memorybus.monitor import read_status
-from memorybus.provider_status import ProviderStatus
-from memorybus.roster import ProviderInfo, Roster
-from memorybus.settings import Settings
-from memorybus.surfaces.check import Check
+from memorybus.config.settings import Settings
+from memorybus.health.finding import Check
+from memorybus.health.monitor import read_status
+from memorybus.health.providers import ProviderStatus
+from memorybus.redis.connect import connect_redis
+from memorybus.redis.keys import Keys
+from memorybus.registry.homes import Home, Homes, found_here, is_same
+from memorybus.registry.roster import ProviderInfo, Roster
 
 
 class Instance(msgspec.Struct, frozen=True):

@@ -7,20 +7,20 @@ from typing import Any
 import msgspec
 
 from memorybus.clock import SYSTEM, Clock
-from memorybus.copies import Copies
+from memorybus.config.path_names import check_name
+from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, LogUnavailable
-from memorybus.holds import Hold, commands_alone, paused
-from memorybus.instances import Instance, Sight, live_name
-from memorybus.names import check_name
-from memorybus.plan import Plan, Span
-from memorybus.settings import Settings
-from memorybus.surfaces import config_file
-from memorybus.surfaces.children import described
-from memorybus.surfaces.config_file import Edit
-from memorybus.surfaces.generations import generations
-from memorybus.surfaces.known_providers import check_instance
-from memorybus.surfaces.removing import REMOVED
-from memorybus.surfaces.replaying import spans
+from memorybus.operations.copies.generations import generations
+from memorybus.operations.copies.replay import spans
+from memorybus.operations.known_providers import check_instance
+from memorybus.operations.providers import config_file
+from memorybus.operations.providers.config_file import Edit
+from memorybus.operations.providers.removal import REMOVED
+from memorybus.operations.stores import Copies
+from memorybus.processes.child import described
+from memorybus.query.ranges import Plan, Span
+from memorybus.registry.instances import Instance, Sight, live_name
+from memorybus.registry.pauses import Hold, commands_alone, paused
 
 BEGINNING, NOW = "beginning", "now"
 

@@ -4,11 +4,11 @@ from difflib import get_close_matches
 
 import msgspec
 
-from memorybus.copies import Copies
+from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, LanesOwned
-from memorybus.homes import Home, found_here, here, is_same
-from memorybus.settings import Settings
-from memorybus.surfaces.instances import Instance, instances, whereabouts
+from memorybus.operations.providers.inventory import Instance, instances, whereabouts
+from memorybus.operations.stores import Copies
+from memorybus.registry.homes import Home, found_here, here, is_same
 
 
 class Move(msgspec.Struct, frozen=True, rename={"origin": "from", "target": "to"}):

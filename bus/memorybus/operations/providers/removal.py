@@ -7,20 +7,20 @@ from functools import partial
 import msgspec
 
 from memorybus.clock import SYSTEM, Clock
-from memorybus.copies import Copies
+from memorybus.config.path_names import check_name
+from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, LanesOwned, MemoryBusError
-from memorybus.holds import Hold
-from memorybus.homes import delete_state, elsewhere
-from memorybus.instances import Instance, live_name
-from memorybus.keys import Keys
-from memorybus.links import connect_redis
-from memorybus.names import check_name
-from memorybus.rebuild_lock import RebuildLock
-from memorybus.settings import Settings
-from memorybus.surfaces import config_file
-from memorybus.surfaces.config_file import Edit
-from memorybus.surfaces.filling import LOOK
-from memorybus.surfaces.known_providers import check_instance
+from memorybus.operations.copies.filling import LOOK
+from memorybus.operations.known_providers import check_instance
+from memorybus.operations.providers import config_file
+from memorybus.operations.providers.config_file import Edit
+from memorybus.operations.stores import Copies
+from memorybus.redis.connect import connect_redis
+from memorybus.redis.keys import Keys
+from memorybus.registry.homes import delete_state, elsewhere
+from memorybus.registry.instances import Instance, live_name
+from memorybus.registry.pauses import Hold
+from memorybus.registry.rebuild_lock import RebuildLock
 
 REMOVED = "removed: "
 """How the reason begins for which a removed instance stands still while workers know it."""

@@ -1,9 +1,16 @@
 """Comparing a candidate with the live one while both go on, as far as that can be (G8)."""
 
 from memorybus.clock import Clock
-from memorybus.surfaces.barrier import Barrier
-from memorybus.surfaces.comparing import NONE, Compared, Comparison, Differing, between, told
-from memorybus.surfaces.waiting import LOOK
+from memorybus.operations.rebuild.barrier import Barrier
+from memorybus.operations.rebuild.compare import (
+    NONE,
+    Compared,
+    Comparison,
+    Differing,
+    between,
+    told,
+)
+from memorybus.operations.rebuild.waiting import LOOK
 
 
 def agree(one: Comparison, barrier: Barrier, clock: Clock) -> Compared:

@@ -11,14 +11,14 @@ from typing import Any
 import msgspec
 
 from memorybus.clock import Clock
-from memorybus.copies import Copies
-from memorybus.holds import Hold, held_over, paused
-from memorybus.instances import Instance
-from memorybus.lanes import LaneState
-from memorybus.plan import WHOLE, Plan
-from memorybus.rebuild_lock import RebuildLock
-from memorybus.surfaces.generations import Numbers, behind, ended, opened
-from memorybus.surfaces.waiting import PATIENCE, Stalled, Waiting
+from memorybus.operations.copies.generations import Numbers, behind, ended, opened
+from memorybus.operations.rebuild.waiting import PATIENCE, Stalled, Waiting
+from memorybus.operations.stores import Copies
+from memorybus.query.ranges import WHOLE, Plan
+from memorybus.registry.instances import Instance
+from memorybus.registry.lanes import LaneState
+from memorybus.registry.pauses import Hold, held_over, paused
+from memorybus.registry.rebuild_lock import RebuildLock
 
 SURE = 2.0
 """Seconds without an owner after which every worker has seen a hold: more than a heartbeat."""

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from memorybus.inspect_jobs import Inspector
+from memorybus.jobs.inspect import Inspector
 
 ROUNDS = 10
 """So often keys that differ are read again before anything has to stand still."""

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import msgspec
 
 from memorybus.errors import ConfigError
-from memorybus.inspect_jobs import Inspector
-from memorybus.instances import Instance, Sight
-from memorybus.recall import RecalledItem, Want
-from memorybus.surfaces.generations import is_dropped
+from memorybus.jobs.inspect import Inspector
+from memorybus.operations.copies.generations import is_dropped
+from memorybus.recall.model import RecalledItem, Want
+from memorybus.registry.instances import Instance, Sight
 
 
 class Side(msgspec.Struct, frozen=True):

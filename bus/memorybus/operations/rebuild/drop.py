@@ -6,15 +6,10 @@ from contextlib import suppress
 import msgspec
 
 from memorybus.clock import Clock
-from memorybus.copies import Copies
 from memorybus.errors import ConfigError, MemoryBusError
-from memorybus.holds import Hold
-from memorybus.homes import delete_state, elsewhere
-from memorybus.instances import Instance, Live, Sight, live_name
-from memorybus.surfaces.children import described
-from memorybus.surfaces.copying import mark_dropped, remaining
-from memorybus.surfaces.freshness import told_place
-from memorybus.surfaces.generations import (
+from memorybus.operations.copies.copies import mark_dropped, remaining
+from memorybus.operations.copies.freshness import told_place
+from memorybus.operations.copies.generations import (
     Generation,
     begun,
     ending,
@@ -22,9 +17,14 @@ from memorybus.surfaces.generations import (
     unended,
     without,
 )
-from memorybus.surfaces.kept import DROPPED
-from memorybus.surfaces.known_providers import check_provider
-from memorybus.surfaces.rebuilding import Rebuilder
+from memorybus.operations.copies.kept import DROPPED
+from memorybus.operations.known_providers import check_provider
+from memorybus.operations.rebuild.rebuild import Rebuilder
+from memorybus.operations.stores import Copies
+from memorybus.processes.child import described
+from memorybus.registry.homes import delete_state, elsewhere
+from memorybus.registry.instances import Instance, Live, Sight, live_name
+from memorybus.registry.pauses import Hold
 
 
 class Drop(msgspec.Struct, frozen=True):

@@ -4,19 +4,12 @@ from typing import Any, Literal
 
 import msgspec
 
-from memorybus.asked import Asked, as_kept
 from memorybus.clock import Clock
-from memorybus.copies import Copies
-from memorybus.described import Described
 from memorybus.errors import ConfigError
-from memorybus.instances import Instance, Live, Sight, live_name
-from memorybus.plan import WHOLE, Plan
-from memorybus.query import EVERYTHING, Query
-from memorybus.surfaces.children import described
-from memorybus.surfaces.counting import Counted, Taking, Tell, counted
-from memorybus.surfaces.excepting import joined
-from memorybus.surfaces.freshness import free_name, owner_of, remedy, shared
-from memorybus.surfaces.generations import (
+from memorybus.operations.copies.counting import Counted, Taking, Tell, counted
+from memorybus.operations.copies.exclusions import joined
+from memorybus.operations.copies.freshness import free_name, owner_of, remedy, shared
+from memorybus.operations.copies.generations import (
     Numbers,
     check_same,
     comparable,
@@ -25,8 +18,15 @@ from memorybus.surfaces.generations import (
     unfinished,
     until,
 )
-from memorybus.surfaces.known_providers import check_provider
-from memorybus.surfaces.moments import moment_of, numbers_upto
+from memorybus.operations.known_providers import check_provider
+from memorybus.operations.moments import moment_of, numbers_upto
+from memorybus.operations.stores import Copies
+from memorybus.processes.child import described
+from memorybus.query.query import EVERYTHING, Query
+from memorybus.query.ranges import WHOLE, Plan
+from memorybus.registry.description import Described
+from memorybus.registry.instances import Instance, Live, Sight, live_name
+from memorybus.registry.request import Asked, as_kept
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,26 +13,26 @@ from typing import Any
 import msgspec
 
 from memorybus.clock import SYSTEM, Clock
-from memorybus.copies import Copies
+from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
-from memorybus.holds import held_for
-from memorybus.homes import here
-from memorybus.inspect_jobs import InspectionFailed, Inspector
-from memorybus.instances import Instance, live_name
-from memorybus.keys import Keys
-from memorybus.links import connect_redis
-from memorybus.rebuild_lock import RebuildLock
-from memorybus.recall_purge import purge
-from memorybus.settings import Settings
-from memorybus.surfaces.agreeing import agree, differing
-from memorybus.surfaces.barrier import Barrier, parked
-from memorybus.surfaces.children import described
-from memorybus.surfaces.comparing import Compared, Comparison
-from memorybus.surfaces.generations import behind
-from memorybus.surfaces.kept import KEPT
-from memorybus.surfaces.rebuild_plan import Prepared
-from memorybus.surfaces.taking_over import TakingOver
-from memorybus.surfaces.waiting import LOOK
+from memorybus.jobs.inspect import InspectionFailed, Inspector
+from memorybus.operations.copies.generations import behind
+from memorybus.operations.copies.kept import KEPT
+from memorybus.operations.rebuild.agreement import agree, differing
+from memorybus.operations.rebuild.barrier import Barrier, parked
+from memorybus.operations.rebuild.compare import Compared, Comparison
+from memorybus.operations.rebuild.plan import Prepared
+from memorybus.operations.rebuild.takeover import TakingOver
+from memorybus.operations.rebuild.waiting import LOOK
+from memorybus.operations.stores import Copies
+from memorybus.processes.child import described
+from memorybus.recall.purge import purge
+from memorybus.redis.connect import connect_redis
+from memorybus.redis.keys import Keys
+from memorybus.registry.homes import here
+from memorybus.registry.instances import Instance, live_name
+from memorybus.registry.pauses import held_for
+from memorybus.registry.rebuild_lock import RebuildLock
 from memorybus.testing import CrashPoint, crash_points, no_crash
 
 CLOSE = 500

@@ -12,13 +12,13 @@ from collections.abc import Callable
 import msgspec
 
 from memorybus.clock import Clock
-from memorybus.copies import Copies
 from memorybus.errors import MemoryBusError
-from memorybus.holds import Hold, prepared
-from memorybus.instances import Live, live_name
-from memorybus.surfaces.barrier import Barrier
-from memorybus.surfaces.generations import behind, generations, swapped
-from memorybus.surfaces.kept import KEPT
+from memorybus.operations.copies.generations import behind, generations, swapped
+from memorybus.operations.copies.kept import KEPT
+from memorybus.operations.rebuild.barrier import Barrier
+from memorybus.operations.stores import Copies
+from memorybus.registry.instances import Live, live_name
+from memorybus.registry.pauses import Hold, prepared
 
 LEVEL = 0.5
 """Seconds within which the new one is where the old one was: then it may take over."""

@@ -6,25 +6,25 @@ from itertools import islice
 import msgspec
 
 from memorybus.clock import SYSTEM, Clock
-from memorybus.copies import Copies
-from memorybus.dlq import DeadLetters
+from memorybus.dead_letters.queue import DeadLetters
 from memorybus.errors import MemoryBusError
 from memorybus.events import DeadLetterResolved, Omitted
-from memorybus.inspect_jobs import Sent
-from memorybus.instances import Instance, live_name
-from memorybus.logged import LoggedEvent
-from memorybus.plan import Plan, Span
-from memorybus.query import Query
-from memorybus.surfaces.agreeing import agree
-from memorybus.surfaces.barrier import parked
-from memorybus.surfaces.children import described
-from memorybus.surfaces.comparing import NAMED, Compared
-from memorybus.surfaces.copying import mark_dropped
-from memorybus.surfaces.freshness import free_name, owner_of, shared
-from memorybus.surfaces.generations import behind, opened, past
-from memorybus.surfaces.known_providers import check_provider
-from memorybus.surfaces.moments import numbers_upto
-from memorybus.surfaces.rebuilding import Rebuilder
+from memorybus.jobs.inspect import Sent
+from memorybus.log.entry import LoggedEvent
+from memorybus.operations.copies.copies import mark_dropped
+from memorybus.operations.copies.freshness import free_name, owner_of, shared
+from memorybus.operations.copies.generations import behind, opened, past
+from memorybus.operations.known_providers import check_provider
+from memorybus.operations.moments import numbers_upto
+from memorybus.operations.rebuild.agreement import agree
+from memorybus.operations.rebuild.barrier import parked
+from memorybus.operations.rebuild.compare import NAMED, Compared
+from memorybus.operations.rebuild.rebuild import Rebuilder
+from memorybus.operations.stores import Copies
+from memorybus.processes.child import described
+from memorybus.query.query import Query
+from memorybus.query.ranges import Plan, Span
+from memorybus.registry.instances import Instance, live_name
 
 PAGE = 500
 """Events that are asked for at once."""

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from typing import Any
 
 from memorybus.clock import Clock
-from memorybus.copies import Copies
 from memorybus.errors import MemoryBusError
-from memorybus.holds import Hold, paused
-from memorybus.rebuild_lock import RebuildLock
-from memorybus.surfaces.generations import Numbers, behind
+from memorybus.operations.copies.generations import Numbers, behind
+from memorybus.operations.stores import Copies
+from memorybus.registry.pauses import Hold, paused
+from memorybus.registry.rebuild_lock import RebuildLock
 
 LOOK = 0.1
 """Seconds between looks."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from memorybus.surfaces import signals
+from memorybus.processes import signals
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -13,26 +13,26 @@ from importlib.metadata import version
 from cyclopts import App, CycloptsError
 
 from memorybus.errors import MemoryBusError
-from memorybus.masking import mask_record
-from memorybus.surfaces import signals
+from memorybus.processes import signals
 from memorybus.surfaces.cli import (
     archive,
-    care,
     dlq,
+    doctor,
     events,
     hermes,
     memories,
+    processes,
     provider,
     rebuild,
     replay,
-    running,
     sessions,
     status,
     tools,
     verify,
 )
-from memorybus.surfaces.cli.failing import FAILED, failed, wants_json
-from memorybus.surfaces.output import QuietPipeConsole
+from memorybus.surfaces.cli.failures import FAILED, failed, wants_json
+from memorybus.surfaces.views.output import QuietPipeConsole
+from memorybus.text.redact import mask_record
 
 OK = 0
 
@@ -58,7 +58,7 @@ def build() -> App:
         error_console=QuietPipeConsole(stderr=True),
     )
     for group in (
-        running,
+        processes,
         memories,
         status,
         events,
@@ -71,7 +71,7 @@ def build() -> App:
         rebuild,
         verify,
         replay,
-        care,
+        doctor,
     ):
         group.register(app)
     return app

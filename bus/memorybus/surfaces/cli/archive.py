@@ -5,16 +5,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
-from memorybus.forecast import duration, size
-from memorybus.surfaces import children
+from memorybus.log.forecast import duration, size
+from memorybus.processes import child as children
 from memorybus.surfaces.cli.options import CARE, DEFAULT, Common
-from memorybus.surfaces.cli.working import NOTHING_DONE
-from memorybus.surfaces.output import Output
-from memorybus.surfaces.render import grid
-from memorybus.surfaces.safe import one_line, visible
+from memorybus.surfaces.views.output import NOTHING_DONE, Output
+from memorybus.surfaces.views.render import grid
+from memorybus.surfaces.views.safe import one_line, visible
 
 if TYPE_CHECKING:
-    from memorybus.query import Query
+    from memorybus.query.query import Query
 
 Users = Annotated[list[str] | None, Parameter(name="--user", help="Only this person's; again.")]
 Sessions = Annotated[
@@ -56,7 +55,7 @@ def run_archive_run(*, common: Common = DEFAULT) -> int:
     - `memorybus archive run`
     - `memorybus archive run --json | jq .events`
     """
-    from memorybus.surfaces import archiving
+    from memorybus.operations.archive import archive as archiving
 
     output, settings = common.output(), common.settings()
     with children.running(children.archive_command(), settings) as child:
@@ -91,8 +90,8 @@ def run_archive_ls(*, common: Common = DEFAULT) -> int:
     - `memorybus archive ls`
     - `memorybus archive ls --json | jq -r '.segments[].file'`
     """
-    from memorybus.surfaces import archiving
-    from memorybus.surfaces.transcripts.times import iso
+    from memorybus.operations.archive import archive as archiving
+    from memorybus.text.times import iso
 
     output, settings = common.output(), common.settings()
     archive = archiving.opened(settings)
@@ -122,7 +121,7 @@ def run_archive_verify(*, common: Common = DEFAULT) -> int:
     - `memorybus archive verify`
     - `memorybus archive verify --json | jq .damaged`
     """
-    from memorybus.surfaces import archiving
+    from memorybus.operations.archive import archive as archiving
 
     output, settings = common.output(), common.settings()
     archive = archiving.opened(settings)
@@ -165,7 +164,7 @@ def run_archive_export(
     - `memorybus archive export /backup/memories`
     - `memorybus archive export ann --user ann`
     """
-    from memorybus.surfaces import archiving
+    from memorybus.operations.archive import archive as archiving
 
     output, settings = common.output(), common.settings()
     source = archiving.opened(settings)
@@ -201,13 +200,13 @@ def run_archive_import(
     - `memorybus archive import /backup/memories`
     - `memorybus archive import ann --user ann --execute`
     """
-    from memorybus.surfaces import archive_import
+    from memorybus.operations.archive import import_events
 
     output, settings = common.output(), common.settings()
     with output.progress("events") as bar:
         task = bar.add_task("import", total=None)
         query = _query(user, session, agent, workspace)
-        done = archive_import.imported(
+        done = import_events.imported(
             settings, directory.absolute(), query, lambda: bar.advance(task), execute=execute
         )
     if output.json:
@@ -236,10 +235,10 @@ def run_archive_repair(*, execute: Execute = False, common: Common = DEFAULT) ->
     - `memorybus archive repair`
     - `memorybus archive repair --execute`
     """
-    from memorybus.surfaces import archive_repair
+    from memorybus.operations.archive import repair
 
     output = common.output()
-    done = archive_repair.repaired(common.settings(), execute=execute)
+    done = repair.repaired(common.settings(), execute=execute)
     if output.json:
         output.result(done)
         return 0
@@ -262,7 +261,7 @@ def _query(
     agent: list[str] | None,
     workspace: list[str] | None,
 ) -> "Query":
-    from memorybus.query import Query
+    from memorybus.query.query import Query
 
     return Query(
         users=tuple(user or ()),

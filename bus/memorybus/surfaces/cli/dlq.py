@@ -11,7 +11,7 @@ from cyclopts import App, Parameter
 from memorybus.errors import InvalidEvent
 from memorybus.surfaces.cli.events import as_json
 from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, positive
-from memorybus.surfaces.safe import visible
+from memorybus.surfaces.views.safe import visible
 
 WAIT = 60.0
 SHOWN = 50
@@ -72,16 +72,16 @@ def run_dlq_ls(
     - `memorybus dlq ls --group error`
     - `memorybus dlq ls --provider mem0 --json`
     """
-    from memorybus.surfaces import dlq_view
-    from memorybus.surfaces.cli.dlq_acting import letters_of, open_desk
+    from memorybus.surfaces.cli.dlq_actions import letters_of, open_desk
+    from memorybus.surfaces.views import dead_letters
 
     output = common.output()
     with closing(open_desk(common.settings())) as desk:
-        found = dlq_view.rows(group, letters_of(desk, provider))
+        found = dead_letters.rows(group, letters_of(desk, provider))
     if output.json:
         output.result(found[:limit])
     elif found:
-        output.show(dlq_view.table(group, found[:limit]))
+        output.show(dead_letters.table(group, found[:limit]))
         output.note(_NEXT)
     else:
         output.show(visible(f"no dead letters of {provider}" if provider else "no dead letters"))
@@ -104,21 +104,22 @@ def run_dlq_show(
     - `memorybus dlq show 0198f2c4`
     - `memorybus dlq show 0198f2c4 --json | jq .published.event > new.json`
     """
-    from memorybus.surfaces import dlq, dlq_view
-    from memorybus.surfaces.cli.dlq_acting import letters_of, open_desk
+    from memorybus.operations.dead_letters import selection
+    from memorybus.surfaces.cli.dlq_actions import letters_of, open_desk
+    from memorybus.surfaces.views import dead_letters
 
     output = common.output()
     with closing(open_desk(common.settings())) as desk:
         letters = letters_of(desk, provider)
-        dead = dlq.selected(letters, dlq.Selection(event=event, provider=provider))[0]
+        dead = selection.selected(letters, selection.Selection(event=event, provider=provider))[0]
         published = desk.event(dead)
-    shown = dlq_view.letter_json(dead, published, published.event and as_json(published.event))
+    shown = dead_letters.letter_json(dead, published, published.event and as_json(published.event))
     if output.json:
         output.result(shown)
     else:
         of_key = [one for one in letters if one.under == dead.under]
         first = of_key[0].stored.letter.event_id
-        output.show(dlq_view.letter_text(shown, len(of_key), first))
+        output.show(dead_letters.letter_text(shown, len(of_key), first))
     return 0
 
 
@@ -145,8 +146,8 @@ def run_dlq_retry(
     - `memorybus dlq retry --error 3f9a21c0 --execute`
     - `memorybus dlq retry --key session:aa6edef1a7211261:chat-17`
     """
-    from memorybus.surfaces.cli.dlq_acting import Acting
-    from memorybus.surfaces.dlq import Selection
+    from memorybus.operations.dead_letters.selection import Selection
+    from memorybus.surfaces.cli.dlq_actions import Acting
 
     wanted = Selection(event, key, error, everything, provider)
     return Acting(common, execute=execute, wait=wait).run("retry", wanted, reason or "")
@@ -174,8 +175,8 @@ def run_dlq_discard(
     - `memorybus dlq discard 0198f2c4 --reason "test data"`
     - `memorybus dlq discard --error 3f9a21c0 --reason "ticket 812" --execute`
     """
-    from memorybus.surfaces.cli.dlq_acting import Acting
-    from memorybus.surfaces.dlq import Selection
+    from memorybus.operations.dead_letters.selection import Selection
+    from memorybus.surfaces.cli.dlq_actions import Acting
 
     wanted = Selection(event, key, error, everything, provider)
     return Acting(common, execute=execute, wait=wait).run("discard", wanted, reason)
@@ -200,8 +201,8 @@ def run_dlq_edit(
 
     - `memorybus dlq edit 0198f2c4 --file new.json --reason "name misspelt" --execute`
     """
-    from memorybus.surfaces.cli.dlq_acting import Acting
-    from memorybus.surfaces.dlq import Selection
+    from memorybus.operations.dead_letters.selection import Selection
+    from memorybus.surfaces.cli.dlq_actions import Acting
 
     wanted = Selection(event=event, provider=provider)
     return Acting(common, execute=execute, wait=wait).run("edit", wanted, reason, _fields(file))

@@ -7,20 +7,21 @@ from typing import Any
 import msgspec
 
 from memorybus.clock import SYSTEM
-from memorybus.dead_letters import replaced
-from memorybus.dlq import Dead, DeadLetters
+from memorybus.config.settings import Settings
+from memorybus.dead_letters.queue import Dead, DeadLetters
+from memorybus.dead_letters.records import replaced
+from memorybus.dead_letters.requests import Request
 from memorybus.errors import ConfigError, EventTooLarge, InvalidEvent
 from memorybus.ids import new_id
-from memorybus.redo import Request
-from memorybus.settings import Settings
-from memorybus.surfaces import dlq, dlq_view, dlq_wait
+from memorybus.operations.dead_letters import selection, waiting
+from memorybus.operations.dead_letters.selection import Action, Decision, Result, Selection, Step
+from memorybus.operations.dead_letters.waiting import Waited
 from memorybus.surfaces.cli.options import Common
-from memorybus.surfaces.cli.working import NOTHING_DONE
-from memorybus.surfaces.dlq import Action, Decision, Result, Selection, Step
-from memorybus.surfaces.dlq_view import counted
-from memorybus.surfaces.dlq_wait import Waited
-from memorybus.surfaces.safe import one_line
-from memorybus.surfaces.whoami import operator
+from memorybus.surfaces.cli.whoami import operator
+from memorybus.surfaces.views import dead_letters
+from memorybus.surfaces.views.dead_letters import counted
+from memorybus.surfaces.views.output import NOTHING_DONE
+from memorybus.surfaces.views.safe import one_line
 
 SHOWN = 50
 """Keys, or refused events, that are named to people; JSON has them all."""
@@ -58,17 +59,17 @@ class Acting:
         """
         with closing(open_desk(self._settings)) as desk:
             letters = letters_of(desk, wanted.provider)
-            chosen = dlq.selected(letters, wanted)
+            chosen = selection.selected(letters, wanted)
             if event is not None:
                 self._validate(desk, chosen[0], event)
-            steps = dlq.steps(action, letters, chosen)
+            steps = selection.steps(action, letters, chosen)
             if not self._execute or not chosen:
-                return self._would(action, steps, dlq_view.untried(action, chosen))
+                return self._would(action, steps, dead_letters.untried(action, chosen))
             decision = Decision(action, reason, operator(), SYSTEM.now_ms(), event or {})
             waited = self._ask(desk, decision, chosen, steps)
             now = letters_of(desk, wanted.provider)
-            result = dlq.compared(steps, letters, now)
-            gone = dlq.compared(steps, chosen, now).settled if action == "discard" else 0
+            result = selection.compared(steps, letters, now)
+            gone = selection.compared(steps, chosen, now).settled if action == "discard" else 0
             return self._did(action, steps, result, gone, waited)
 
     def _validate(self, desk: DeadLetters, dead: Dead, fields: dict[str, Any]) -> None:
@@ -94,7 +95,7 @@ class Acting:
             return 0
         events = counted(sum(step.events for step in steps), "event")
         self._output.show(f"would {action} {events} of {counted(len(steps), 'key')}")
-        self._output.show(dlq_view.plan(action, steps[:SHOWN]))
+        self._output.show(dead_letters.plan(action, steps[:SHOWN]))
         if len(steps) > SHOWN:
             self._output.note(f"{counted(len(steps) - SHOWN, 'more key')}, not shown")
         if warning:
@@ -106,15 +107,15 @@ class Acting:
         self, desk: DeadLetters, decision: Decision, chosen: Sequence[Dead], steps: Sequence[Step]
     ) -> Waited:
         asked: dict[str, list[Request]] = {}
-        for provider, request in dlq.requests(decision, chosen, new_id):
+        for provider, request in selection.requests(decision, chosen, new_id):
             asked.setdefault(provider, []).append(request)
-        before = desk.count(dlq_wait.lanes_of(asked))
+        before = desk.count(waiting.lanes_of(asked))
         for provider, requests in asked.items():
             desk.send(provider, requests)
         total = sum(step.events + step.then for step in steps)
         with self._output.progress("events") as bar:
             task = bar.add_task("dead letters", total=total)
-            return dlq_wait.wait(
+            return waiting.wait(
                 desk,
                 asked,
                 SYSTEM,
@@ -137,7 +138,7 @@ class Acting:
                 }
             )
         else:
-            self._output.show(dlq_view.outcome(action, result, discarded))
+            self._output.show(dead_letters.outcome(action, result, discarded))
         self._complain(result, waited)
         return 1 if result.refused or waited.left else 0
 

@@ -3,9 +3,9 @@
 from cyclopts import App
 from rich.text import Text
 
-from memorybus.surfaces.check import Check
+from memorybus.health.finding import Check
 from memorybus.surfaces.cli.options import CARE, DEFAULT, Common
-from memorybus.surfaces.safe import visible
+from memorybus.surfaces.views.safe import visible
 
 
 def register(app: App) -> None:
@@ -23,7 +23,7 @@ def run_doctor(*, common: Common = DEFAULT) -> int:
     - `memorybus doctor`
     - `memorybus doctor --json | jq '.checks[] | select(.ok | not)'`
     """
-    from memorybus.surfaces import doctor
+    from memorybus.operations.doctor import doctor
 
     output = common.output()
     checks = []

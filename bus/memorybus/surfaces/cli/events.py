@@ -9,14 +9,15 @@ from cyclopts import App, Parameter
 
 from memorybus.events import EVENT_TYPES, AnyEvent, UnknownEvent
 from memorybus.surfaces.cli.options import DEFAULT, LOOK, Common, not_negative, positive
-from memorybus.surfaces.output import Output
-from memorybus.surfaces.render import event_line, event_name
-from memorybus.surfaces.transcripts.times import iso
+from memorybus.surfaces.views.output import Output
+from memorybus.surfaces.views.render import event_line
+from memorybus.text.display import event_name
+from memorybus.text.times import iso
 
 if TYPE_CHECKING:
-    from memorybus.log import EventLog
-    from memorybus.logged import LoggedEvent
-    from memorybus.surfaces import journal
+    from memorybus.log.entry import LoggedEvent
+    from memorybus.log.stream import EventLog
+    from memorybus.operations import journal
 
 TYPE_NAMES = (*(kind.__name__ for kind in EVENT_TYPES), UnknownEvent.__name__)
 
@@ -67,7 +68,7 @@ def run_events_ls(
     - `memorybus events ls --type MemoryWritten --limit 10`
     - `memorybus events ls --session chat-17 --json`
     """
-    from memorybus.surfaces import journal
+    from memorybus.operations import journal
 
     output, settings = common.output(), common.settings()
     wanted = journal.Filter(session, type, canaries=show_all)
@@ -102,7 +103,7 @@ def run_events_tail(
     - `memorybus events tail --type TurnCompleted`
     - `memorybus events tail --limit 0 --json | jq .event`
     """
-    from memorybus.surfaces import journal
+    from memorybus.operations import journal
 
     output, settings = common.output(), common.settings()
     wanted = journal.Filter(session, type, canaries=show_all)
@@ -125,7 +126,7 @@ def _chained(
     places: "journal.Places",
     wanted: "journal.Filter",
 ) -> "Iterator[LoggedEvent]":
-    from memorybus.surfaces import journal
+    from memorybus.operations import journal
 
     yield from found
     yield from (event for event in journal.follow(log, places) if wanted.wants(event))

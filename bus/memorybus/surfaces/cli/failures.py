@@ -19,9 +19,9 @@ from memorybus.errors import (
     NoServerBinary,
     SpoolFull,
 )
-from memorybus.masking import masked
-from memorybus.surfaces.output import QuietPipeConsole
-from memorybus.surfaces.safe import json_text, visible
+from memorybus.surfaces.views.output import QuietPipeConsole
+from memorybus.surfaces.views.safe import json_text, visible
+from memorybus.text.redact import masked
 
 FAILED, USAGE, PIPE_CLOSED = 1, 2, 141
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 from rich.text import Text
 
-from memorybus.surfaces.cli.care import checked
+from memorybus.surfaces.cli.doctor import checked
 from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, not_negative
-from memorybus.surfaces.output import Output
-from memorybus.surfaces.safe import visible
+from memorybus.surfaces.views.output import Output
+from memorybus.surfaces.views.safe import visible
 
 if TYPE_CHECKING:
-    from memorybus.surfaces.hermes.install import PythonCheck
+    from memorybus.surfaces.hermes.install.install import PythonCheck
 
 Home = Annotated[
     Path | None, Parameter(help="The Hermes home; HERMES_HOME, else ~/.hermes, if not given.")
@@ -51,9 +51,9 @@ def run_install(
     - `memorybus hermes install`
     - `memorybus hermes install --home ~/.hermes/profiles/coder --activate`
     """
-    from memorybus.surfaces.hermes import install
-    from memorybus.surfaces.hermes.hermes_config import active_provider
+    from memorybus.surfaces.hermes.config import active_provider
     from memorybus.surfaces.hermes.home import environment, find
+    from memorybus.surfaces.hermes.install import install
 
     output, where = common.output(), find(home)
     changed = install.write(where)
@@ -90,9 +90,9 @@ def run_uninstall(*, home: Home = None, common: Common = DEFAULT) -> int:
 
     - `memorybus hermes uninstall`
     """
-    from memorybus.surfaces.hermes import install
-    from memorybus.surfaces.hermes.hermes_config import active_provider
+    from memorybus.surfaces.hermes.config import active_provider
     from memorybus.surfaces.hermes.home import find
+    from memorybus.surfaces.hermes.install import install
 
     output, where = common.output(), find(home)
     removed = install.remove(where)
@@ -115,8 +115,8 @@ def run_status(*, home: Home = None, python: Python = None, common: Common = DEF
     - `memorybus hermes status`
     - `memorybus hermes status --json | jq .look.spool.events`
     """
-    from memorybus.surfaces.hermes import install, status
     from memorybus.surfaces.hermes.home import find
+    from memorybus.surfaces.hermes.install import install, status
 
     output, where = common.output(), find(home)
     check = install.check_python(python or install.hermes_python())
@@ -164,10 +164,10 @@ def run_reconcile(
     - `memorybus hermes reconcile --apply --since 2026-11-01`
     """
     from memorybus.clock import SYSTEM
-    from memorybus.surfaces.cli.hermes_progress import Bars
     from memorybus.surfaces.hermes.home import find
-    from memorybus.surfaces.hermes.reconcile import Reconciliation, Request
-    from memorybus.surfaces.hermes.reconcile_view import shown
+    from memorybus.surfaces.hermes.reconcile.reconcile import Reconciliation, Request
+    from memorybus.surfaces.hermes.reconcile.view import shown
+    from memorybus.surfaces.views.hermes_progress import Bars
 
     output, where = common.output(), find(home)
     request = Request(apply=apply, since=_since(since), session=session, settle=settle)
@@ -184,7 +184,7 @@ def run_reconcile(
 
 def _since(text: str | None) -> int:
     from memorybus.errors import ConfigError
-    from memorybus.surfaces.transcripts.times import stamp
+    from memorybus.text.times import stamp
 
     try:
         return stamp(text) if text else 0

@@ -5,14 +5,14 @@ from pathlib import Path
 
 from rich.progress import Progress
 
-from memorybus.client import MemoryBus
+from memorybus.agent.client import MemoryBus
+from memorybus.config.settings import Settings
 from memorybus.errors import AccessDenied, LogUnavailable
-from memorybus.links import connect_redis
-from memorybus.log import EventLog
-from memorybus.settings import Settings
-from memorybus.surfaces import ingest
-from memorybus.surfaces.ingest import Refused, Report, Source
-from memorybus.surfaces.output import Output
+from memorybus.log.stream import EventLog
+from memorybus.operations.ingest import ingest
+from memorybus.operations.ingest.ingest import Refused, Report, Source
+from memorybus.redis.connect import connect_redis
+from memorybus.surfaces.views.output import Output
 
 FLUSH_STEP = 0.5
 PATIENCE = 20

@@ -10,9 +10,10 @@ from cyclopts import App, Parameter
 from rich.text import Text
 
 from memorybus.clock import SYSTEM
+from memorybus.config.settings import Settings
 from memorybus.errors import MissingProvider
-from memorybus.settings import Settings
-from memorybus.surfaces.cli.asking import (
+from memorybus.surfaces.cli.options import DEFAULT, MEMORIES, Common, names, positive, some_names
+from memorybus.surfaces.cli.scope_options import (
     NOBODY_NAMED,
     WIDER,
     Asked,
@@ -20,16 +21,15 @@ from memorybus.surfaces.cli.asking import (
     scope_of,
     scope_of_session,
 )
-from memorybus.surfaces.cli.options import DEFAULT, MEMORIES, Common, names, positive, some_names
-from memorybus.surfaces.output import Output
-from memorybus.surfaces.render import grid
-from memorybus.surfaces.safe import visible
-from memorybus.surfaces.transcripts.times import iso
+from memorybus.surfaces.views.output import Output
+from memorybus.surfaces.views.render import grid
+from memorybus.surfaces.views.safe import visible
+from memorybus.text.times import iso
 
 if TYPE_CHECKING:
-    from memorybus.recall import RecalledItem
-    from memorybus.recall_live import Recall
-    from memorybus.surfaces import ingest
+    from memorybus.operations.ingest import ingest
+    from memorybus.recall.live import Recall
+    from memorybus.recall.model import RecalledItem
 
 
 AMPLE = 2_000
@@ -65,7 +65,7 @@ def run_ingest(
     - `memorybus ingest chat.jsonl --user ana`
     - `memorybus ingest conversations/*.json`
     """
-    from memorybus.surfaces.cli.ingesting import ingest_all
+    from memorybus.surfaces.cli.ingest import ingest_all
 
     output = common.output()
     if not files:
@@ -174,7 +174,7 @@ class _Question(msgspec.Struct, frozen=True):
 
 def _recalled(settings: Settings, ask: _Question, budget: int) -> "Recall":
     """Ask the workers without publishing anything, hence without opening a spool."""
-    from memorybus.recall_live import recall_now
+    from memorybus.recall.live import recall_now
 
     try:
         return recall_now(

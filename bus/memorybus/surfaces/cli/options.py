@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 from cyclopts import Group, Parameter
 
-from memorybus.settings import Settings, load
-from memorybus.surfaces.output import Output
+from memorybus.config.settings import Settings, load
+from memorybus.surfaces.views.output import Output
 
 RUN = Group("Run", sort_key=1)
 MEMORIES = Group("Memories", sort_key=2)

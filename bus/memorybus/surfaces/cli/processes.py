@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from memorybus.surfaces import children, signals
-from memorybus.surfaces.children import LogForm
+from memorybus.processes import child, signals
+from memorybus.processes.child import LogForm
 from memorybus.surfaces.cli.options import (
     RUN,
     SERVING,
@@ -15,10 +15,10 @@ from memorybus.surfaces.cli.options import (
     positive,
     some_names,
 )
-from memorybus.surfaces.output import Output
+from memorybus.surfaces.views.output import Output
 
 if TYPE_CHECKING:
-    from memorybus.surfaces import up
+    from memorybus.operations import up
 
 PAUSE = 0.06
 """Seconds between the demo's steps where a person looks on."""
@@ -65,8 +65,8 @@ def run_demo(*, json: Annotated[bool, Parameter(negative="")] = False) -> int:
     json
         Print one JSON object: published, applied, recalled, seconds.
     """
-    from memorybus.surfaces import demo
-    from memorybus.surfaces.cli.demo_view import DemoView
+    from memorybus.operations.demo import demo
+    from memorybus.surfaces.views.demo import DemoView
 
     output = Output(json=json)
     if json:
@@ -100,12 +100,12 @@ def run_up(
     - `memorybus up --processes 4`
     - `memorybus up --url redis://10.0.0.5:6379 --providers holographic`
     """
-    from memorybus.surfaces import up
+    from memorybus.operations import up
 
     output = common.output()
     settings = common.settings()
     served = names(providers) or settings.providers
-    command = children.worker_command(served, jobs, processes=processes, log=log, with_parent=True)
+    command = child.worker_command(served, jobs, processes=processes, log=log, with_parent=True)
     try:
         up.run(settings, command, lambda news: _tell(output, news))
     except KeyboardInterrupt as end:
@@ -146,14 +146,14 @@ def run_worker(
     - `memorybus worker --providers holographic --jobs 2`
     - `memorybus worker --url redis://10.0.0.5:6379 --processes 4 --concurrency 32 --log json`
     """
-    command = children.worker_command(
+    command = child.worker_command(
         names(providers), jobs, processes=processes, log=log, json=common.json
     )
-    children.become(command, common.settings())
+    child.become(command, common.settings())
 
 
 def _tell(output: Output, news: "up.News") -> None:
-    from memorybus.surfaces import up
+    from memorybus.operations import up
 
     if isinstance(news, up.Ready):
         _tell_ready(output, news)

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 from rich.console import RenderableType
 
 from memorybus.clock import Clock
-from memorybus.settings import Settings
-from memorybus.surfaces.output import Output
+from memorybus.config.settings import Settings
+from memorybus.surfaces.views.output import Output
 
 if TYPE_CHECKING:
-    from memorybus.copies import Copies
+    from memorybus.operations.stores import Copies
 
-NOTHING_DONE = "nothing is done yet: add --execute"
 
 UNTOUCHED = "interrupted: nothing was changed"
 
@@ -29,7 +28,7 @@ def checked_desk(settings: Settings) -> "Iterator[Copies]":
         WrongPartitionCount: it was born with another count.
         LogUnavailable: Redis is away.
     """
-    from memorybus.copies import Copies
+    from memorybus.operations.stores import Copies
 
     with Copies(settings) as desk:
         desk.check()

@@ -8,11 +8,11 @@ from rich.text import Text
 
 from memorybus.surfaces.cli.options import CARE, DEFAULT, Common
 from memorybus.surfaces.cli.provider_life import run_add, run_pause, run_remove, run_resume
-from memorybus.surfaces.render import grid
-from memorybus.surfaces.safe import one_line, visible
+from memorybus.surfaces.views.render import grid
+from memorybus.surfaces.views.safe import one_line, visible
 
 if TYPE_CHECKING:
-    from memorybus.surfaces.instances import Instance
+    from memorybus.operations.providers.inventory import Instance
 
 
 def register(app: App) -> None:
@@ -35,7 +35,7 @@ def run_provider_ls(*, common: Common = DEFAULT) -> int:
     - `memorybus provider ls`
     - `memorybus provider ls --json | jq '.[] | select(.here == false)'`
     """
-    from memorybus.surfaces.instances import instances
+    from memorybus.operations.providers.inventory import instances
 
     output, found = common.output(), instances(common.settings())
     if output.json:
@@ -64,7 +64,7 @@ def _remark(one: "Instance") -> str:
 
 
 def _home(one: "Instance") -> str:
-    from memorybus.surfaces.instances import whereabouts
+    from memorybus.operations.providers.inventory import whereabouts
 
     if one.home is None:
         return "anywhere" if one.placement == "shared" else "none yet"
@@ -92,7 +92,7 @@ def run_provider_move(
     - `memorybus provider move builtin`
     - `memorybus provider move builtin --execute --data-dir /srv/memorybus`
     """
-    from memorybus.surfaces import moving
+    from memorybus.operations.providers import move as moving
 
     output, settings = common.output(), common.settings()
     move = moving.plan(settings, name)

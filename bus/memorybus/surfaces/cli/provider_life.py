@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from memorybus.errors import ConfigError
+from memorybus.surfaces.cli.key_values import given
 from memorybus.surfaces.cli.options import DEFAULT, Common
-from memorybus.surfaces.cli.setting import given
-from memorybus.surfaces.cli.working import NOTHING_DONE, checked_desk, told_when_interrupted
-from memorybus.surfaces.output import Output
-from memorybus.surfaces.safe import visible
+from memorybus.surfaces.cli.progress import checked_desk, told_when_interrupted
+from memorybus.surfaces.views.output import NOTHING_DONE, Output
+from memorybus.surfaces.views.safe import visible
 
 if TYPE_CHECKING:
-    from memorybus.surfaces.providing import Addition, Pause
-    from memorybus.surfaces.removing import Removal
+    from memorybus.operations.providers.lifecycle import Addition, Pause
+    from memorybus.operations.providers.removal import Removal
 
 Name = Annotated[str, Parameter(help="The provider instance.")]
 Execute = Annotated[
@@ -52,14 +52,14 @@ def run_add(
     - `memorybus provider add pg --kind my_package.pg:Postgres --set schema=memories`
     - `memorybus provider add notes --kind holographic --from now --execute`
     """
-    from memorybus.surfaces import config_file, providing
-    from memorybus.surfaces.whoami import operator
+    from memorybus.operations.providers import config_file, lifecycle
+    from memorybus.surfaces.cli.whoami import operator
 
     output, settings = common.output(), common.settings()
     edit = config_file.adding(settings, name, kind or name, given(change or ()))
-    what = providing.addition(settings, edit, name, since, common.given())
+    what = lifecycle.addition(settings, edit, name, since, common.given())
     if execute:
-        what = providing.add(settings, edit, what, operator())
+        what = lifecycle.add(settings, edit, what, operator())
     if output.json:
         output.result(what)
         return 0
@@ -68,7 +68,7 @@ def run_add(
 
 
 def _tell_added(output: Output, what: "Addition") -> None:
-    from memorybus.surfaces.moments import moment_of, told
+    from memorybus.operations.moments import moment_of, told
 
     if not what.executed:
         output.show(visible(what.diff))
@@ -96,14 +96,14 @@ def run_pause(
 
     - `memorybus provider pause mem0 --reason "its quota is used up"`
     """
-    from memorybus.surfaces import providing
-    from memorybus.surfaces.whoami import operator
+    from memorybus.operations.providers import lifecycle
+    from memorybus.surfaces.cli.whoami import operator
 
     output = common.output()
     if not reason.strip():
         raise ConfigError("--reason must say why")
     with checked_desk(common.settings()) as desk:
-        done = providing.pause(desk, name, reason, operator())
+        done = lifecycle.pause(desk, name, reason, operator())
     return _tell_pause(output, done)
 
 
@@ -114,11 +114,11 @@ def run_resume(name: Name, /, *, common: Common = DEFAULT) -> int:
 
     - `memorybus provider resume mem0`
     """
-    from memorybus.surfaces import providing
+    from memorybus.operations.providers import lifecycle
 
     output = common.output()
     with checked_desk(common.settings()) as desk:
-        done = providing.resume(desk, name)
+        done = lifecycle.resume(desk, name)
     return _tell_pause(output, done)
 
 
@@ -160,19 +160,19 @@ def run_remove(
     - `memorybus provider remove holographic`
     - `memorybus provider remove holographic --reason "moved to Postgres" --execute`
     """
-    from memorybus.surfaces import config_file, removing
-    from memorybus.surfaces.whoami import operator
+    from memorybus.operations.providers import config_file, removal
+    from memorybus.surfaces.cli.whoami import operator
 
     output, settings = common.output(), common.settings()
     if execute and not (reason or "").strip():
         raise ConfigError("--reason must say why, with --execute")
     edit = config_file.removing(settings, name)
-    locked = removing.remover(settings, name, operator()) if execute else checked_desk(settings)
+    locked = removal.remover(settings, name, operator()) if execute else checked_desk(settings)
     again = f"interrupted; the same command removes what is left of {name}"
     with told_when_interrupted(output, again), locked as desk:
-        what = removing.removal(desk, edit, name, delete_state=delete_state)
+        what = removal.removal(desk, edit, name, delete_state=delete_state)
         if execute:
-            what = removing.remove(desk, edit, what, reason or "", operator())
+            what = removal.remove(desk, edit, what, reason or "", operator())
     if output.json:
         output.result(what)
         return 0

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from memorybus.clock import SYSTEM
+from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, MemoryBusError
-from memorybus.settings import Settings
-from memorybus.surfaces.cli import rebuild_view
+from memorybus.surfaces.cli.key_values import given
 from memorybus.surfaces.cli.options import CARE, DEFAULT, Common
-from memorybus.surfaces.cli.setting import given
-from memorybus.surfaces.cli.working import UNTOUCHED, checked_desk, show_found, steps
-from memorybus.surfaces.output import Output
-from memorybus.surfaces.safe import visible
-from memorybus.surfaces.whoami import operator
+from memorybus.surfaces.cli.progress import UNTOUCHED, checked_desk, show_found, steps
+from memorybus.surfaces.cli.whoami import operator
+from memorybus.surfaces.views import rebuild as rebuild_view
+from memorybus.surfaces.views.output import Output
+from memorybus.surfaces.views.safe import visible
 
 if TYPE_CHECKING:
-    from memorybus.surfaces.generations import Generation
-    from memorybus.surfaces.rebuild_plan import Wanted
-    from memorybus.surfaces.rebuilding import Rebuilder, Rebuilt
+    from memorybus.operations.copies.generations import Generation
+    from memorybus.operations.rebuild.plan import Wanted
+    from memorybus.operations.rebuild.rebuild import Rebuilder, Rebuilt
 
 Words = Annotated[list[str] | None, Parameter(negative="", consume_multiple=False)]
 Flag = Annotated[bool, Parameter(negative="")]
@@ -92,8 +92,8 @@ def run_rebuild(
     - `memorybus rebuild builtin --except-user mallory --execute`
     - `memorybus rebuild --rollback holographic --execute`
     """
-    from memorybus.query import EVERYTHING, Query
-    from memorybus.surfaces.rebuild_plan import Wanted
+    from memorybus.operations.rebuild.plan import Wanted
+    from memorybus.query.query import EVERYTHING, Query
 
     if sum(map(bool, (provider, rollback, drop))) != 1:
         raise ConfigError("give one PROVIDER, or --rollback PROVIDER, or --drop PROVIDER")
@@ -128,7 +128,7 @@ def run_rebuild(
 
 
 def _rebuilt(output: Output, settings: Settings, wanted: "Wanted", *, execute: bool) -> int:
-    from memorybus.surfaces import rebuild_plan
+    from memorybus.operations.rebuild import plan as rebuild_plan
 
     if not execute:
         with (
@@ -157,7 +157,7 @@ def _rebuilt(output: Output, settings: Settings, wanted: "Wanted", *, execute: b
 
 
 def _rolled_back(output: Output, settings: Settings, wanted: "Wanted", *, execute: bool) -> int:
-    from memorybus.surfaces import rebuild_plan
+    from memorybus.operations.rebuild import plan as rebuild_plan
 
     provider = wanted.provider
     if not execute:
@@ -176,7 +176,7 @@ def _rolled_back(output: Output, settings: Settings, wanted: "Wanted", *, execut
 
 def _ended(work: "Rebuilder", wanted: "Wanted") -> "Rebuilt | None":
     """Do what is left of a swap whose command was killed after it, if there is one."""
-    from memorybus.surfaces.generations import unended
+    from memorybus.operations.copies.generations import unended
 
     if not unended(wanted.provider, work.desk.instances.look()):
         return None
@@ -184,7 +184,7 @@ def _ended(work: "Rebuilder", wanted: "Wanted") -> "Rebuilt | None":
 
 
 def _dropped(output: Output, settings: Settings, wanted: "Wanted", *, execute: bool) -> int:
-    from memorybus.surfaces import generation_drop
+    from memorybus.operations.rebuild import drop as generation_drop
 
     if not execute:
         with checked_desk(settings) as desk:
@@ -208,7 +208,7 @@ def _at_work(
     output: Output, settings: Settings, wanted: "Wanted", what: str
 ) -> "Iterator[Rebuilder]":
     """Give a rebuilder that has the lock, and shows how far it is."""
-    from memorybus.surfaces.rebuilding import rebuilder
+    from memorybus.operations.rebuild.rebuild import rebuilder
 
     said = "interrupted: agents are served all along; the same command goes on where it was"
     with (
@@ -225,7 +225,7 @@ def _at_work(
 
 def _tell_way_out(output: Output, work: "Rebuilder", provider: str) -> None:
     """Say how what was begun is given up, if it does not serve already."""
-    from memorybus.surfaces.generations import unfinished
+    from memorybus.operations.copies.generations import unfinished
 
     with suppress(MemoryBusError):  # without Redis nobody knows
         if unfinished(provider, "rebuild", work.desk.instances.look()):
@@ -240,7 +240,7 @@ def run_rebuild_ls(*, common: Common = DEFAULT) -> int:
     - `memorybus rebuild ls`
     - `memorybus rebuild ls --json | jq '.[] | select(.state == "live")'`
     """
-    from memorybus.surfaces.generations import generations
+    from memorybus.operations.copies.generations import generations
 
     output = common.output()
     with checked_desk(common.settings()) as desk:

@@ -8,26 +8,25 @@ from cyclopts import App, Parameter
 
 from memorybus.clock import SYSTEM
 from memorybus.errors import ConfigError
-from memorybus.surfaces.cli import replay_view
+from memorybus.surfaces.cli.key_values import given
 from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, not_negative
-from memorybus.surfaces.cli.plan_view import lasting
-from memorybus.surfaces.cli.setting import given
-from memorybus.surfaces.cli.working import (
-    NOTHING_DONE,
+from memorybus.surfaces.cli.progress import (
     UNTOUCHED,
     Seldom,
     checked_desk,
     show_found,
     steps,
 )
-from memorybus.surfaces.output import Output
-from memorybus.surfaces.safe import visible
+from memorybus.surfaces.views import replay as replay_view
+from memorybus.surfaces.views.output import NOTHING_DONE, Output
+from memorybus.surfaces.views.plan import lasting
+from memorybus.surfaces.views.safe import visible
 
 if TYPE_CHECKING:
-    from memorybus.copies import Copies
-    from memorybus.surfaces.copying import Copy
-    from memorybus.surfaces.filling import Progress
-    from memorybus.surfaces.replaying import Planned, Wanted
+    from memorybus.operations.copies.copies import Copy
+    from memorybus.operations.copies.filling import Progress
+    from memorybus.operations.copies.replay import Planned, Wanted
+    from memorybus.operations.stores import Copies
 
 Words = Annotated[list[str] | None, Parameter(negative="", consume_multiple=False)]
 
@@ -93,10 +92,10 @@ def run_replay(
     - `memorybus replay --provider holographic --into may --until 2026-06-01 --execute`
     - `memorybus replay --cancel holographic-2 --execute`
     """
-    from memorybus.names import check_name
-    from memorybus.query import Query
-    from memorybus.surfaces.replaying import Wanted
-    from memorybus.surfaces.whoami import operator
+    from memorybus.config.path_names import check_name
+    from memorybus.operations.copies.replay import Wanted
+    from memorybus.query.query import Query
+    from memorybus.surfaces.cli.whoami import operator
 
     output, settings = common.output(), common.settings()
     if bool(cancel) == bool(provider or into) or bool(provider) != bool(into):
@@ -129,7 +128,7 @@ def run_replay(
 
 
 def _replayed(output: Output, desk: "Copies", wanted: "Wanted", *, execute: bool) -> int:
-    from memorybus.surfaces import replaying
+    from memorybus.operations.copies import replay as replaying
 
     with steps(output, "plan", "events read", UNTOUCHED) as tell:
         plan = replaying.planned(desk, wanted, partial(tell, "plan"))
@@ -147,7 +146,7 @@ def _replayed(output: Output, desk: "Copies", wanted: "Wanted", *, execute: bool
 
 def _filled(output: Output, desk: "Copies", plan: "Planned") -> int:
     """Follow the copy until it has all; return the exit code."""
-    from memorybus.surfaces import filling
+    from memorybus.operations.copies import filling
 
     name = plan.instance.name
     lines = output.json or not output.out.is_terminal
@@ -208,7 +207,7 @@ def _interrupted(desk: "Copies", plan: "Planned") -> str:
 
 
 def _cancelled(output: Output, desk: "Copies", name: str, *, execute: bool) -> int:
-    from memorybus.surfaces import copying
+    from memorybus.operations.copies import copies as copying
 
     drop = copying.dropping(desk, name)
     waits = copying.drop(desk, drop) if execute else ""
@@ -243,7 +242,7 @@ def run_replay_ls(*, common: Common = DEFAULT) -> int:
     - `memorybus replay ls`
     - `memorybus replay ls --json | jq '.[] | select(.state == "filling")'`
     """
-    from memorybus.surfaces.copying import copies
+    from memorybus.operations.copies.copies import copies
 
     output = common.output()
     with checked_desk(common.settings()) as desk:

@@ -6,10 +6,10 @@ from typing import Annotated
 import msgspec
 from cyclopts import Parameter
 
+from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, MemoryBusError
 from memorybus.events import Scope
-from memorybus.query import Query
-from memorybus.settings import Settings
+from memorybus.query.query import Query
 
 WIDER = "--all-users, --all-agents, --all-workspaces"
 
@@ -85,7 +85,7 @@ def scope_of_session(session: str, whose: Whose, settings: Settings) -> Scope:
         UnknownSession: nobody's, or several people's.
         LogError: the history cannot be read.
     """
-    from memorybus.surfaces import journal
+    from memorybus.operations import journal
 
     named = {"agents": whose.agent, "users": whose.user, "workspaces": whose.workspace}
     words = {field: (word,) for field, word in named.items() if word is not None}

@@ -5,7 +5,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from memorybus.surfaces.cli.options import DEFAULT, LOOK, Common
-from memorybus.surfaces.output import Output
+from memorybus.surfaces.views.output import Output
 
 
 def register(app: App) -> None:
@@ -34,9 +34,10 @@ def run_sessions_tree(
     - `memorybus sessions tree`
     - `memorybus sessions tree chat-17 --json`
     """
-    from memorybus.lineage import fold
-    from memorybus.surfaces import journal, tree
+    from memorybus.lineage.graph import fold
+    from memorybus.operations import journal
     from memorybus.surfaces.cli.events import tell_unread
+    from memorybus.surfaces.views import tree
 
     output, settings = common.output(), common.settings()
     wanted = journal.Filter(canaries=show_all or session is not None)

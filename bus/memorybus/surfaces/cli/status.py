@@ -8,12 +8,12 @@ from cyclopts import App, Parameter
 from rich.console import Group
 
 from memorybus.clock import SYSTEM
+from memorybus.config.settings import Settings
 from memorybus.errors import LogUnavailable
-from memorybus.settings import Settings
-from memorybus.surfaces.cli.fitted import Fitted
 from memorybus.surfaces.cli.options import DEFAULT, LOOK, Common
-from memorybus.surfaces.output import Output
-from memorybus.surfaces.render import status_tables
+from memorybus.surfaces.views.fitted import Fitted
+from memorybus.surfaces.views.output import Output
+from memorybus.surfaces.views.render import status_tables
 
 WATCH_EVERY = 1.0
 
@@ -38,7 +38,7 @@ def run_status(
     - `memorybus status --watch`
     - `memorybus status --json | jq .providers`
     """
-    from memorybus.monitor import spool_status
+    from memorybus.health.monitor import spool_status
 
     output, settings = common.output(), common.settings()
     try:
@@ -55,15 +55,15 @@ def run_status(
 
 
 def _status(settings: Settings) -> dict[str, Any]:
-    from memorybus.monitor import read_status
+    from memorybus.health.monitor import read_status
 
     return dict(msgspec.to_builtins(read_status(settings)))
 
 
 def _warn(output: Output, settings: Settings) -> None:
     """Name what stands in our place: its partitions look idle, and stand still."""
-    from memorybus.links import connect_redis
-    from memorybus.log import EventLog
+    from memorybus.log.stream import EventLog
+    from memorybus.redis.connect import connect_redis
 
     for key in EventLog(connect_redis(settings), settings).foreign():
         output.note(

@@ -7,14 +7,14 @@ import msgspec
 from cyclopts import App, Parameter
 from rich.text import Text
 
-from memorybus import tools
 from memorybus.clock import SYSTEM
 from memorybus.ids import new_id
+from memorybus.registry import tools
 from memorybus.surfaces.cli.memories import Agent, User
 from memorybus.surfaces.cli.options import DEFAULT, MEMORIES, Common, positive
-from memorybus.surfaces.output import Output
-from memorybus.surfaces.render import grid
-from memorybus.surfaces.safe import json_text, visible
+from memorybus.surfaces.views.output import Output
+from memorybus.surfaces.views.render import grid
+from memorybus.surfaces.views.safe import json_text, visible
 
 SESSION = "memorybus-tools"
 """The session of calls by hand, unless another is named."""
@@ -51,7 +51,7 @@ def run_ls(*, common: Common = DEFAULT) -> int:
     - `memorybus tools ls`
     - `memorybus tools ls --json`
     """
-    from memorybus.tools_seen import declared_now
+    from memorybus.registry.tools_note import declared_now
 
     output = common.output()
     found = tools.offered(declared_now(common.settings()))
@@ -113,8 +113,8 @@ def run_call(
     - `memorybus tools call memory_search --arg query="brass key" --user ana`
     - `memorybus tools call memory_add --json-args '{"content": "The key is under the pot."}'`
     """
-    from memorybus.client import MemoryBus
-    from memorybus.tools_seen import ToolsSeen
+    from memorybus.agent.client import MemoryBus
+    from memorybus.registry.tools_note import ToolsSeen
 
     output, settings = common.output(), common.settings()
     ToolsSeen(settings, SYSTEM, new_id).look()

@@ -9,18 +9,18 @@ from rich.text import Text
 
 from memorybus.clock import SYSTEM
 from memorybus.errors import ConfigError
-from memorybus.surfaces.cli.asking import NOBODY_NAMED, Whose, scope_of
 from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, not_negative, positive
-from memorybus.surfaces.cli.working import checked_desk, steps
-from memorybus.surfaces.output import Output
-from memorybus.surfaces.render import grid
-from memorybus.surfaces.safe import visible
-from memorybus.surfaces.whoami import operator
+from memorybus.surfaces.cli.progress import checked_desk, steps
+from memorybus.surfaces.cli.scope_options import NOBODY_NAMED, Whose, scope_of
+from memorybus.surfaces.cli.whoami import operator
+from memorybus.surfaces.views.output import Output
+from memorybus.surfaces.views.render import grid
+from memorybus.surfaces.views.safe import visible
 
 if TYPE_CHECKING:
-    from memorybus.surfaces.comparing import Compared
-    from memorybus.surfaces.differing import Differing
-    from memorybus.surfaces.verifying import Verified
+    from memorybus.operations.rebuild.compare import Compared
+    from memorybus.operations.rebuild.diff import Differing
+    from memorybus.operations.rebuild.verify import Verified
 
 _INTERRUPTED = "interrupted: the live state is as it was; a copy that was made for this is dropped"
 
@@ -63,8 +63,8 @@ def run_verify(
     - `memorybus verify holographic`
     - `memorybus verify hindsight --sample 1000 --json`
     """
-    from memorybus.surfaces.rebuilding import rebuilder
-    from memorybus.surfaces.verifying import Wanted, verify
+    from memorybus.operations.rebuild.rebuild import rebuilder
+    from memorybus.operations.rebuild.verify import Wanted, verify
 
     output, settings = common.output(), common.settings()
     wanted = Wanted(provider=provider, until=until, sample=sample, by=operator())
@@ -126,9 +126,9 @@ def run_diff(
     - `memorybus diff holographic holographic@1 --query "When does the inspector come?"`
     - `memorybus diff holographic holographic@1 --queries questions.txt --json`
     """
-    from memorybus.inspect_jobs import Inspector
-    from memorybus.recall import Want
-    from memorybus.surfaces.differing import differing, provider_of
+    from memorybus.jobs.inspect import Inspector
+    from memorybus.operations.rebuild.diff import differing, provider_of
+    from memorybus.recall.model import Want
 
     output, settings = common.output(), common.settings()
     asked = [one for one in [*(query or ()), *_lines(queries)] if one.strip()]

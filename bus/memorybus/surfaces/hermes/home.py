@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from memorybus.settings import Settings, load
+from memorybus.config.settings import Settings, load
 
 PLUGIN = "memorybus"
 WORKSPACE = "hermes"

@@ -12,9 +12,9 @@ import msgspec
 
 from memorybus import private
 from memorybus.clock import Clock
-from memorybus.masking import masked
-from memorybus.plain import visible
-from memorybus.settings import Settings
+from memorybus.config.settings import Settings
+from memorybus.text.display import visible
+from memorybus.text.redact import masked
 
 _log = logging.getLogger("memorybus")
 

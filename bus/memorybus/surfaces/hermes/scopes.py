@@ -24,8 +24,8 @@ from typing import Any
 
 import msgspec
 
+from memorybus.config.settings import Settings
 from memorybus.events import Scope
-from memorybus.settings import Settings
 from memorybus.surfaces.hermes.home import WORKSPACE
 
 _NOT_THE_AGENT = frozenset({"cron", "subagent"})

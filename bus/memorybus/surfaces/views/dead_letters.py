@@ -6,13 +6,13 @@ from typing import Any, Literal
 from rich.table import Table
 from rich.text import Text
 
-from memorybus.dead_events import Published
-from memorybus.dead_letters import normalised
-from memorybus.dlq import Dead
-from memorybus.plain import iso
-from memorybus.surfaces.dlq import Action, Result, Step, behind
-from memorybus.surfaces.render import grid
-from memorybus.surfaces.safe import json_text, one_line, visible
+from memorybus.dead_letters.events import Published
+from memorybus.dead_letters.queue import Dead
+from memorybus.dead_letters.records import normalised
+from memorybus.operations.dead_letters.selection import Action, Result, Step, behind
+from memorybus.surfaces.views.render import grid
+from memorybus.surfaces.views.safe import json_text, one_line, visible
+from memorybus.text.display import iso
 
 Group = Literal["error", "key", "provider"]
 

@@ -7,8 +7,8 @@ from rich.panel import Panel
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from rich.text import Text
 
-from memorybus.surfaces import demo
-from memorybus.surfaces.demo_script import (
+from memorybus.operations.demo import demo
+from memorybus.operations.demo.script import (
     ASSISTANT,
     PERSON,
     QUESTION,
@@ -20,9 +20,9 @@ from memorybus.surfaces.demo_script import (
     Say,
     Step,
 )
-from memorybus.surfaces.output import Output
-from memorybus.surfaces.render import grid
-from memorybus.surfaces.safe import visible
+from memorybus.surfaces.views.output import Output
+from memorybus.surfaces.views.render import grid
+from memorybus.surfaces.views.safe import visible
 
 _SIGNS = {"add": "+", "replace": "±", "remove": "−"}
 

@@ -8,7 +8,10 @@ from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from memorybus.surfaces.safe import json_text, visible
+from memorybus.surfaces.views.safe import json_text, visible
+
+NOTHING_DONE = "nothing is done yet: add --execute"
+"""What a plan says that only shows what would be done."""
 
 PIPE_WIDTH = 200
 """Columns of a table that goes into a pipe or a file, where there is no terminal to ask."""

@@ -7,12 +7,12 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from memorybus.forecast import duration, size
-from memorybus.surfaces.render import grid
-from memorybus.surfaces.safe import one_line
+from memorybus.log.forecast import duration, size
+from memorybus.surfaces.views.render import grid
+from memorybus.surfaces.views.safe import one_line
 
 if TYPE_CHECKING:
-    from memorybus.surfaces.counting import Counted
+    from memorybus.operations.copies.counting import Counted
 
 _WHY: Mapping[str, str] = {
     "volatile": "volatile: not kept by the archive",

@@ -5,19 +5,18 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 from rich.text import Text
 
-from memorybus.surfaces.cli import plan_view
-from memorybus.surfaces.cli.working import NOTHING_DONE
-from memorybus.surfaces.output import Output
-from memorybus.surfaces.render import grid
-from memorybus.surfaces.safe import one_line, visible
+from memorybus.surfaces.views import plan as plan_view
+from memorybus.surfaces.views.output import NOTHING_DONE, Output
+from memorybus.surfaces.views.render import grid
+from memorybus.surfaces.views.safe import one_line, visible
 
 if TYPE_CHECKING:
-    from memorybus.plan import Plan
-    from memorybus.query import Query
-    from memorybus.surfaces.generation_drop import Drop
-    from memorybus.surfaces.generations import Generation
-    from memorybus.surfaces.rebuild_plan import Prepared
-    from memorybus.surfaces.rebuilding import Rebuilt
+    from memorybus.operations.copies.generations import Generation
+    from memorybus.operations.rebuild.drop import Drop
+    from memorybus.operations.rebuild.plan import Prepared
+    from memorybus.operations.rebuild.rebuild import Rebuilt
+    from memorybus.query.query import Query
+    from memorybus.query.ranges import Plan
 
 
 _KEPT = {
@@ -51,7 +50,7 @@ def planned(output: Output, found: "Prepared") -> int:
 
 
 def _facts(found: "Prepared") -> dict[str, str]:
-    from memorybus.surfaces.moments import told
+    from memorybus.operations.moments import told
 
     one, counted = found.instance, found.counted
     step = "serves already; the end is missing" if found.swapped else "goes on where it is"

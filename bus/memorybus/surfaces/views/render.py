@@ -23,11 +23,12 @@ from memorybus.events import (
     TurnStarted,
     UnknownEvent,
 )
-from memorybus.forecast import Disk, Memory, told, told_disk
-from memorybus.sealing_status import ArchiveStatus, told_archive
-from memorybus.surfaces.kept import KEPT
-from memorybus.surfaces.safe import one_line, visible
-from memorybus.surfaces.transcripts.times import iso
+from memorybus.health.sealing import ArchiveStatus, told_archive
+from memorybus.log.forecast import Disk, Memory, told, told_disk
+from memorybus.operations.copies.kept import KEPT
+from memorybus.surfaces.views.safe import one_line, visible
+from memorybus.text.display import event_name
+from memorybus.text.times import iso
 
 SUMMARY_WIDTH = 96
 _ARROWS = {"add": "+", "replace": "±", "remove": "−"}
@@ -39,11 +40,6 @@ _COLOURS = {
     "Delegated": "cyan",
     "SessionEnded": "red",
 }
-
-
-def event_name(event: AnyEvent) -> str:
-    """Return the event's type tag; for one we do not know, the tag found on the wire."""
-    return event.name if isinstance(event, UnknownEvent) else type(event).__name__
 
 
 def summary(event: AnyEvent, width: int = SUMMARY_WIDTH) -> str:

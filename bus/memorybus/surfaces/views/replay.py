@@ -6,15 +6,15 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from memorybus.surfaces.cli import plan_view
-from memorybus.surfaces.render import grid
-from memorybus.surfaces.safe import one_line
+from memorybus.surfaces.views import plan as plan_view
+from memorybus.surfaces.views.render import grid
+from memorybus.surfaces.views.safe import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from memorybus.surfaces.copying import Copy
-    from memorybus.surfaces.replaying import Planned
+    from memorybus.operations.copies.copies import Copy
+    from memorybus.operations.copies.replay import Planned
 
 
 def sentence(plan: "Planned") -> str:
@@ -42,7 +42,7 @@ def told(plan: "Planned") -> Group:
 
 
 def _moments(plan: "Planned") -> dict[str, str]:
-    from memorybus.surfaces.moments import told
+    from memorybus.operations.moments import told
 
     asked = plan.instance.asked
     kept = {"from": asked.since, "until": asked.until} if asked else {}

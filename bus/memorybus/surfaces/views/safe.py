@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from memorybus.plain import escaped, is_dangerous, visible
+from memorybus.text.display import escaped, is_dangerous, visible
 
 __all__ = ["json_text", "one_line", "visible"]
 

@@ -5,9 +5,9 @@ from typing import Any
 
 from rich.text import Text
 
-from memorybus.lineage import Lineage, Node
-from memorybus.surfaces.safe import one_line
-from memorybus.surfaces.transcripts.times import iso
+from memorybus.lineage.graph import Lineage, Node
+from memorybus.surfaces.views.safe import one_line
+from memorybus.text.times import iso
 
 Row = tuple[int, Node]
 """A session and its depth in the tree."""

@@ -4,7 +4,12 @@ A parser either returns the whole file or raises `TranscriptError` with the file
 is wrong: nothing of a malformed file is published.
 """
 
-from memorybus.surfaces.transcripts.model import Conversation, Transcript, TranscriptError, Turn
-from memorybus.surfaces.transcripts.reading import parse, read
+from memorybus.operations.ingest.transcripts.model import (
+    Conversation,
+    Transcript,
+    TranscriptError,
+    Turn,
+)
+from memorybus.operations.ingest.transcripts.reading import parse, read
 
 __all__ = ["Conversation", "Transcript", "TranscriptError", "Turn", "parse", "read"]

@@ -9,8 +9,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from memorybus.surfaces.transcripts.model import Conversation, Transcript, TranscriptError, Turn
-from memorybus.surfaces.transcripts.times import spoken_time
+from memorybus.operations.ingest.transcripts.model import (
+    Conversation,
+    Transcript,
+    TranscriptError,
+    Turn,
+)
+from memorybus.text.times import spoken_time
 
 _SESSION = re.compile(r"session_(\d{1,6})")
 

@@ -9,8 +9,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from memorybus.events import Message
-from memorybus.surfaces.transcripts.model import Conversation, Transcript, TranscriptError, Turn
-from memorybus.surfaces.transcripts.times import stamp
+from memorybus.operations.ingest.transcripts.model import (
+    Conversation,
+    Transcript,
+    TranscriptError,
+    Turn,
+)
+from memorybus.text.times import stamp
 
 SESSION_FIELDS = ("session_id", "session", "conversation_id")
 TIME_FIELDS = ("timestamp", "created_at", "at", "ts")

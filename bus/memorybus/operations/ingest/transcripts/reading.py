@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from memorybus.surfaces.transcripts import locomo, openai
-from memorybus.surfaces.transcripts.model import Transcript, TranscriptError
-from memorybus.surfaces.transcripts.openai import Line
+from memorybus.operations.ingest.transcripts import locomo, openai
+from memorybus.operations.ingest.transcripts.model import Transcript, TranscriptError
+from memorybus.operations.ingest.transcripts.openai import Line
 
 
 def read(path: Path) -> Transcript:

@@ -18,9 +18,9 @@ from typing import Any, Literal
 import msgspec
 
 from memorybus import private
+from memorybus.config.settings import FIELDS, load
 from memorybus.errors import ConfigError, MemoryBusError
-from memorybus.settings import FIELDS, load
-from memorybus.surfaces.hermes.hermes_config import active_provider
+from memorybus.surfaces.hermes.config import active_provider
 from memorybus.surfaces.hermes.home import PLUGIN, HermesHome
 
 FILES = ("__init__.py", "plugin.yaml", "cli.py")

@@ -4,9 +4,9 @@ from typing import Any
 
 import msgspec
 
-from memorybus.monitor import SpoolStatus, spool_status, watching
-from memorybus.plain import iso
-from memorybus.settings import Settings
+from memorybus.config.settings import Settings
+from memorybus.health.monitor import SpoolStatus, spool_status, watching
+from memorybus.text.display import iso
 
 LOOK = 0.7
 """Seconds for one answer of Redis."""

@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
-from memorybus.settings import Settings
-from memorybus.surfaces.hermes.hermes_config import checkpoint_required
+from memorybus.surfaces.hermes.config import checkpoint_required
 from memorybus.surfaces.hermes.home import HermesHome, find
 
 
@@ -19,7 +19,7 @@ class HermesSetup:
 
     def get_config_schema(self) -> list[dict[str, Any]]:
         """Return what Hermes's set-up and dashboard may ask for."""
-        from memorybus.surfaces.hermes import install
+        from memorybus.surfaces.hermes.install import install
 
         return install.config_schema()
 
@@ -29,7 +29,7 @@ class HermesSetup:
         Raises:
             ConfigError: an answer is wrong; nothing is written.
         """
-        from memorybus.surfaces.hermes import install
+        from memorybus.surfaces.hermes.install import install
 
         install.save_config(values, find(Path(hermes_home)))
 
@@ -39,7 +39,7 @@ class HermesSetup:
             save_config,
         )
 
-        from memorybus.surfaces.hermes import install
+        from memorybus.surfaces.hermes.install import install
 
         said = install.post_setup(find(Path(hermes_home)), config)
         save_config(config)
@@ -47,7 +47,7 @@ class HermesSetup:
 
     def get_status_config(self, provider_config: Any = None) -> dict[str, str]:
         """Return what ``hermes memory status`` shows; within two seconds, also without Redis."""
-        from memorybus.surfaces.hermes import status
+        from memorybus.surfaces.hermes.install import status
 
         return status.status_config(self._settings())
 
@@ -70,7 +70,7 @@ class HermesSetup:
 
     def backup_paths(self) -> list[str]:
         """Return what lies outside of Hermes's home and belongs into its backup."""
-        from memorybus.surfaces.hermes import status
+        from memorybus.surfaces.hermes.install import status
 
         return status.backup_paths(self._hermes(), self._settings())
 

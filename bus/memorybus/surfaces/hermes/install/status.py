@@ -2,18 +2,19 @@
 
 import msgspec
 
+from memorybus.config.redis_urls import redacted
+from memorybus.config.settings import Settings
 from memorybus.errors import LogError
-from memorybus.plain import iso
-from memorybus.redis_urls import redacted
-from memorybus.settings import Settings
-from memorybus.surfaces.check import Check
-from memorybus.surfaces.hermes import install, lag, problems
-from memorybus.surfaces.hermes.hermes_config import active_provider
+from memorybus.health.finding import Check
+from memorybus.surfaces.hermes import problems
+from memorybus.surfaces.hermes.config import active_provider
 from memorybus.surfaces.hermes.home import PLUGIN, HermesHome
-from memorybus.surfaces.hermes.install import PythonCheck
-from memorybus.surfaces.hermes.lag import Lag, Look
+from memorybus.surfaces.hermes.install import install, lag
+from memorybus.surfaces.hermes.install.install import PythonCheck
+from memorybus.surfaces.hermes.install.lag import Lag, Look
 from memorybus.surfaces.hermes.problems import Problem
-from memorybus.surfaces.safe import one_line
+from memorybus.surfaces.views.safe import one_line
+from memorybus.text.display import iso
 
 _SHOWN = 200
 

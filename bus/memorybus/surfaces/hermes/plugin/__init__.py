@@ -5,7 +5,7 @@ Hermes is imported here alone, when it calls: then it is there, whatever version
 
 from typing import Any
 
-from memorybus.surfaces.hermes.provider import HermesMemory
+from memorybus.surfaces.hermes.plugin.provider import HermesMemory
 
 
 def register(ctx: Any) -> None:

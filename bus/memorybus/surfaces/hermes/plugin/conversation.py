@@ -13,19 +13,21 @@ from typing import Any
 
 import msgspec
 
+from memorybus.agent.session import Session
 from memorybus.errors import EventTooLarge
 from memorybus.events import Scope
-from memorybus.keys import recall_slot
-from memorybus.publisher import Receipt
-from memorybus.session import Session
-from memorybus.surfaces.hermes import scaffolding, scopes, stored_undone, switches, turns
+from memorybus.receipt import Receipt
+from memorybus.redis.keys import recall_slot
+from memorybus.surfaces.hermes import scopes
 from memorybus.surfaces.hermes.entries import Write
-from memorybus.surfaces.hermes.hook_writes import provenance, written
+from memorybus.surfaces.hermes.plugin import stored_undone, switches
+from memorybus.surfaces.hermes.plugin.hook_writes import provenance, written
+from memorybus.surfaces.hermes.plugin.shared import Shared
+from memorybus.surfaces.hermes.plugin.speakers import Speakers
+from memorybus.surfaces.hermes.plugin.usage import Meter, Spent, told_at_start, told_of_delegation
+from memorybus.surfaces.hermes.plugin.whose import Whose
 from memorybus.surfaces.hermes.scopes import Author, of_author
-from memorybus.surfaces.hermes.shared import Shared
-from memorybus.surfaces.hermes.speakers import Speakers
-from memorybus.surfaces.hermes.usage import Meter, Spent, told_at_start, told_of_delegation
-from memorybus.surfaces.hermes.whose import Whose
+from memorybus.surfaces.hermes.transcripts import scaffolding, turns
 
 _REMEMBERED = 256
 """Memory tool calls whose writes are counted, and sessions whose switch is awaited (G10)."""

@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from memorybus import session_events
+from memorybus.agent import session_events
+from memorybus.agent.session import Session
 from memorybus.clock import Clock
 from memorybus.events import Scope, StoreName
 from memorybus.ids import derived_id, text_digest
-from memorybus.keys import store_key
-from memorybus.session import Session
+from memorybus.redis.keys import store_key
 from memorybus.surfaces.hermes.entries import (
     IMPORTED,
     Entries,
@@ -37,10 +37,10 @@ from memorybus.surfaces.hermes.entries import (
     parse,
     same,
 )
-from memorybus.surfaces.hermes.noted import MISSING, Noted, Notes, Signature
+from memorybus.surfaces.hermes.plugin.noted import MISSING, Noted, Notes, Signature
 
 if TYPE_CHECKING:
-    from memorybus.client import MemoryBus
+    from memorybus.agent.client import MemoryBus
 
 _log = logging.getLogger("memorybus")
 

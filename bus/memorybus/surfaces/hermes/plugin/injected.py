@@ -15,9 +15,9 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from memorybus.cleaning import clean_text
-from memorybus.fence import CLOSE, OPEN, build_lines, line
 from memorybus.ids import text_digest
+from memorybus.text.cleaning import clean_text
+from memorybus.text.fence import CLOSE, OPEN, build_lines, line
 
 SESSIONS, ITEMS = 1_024, 2_048
 """Sessions remembered, and items of one (G10): beyond them an item may be said twice."""

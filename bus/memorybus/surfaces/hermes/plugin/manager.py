@@ -17,14 +17,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from memorybus.errors import SpoolError
-from memorybus.surfaces.hermes import host
-from memorybus.surfaces.hermes.provider import HermesMemory
-from memorybus.surfaces.hermes.scaffolding import user_text
-from memorybus.surfaces.hermes.shared import Process
-from memorybus.surfaces.hermes.tool_writes import written_by_tool
+from memorybus.surfaces.hermes.plugin import host
+from memorybus.surfaces.hermes.plugin.provider import HermesMemory
+from memorybus.surfaces.hermes.plugin.shared import Process
+from memorybus.surfaces.hermes.plugin.tool_writes import written_by_tool
+from memorybus.surfaces.hermes.transcripts.scaffolding import user_text
 
 if TYPE_CHECKING:
-    from memorybus.client import MemoryBus
+    from memorybus.agent.client import MemoryBus
 
 _log = logging.getLogger("memorybus")
 

@@ -16,14 +16,15 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from memorybus import tools
 from memorybus.clock import SYSTEM, Clock
+from memorybus.config.settings import Settings, load
 from memorybus.errors import MemoryBusError, SpoolError
-from memorybus.settings import Settings, load
-from memorybus.surfaces.hermes import host, scopes
-from memorybus.surfaces.hermes.conversation import Conversation
-from memorybus.surfaces.hermes.setup import HermesSetup
-from memorybus.surfaces.hermes.shared import LEAVING, Process, Shared, of_process
+from memorybus.registry import tools
+from memorybus.surfaces.hermes import scopes
+from memorybus.surfaces.hermes.install.setup import HermesSetup
+from memorybus.surfaces.hermes.plugin import host
+from memorybus.surfaces.hermes.plugin.conversation import Conversation
+from memorybus.surfaces.hermes.plugin.shared import LEAVING, Process, Shared, of_process
 
 _log = logging.getLogger("memorybus")
 

@@ -13,16 +13,16 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 
-from memorybus.client import MemoryBus
+from memorybus.agent.client import MemoryBus
+from memorybus.agent.session import Session
 from memorybus.clock import SYSTEM, Clock
+from memorybus.config.settings import Settings
 from memorybus.events import Scope
-from memorybus.keys import recall_slot
-from memorybus.session import Session
-from memorybus.settings import Settings
-from memorybus.surfaces.hermes.files import MemoryFiles
-from memorybus.surfaces.hermes.injected import Injected
+from memorybus.redis.keys import recall_slot
+from memorybus.surfaces.hermes.plugin.files import MemoryFiles
+from memorybus.surfaces.hermes.plugin.injected import Injected
+from memorybus.surfaces.hermes.plugin.undone import Turns
 from memorybus.surfaces.hermes.problems import Problems, path_of
-from memorybus.surfaces.hermes.undone import Turns
 
 _SESSIONS = 1_024
 """Sessions kept at hand; older ones are read from the host's notes again."""

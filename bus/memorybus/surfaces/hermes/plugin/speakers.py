@@ -13,7 +13,7 @@ from typing import Any
 
 from memorybus.events import Scope
 from memorybus.ids import text_digest
-from memorybus.surfaces.hermes.scaffolding import opens_turn, text_of, user_text
+from memorybus.surfaces.hermes.transcripts.scaffolding import opens_turn, text_of, user_text
 
 _REMEMBERED = 256
 """Sessions; and of one, people and what they said (G10). Beyond it the oldest are forgotten."""

@@ -6,10 +6,10 @@ A read waits for nobody, and what cannot be read says nothing (G9): `reconcile` 
 from collections.abc import Iterable
 from pathlib import Path
 
-from memorybus.surfaces.hermes.scaffolding import user_text
-from memorybus.surfaces.hermes.statedb import Row, StateDb, StateDbError
-from memorybus.surfaces.hermes.stored_turns import flattened
-from memorybus.surfaces.hermes.undone import Taken, mark_of
+from memorybus.surfaces.hermes.plugin.undone import Taken, mark_of
+from memorybus.surfaces.hermes.transcripts.scaffolding import user_text
+from memorybus.surfaces.hermes.transcripts.state_db import Row, StateDb, StateDbError
+from memorybus.surfaces.hermes.transcripts.stored_turns import flattened
 
 _MOST = 64
 """Messages that are looked at, the newest (G10): more turns of a session are not remembered."""

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from memorybus import lineage
-from memorybus.keys import recall_slot
-from memorybus.session import Session
-from memorybus.surfaces.hermes.shared import Shared
+from memorybus.agent.session import Session
+from memorybus.lineage import graph
+from memorybus.redis.keys import recall_slot
+from memorybus.surfaces.hermes.plugin.shared import Shared
 
 Step = Literal["stay", "rewind", "compress", "reset", "branch", "resume", "link"]
 
@@ -84,7 +84,7 @@ def _went(step: Step, shared: Shared, left: Session, new_id: str) -> Session:
 
 def _linked(session: Session, left: Session) -> Session:
     """Say where a session came from that is under way: no second root, no other epoch."""
-    event = lineage.switched(left.ref, session.ref, "reset")
+    event = graph.switched(left.ref, session.ref, "reset")
     event_id = session.event_id("switch", left.id, left.ref.epoch, "reset")
     session.publish(event, event_id, None)
     return session

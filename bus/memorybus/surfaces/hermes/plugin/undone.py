@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from memorybus.cleaning import clean_text
+from memorybus.agent.session_store import HostSessions
 from memorybus.clock import Clock
 from memorybus.events import Scope
 from memorybus.ids import text_digest
-from memorybus.sessions import HostSessions
+from memorybus.text.cleaning import clean_text
 
 _TURNS, _SESSIONS = 64, 1_024
 """Turns of one session, and sessions, that are remembered (G10): older ones `reconcile` finds."""

@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 
-from memorybus.surfaces.hermes.scaffolding import user_text
-from memorybus.surfaces.hermes.statedb import Counted, counted
+from memorybus.surfaces.hermes.transcripts.scaffolding import user_text
+from memorybus.surfaces.hermes.transcripts.state_db import Counted, counted
 
 _REMEMBERED = 64
 """Turns that have begun and were not told of (G10); an older one is published without tokens."""

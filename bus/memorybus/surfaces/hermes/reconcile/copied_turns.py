@@ -9,7 +9,7 @@ not told ends the copies. Everywhere else people may well say the same twice.
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 
-from memorybus.surfaces.hermes.stored_turns import Compacted, StoredTurn
+from memorybus.surfaces.hermes.transcripts.stored_turns import Compacted, StoredTurn
 
 _HELD = 32
 """Turns held back for a summary that may follow: Hermes keeps three messages before it."""

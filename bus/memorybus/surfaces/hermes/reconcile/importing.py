@@ -5,22 +5,22 @@ run sends that first and finds it in the log; and the ids are made of what is pu
 even an event sent twice enters the log once (G2).
 """
 
-from memorybus import lineage
-from memorybus.cleaning import clean_text
-from memorybus.client import MemoryBus
+from memorybus.agent.client import MemoryBus
+from memorybus.agent.session import Session
+from memorybus.agent.session_events import details
+from memorybus.agent.session_events import turn as turn_event
 from memorybus.clock import Clock
 from memorybus.errors import EventError
 from memorybus.events import AnyEvent, SessionEnded, SessionRef, SessionStarted
-from memorybus.identities import identity_of
 from memorybus.ids import derived_id
-from memorybus.session import Session
-from memorybus.session_events import details
-from memorybus.session_events import turn as turn_event
-from memorybus.surfaces.hermes.known import pair
-from memorybus.surfaces.hermes.scaffolding import is_by_host
-from memorybus.surfaces.hermes.stored_turns import StoredTurn
-from memorybus.surfaces.hermes.survey import Found
-from memorybus.surfaces.paced import Paced, Waiting
+from memorybus.lineage import graph
+from memorybus.lineage.identity import identity_of
+from memorybus.operations.ingest.paced import Paced, Waiting
+from memorybus.surfaces.hermes.reconcile.known import pair
+from memorybus.surfaces.hermes.reconcile.survey import Found
+from memorybus.surfaces.hermes.transcripts.scaffolding import is_by_host
+from memorybus.surfaces.hermes.transcripts.stored_turns import StoredTurn
+from memorybus.text.cleaning import clean_text
 
 
 class Importer:
@@ -77,7 +77,7 @@ class Importer:
 
     def undo(self, session: Session, found: Found) -> None:
         """Publish that turns were taken back; the session stays in its epoch, a live plugin's."""
-        event = lineage.switched(session.ref, session.ref, "rewind", tuple(found.undone))
+        event = graph.switched(session.ref, session.ref, "rewind", tuple(found.undone))
         self._publish(session, event, ("undo", *found.undone), found.undone_at)
 
     def end(self, session: Session, found: Found) -> None:
@@ -120,7 +120,7 @@ def _beginning(found: Found, ref: SessionRef) -> AnyEvent:
     """Return the event that a live plugin would have published as the session's first."""
     if found.place.origin == "compression" and ref.parent:
         before = SessionRef(id=ref.parent, root=ref.root)
-        return lineage.switched(before, ref, "compression")
+        return graph.switched(before, ref, "compression")
     branched = found.place.origin == "branch"
     return SessionStarted(
         platform=found.scope.platform,

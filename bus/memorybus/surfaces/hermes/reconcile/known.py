@@ -9,7 +9,6 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
-from memorybus.cleaning import clean_text
 from memorybus.events import (
     Envelope,
     MemoryWritten,
@@ -19,9 +18,10 @@ from memorybus.events import (
     TurnCompleted,
     TurnStarted,
 )
-from memorybus.history import History
+from memorybus.history.history import History
 from memorybus.ids import digest
-from memorybus.log import START
+from memorybus.log.stream import START
+from memorybus.text.cleaning import clean_text
 
 SOON, LATE = 5_000, 60_000
 """How much earlier and later (ms) than its answer was stored a turn may have been published."""

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import msgspec
 
-from memorybus.cleaning import clean_text
-from memorybus.client import MemoryBus
+from memorybus.agent.client import MemoryBus
+from memorybus.agent.session_events import memory_write
 from memorybus.errors import EventError
 from memorybus.events import Scope, SessionRef, StoreName
-from memorybus.keys import store_key
-from memorybus.session_events import memory_write
+from memorybus.redis.keys import store_key
 from memorybus.surfaces.hermes import entries
 from memorybus.surfaces.hermes.home import HermesHome
-from memorybus.surfaces.hermes.known import Known
+from memorybus.surfaces.hermes.reconcile.known import Known
+from memorybus.text.cleaning import clean_text
 
 _STORES: tuple[tuple[str, StoreName], ...] = (("MEMORY.md", "memory"), ("USER.md", "user"))
 

@@ -5,9 +5,9 @@ from typing import Literal
 
 import msgspec
 
-from memorybus import lineage
 from memorybus.events import SessionRef
-from memorybus.surfaces.hermes.statedb import StoredSession
+from memorybus.lineage import graph
+from memorybus.surfaces.hermes.transcripts.state_db import StoredSession
 
 Origin = Literal["start", "branch", "compression"]
 
@@ -87,6 +87,6 @@ def _ref(
 ) -> SessionRef:
     """Return the place of a session that nobody knows, after those it continues."""
     if origin == "start":
-        return lineage.start(session.id)
+        return graph.start(session.id)
     root = next((ref.root for ref in earlier if ref is not None), first)
     return SessionRef(id=session.id, root=root, parent=session.parent)

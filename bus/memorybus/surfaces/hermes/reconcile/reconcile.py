@@ -12,19 +12,19 @@ from typing import Protocol
 
 import msgspec
 
-from memorybus.client import MemoryBus
+from memorybus.agent.client import MemoryBus
 from memorybus.clock import Clock
+from memorybus.config.settings import Settings
 from memorybus.errors import LogUnavailable
-from memorybus.history import History
-from memorybus.monitor import Monitor, watching
-from memorybus.settings import Settings
-from memorybus.surfaces.hermes import memories
+from memorybus.health.monitor import Monitor, watching
+from memorybus.history.history import History
 from memorybus.surfaces.hermes.home import HermesHome
-from memorybus.surfaces.hermes.importing import Importer
-from memorybus.surfaces.hermes.known import Known
+from memorybus.surfaces.hermes.reconcile import memories
+from memorybus.surfaces.hermes.reconcile.importing import Importer
+from memorybus.surfaces.hermes.reconcile.known import Known
+from memorybus.surfaces.hermes.reconcile.survey import Found, Selection, Survey
 from memorybus.surfaces.hermes.scopes import scope_of
-from memorybus.surfaces.hermes.statedb import StateDb
-from memorybus.surfaces.hermes.survey import Found, Selection, Survey
+from memorybus.surfaces.hermes.transcripts.state_db import StateDb
 
 SETTLE = 30.0
 """Seconds after which a stored turn that is not in the log will not come by itself."""

@@ -5,15 +5,15 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
+from memorybus.config.settings import Settings
 from memorybus.events import Scope, SessionRef
-from memorybus.settings import Settings
-from memorybus.surfaces.hermes import places
-from memorybus.surfaces.hermes.copies import originals
 from memorybus.surfaces.hermes.home import HermesHome
-from memorybus.surfaces.hermes.known import Known
+from memorybus.surfaces.hermes.reconcile import places
+from memorybus.surfaces.hermes.reconcile.copied_turns import originals
+from memorybus.surfaces.hermes.reconcile.known import Known
 from memorybus.surfaces.hermes.scopes import is_primary, scope_of
-from memorybus.surfaces.hermes.statedb import Row, StateDb, StoredSession
-from memorybus.surfaces.hermes.stored_turns import StoredTurn, read, read_undone
+from memorybus.surfaces.hermes.transcripts.state_db import Row, StateDb, StoredSession
+from memorybus.surfaces.hermes.transcripts.stored_turns import StoredTurn, read, read_undone
 
 
 class Selection(msgspec.Struct, frozen=True):

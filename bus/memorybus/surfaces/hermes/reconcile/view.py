@@ -3,10 +3,10 @@
 from rich.console import RenderableType
 from rich.text import Text
 
-from memorybus.plain import iso
-from memorybus.surfaces.hermes.reconcile import Report, SessionFound
-from memorybus.surfaces.render import grid
-from memorybus.surfaces.safe import one_line, visible
+from memorybus.surfaces.hermes.reconcile.reconcile import Report, SessionFound
+from memorybus.surfaces.views.render import grid
+from memorybus.surfaces.views.safe import one_line, visible
+from memorybus.text.display import iso
 
 SHOWN = 200
 """Sessions that are listed; --json lists all."""

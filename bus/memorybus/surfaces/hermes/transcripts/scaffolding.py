@@ -8,7 +8,7 @@ under the role ``user``. The marks are facts of Hermes Agent 0.19 (``agent/skill
 from collections.abc import Mapping
 from typing import Any
 
-from memorybus.surfaces.hermes.compaction import is_summary, is_synthetic
+from memorybus.surfaces.hermes.transcripts.compaction import is_summary, is_synthetic
 
 _INVOKED = "[IMPORTANT: The user has invoked the "
 _SKILL = "The full skill content is loaded below.]"

@@ -20,9 +20,9 @@ from urllib.parse import quote
 
 import msgspec
 
+from memorybus.concurrency.forking import undisturbed
 from memorybus.errors import MemoryBusError
 from memorybus.events import LATEST
-from memorybus.forking import undisturbed
 
 WRITTEN_FOR = 22
 """The schema's version in Hermes 0.19.0; a newer one is read as long as the columns are there."""

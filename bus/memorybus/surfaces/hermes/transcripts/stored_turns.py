@@ -11,12 +11,12 @@ from typing import Any
 
 import msgspec
 
-from memorybus.cleaning import clean_text
 from memorybus.events import Message
-from memorybus.surfaces.hermes import compaction
-from memorybus.surfaces.hermes.scaffolding import user_text
-from memorybus.surfaces.hermes.statedb import Row
-from memorybus.surfaces.hermes.turns import clipped, message_of, published
+from memorybus.surfaces.hermes.transcripts import compaction
+from memorybus.surfaces.hermes.transcripts.scaffolding import user_text
+from memorybus.surfaces.hermes.transcripts.state_db import Row
+from memorybus.surfaces.hermes.transcripts.turns import clipped, message_of, published
+from memorybus.text.cleaning import clean_text
 
 _NO_ANSWER = frozenset(("", "(empty)", "Operation interrupted."))
 _READ_AHEAD = 4

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from memorybus.surfaces.hermes.scaffolding import opens_turn, text_of, user_text
+from memorybus.surfaces.hermes.transcripts.scaffolding import opens_turn, text_of, user_text
 
 KEPT = ("role", "content", "name", "tool_calls", "tool_call_id", "tool_name")
 """Keys of a message that are published; the rest is Hermes's own (reasoning, marks, fences)."""

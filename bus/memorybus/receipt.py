@@ -1,0 +1,28 @@
+"""What a publisher is told of an event: its id, its place, and how safe it is by now (G1)."""
+
+from typing import Literal
+
+import msgspec
+
+Level = Literal["spooled", "logged", "replicated"]
+"""How safe an event is: in the spool, in Redis, confirmed by a replica or a synced file (G1)."""
+
+LogState = Literal["unknown", "up", "down"]
+"""Whether the log can be reached; unknown while the first connection is being made."""
+
+
+class Receipt(msgspec.Struct, frozen=True):
+    """What `publish` promises.
+
+    Attributes:
+        event_id: 32 hex digits.
+        level: how safe the event is now; `MemoryBus.flush` waits for a higher one.
+        sequence: its place in this process's spool.
+        log: whether the log was reachable when the event was taken: "up", "down", or "unknown"
+            while the first connection is being made. "down" means: spooled, sent later.
+    """
+
+    event_id: str
+    level: Level
+    sequence: int
+    log: LogState

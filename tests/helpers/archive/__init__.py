@@ -1,0 +1,1 @@
+"""Archives for tests, and logs that are sealed into them."""

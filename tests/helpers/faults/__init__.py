@@ -1,0 +1,1 @@
+"""The fault suite: load, sinks, faults, and the verdict."""

@@ -1,0 +1,1 @@
+"""The real Hermes in tests, its model, its state and its conversations."""

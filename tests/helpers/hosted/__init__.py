@@ -1,0 +1,1 @@
+"""Hosted Hermes plugins in tests."""

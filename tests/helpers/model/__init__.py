@@ -1,0 +1,1 @@
+"""The world of the state machine over the whole bus."""

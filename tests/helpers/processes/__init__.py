@@ -1,0 +1,1 @@
+"""Child processes, clocks, disks and waits of tests."""

@@ -1,0 +1,1 @@
+"""Fakes of memory services that cannot run here, on loopback."""

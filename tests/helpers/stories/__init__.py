@@ -1,0 +1,1 @@
+"""Events, sessions and people for tests."""
