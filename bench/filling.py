@@ -14,7 +14,7 @@ from memorybus.events import Envelope, Scope, SessionRef, TurnCompleted
 from memorybus.ids import digest, new_id
 from memorybus.redis import scripts
 from memorybus.redis.keys import partition_of, session_key
-from memorybus.redis.scripts import Appended, Outgoing
+from memorybus.redis.scripts import Appended, Behind, Outgoing
 from memorybus.wire.codec import Encoder
 from stage import Stage
 from texts import turns
@@ -105,7 +105,9 @@ class Filler:
         outgoing = Outgoing(self._sequence, bytes.fromhex(event_id), digest(body), body)
         return partition_of(key, self._settings.partitions), outgoing
 
-    def _call(self, partition: int, events: Sequence[Outgoing]) -> scripts.Call:
+    def _call(
+        self, partition: int, events: Sequence[Outgoing]
+    ) -> scripts.ScriptCall[Appended | Behind]:
         return scripts.append(
             self._stage.keys,
             partition,
@@ -128,8 +130,7 @@ def _check(replies: Sequence[object], count: int) -> None:
     for reply in replies:
         if isinstance(reply, Exception):
             raise RuntimeError(f"Redis took no events: {reply}")  # noqa: TRY004
-        outcome = scripts.appended(reply)
-        if isinstance(outcome, Appended):
-            taken += sum(n > 0 for n in outcome.numbers)
+        if isinstance(reply, Appended):
+            taken += sum(n > 0 for n in reply.numbers)
     if taken != count:
         raise RuntimeError(f"Redis took {taken} of {count} events")

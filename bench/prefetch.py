@@ -54,7 +54,7 @@ def _warm(stage: Stage, session: Session, provider: str, seed: int) -> None:
     prose = Prose(random.Random(seed))
     lines = tuple(line(prose.text(_LINE), at=_AT, speaker="Ada") for _ in range(8))
     want = scripts.want(stage.keys, session.slot, msgspec.json.encode(Want("?")), _TTL_MS)
-    generation = int(scripts.run(stage.redis, want))
+    generation = scripts.run(stage.redis, want)
     result = msgspec.msgpack.encode(WarmResult(lines))
     call = scripts.warm(stage.keys, session.slot, provider, generation, result, _TTL_MS)
     scripts.run(stage.redis, call)

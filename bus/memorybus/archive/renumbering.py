@@ -6,7 +6,7 @@ there; only their numbers say nothing any more.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from redis import Redis
@@ -21,7 +21,8 @@ from memorybus.log.stream import START
 from memorybus.redis import scripts
 from memorybus.redis.connect import translated
 from memorybus.redis.keys import ARCHIVE_LANE, Keys, lane_name
-from memorybus.redis.scripts import AUDIT, RENUMBER, Call, acquire, release
+
+_T = TypeVar("_T")
 
 TIMEOUT = 600.0
 """Seconds to wait for Redis while it renumbers: some ten thousand entries a second."""
@@ -111,11 +112,9 @@ class Renumbering:
         )
         return Place(entry.decode() if entry else START, int(n or 0))
 
-    def _page(self, partition: int, after: Place) -> tuple[Place, int, list[tuple[int, int]]]:
-        key = self._keys.log(partition)
-        entry, n, read, _, breaks = self._run(Call(AUDIT, (key,), (after.entry, after.n, _PAGE)))
-        pairs = list(zip(map(int, breaks[::2]), map(int, breaks[1::2]), strict=True))
-        return Place(entry.decode(), int(n)), int(read), pairs
+    def _page(self, partition: int, after: Place) -> tuple[Place, int, tuple[tuple[int, int], ...]]:
+        page = self._run(scripts.audit(self._keys, partition, after.entry, after.n, _PAGE))
+        return Place(page.entry, page.n), page.read, page.breaks
 
     def mend(self, twice: Twice) -> int:
         """Give what is behind the archive's end new numbers; return how many entries got one.
@@ -134,13 +133,13 @@ class Renumbering:
         finally:
             lease = self._keys.lease(partition, ARCHIVE_LANE)
             lane = self._keys.lane(partition, ARCHIVE_LANE)
-            self._run(release(lease, lane, f"{held[0]}:{_WHO}"))
+            self._run(scripts.release(lease, lane, f"{held.epoch}:{_WHO}"))
 
-    def _held(self, partition: int) -> Any:
+    def _held(self, partition: int) -> scripts.Acquired:
         """Take the archiver's lane, which it holds for a moment at each of its looks."""
         until = self._clock.monotonic() + _PATIENCE
         while True:
-            held = self._run(acquire(self._keys, partition, ARCHIVE_LANE, _WHO, _LEASE_MS))
+            held = self._run(scripts.acquire(self._keys, partition, ARCHIVE_LANE, _WHO, _LEASE_MS))
             if held is not None:
                 return held
             if self._clock.monotonic() >= until:
@@ -149,9 +148,16 @@ class Renumbering:
 
     def _moved(self, twice: Twice) -> int:
         partition = twice.partition
-        keys = self._keys.log(partition), self._keys.state(partition), *self._lanes(partition)
-        where = (twice.known, twice.end.entry, twice.end.n, twice.sealed)
-        moved = int(self._run(Call(RENUMBER, keys, where)))
+        call = scripts.renumber(
+            self._keys,
+            partition,
+            self._lanes(partition),
+            known=twice.known,
+            entry=twice.end.entry,
+            n=twice.end.n,
+            sealed=twice.sealed,
+        )
+        moved = self._run(call)
         if moved < 0:
             why = "Redis and the archive do not agree on what is sealed; run: memorybus archive run"
             raise _taken(twice.partition, f"{why}, and this again")
@@ -164,8 +170,9 @@ class Renumbering:
         names = (group["name"].decode("utf-8", "surrogatepass") for group in groups)
         return [self._keys.lane(partition, name) for name in names if name != ARCHIVE_LANE]
 
-    def _run(self, call: Call) -> Any:
-        return self._asked(lambda: scripts.run(self._redis, call), call.keys[0])
+    def _run(self, call: scripts.ScriptCall[_T]) -> _T:
+        reply: _T = self._asked(lambda: scripts.run(self._redis, call), call.keys[0])
+        return reply
 
     def _asked(self, ask: Callable[[], Any], where: str) -> Any:
         try:

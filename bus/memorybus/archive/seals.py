@@ -1,4 +1,4 @@
-"""What of the log is sealed: the script that notes it, and what archivers say of their work.
+"""What of the log is sealed: what archivers say of their work.
 
 Whoever wants to know how the archive stands need not reach it: archivers write it down in Redis.
 """
@@ -10,10 +10,8 @@ from typing import Any, TypeVar
 import msgspec
 from redis import Redis
 
-from memorybus.archive.format.manifest import Place
 from memorybus.redis import scripts
-from memorybus.redis.keys import ARCHIVE_LANE, Keys, lane_name
-from memorybus.redis.scripts import SEAL, Call
+from memorybus.redis.keys import Keys, lane_name
 
 _log = logging.getLogger("memorybus")
 
@@ -87,34 +85,6 @@ class Reports(msgspec.Struct, frozen=True):
         """Where it is; "" if no worker says so."""
         named = [one.place for one in self.workers.values() if one.place]
         return named[0] if named else ""
-
-
-def seal(
-    keys: Keys,
-    partition: int,
-    epoch: int,
-    end: Place,
-    hot_ms: int,
-    *,
-    entries_read: bool,
-    known: str,
-) -> Call:
-    """Note where the archive ends; trim what of that is older than `hot_ms`.
-
-    The reply is how many entries were trimmed; -1 if `epoch` is stale, -2 if the log has an entry
-    before the archive's end that is not `known` to be in the archive (G5, G7).
-
-    Args:
-        keys: of the log.
-        partition: which.
-        epoch: of the lane `@archive`.
-        end: the archive's last place.
-        hot_ms: how long what is sealed stays, milliseconds.
-        entries_read: whether the server's consumer groups count entries read.
-        known: the log's last entry of which it is certain that the archive has it, and all before.
-    """
-    where = (keys.lane(partition, ARCHIVE_LANE), keys.log(partition), keys.state(partition))
-    return Call(SEAL, where, (epoch, end.entry, end.n, hot_ms, int(entries_read), known))
 
 
 class _Kept(msgspec.Struct, frozen=True):

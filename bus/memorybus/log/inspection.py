@@ -17,7 +17,6 @@ from memorybus.log.forecast import AGES_MS
 from memorybus.redis import scripts
 from memorybus.redis.connect import translated
 from memorybus.redis.keys import Keys
-from memorybus.redis.scripts import Call
 
 SAMPLES = 5
 """Nodes of a stream that are weighed."""
@@ -93,19 +92,14 @@ class Inspector:
                 audit = audit_of(sight.view, self.audits.get(partition))
                 self.audits[partition] = advanced(audit, self._page(partition, audit.upto), PAGE)
 
-    def _call(self, partition: int, settled: Place | None) -> Call:
-        keys = (
-            self._keys.log(partition),
-            self._keys.state(partition),
-            self._keys.seen(partition)[0],
-        )
-        return Call(scripts.LOOK, keys, (settled.entry if settled else "", SAMPLES, *self._ages))
+    def _call(self, partition: int, settled: Place | None) -> scripts.ScriptCall[Sequence[Any]]:
+        entry = settled.entry if settled else ""
+        return scripts.look(self._keys, partition, entry, SAMPLES, self._ages)
 
     def _page(self, partition: int, after: Place) -> Page:
-        call = Call(scripts.AUDIT, (self._keys.log(partition),), (after.entry, after.n, PAGE))
-        entry, n, read, strays, breaks = scripts.run(self._redis, call)
-        pairs = tuple(zip(map(int, breaks[::2]), map(int, breaks[1::2]), strict=True))
-        return Page(Place(entry.decode(), int(n)), int(read), int(strays), pairs)
+        call = scripts.audit(self._keys, partition, after.entry, after.n, PAGE)
+        page = scripts.run(self._redis, call)
+        return Page(Place(page.entry, page.n), page.read, page.strays, page.breaks)
 
 
 def _is_foreign(reply: Any) -> bool:
@@ -121,7 +115,7 @@ def _is_foreign(reply: Any) -> bool:
     raise reply
 
 
-def _sight(reply: Sequence[Any]) -> Sight:
+def _sight(reply: Any) -> Sight:
     length, n, sealed, deleted, size, ids, ids_size, first, last, before, after, *rest = reply
     now, ages, sealed_at, unsealed = rest
     view = View(

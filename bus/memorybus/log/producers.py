@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from redis import Redis
 
 from memorybus.errors import ForeignKey, SpoolCorrupt
+from memorybus.redis import scripts
 from memorybus.redis.connect import translated
 from memorybus.redis.keys import Keys
-from memorybus.redis.scripts import FORGET, REST, Call, run_many
 from memorybus.spool.note import spooled_at
 from memorybus.spool.outbox import Spool
 
@@ -62,11 +62,9 @@ def rest(redis: Redis, keys: Keys, lasts: Mapping[int, int], producer: str, wind
     Raises:
         redis.RedisError: no answer.
     """
-    calls = [
-        Call(REST, (keys.producers(at), keys.state(at)), (producer, last, round(window * 1000)))
-        for at, last in lasts.items()
-    ]
-    run_many(redis, calls)
+    window_ms = round(window * 1000)
+    calls = [scripts.rest(keys, at, producer, last, window_ms) for at, last in lasts.items()]
+    scripts.run_many(redis, calls)
 
 
 def may_be_forgotten(last: int, had: int, now_ms: int, window: float) -> bool:
@@ -87,8 +85,7 @@ def forget(redis: Redis, keys: Keys, partitions: int, producer: str) -> None:
     Raises:
         redis.RedisError: no answer.
     """
-    places = (keys.producers(partition) for partition in range(partitions))
-    run_many(redis, [Call(FORGET, (place,), (producer,)) for place in places])
+    scripts.run_many(redis, [scripts.forget(keys, at, producer) for at in range(partitions)])
 
 
 def tell_loss(partition: int, last: int, deleted: int, producer: str) -> None:

@@ -19,7 +19,7 @@ from memorybus.embedded.server import EmbeddedRedis, Started
 from memorybus.errors import HOPELESS, MemoryBusError
 from memorybus.ids import new_mark
 from memorybus.processes import child, signals
-from memorybus.registry.reclaim import bury
+from memorybus.registry.reclaim import reclaim_lanes
 from memorybus.registry.roster import worker_id
 
 LOOK_EVERY = 1.0
@@ -97,7 +97,7 @@ def run(settings: Settings, command: Sequence[str], tell: Tell, clock: Clock = S
             _revived(server, tell)
             born = clock.monotonic()
             pid, code, reason = _worker_life(settings, [*command, "--mark", mark], server, tell)
-            bury(settings, worker_id(pid, mark))
+            reclaim_lanes(settings, worker_id(pid, mark))
             delay = restart_delay(clock.monotonic() - born, delay)
             tell(WorkerDied(code, delay, reason))
             clock.sleep(delay)

@@ -1,22 +1,24 @@
-"""Typed wrappers of the Lua scripts in ``lua/``.
+"""One typed function for each Lua script in ``lua/``: the only place where one is called.
 
-A `Call` is a value: it can be run alone or in a pipeline with others. A script the server has
-forgotten (restart, failover) is loaded again and the call repeated: the server refused it before
-it did anything.
+Each returns a `ScriptCall`, a value that knows how to read its reply. `run` sends one, `run_many`
+sends several in one round trip. A script that the server has forgotten (restart, failover) is
+loaded and called again: the server refused it before it did anything.
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
-from typing import Any, TypeAlias
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 from redis import Redis
 from redis.exceptions import NoScriptError, ResponseError
 
-from memorybus.redis.keys import Keys
+from memorybus.redis.keys import ARCHIVE_LANE, Keys
 
 Arg: TypeAlias = str | bytes | int
+
+R = TypeVar("R")
 
 
 class Script(msgspec.Struct, frozen=True):
@@ -34,38 +36,46 @@ def _load(name: str, *before: str) -> Script:
     return Script(name, source, hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest())
 
 
-APPEND = _load("append", "run", "silent")
-REST = _load("rest", "silent")
-FORGET = _load("forget", "silent")
-ACQUIRE = _load("acquire", "run")
-RENEW = _load("renew", "run")
-RELEASE = _load("release")
-BURY = _load("bury")
-COMMIT = _load("commit", "run")
-TRY = _load("try", "run")
-PARK = _load("park", "run")
-SETTLE = _load("settle", "run")
-NOTE = _load("note")
-CHANGE = _load("change")
-STAND = _load("stand")
-WANT = _load("want")
-WARM = _load("warm")
-LOOK = _load("look")
-AUDIT = _load("audit")
-SEAL = _load("seal")
-RENUMBER = _load("renumber")
-BORN = _load("born", "run")
+_APPEND = _load("append", "run", "silent")
+_REST = _load("rest", "silent")
+_FORGET = _load("forget", "silent")
+_ACQUIRE = _load("acquire", "run")
+_RENEW = _load("renew", "run")
+_RELEASE = _load("release")
+_RECLAIM = _load("reclaim")
+_BORN = _load("born", "run")
+_COMMIT = _load("commit", "run")
+_TRY = _load("try", "run")
+_PARK = _load("park", "run")
+_SETTLE = _load("settle", "run")
+_NOTE = _load("note")
+_CHANGE = _load("change")
+_PROLONG = _load("prolong")
+_WANT = _load("want")
+_WARM = _load("warm")
+_LOOK = _load("look")
+_AUDIT = _load("audit")
+_SEAL = _load("seal")
+_RENUMBER = _load("renumber")
 
 
-class Call(msgspec.Struct, frozen=True):
-    """One run of a script, not yet sent."""
+class ScriptCall(msgspec.Struct, Generic[R], frozen=True):
+    """One call of a script, not yet sent.
+
+    Attributes:
+        script: which.
+        keys: as its header names them.
+        args: likewise.
+        read: turns the server's reply into what the call returns.
+    """
 
     script: Script
     keys: Sequence[str]
     args: Sequence[Arg]
+    read: Callable[[Any], R]
 
 
-def run(redis: Redis, call: Call) -> Any:
+def run(redis: Redis, call: ScriptCall[R]) -> R:
     """Run one call.
 
     Raises:
@@ -77,23 +87,26 @@ def run(redis: Redis, call: Call) -> Any:
     return reply
 
 
-def run_many(redis: Redis, calls: Sequence[Call]) -> list[Any]:
+def run_many(redis: Redis, calls: Sequence[ScriptCall[R]]) -> list[R | Exception]:
     """Run calls in one round trip; a call that failed gives its exception in its place.
 
     Raises:
         redis.ConnectionError: the connection broke; some calls may have been executed.
     """
     replies = _send(redis, calls)
-    forgotten = [i for i, reply in enumerate(replies) if isinstance(reply, NoScriptError)]
-    if forgotten:
-        for script in {calls[i].script.name: calls[i].script for i in forgotten}.values():
+    unknown = [i for i, reply in enumerate(replies) if isinstance(reply, NoScriptError)]
+    if unknown:
+        for script in {calls[i].script.name: calls[i].script for i in unknown}.values():
             redis.script_load(script.source)
-        for i, reply in zip(forgotten, _send(redis, [calls[i] for i in forgotten]), strict=True):
+        for i, reply in zip(unknown, _send(redis, [calls[i] for i in unknown]), strict=True):
             replies[i] = reply
-    return replies
+    return [
+        reply if isinstance(reply, Exception) else call.read(reply)
+        for call, reply in zip(calls, replies, strict=True)
+    ]
 
 
-def _send(redis: Redis, calls: Sequence[Call]) -> list[Any]:
+def _send(redis: Redis, calls: Sequence[ScriptCall[Any]]) -> list[Any]:
     if len(calls) == 1:
         return [_send_one(redis, calls[0])]
     with redis.pipeline(transaction=False) as pipe:
@@ -102,11 +115,18 @@ def _send(redis: Redis, calls: Sequence[Call]) -> list[Any]:
         return list(pipe.execute(raise_on_error=False))
 
 
-def _send_one(redis: Redis, call: Call) -> Any:
+def _send_one(redis: Redis, call: ScriptCall[Any]) -> Any:
     try:
         return redis.evalsha(call.script.sha, len(call.keys), *call.keys, *call.args)
     except ResponseError as error:
         return error
+
+
+def _no_reply(_: Any) -> None:
+    """Read the reply of a script that says nothing."""
+
+
+# -- producers ------------------------------------------------------------------------------------
 
 
 class Outgoing(msgspec.Struct, frozen=True):
@@ -140,25 +160,53 @@ def append(
     *,
     window_ms: int,
     max_ids: int,
-    handed: int = 0,
-) -> Call:
-    """Append a batch to one partition, each event once (G2); see `appended`.
+    possibly_delivered: int = 0,
+) -> ScriptCall[Appended | Behind]:
+    """Append a batch to one partition, each event once (G2).
 
-    An event up to the sequence `handed` may have been in the log before, and is marked so.
+    Args:
+        keys: of the log.
+        partition: which.
+        producer: whose events.
+        expected: the last sequence that Redis took of the producer, as the producer knows it.
+        events: in order.
+        window_ms: how long one window of event ids lasts.
+        max_ids: event ids that a window holds at most.
+        possibly_delivered: events up to this sequence may have been in the log before, and are
+            marked so.
     """
-    args: list[Arg] = [producer, expected, window_ms, max_ids, handed]
+    args: list[Arg] = [producer, expected, window_ms, max_ids, possibly_delivered]
     for event in events:
         args += (event.sequence, event.id, event.digest, event.body)
     new, old = keys.seen(partition)
     log, state = keys.log(partition), keys.state(partition)
-    return Call(APPEND, (log, state, keys.producers(partition), new, old), args)
+    where = (log, state, keys.producers(partition), new, old)
+    return ScriptCall(_APPEND, where, args, _read_append)
 
 
-def appended(reply: Any) -> Appended | Behind:
-    """Read the reply of `append`."""
+def _read_append(reply: Any) -> Appended | Behind:
     if reply[0] == 0:
         return Behind(int(reply[1]))
     return Appended([int(n) for n in reply[1]], [int(i) for i in reply[2]])
+
+
+def rest(
+    keys: Keys, partition: int, producer: str, sequence: int, window_ms: int
+) -> ScriptCall[None]:
+    """Note that a producer has deleted every event up to a sequence, and sends none of them again.
+
+    After `window_ms` of silence it may be forgotten then (G10).
+    """
+    where = (keys.producers(partition), keys.state(partition))
+    return ScriptCall(_REST, where, (producer, sequence, window_ms), _no_reply)
+
+
+def forget(keys: Keys, partition: int, producer: str) -> ScriptCall[None]:
+    """Forget a producer whose spool is discarded."""
+    return ScriptCall(_FORGET, (keys.producers(partition),), (producer,), _no_reply)
+
+
+# -- lanes ----------------------------------------------------------------------------------------
 
 
 class Acquired(msgspec.Struct, frozen=True):
@@ -185,34 +233,50 @@ class Acquired(msgspec.Struct, frozen=True):
 
 def acquire(
     keys: Keys, partition: int, provider: str, worker: str, ms: int, floor: int = 0, held: str = ""
-) -> Call:
-    """Take a lane if its lease is free or `held`, with an epoch above `floor`; see `acquired`."""
+) -> ScriptCall[Acquired | None]:
+    """Take a lane if its lease is free or `held`, with an epoch above `floor`; None if it is not.
+
+    Args:
+        keys: of the log.
+        partition: which lane.
+        provider: whose.
+        worker: who takes it.
+        ms: milliseconds that the lease lasts.
+        floor: the newest epoch that the provider's own store has seen.
+        held: what the lease holds while it is still ours; "" for none.
+    """
     lease, lane = keys.lease(partition, provider), keys.lane(partition, provider)
     where = (lease, lane, keys.log(partition), keys.state(partition))
-    return Call(ACQUIRE, where, (worker, ms, provider, floor, held))
+    return ScriptCall(_ACQUIRE, where, (worker, ms, provider, floor, held), _read_acquire)
 
 
-def acquired(reply: Any) -> Acquired | None:
-    """Read the reply of `acquire`; None if the lane is taken."""
+def _read_acquire(reply: Any) -> Acquired | None:
     if reply is None:
         return None
     epoch, entry, n, done, *numbers = reply
     return Acquired(int(epoch), entry.decode(), int(n), done, *map(int, numbers))
 
 
-def renew(lease: str, lane: str, epoch: int, worker: str, lease_ms: int) -> Call:
-    """Prolong a lease; the reply is 1 if it is still ours."""
-    return Call(RENEW, (lease, lane), (lease_ms, f"{epoch}:{worker}", epoch, worker))
+def renew(lease: str, lane: str, epoch: int, worker: str, lease_ms: int) -> ScriptCall[bool]:
+    """Prolong a lease; return whether it is still ours."""
+    args = (lease_ms, f"{epoch}:{worker}", epoch, worker)
+    return ScriptCall(_RENEW, (lease, lane), args, bool)
 
 
-def release(lease: str, lane: str, held: str) -> Call:
-    """Give up a lease; the reply is 1 if it was ours."""
-    return Call(RELEASE, (lease, lane), (held,))
+def release(lease: str, lane: str, held: str) -> ScriptCall[bool]:
+    """Give up a lease; return whether it was ours."""
+    return ScriptCall(_RELEASE, (lease, lane), (held,), bool)
 
 
-def bury(keys: Keys, partition: int, provider: str, worker: str) -> Call:
-    """Free a lane of a worker that is known to be dead; the reply is 1 if it was its own (G5)."""
-    return Call(BURY, (keys.lease(partition, provider), keys.lane(partition, provider)), (worker,))
+def reclaim(keys: Keys, partition: int, provider: str, worker: str) -> ScriptCall[bool]:
+    """Free a lane of a worker that is known to be dead; return whether it was its own (G5)."""
+    where = (keys.lease(partition, provider), keys.lane(partition, provider))
+    return ScriptCall(_RECLAIM, where, (worker,), bool)
+
+
+def born(keys: Keys, partition: int, provider: str) -> ScriptCall[None]:
+    """Note that a lane is a new one, unless it is there already (G4)."""
+    return ScriptCall(_BORN, (keys.lane(partition, provider),), (), _no_reply)
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
@@ -226,18 +290,24 @@ class Checkpoint(msgspec.Struct, frozen=True):
 
 def commit(
     keys: Keys, partition: int, provider: str, epoch: int, at: Checkpoint, *, entries_read: bool
-) -> Call:
-    """Advance a lane's checkpoint; the reply is 0 if `epoch` is not current (G5)."""
+) -> ScriptCall[bool]:
+    """Advance a lane's checkpoint; return False, and do nothing, if `epoch` is stale (G5).
+
+    `entries_read` says whether the server's consumer groups count entries read.
+    """
     args = (epoch, at.entry, at.n, provider, int(entries_read), at.done, at.sent)
-    return Call(COMMIT, (keys.lane(partition, provider), keys.log(partition)), args)
+    where = (keys.lane(partition, provider), keys.log(partition))
+    return ScriptCall(_COMMIT, where, args, bool)
 
 
-def trying(keys: Keys, partition: int, provider: str, epoch: int, n: int, step: int) -> Call:
+def note_try(
+    keys: Keys, partition: int, provider: str, epoch: int, n: int, step: int
+) -> ScriptCall[int]:
     """Note that a try of an event begins (1) or is over (-1).
 
-    The reply is how many tries of it are not known to be over, or -1 if `epoch` is stale (G5).
+    Returns how many tries of it are not known to be over, or -1 if `epoch` is stale (G5).
     """
-    return Call(TRY, (keys.lane(partition, provider),), (epoch, n, step))
+    return ScriptCall(_TRY, (keys.lane(partition, provider),), (epoch, n, step), int)
 
 
 def park(
@@ -246,13 +316,13 @@ def park(
     provider: str,
     epoch: int,
     records: Sequence[tuple[str, str, bytes]],
-) -> Call:
-    """Put events (entry, key, JSON record) aside; the reply is -1 if `epoch` is stale (G6)."""
+) -> ScriptCall[int]:
+    """Put events (entry, key, JSON record) aside; return -1 if `epoch` is stale (G6)."""
     args: list[Arg] = [epoch]
     for entry, key, record in records:
         args += (entry, key, record)
     lane, parked = keys.lane(partition, provider), keys.parked(partition, provider)
-    return Call(PARK, (lane, parked, keys.dead(partition, provider)), args)
+    return ScriptCall(_PARK, (lane, parked, keys.dead(partition, provider)), args, int)
 
 
 def settle(
@@ -264,37 +334,194 @@ def settle(
     *,
     amendment: bytes = b"",
     event: bytes = b"",
-) -> Call:
+) -> ScriptCall[int]:
     """Settle a dead letter (id, entry, order key), or amend it, and append `event` to the log.
 
-    The reply is -1 if `epoch` is stale, 0 if the letter was gone, 1 if done, 2 if that freed its
-    key (G5, G6). A letter that goes with an event counts as discarded.
+    Returns -1 if `epoch` is stale, 0 if the letter was gone, 1 if done, 2 if that freed its key
+    (G5, G6). A letter that goes with an event counts as discarded.
     """
-    return Call(
-        SETTLE,
-        (
-            keys.lane(partition, provider),
-            keys.parked(partition, provider),
-            keys.dead(partition, provider),
-            keys.amended(partition, provider),
-            keys.log(partition),
-            keys.state(partition),
-        ),
-        (epoch, *letter, amendment, event),
+    where = (
+        keys.lane(partition, provider),
+        keys.parked(partition, provider),
+        keys.dead(partition, provider),
+        keys.amended(partition, provider),
+        keys.log(partition),
+        keys.state(partition),
     )
+    return ScriptCall(_SETTLE, where, (epoch, *letter, amendment, event), int)
 
 
-def note(key: str, fields: Mapping[str, bytes]) -> Call:
+# -- hashes and locks -----------------------------------------------------------------------------
+
+
+def note(key: str, fields: Mapping[str, bytes]) -> ScriptCall[None]:
     """Write fields of a hash, also when the server is out of memory."""
-    return Call(NOTE, (key,), [part for field in fields.items() for part in field])
+    args = [part for field in fields.items() for part in field]
+    return ScriptCall(_NOTE, (key,), args, _no_reply)
 
 
-def want(keys: Keys, slot: str, request: bytes, ttl_ms: int) -> Call:
-    """Ask for a recall; the reply is its generation."""
-    return Call(WANT, (keys.want(slot),), (request, ttl_ms))
+class HeldLock(msgspec.Struct, frozen=True):
+    """The key of a lock, and what it holds while it is ours."""
+
+    key: str
+    token: bytes
 
 
-def warm(keys: Keys, slot: str, provider: str, generation: int, result: bytes, ttl_ms: int) -> Call:
-    """Store a result; the reply is [1 if stored, newest generation wanted]."""
+class LockLost(msgspec.Struct, frozen=True):
+    """Nothing was changed: the lock is not ours any more."""
+
+
+def change(
+    key: str,
+    field: str | bytes,
+    to: bytes,
+    *,
+    seen: bytes | None = None,
+    lock: HeldLock | None = None,
+) -> ScriptCall[bytes | LockLost | None]:
+    """Change a field of a hash in one step with a look at it; return what was there before.
+
+    Args:
+        key: the hash.
+        field: which.
+        to: what to write; empty to delete the field.
+        seen: the field is changed only if it holds this (empty: only if it is not there); None to
+            change it whatever it holds.
+        lock: without it nothing is changed (G8); in the hash's slot.
+    """
+    where = (key, lock.key) if lock else (key,)
+    args = (field, to, lock.token if lock else b"", *(() if seen is None else (seen,)))
+    return ScriptCall(_CHANGE, where, args, _read_change)
+
+
+def _read_change(reply: Any) -> bytes | LockLost | None:
+    if isinstance(reply, int):
+        return LockLost()
+    return None if reply is None else bytes(reply)
+
+
+def prolong(key: str, token: bytes, life_ms: int) -> ScriptCall[bool]:
+    """Let a lock's entry stand for so long from now (0: delete it); return whether it was ours."""
+    return ScriptCall(_PROLONG, (key,), (token, life_ms), bool)
+
+
+# -- recall ---------------------------------------------------------------------------------------
+
+
+def want(keys: Keys, slot: str, request: bytes, ttl_ms: int) -> ScriptCall[int]:
+    """Ask for a recall; return its generation."""
+    return ScriptCall(_WANT, (keys.want(slot),), (request, ttl_ms), int)
+
+
+class WarmReply(NamedTuple):
+    """Whether a result was stored, and the newest generation wanted."""
+
+    stored: bool
+    wanted: int
+
+
+def warm(
+    keys: Keys, slot: str, provider: str, generation: int, result: bytes, ttl_ms: int
+) -> ScriptCall[WarmReply]:
+    """Store a result, unless a newer request or result is there."""
     args = (provider, generation, result, ttl_ms)
-    return Call(WARM, (keys.want(slot), keys.warm(slot)), args)
+    where = (keys.want(slot), keys.warm(slot))
+    return ScriptCall(_WARM, where, args, lambda reply: WarmReply(bool(reply[0]), int(reply[1])))
+
+
+# -- the log as it stands, and the archive --------------------------------------------------------
+
+
+def look(
+    keys: Keys, partition: int, settled: str, samples: int, ages_ms: Sequence[int]
+) -> ScriptCall[Sequence[Any]]:
+    """Look at a partition at one moment; the reply's fields are those of the script's header.
+
+    Args:
+        keys: of the log.
+        partition: which.
+        settled: the entry to look before and behind; "" for none.
+        samples: nodes of the stream that are weighed.
+        ages_ms: ages of which the number of the first entry not older is asked.
+    """
+    where = (keys.log(partition), keys.state(partition), keys.seen(partition)[0])
+    return ScriptCall(_LOOK, where, (settled, samples, *ages_ms), tuple)
+
+
+class NumbersPage(NamedTuple):
+    """The numbers of one page of a partition.
+
+    Attributes:
+        entry: where the page ends.
+        n: the number there.
+        read: how many entries it had.
+        strays: how many of them are not ours.
+        breaks: pairs of numbers between which some are missing.
+    """
+
+    entry: str
+    n: int
+    read: int
+    strays: int
+    breaks: tuple[tuple[int, int], ...]
+
+
+def audit(keys: Keys, partition: int, entry: str, n: int, count: int) -> ScriptCall[NumbersPage]:
+    """Read the numbers of `count` entries behind an entry, whose number is `n`."""
+    return ScriptCall(_AUDIT, (keys.log(partition),), (entry, n, count), _read_audit)
+
+
+def _read_audit(reply: Any) -> NumbersPage:
+    entry, n, read, strays, breaks = reply
+    pairs = tuple(zip(map(int, breaks[::2]), map(int, breaks[1::2]), strict=True))
+    return NumbersPage(entry.decode(), int(n), int(read), int(strays), pairs)
+
+
+def seal(
+    keys: Keys,
+    partition: int,
+    epoch: int,
+    entry: str,
+    n: int,
+    hot_ms: int,
+    *,
+    entries_read: bool,
+    known: str,
+) -> ScriptCall[int]:
+    """Note where the archive ends; trim what of that is older than `hot_ms`.
+
+    Returns how many entries were trimmed; -1 if `epoch` is stale, -2 if the log has an entry before
+    the archive's end that is not `known` to be in the archive (G5, G7).
+
+    Args:
+        keys: of the log.
+        partition: which.
+        epoch: of the lane `@archive`.
+        entry: the archive's last one.
+        n: its number.
+        hot_ms: how long what is sealed stays, milliseconds.
+        entries_read: whether the server's consumer groups count entries read.
+        known: the log's last entry of which it is certain that the archive has it, and all before.
+    """
+    where = (keys.lane(partition, ARCHIVE_LANE), keys.log(partition), keys.state(partition))
+    return ScriptCall(_SEAL, where, (epoch, entry, n, hot_ms, int(entries_read), known), int)
+
+
+def renumber(
+    keys: Keys, partition: int, lanes: Sequence[str], *, known: str, entry: str, n: int, sealed: int
+) -> ScriptCall[int]:
+    """Give what the archive does not have new numbers behind the archive's end (G7).
+
+    Returns how many entries were moved, or -1 if another number is sealed: nothing was written.
+
+    Args:
+        keys: of the log.
+        partition: which.
+        lanes: the keys of its lanes.
+        known: the log's last entry that the archive has.
+        entry: the archive's last one; ``0-0`` for none.
+        n: its number; 0 for none.
+        sealed: what Redis must know to be sealed.
+    """
+    where = (keys.log(partition), keys.state(partition), *lanes)
+    return ScriptCall(_RENUMBER, where, (known, entry, n, sealed), int)

@@ -214,7 +214,7 @@ class Homes:
     def _swapped(self, provider: str, seen: bytes, home: Home) -> bytes | None:
         """Write `home` if the entry is as `seen`; return what was there before."""
         body = msgspec.json.encode(home)
-        call = scripts.Call(scripts.CHANGE, (self._key,), (provider, body, b"", seen))
+        call = scripts.change(self._key, provider, body, seen=seen)
         found: bytes | None = self._asked(lambda _: scripts.run(self._redis, call))
         return found
 

@@ -254,13 +254,14 @@ class Instances:
     def _changed(self, key: str, field: str, to: bytes, seen: bytes | None = None) -> bytes | None:
         """Change a field if it is as `seen` (None: whatever it is); return what it was."""
         fence = self._fence
-        where = (key, fence.beside(key)) if fence else (key,)
-        args = (field, to, fence.token if fence else b"", *(() if seen is None else (seen,)))
-        call = scripts.Call(scripts.CHANGE, where, args)
-        found: Any = self._asked(lambda: scripts.run(self._redis, call), key)
-        if fence and isinstance(found, int):
+        lock = scripts.HeldLock(fence.beside(key), fence.token) if fence else None
+        call = scripts.change(key, field, to, seen=seen, lock=lock)
+        found: bytes | scripts.LockLost | None = self._asked(
+            lambda: scripts.run(self._redis, call), key
+        )
+        if fence and isinstance(found, scripts.LockLost):
             raise fence.lost()
-        return None if found is None else bytes(found)
+        return found if isinstance(found, bytes) else None
 
     def _asked(self, ask: Callable[[], Any], where: str) -> Any:
         try:

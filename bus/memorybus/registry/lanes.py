@@ -61,10 +61,7 @@ class LaneKeys:
         A lane that is not there may have been lost by a Redis that went back; lanes that are there
         keep what they have.
         """
-        calls = [
-            scripts.Call(scripts.BORN, (self._keys.lane(partition, name),), ())
-            for partition in self._partitions
-        ]
+        calls = [scripts.born(self._keys, partition, name) for partition in self._partitions]
         replies = self._asked(lambda: scripts.run_many(self._redis, calls), name)
         for reply in replies:
             if isinstance(reply, Exception):

@@ -142,7 +142,7 @@ class RebuildLock:
                 self._stand(entry, found, 0)
 
     def _stand(self, entry: str, body: bytes, life: int) -> bool:
-        call = scripts.Call(scripts.STAND, (entry,), (body, life * 1000))
+        call = scripts.prolong(entry, body, life * 1000)
         return bool(self._asked(lambda: scripts.run(self._redis, call)))
 
     def _release(self) -> None:

@@ -20,13 +20,13 @@ from memorybus.registry.roster import ProviderInfo, Roster
 _log = logging.getLogger("memorybus")
 
 _TIMEOUT = 1.0
-"""Seconds for each reply of Redis: who buries has other workers to look after."""
+"""Seconds for each reply of Redis: the caller has other workers to look after."""
 
 _ENDS_WITH_ITS_CALLER = ("transactional", "keyed")
 """Delivery classes (G4) of which a call that outlives its process does no harm."""
 
 
-def bury(settings: Settings, worker: str) -> set[str]:
+def reclaim_lanes(settings: Settings, worker: str) -> set[str]:
     """Let others take a dead worker's lanes at once, and have the roster forget it.
 
     Only where the provider is ``transactional`` (a transaction ends with its process) or ``keyed``
@@ -44,7 +44,7 @@ def bury(settings: Settings, worker: str) -> set[str]:
     """
     redis = connect_redis(settings, timeout=_TIMEOUT)
     try:
-        return _buried(redis, settings, worker)
+        return _reclaimed(redis, settings, worker)
     except (MemoryBusError, RedisError, OSError) as error:
         _log.warning("the lanes of %s wait for their leases' end: %s", worker, error)
         return set()
@@ -52,17 +52,17 @@ def bury(settings: Settings, worker: str) -> set[str]:
         redis.close()
 
 
-def _buried(redis: Redis, settings: Settings, worker: str) -> set[str]:
+def _reclaimed(redis: Redis, settings: Settings, worker: str) -> set[str]:
     keys = Keys(settings.namespace)
     roster = Roster(redis, keys)
     known = roster.instances()
     lanes = [(name, p) for name in sorted(known) for p in range(settings.partitions)]
-    trying = _trying(redis, keys, lanes, worker)  # first: burial takes the owner's name away
+    trying = _trying(redis, keys, lanes, worker)  # first: a reclaimed lane has no owner
     free = freed_at_once(known)
-    calls = [scripts.bury(keys, p, name, worker) for name, p in lanes if name in free]
+    calls = [scripts.reclaim(keys, p, name, worker) for name, p in lanes if name in free]
     replies = scripts.run_many(redis, calls)
     roster.leave(worker)
-    freed = sum(reply == 1 for reply in replies)
+    freed = sum(reply is True for reply in replies)
     _log.info("%s is dead: %d of its lanes are free at once", worker, freed)
     return {known[name].copy_of or name for name in trying}
 

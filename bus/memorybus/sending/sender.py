@@ -9,7 +9,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import Literal
 
 from redis import Redis
 from redis.exceptions import RedisError
@@ -22,7 +22,7 @@ from memorybus.log.replication import Replication
 from memorybus.redis import scripts
 from memorybus.redis.connect import translated
 from memorybus.redis.keys import Keys
-from memorybus.redis.scripts import Appended, Behind, Outgoing
+from memorybus.redis.scripts import Appended, Behind, Outgoing, ScriptCall
 from memorybus.sending.counters import SendCounts
 from memorybus.sending.progress import Progress
 from memorybus.spool.outbox import Spool
@@ -220,7 +220,7 @@ class Sender:
                 grouped[partition].append(Outgoing(sequence, event_id, digest, packed))
         return grouped
 
-    def _call(self, partition: int, events: list[Outgoing]) -> scripts.Call:
+    def _call(self, partition: int, events: list[Outgoing]) -> ScriptCall[Appended | Behind]:
         return scripts.append(
             self._keys,
             partition,
@@ -229,20 +229,21 @@ class Sender:
             events,
             window_ms=round(self._settings.dedupe_window * 500),  # two windows are kept
             max_ids=self._settings.dedupe_max_ids,
-            handed=self.spool.handed.upto(partition),
+            possibly_delivered=self.spool.handed.upto(partition),
         )
 
-    def _settle(self, partition: int, events: list[Outgoing], reply: Any) -> Outcome:
+    def _settle(
+        self, partition: int, events: list[Outgoing], reply: Appended | Behind | Exception
+    ) -> Outcome:
         if isinstance(reply, Exception):
             return self._failed(partition, events, reply)
-        outcome = scripts.appended(reply)
-        if isinstance(outcome, Behind):
-            self._rewind(partition, outcome.last)
+        if isinstance(reply, Behind):
+            self._rewind(partition, reply.last)
             return "behind"
         self._taken[partition] = events[-1].sequence
         self._resting.discard(partition)
         self.spool.handed.note(partition, events[-1].sequence)
-        self._note(events, outcome)
+        self._note(events, reply)
         return "sent"
 
     def _failed(self, partition: int, events: list[Outgoing], error: Exception) -> Outcome:

@@ -52,7 +52,7 @@ class SealedLog:
             call = scripts.append(
                 self.keys, self.PARTITION, "p", 0, page, window_ms=10**9, max_ids=10**6
             )
-            assert isinstance(scripts.appended(scripts.run(self.redis, call)), Appended)
+            assert isinstance(scripts.run(self.redis, call), Appended)
 
     def grow(self, count: int = 50) -> None:
         """Append turns and seal them."""

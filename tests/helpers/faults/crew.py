@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 from memorybus.config.settings import Settings, to_environ
 from memorybus.ids import new_mark
-from memorybus.registry.reclaim import bury
+from memorybus.registry.reclaim import reclaim_lanes
 from memorybus.registry.roster import worker_id
 
 from helpers.processes.processes import Child, Spawn
@@ -106,7 +106,7 @@ class Crew:
         dead = [m for m in self.members if not m.child.alive]
         for member in dead:
             self.members.remove(member)
-            bury(self._settings, worker_id(member.pid, self._mark))
+            reclaim_lanes(self._settings, worker_id(member.pid, self._mark))
         self.start(len(dead))
         return len(dead)
 

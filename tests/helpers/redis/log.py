@@ -32,7 +32,7 @@ class Log:
         call = scripts.append(
             self.keys, self.PARTITION, "producer", 0, events, window_ms=10**9, max_ids=10**6
         )
-        assert isinstance(scripts.appended(scripts.run(self.client, call)), Appended)
+        assert isinstance(scripts.run(self.client, call), Appended)
 
     def entry(self, n: int) -> bytes:
         """Return the id of the n-th entry; the log is whole."""

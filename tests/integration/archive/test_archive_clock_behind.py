@@ -12,7 +12,6 @@ from memorybus.archive.archive import Archive
 from memorybus.archive.format.manifest import Place
 from memorybus.archive.format.parquet import RawEntry
 from memorybus.archive.positions import Row
-from memorybus.archive.seals import seal
 from memorybus.clock import SYSTEM
 from memorybus.health.checks import read_health
 from memorybus.ids import new_rng
@@ -86,7 +85,7 @@ def test_what_comes_in_while_it_is_compared_is_not_trimmed(log: SealedLog) -> No
     known = comparing.check(P, noted, end)
     log.append(1)
     log.redis.hset(log.keys.lane(P, "@archive"), "epoch", 7)
-    call = seal(log.keys, P, 7, end, 0, entries_read=True, known=known)
+    call = scripts.seal(log.keys, P, 7, end.entry, end.n, 0, entries_read=True, known=known)
     assert scripts.run(log.redis, call) == -2
     assert (log.sealed(), log.logged()) == (50, [50, 51])
 

@@ -137,7 +137,7 @@ def test_lanes_forget_the_old_numbers(server: RedisServer, log: SealedLog) -> No
     first = taken(log)
     done = Checkpoint("0-0", 0, b"a done-set", 3)
     assert committed(log, first.epoch, done) == 1
-    scripts.run(log.redis, scripts.trying(log.keys, P, NAME, first.epoch, 42, 1))
+    scripts.run(log.redis, scripts.note_try(log.keys, P, NAME, first.epoch, 42, 1))
     renumbering = Renumbering(log.redis, log.keys, log.archive(), FakeClock())
     twice = renumbering.find(P)
     assert twice is not None
@@ -150,13 +150,13 @@ def test_lanes_forget_the_old_numbers(server: RedisServer, log: SealedLog) -> No
     second = taken(log)
     assert (second.done, second.sent, second.deaths) == (b"", log.head(), 0)
     assert second.epoch > first.epoch
-    assert scripts.run(log.redis, scripts.trying(log.keys, P, NAME, second.epoch, 42, 1)) == 1
+    assert scripts.run(log.redis, scripts.note_try(log.keys, P, NAME, second.epoch, 42, 1)) == 1
 
 
 def taken(log: SealedLog) -> Acquired:
     """Take the provider's lane."""
     call = scripts.acquire(log.keys, P, NAME, "w", 60_000)
-    lane = scripts.acquired(scripts.run(log.redis, call))
+    lane = scripts.run(log.redis, call)
     assert lane is not None
     return lane
 

@@ -10,7 +10,6 @@ from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.stories.scenario import environ
 from memorybus.archive.format.manifest import Place
-from memorybus.archive.seals import seal
 from memorybus.clock import SYSTEM
 from memorybus.errors import ArchiveUnavailable
 from memorybus.health.checks import read_health
@@ -329,9 +328,9 @@ def test_a_stale_archiver_writes_nothing(log: SealedLog) -> None:
     entry = log.redis.xrange(log.key)[8][0].decode()  # type: ignore[index]
     wait_until(lambda: now_ms(log) > moment(entry)[0], "its millisecond is over, so it is cold")
     end = Place(entry, 9)
-    stale = seal(log.keys, P, 6, end, 0, entries_read=True, known=entry)
+    stale = scripts.seal(log.keys, P, 6, end.entry, end.n, 0, entries_read=True, known=entry)
     assert scripts.run(log.redis, stale) == -1
     assert (log.sealed(), len(log.logged())) == (0, 10)
-    current = seal(log.keys, P, 7, end, 0, entries_read=True, known=entry)
+    current = scripts.seal(log.keys, P, 7, end.entry, end.n, 0, entries_read=True, known=entry)
     assert scripts.run(log.redis, current) == 9
     assert (log.sealed(), log.logged()) == (9, [10])

@@ -114,7 +114,7 @@ class Scene:
         self.lives += not same
         self.redis.delete(self.keys.lease(0, NAME))
         call = scripts.acquire(self.keys, 0, NAME, "w", 60_000)
-        acquired = scripts.acquired(scripts.run(self.redis, call))
+        acquired = scripts.run(self.redis, call)
         assert acquired is not None
         self.lane = self.made_lane(acquired.epoch)
         self.redo = Redo(

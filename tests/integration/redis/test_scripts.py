@@ -37,7 +37,7 @@ def append(
 ) -> Appended | Behind:
     """Append to the first partition."""
     call = scripts.append(keys, 0, producer, expected, events, window_ms=window_ms, max_ids=max_ids)
-    return scripts.appended(scripts.run(client, call))
+    return scripts.run(client, call)
 
 
 def numbers(client: redis.Redis, keys: Keys) -> list[int]:
@@ -62,7 +62,7 @@ def commit(
 
 def acquire(client: redis.Redis, keys: Keys, worker: str, ms: int = 60_000) -> Any:
     """Take a lane; None if it is taken."""
-    return scripts.acquired(scripts.run(client, scripts.acquire(keys, 0, "a", worker, ms)))
+    return scripts.run(client, scripts.acquire(keys, 0, "a", worker, ms))
 
 
 def renew(client: redis.Redis, keys: Keys, epoch: int, worker: str) -> int:
@@ -225,7 +225,7 @@ def test_a_lane_is_taken_from_oneself_in_a_new_epoch(redis_client: redis.Redis, 
 
     def again(worker: str, held: str) -> scripts.Acquired | None:
         call = scripts.acquire(keys, 0, "a", worker, 60_000, held=held)
-        return scripts.acquired(scripts.run(redis_client, call))
+        return scripts.run(redis_client, call)
 
     assert again("two", "") is None
     assert again("two", f"{first.epoch}:two") is None
@@ -379,7 +379,7 @@ def owner_writes(client: redis.Redis, keys: Keys, epoch: int, at: int = 1) -> li
     return [
         commit(client, keys, epoch, n=at, entry=f"{at}-1"),
         park(client, keys, epoch, (f"{at}-1", "key")),
-        int(scripts.run(client, scripts.trying(keys, 0, "a", epoch, at + 7, 1))),
+        int(scripts.run(client, scripts.note_try(keys, 0, "a", epoch, at + 7, 1))),
         renew(client, keys, epoch, "one"),
     ]
 
@@ -403,7 +403,7 @@ def test_tries_of_an_event_are_counted_over_owners(redis_client: redis.Redis, ke
     epoch = acquire(redis_client, keys, "one").epoch
 
     def tried(n: int, step: int = 1, epoch: int = epoch) -> int:
-        return int(scripts.run(redis_client, scripts.trying(keys, 0, "a", epoch, n, step)))
+        return int(scripts.run(redis_client, scripts.note_try(keys, 0, "a", epoch, n, step)))
 
     assert [tried(4), tried(5), tried(4), tried(4, -1), tried(5, -1)] == [1, 1, 2, 1, 0]
     assert tried(4, epoch=epoch + 1) == -1
@@ -483,6 +483,6 @@ def test_a_forgotten_script_is_loaded_again(redis_client: redis.Redis, keys: Key
     redis_client.script_flush()
     calls = [scripts.append(keys, p, "p", 0, [event(1)], window_ms=HOUR, max_ids=9) for p in (1, 2)]
     replies = scripts.run_many(redis_client, [*calls, scripts.want(keys, "slot", b"{}", 1_000)])
-    assert [scripts.appended(r) for r in replies[:2]] == [Appended([1], [])] * 2
+    assert replies[:2] == [Appended([1], [])] * 2
     assert replies[2] == 1
     assert numbers(redis_client, keys) == [1, 2]

@@ -81,7 +81,7 @@ def test_only_what_may_have_been_here_is_marked(redis_client: redis.Redis, names
     """G4: bodies up to the sequence handed over before are named `r`, later ones `e`."""
     keys = Keys(namespace)
     events = [Outgoing(n, f"id{n}".encode(), b"d", b"x") for n in (1, 2, 3)]
-    call = scripts.append(keys, 0, "p", 0, events, window_ms=1_000, max_ids=9, handed=2)
+    call = scripts.append(keys, 0, "p", 0, events, window_ms=1_000, max_ids=9, possibly_delivered=2)
     scripts.run(redis_client, call)
     fields = [fields for _, fields in redis_client.xrange(keys.log(0))]
     assert fields[1] == {b"n": b"2", b"r": b"x"}

@@ -12,7 +12,7 @@ from memorybus.archive.agreement import Comparing
 from memorybus.archive.archive import Archive
 from memorybus.archive.format.manifest import Place, Segment
 from memorybus.archive.format.parquet import RawEntry
-from memorybus.archive.seals import Part, SealReports, seal
+from memorybus.archive.seals import Part, SealReports
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
 from memorybus.errors import ArchiveDamaged, ArchiveTaken, LeaseLost
@@ -249,11 +249,12 @@ class Sealer:
             ArchiveTaken: the log has a later one by now; the next look compares it.
         """
         hot = round(self._around.settings.hot_window * 1000)
-        call = seal(
+        call = scripts.seal(
             self._keys,
             owned.partition,
             owned.lease.epoch,
-            end,
+            end.entry,
+            end.n,
             min(hot, _NEVER),
             entries_read=self._around.entries_read,
             known=known,

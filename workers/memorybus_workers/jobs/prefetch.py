@@ -131,8 +131,7 @@ class Recaller:
         if self._serving(provider) != request.instance:
             warm, answered = self._keys.warm(slot), str(request.generation).encode()
             for field, ours in ((provider, result), (_generation(provider), answered)):
-                call = scripts.Call(scripts.CHANGE, (warm,), (field, "", "", ours))
-                scripts.run(self._redis, call)
+                scripts.run(self._redis, scripts.change(warm, field, b"", seen=ours))
 
     def _serving(self, provider: str) -> str:
         body: Any = self._redis.hget(self._keys.live, provider)

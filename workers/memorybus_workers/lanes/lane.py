@@ -297,8 +297,7 @@ class Lane:
         self._trying(n, -1)
 
     def _trying(self, n: int, step: int) -> int:
-        call = scripts.trying(*self._place, n, step)
-        tries = int(scripts.run(self._links.redis, call))
+        tries = scripts.run(self._links.redis, scripts.note_try(*self._place, n, step))
         if tries < 0:
             raise LeaseLost(f"{self}: epoch {self.epoch}")
         return tries

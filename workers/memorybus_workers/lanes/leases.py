@@ -100,7 +100,7 @@ class Leases:
         call = scripts.acquire(
             self._keys, partition, provider, self._worker, self._ms, floor, held=held
         )
-        acquired = scripts.acquired(scripts.run(redis, call))
+        acquired = scripts.run(redis, call)
         if acquired is None:
             return None
         lease = Lease(

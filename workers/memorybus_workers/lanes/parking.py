@@ -168,8 +168,8 @@ class Parked:
         body = msgspec.json.encode(amendment)
         self._run(scripts.settle(*self._place, _place(stored), amendment=body, event=event))
 
-    def _run(self, call: scripts.Call) -> int:
-        reply = int(scripts.run(self._redis, call))
+    def _run(self, call: scripts.ScriptCall[int]) -> int:
+        reply = scripts.run(self._redis, call)
         if reply < 0:
             _, partition, provider, epoch = self._place
             raise LeaseLost(f"{provider}, partition {partition}: epoch {epoch}")

@@ -16,7 +16,7 @@ from memorybus.concurrency.backoff import restart_delay
 from memorybus.config.settings import Settings
 from memorybus.errors import HOPELESS, ConfigError, MemoryBusError
 from memorybus.ids import new_mark
-from memorybus.registry.reclaim import bury
+from memorybus.registry.reclaim import reclaim_lanes
 from memorybus.registry.roster import worker_id
 
 from memorybus_workers.processes.parent import when_parent_ends
@@ -115,7 +115,7 @@ class Seat:
         return shown
 
     def _buried(self, ended: WorkerProcess) -> set[str]:
-        return bury(self._settings, worker_id(ended.pid, self._mark))
+        return reclaim_lanes(self._settings, worker_id(ended.pid, self._mark))
 
     def _see_off(self) -> None:
         """Tell those to end that are replaced now; each is seen to its end, by force if need be."""

@@ -15,7 +15,7 @@ from memorybus.operations.stores import Copies
 from memorybus.processes import child
 from memorybus.registry.instances import Instance
 from memorybus.registry.pauses import paused
-from memorybus.registry.reclaim import bury
+from memorybus.registry.reclaim import reclaim_lanes
 from memorybus.registry.roster import worker_id
 
 LOOK = 0.2
@@ -108,7 +108,7 @@ class LocalWorker:
             while ended.report() is not None:
                 pass
             self._stack.close()
-            bury(self._settings, worker_id(ended.pid, self._mark))
+            reclaim_lanes(self._settings, worker_id(ended.pid, self._mark))
             self._delay = restart_delay(now - self._born_at, self._delay)
             self._again_at = now + self._delay
 

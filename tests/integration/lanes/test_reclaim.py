@@ -19,7 +19,7 @@ from memorybus.config.settings import Settings
 from memorybus.health.monitor import read_status
 from memorybus.redis import scripts
 from memorybus.redis.keys import Keys
-from memorybus.registry.reclaim import bury, freed_at_once
+from memorybus.registry.reclaim import freed_at_once, reclaim_lanes
 from memorybus.registry.roster import ProviderInfo, Roster, WorkerInfo
 
 LEASE = 30.0
@@ -69,12 +69,12 @@ def say_everywhere(bus: MemoryBus, settings: Settings, text: str) -> None:
 
 def take(client: redis.Redis, keys: Keys, worker: str, ms: int = 60_000) -> Any:
     """Take the lane of partition 0; None if it is taken."""
-    return scripts.acquired(scripts.run(client, scripts.acquire(keys, 0, NAME, worker, ms)))
+    return scripts.run(client, scripts.acquire(keys, 0, NAME, worker, ms))
 
 
 def buried(client: redis.Redis, keys: Keys, worker: str) -> int:
     """Bury a worker's lane of partition 0; return what the script says."""
-    return int(scripts.run(client, scripts.bury(keys, 0, NAME, worker)))
+    return int(scripts.run(client, scripts.reclaim(keys, 0, NAME, worker)))
 
 
 # -- the script -----------------------------------------------------------------------------------
@@ -88,12 +88,12 @@ def _keys(namespace: str) -> Keys:
 def test_a_burial_counts_the_death_once(redis_client: redis.Redis, keys: Keys) -> None:
     """G5, G6: a dead owner's lane is free at once, in a later epoch, with its death and tries."""
     first = take(redis_client, keys, "h-1-a")
-    scripts.run(redis_client, scripts.trying(keys, 0, NAME, first.epoch, 7, 1))
+    scripts.run(redis_client, scripts.note_try(keys, 0, NAME, first.epoch, 7, 1))
     assert take(redis_client, keys, "h-2-b") is None
     assert [buried(redis_client, keys, "h-1-a") for _ in range(2)] == [1, 0]
     second = take(redis_client, keys, "h-2-b")
     assert (second.epoch, second.deaths) == (first.epoch + 1, 1)
-    assert int(scripts.run(redis_client, scripts.trying(keys, 0, NAME, second.epoch, 7, 1))) == 2
+    assert int(scripts.run(redis_client, scripts.note_try(keys, 0, NAME, second.epoch, 7, 1))) == 2
 
 
 def test_a_burial_frees_nobody_elses_lane(redis_client: redis.Redis, keys: Keys) -> None:
@@ -130,7 +130,7 @@ def test_without_redis_nothing_is_freed(
     make_settings: MakeSettings, caplog: pytest.LogCaptureFixture
 ) -> None:
     """G9: a burial that finds no Redis says so and returns; the leases run out by themselves."""
-    bury(make_settings(url="redis://127.0.0.1:1/0"), "h-1-a")
+    reclaim_lanes(make_settings(url="redis://127.0.0.1:1/0"), "h-1-a")
     assert "the lanes of h-1-a wait for their leases' end" in caplog.text
 
 
@@ -139,7 +139,7 @@ def test_the_roster_forgets_the_dead(redis_client: redis.Redis, settings: Settin
     roster = Roster(redis_client, Keys(settings.namespace))
     for name in ("h-1-a", "h-2-b"):
         roster.beat(WorkerInfo(name, "h", 1, 0, 0, (), 0))
-    bury(settings, "h-1-a")
+    reclaim_lanes(settings, "h-1-a")
     assert [one.id for one in roster.alive()] == ["h-2-b"]
 
 
