@@ -232,7 +232,7 @@ def sent_again(client: redis.Redis, settings: Settings, sequence: int, text: str
     outgoing = scripts.Outgoing(sequence, f"{sequence:032x}".encode(), b"d", body)
     keys = Keys(settings.namespace)
     call = scripts.append(
-        keys, 0, "p", 0, [outgoing], window_ms=60_000, max_ids=100, handed=sequence
+        keys, 0, "p", 0, [outgoing], window_ms=60_000, max_ids=100, possibly_delivered=sequence
     )
     assert scripts.run(client, call) == scripts.Appended([sequence], [])
 

@@ -1,4 +1,5 @@
-"""Forks, wake-ups and waits between tries: what threads and processes need to live side by side.
+"""Forks, wake-ups and waits between attempts: what threads and processes need side by side.
 
-Only the clock enters, never a store. Whoever starts a thread or tries again uses it.
+Of the bus it imports only the clock, never a store. Whoever starts a thread or tries something
+again uses it.
 """

@@ -1,4 +1,4 @@
-"""How long to wait before another try, and before another start: pure functions."""
+"""How long to wait before another attempt, or another start of a process: pure functions."""
 
 import random
 

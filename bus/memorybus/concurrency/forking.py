@@ -1,9 +1,9 @@
-"""Forks: none begins while one of our threads is in a place that a child cannot leave (G9).
+"""Forks: none begins while one of our threads is inside SQLite or an import (G9).
 
-Such places are SQLite and an import. SQLite's own locks are the process's: one that another thread
-holds at a fork is held for ever in the child, which then hangs when it opens its spool. A module
-that another thread was importing stays half a module there. So who is in such a place beside an
-agent's thread says so, and a fork waits until nobody is.
+A child cannot leave these places. A SQLite lock that another thread holds at a fork is held for
+ever in the child, which then hangs when it opens its spool. A module that another thread was
+importing stays half a module there. So our threads mark such places with `Undisturbed`, and a fork
+waits until none is inside.
 """
 
 import os
@@ -13,32 +13,32 @@ from functools import cache, partial
 from memorybus.clock import SYSTEM
 
 _PATIENCE = 1.0
-"""Seconds that a fork waits at most: a disk that hangs shall not hang the process as well."""
+"""Seconds that a fork waits at most: a disk that hangs must not hang the process as well."""
 
 _IMPORT = 10.0
-"""Seconds that it waits for an import, which takes one or two on a busy machine.
+"""Seconds that a fork waits for an import, which takes one or two on a busy machine.
 
-The child would be without those modules for good; a disk that hangs stops the program here anyway.
+Without them the child would lack those modules for good; a disk that hangs stops an import anyway.
 """
 
 _LOOK = 0.0005
 
 
 class Undisturbed:
-    """A context in which no fork begins. Entering is cheap, also by several threads at once.
+    """A context in which no fork begins. Entering it is cheap, also for several threads at once.
 
-    An interrupt may end any line of Python, so nothing here is a lock that it could leave held.
-    Two marks instead, each put or taken in one step: a thread marks itself before it looks for
-    forks, a fork marks itself before it looks for threads. A mark that an interrupt leaves behind
-    is its thread's own: no fork of that thread heeds it, and its next visit takes it away. For the
-    same reason the context does not nest.
+    An interrupt may end any line of Python, so this is no lock, which it could leave held. Instead
+    there are two marks, each set or removed in one step: a thread marks itself before it looks for
+    forks, and a fork marks itself before it looks for threads. A mark that an interrupt leaves
+    behind belongs to its thread: no fork of that thread heeds it, and the thread's next visit
+    removes it. For the same reason the context does not nest.
 
     Args:
         patience: seconds that a fork waits at most.
     """
 
     def __init__(self, patience: float) -> None:
-        """Disturb nobody yet."""
+        """Let every fork begin; see `heed_forks`."""
         self.patience = patience
         self._inside: set[int] = set()
         self._forks: list[None] = []
@@ -47,8 +47,8 @@ class Undisturbed:
     def __enter__(self) -> None:
         """Wait for another thread's fork that is under way; then count as a user.
 
-        Who forks may come here too: a signal's handler, or a hook of the program's own, that
-        publishes. Nobody waits for ever: a fork waits half as long.
+        The forking thread may come here too, through a signal handler or a hook that publishes.
+        Nobody waits for ever: a fork waits half as long.
         """
         me, until = threading.get_ident(), SYSTEM.monotonic() + 2 * self.patience
         self._inside.add(me)
@@ -58,14 +58,14 @@ class Undisturbed:
             self._inside.add(me)
 
     def __exit__(self, *_: object) -> None:
-        """Be no user any more."""
+        """Count as a user no longer."""
         self._inside.discard(threading.get_ident())
 
     def heed_forks(self) -> None:
-        """Make this process's forks wait; for good.
+        """Make this process's forks wait, for good.
 
-        Only the wait is Python, and runs second. The marks are C: a signal that came during the
-        fork raises in the first line of Python after it.
+        The hooks that set and remove marks are C functions, because a signal that comes during the
+        fork raises in the first line of Python after it. Only the wait is Python.
         """
         os.register_at_fork(before=self._await_users)
         os.register_at_fork(
@@ -101,10 +101,10 @@ def _heeded(patience: float) -> Undisturbed:
 
 
 class ProcessLock:
-    """A lock of which each process has its own: one that is held at a fork is free in the child."""
+    """A lock of which each process has its own: one held at a fork is free in the child."""
 
     def __init__(self) -> None:
-        """Nobody holds it."""
+        """Make no lock yet."""
         self._locks: dict[int, threading.Lock] = {}
 
     def here(self) -> threading.Lock:

@@ -1,11 +1,11 @@
-"""Words from one thread to another that an interrupt cannot break.
+"""Signals from one thread to another that an interrupt cannot break.
 
-`threading.Event` and `threading.Condition` are Python around a lock: a KeyboardInterrupt inside
-`set`, or as a `with` begins, leaves the lock held, and whoever comes next stands still for ever: an
-agent that is told to end would not (G9). Each method of a bare lock, or of a set, is one step.
+`threading.Event` and `threading.Condition` are Python code around a lock: a KeyboardInterrupt
+inside `set`, or at the start of a `with`, leaves the lock held, and the next thread waits for ever:
+an agent that is told to end would not end (G9). A method of a bare lock, or of a set, is one step.
 
-`SimpleQueue.get` is no way to wait: where its time-out passes between its first look and its wait,
-CPython 3.11 takes what is left, a negative number, for ever.
+`SimpleQueue.get` is no alternative: if its time-out passes between its first look and its wait,
+CPython 3.11 takes the negative rest for "wait for ever".
 """
 
 import threading
@@ -16,65 +16,65 @@ from memorybus.clock import SYSTEM
 
 
 class Wake:
-    """Wakes one thread; several words before it looks are one."""
+    """Wakes one thread; several signals before it looks count as one."""
 
     def __init__(self) -> None:
-        """Nobody was woken yet."""
-        self._word = threading.Lock()  # held while there is none
-        self._word.acquire()
+        """Start without a signal."""
+        self._unset = threading.Lock()  # held while there is no signal
+        self._unset.acquire()
 
     def set(self) -> None:
-        """Wake who waits, or who waits next."""
-        if self._word.locked():  # else it is said already
-            with suppress(RuntimeError):  # or was in between
-                self._word.release()
+        """Wake the thread that waits, or that waits next."""
+        if self._unset.locked():  # otherwise it is set already
+            with suppress(RuntimeError):  # or another thread has just set it
+                self._unset.release()
 
     def wait(self, timeout: float) -> None:
-        """Wait for a word, at most so many seconds, and take it."""
-        self._word.acquire(timeout=max(0.0, timeout))
+        """Wait for a signal for at most `timeout` seconds, and take it."""
+        self._unset.acquire(timeout=max(0.0, timeout))
 
 
-class Ending:
-    """Tells one thread to end; it is said once and for all."""
+class StopSignal:
+    """Tells one thread to end, once and for all."""
 
     def __init__(self) -> None:
-        """Go on."""
-        self._said = False
+        """Let it run."""
+        self._stopped = False
         self._wake = Wake()
 
     def set(self) -> None:
         """Tell it to end."""
-        self._said = True
+        self._stopped = True
         self._wake.set()
 
     def is_set(self) -> bool:
-        """Say whether it was told."""
-        return self._said
+        """Say whether it was told to end."""
+        return self._stopped
 
-    def rouse(self) -> None:
-        """Cut short its wait, or its next one, though it need not end."""
+    def interrupt(self) -> None:
+        """Cut its wait short, or its next one; it need not end."""
         self._wake.set()
 
     def wait(self, timeout: float) -> None:
-        """Wait so many seconds, or until it is told to end."""
-        if not self._said:
+        """Wait for `timeout` seconds, or until it is told to end."""
+        if not self._stopped:
             self._wake.wait(timeout)
 
 
 class Waiters:
-    """Threads that wait until something has become true; whoever may have made it so tells them."""
+    """Threads that wait for a condition; whoever may have made it true calls `tell`."""
 
     def __init__(self) -> None:
         """Nobody waits."""
         self._waiting: set[Wake] = set()
 
     def tell(self) -> None:
-        """Let them look again."""
+        """Let the waiting threads look again."""
         for wake in tuple(self._waiting):
             wake.set()
 
     def wait_for(self, met: Callable[[], bool], timeout: float) -> bool:
-        """Wait until `met`, at most so many seconds; return whether it is."""
+        """Wait until `met` returns True, for at most `timeout` seconds; return whether it does."""
         until = SYSTEM.monotonic() + timeout
         wake = Wake()
         self._waiting.add(wake)

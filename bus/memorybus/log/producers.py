@@ -111,6 +111,6 @@ def check_unused(spool: Spool, taken: Mapping[int, int]) -> None:
     """
     spool.give_above(max(taken.values(), default=0))
     for partition, last in taken.items():
-        handed = spool.handed.upto(partition)
-        if last > handed and any(row[0] <= last for row in spool.after(handed, 1, 0, partition)):
+        sent = spool.possibly_delivered.upto(partition)
+        if last > sent and any(row[0] <= last for row in spool.after(sent, 1, 0, partition)):
             raise SpoolCorrupt(f"{spool.path}: lost rows whose numbers came again")

@@ -1,5 +1,5 @@
-"""From an event to the log: publisher, spool, flusher, Redis (G1, G2, G9).
+"""From an event to the log: the publisher spools it, the flusher sends it (G1, G2, G9).
 
-The spool, the log and the requests for recalls enter; sessions do not. Clients hold a
-publisher, and workers send what dead processes left.
+It imports the spool, the log and the requests for recalls, but no sessions. Clients hold a
+publisher; workers use `orphans` to send what dead processes left.
 """

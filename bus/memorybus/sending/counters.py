@@ -1,4 +1,4 @@
-"""What a producer counts: every failure is counted and can be seen (G9)."""
+"""What a producer counts: every failure can be seen (G9)."""
 
 import msgspec
 

@@ -1,29 +1,27 @@
 """The flusher: a thread that moves a spool into the log and never gives up (G1, G9).
 
-It also drains the spools that dead processes of this host left, asks for recalls after the events
-they should see, and deletes rows that Redis has had long enough. Everything heavy (the Redis
-client, RQ) is imported on this thread, so that an agent's start does not wait for it.
+It also sends the spools that dead processes of this host left, asks for recalls after the events
+that they should see, and deletes rows that Redis has had for long enough. It imports everything
+heavy (the Redis client, RQ) itself, so that an agent's start does not wait for it.
 """
 
 import contextlib
 import logging
 import random
 import threading
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from memorybus.clock import Clock
 from memorybus.concurrency.backoff import backoff
 from memorybus.concurrency.forking import importing
-from memorybus.concurrency.wakeup import Ending, Waiters, Wake
+from memorybus.concurrency.wakeup import StopSignal, Waiters, Wake
 from memorybus.config.settings import Settings
 from memorybus.errors import LogError, MemoryBusError, SpoolCorrupt, SpoolError
 from memorybus.recall.pending import Ask, Asks
 from memorybus.receipt import LogState
-from memorybus.sending.attempts import Tries
-from memorybus.sending.confirmations import Flush, Flushes
 from memorybus.sending.counters import SendCounts
-from memorybus.sending.grace_period import Ripening
 from memorybus.spool.files import SpoolFiles
 from memorybus.spool.outbox import Spool
 from memorybus.testing import CrashPoint, no_crash
@@ -44,6 +42,132 @@ _NOTE_EVERY = 0.5
 _RETRY_LAGGING = 1.0
 
 
+class ConnectionAttempts:
+    """Counts attempts to reach Redis. The flusher makes them; other threads look on.
+
+    Attributes:
+        in_a_row: how many failed since the last one that did not.
+    """
+
+    def __init__(self) -> None:
+        """Count from zero."""
+        self.in_a_row = 0
+        self._begun = 0
+        self._failed = 0
+        self._timed_out = (0, 0.0)
+
+    def begin(self) -> None:
+        """Note that a connection is attempted."""
+        self._begun += 1
+
+    def fail(self) -> None:
+        """Note that it failed, at once or later on."""
+        self._failed = self._begun
+        self.in_a_row += 1
+
+    def succeed(self) -> None:
+        """Note that it works."""
+        self.in_a_row = 0
+
+    def fails_from_now(self) -> Callable[[], bool]:
+        """Return a function that says whether an attempt begun after this call has failed."""
+        begun = self._begun
+        return lambda: self._failed > begun
+
+    def time_left(self, taken: int, timeout: float) -> float:
+        """Return what is left of a time-out after others have waited for the same in vain.
+
+        Args:
+            taken: how many events Redis has taken; with one more, the whole time-out counts again.
+            timeout: seconds.
+        """
+        before, waited = self._timed_out
+        return timeout - waited if taken == before else timeout
+
+    def time_out(self, taken: int, timeout: float) -> None:
+        """Note that a time-out has passed; Redis had taken `taken` events when it began."""
+        before, waited = self._timed_out
+        self._timed_out = (taken, max(timeout, waited) if taken == before else timeout)
+
+
+class PendingFlush:
+    """One call of `Flusher.flush` that waits.
+
+    Attributes:
+        sequence: the last event it asks about.
+        replicated: whether a replica must have the events too.
+        met: whether it has what it asked for.
+    """
+
+    def __init__(self, sequence: int, replicated: bool) -> None:
+        """Nothing is known yet."""
+        self.sequence = sequence
+        self.replicated = replicated
+        self.met = False
+
+
+class PendingFlushes:
+    """All calls of `Flusher.flush` that wait. Any thread may wait; the flusher answers.
+
+    Redis may have lost what it took, and nobody need have noticed: a connection that breaks is made
+    again. So each call is answered by what Redis says when it is asked after the call began (G1).
+    """
+
+    def __init__(self) -> None:
+        """Nobody waits."""
+        self._waiting: set[PendingFlush] = set()
+        self._answered = Waiters()
+
+    def wait(self, flush: PendingFlush, timeout: float, wake: Callable[[], None]) -> bool:
+        """Wait for an answer for at most `timeout` seconds; `wake` wakes the one who answers."""
+        try:
+            self._waiting.add(flush)
+            wake()
+            return self._answered.wait_for(lambda: flush.met, timeout)
+        finally:
+            self._waiting.discard(flush)
+
+    def due(self, upto: int, *, replicated: bool) -> list[PendingFlush]:
+        """Return those of one kind that ask about events up to `upto`, which Redis took."""
+        waiting = tuple(self._waiting)
+        return [one for one in waiting if one.sequence <= upto and one.replicated == replicated]
+
+    def answer(self, flushes: Sequence[PendingFlush], upto: int) -> None:
+        """Tell those that asked about events up to `upto` that these are safe."""
+        for flush in flushes:
+            if flush.sequence <= upto:
+                flush.met = True
+                self._waiting.discard(flush)
+        self._answered.tell()
+
+
+class GracePeriod:
+    """Remembers how far the log was at which time: sent rows stay in the spool for a while (G1).
+
+    Belongs to one thread.
+    """
+
+    def __init__(self) -> None:
+        """Redis has taken nothing yet."""
+        self._marks: deque[tuple[float, int]] = deque()
+
+    def note(self, now: float, cursor: int) -> None:
+        """Note that Redis has every row up to `cursor` now."""
+        if not self._marks or cursor > self._marks[-1][1]:
+            self._marks.append((now, cursor))
+
+    def take(self, until: float) -> int:
+        """Return up to which row Redis had them at a time, and forget that; 0 if not noted."""
+        cursor = 0
+        while self._marks and self._marks[0][0] <= until:
+            cursor = self._marks.popleft()[1]
+        return cursor
+
+    def restart(self) -> None:
+        """Forget all marks: rows are sent again, and stay as long again."""
+        self._marks.clear()
+
+
 class Flusher:
     """Sends one spool. Start it once; `stop` ends the thread.
 
@@ -55,6 +179,12 @@ class Flusher:
         rng: jitter.
         on_up: called now and then while Redis answers.
         crash: crash points of fault tests.
+
+    Attributes:
+        state: whether Redis answers.
+        problem: why not; "" while it does.
+        corrupt: whether the spool is damaged; the publisher replaces it then.
+        counts: see `SendCounts`.
     """
 
     def __init__(
@@ -79,13 +209,13 @@ class Flusher:
         self._rng = rng
         self._crash = crash
         self._wake = Wake()
-        self._stop = Ending()
+        self._stop = StopSignal()
         self._progress = Waiters()
-        self._flushes = Flushes()
+        self._flushes = PendingFlushes()
         self._asks = Asks(clock, rng)
-        self._ripening = Ripening()
+        self._grace_period = GracePeriod()
         self._rewinds = 0
-        self._tries = Tries()
+        self._attempts = ConnectionAttempts()
         self._adopt_at = 0.0
         self._lag_at = 0.0
         self._note_at = 0.0
@@ -115,38 +245,38 @@ class Flusher:
         self.wake()
 
     def wait_sent(self, sequence: int, timeout: float) -> bool:
-        """Wait until the log has taken every event up to `sequence`, or Redis takes none.
+        """Wait until the log has taken every event up to `sequence`, or Redis cannot be reached.
 
-        Redis may be there again, or have closed a connection that was idle: only a connection that
-        is tried after this call tells that it is away. For one that hangs, those who wait one
-        after another wait no longer than one of them alone, until it takes something again.
+        Only a connection that is attempted after this call shows that Redis is away: it may be back
+        by now, or have closed an idle connection. While Redis hangs, several calls one after
+        another wait no longer than one of them alone, until it takes something again.
 
         Returns:
-            False if it has not within `timeout` seconds.
+            False if the log has not taken them within `timeout` seconds.
         """
-        away, taken = self._tries.failed_anew(), self.counts.sent
-        self._stop.rouse()
+        away, taken = self._attempts.fails_from_now(), self.counts.sent
+        self._stop.interrupt()
         self.wake()
 
         def done() -> bool:
             return self._is_sent(sequence) or away() or self.corrupt
 
-        if not self._progress.wait_for(done, self._tries.patience(taken, timeout)):
-            self._tries.in_vain(taken, timeout)
+        if not self._progress.wait_for(done, self._attempts.time_left(taken, timeout)):
+            self._attempts.time_out(taken, timeout)
         return self._is_sent(sequence)
 
     def flush(self, sequence: int, timeout: float, *, replicated: bool) -> bool:
-        """Wait until Redis, asked after this call, has every event up to `sequence`.
+        """Wait until Redis, asked after this call began, has every event up to `sequence` (G1).
 
         Args:
             sequence: the spool's.
             timeout: seconds.
-            replicated: a replica, or the synced append-only file, must have them too.
+            replicated: whether a replica, or the synced append-only file, must have them too.
 
         Returns:
             False if it has not in time.
         """
-        return self._flushes.wait(Flush(sequence, replicated), timeout, self.wake)
+        return self._flushes.wait(PendingFlush(sequence, replicated), timeout, self.wake)
 
     def _is_sent(self, sequence: int) -> bool:
         sender = self._sender  # once: the flusher's thread may take it away
@@ -179,9 +309,9 @@ class Flusher:
         while not self._stop.is_set():
             try:
                 self._round()
-                self._tries.succeed()
+                self._attempts.succeed()
             except SpoolCorrupt as error:
-                self.corrupt = True  # the publisher sets the file aside at its next event
+                self.corrupt = True  # the publisher replaces the file at its next event
                 self._back_off(error)
                 return
             except MemoryBusError as error:
@@ -204,9 +334,9 @@ class Flusher:
         self._housekeep()
 
     def _connect(self) -> None:
-        self._tries.begin()
+        self._attempts.begin()
         with importing():  # a fork in the middle of an import leaves the child half a module
-            import encodings.idna  # noqa: F401 - Python does, at the first name of a host
+            import encodings.idna  # noqa: F401 - Python imports it at the first host name
 
             from memorybus.log.stream import EventLog
             from memorybus.recall.requester import Asker
@@ -222,13 +352,13 @@ class Flusher:
             self._spool, self._redis, self._settings, self._crash, self.counts, self._clock
         )
         sender.resync()
-        self._ripening.again()
-        if self._asker is None:  # with a connection of its own: it keeps its failures to itself
+        self._grace_period.restart()
+        if self._asker is None:  # its own connection: its failures do not stop the sending
             self._asking = connect_redis(self._settings)
             self._asker = Asker(self._asking, self._settings)
         self._sender = sender
         self.state, self.problem = "up", ""
-        self._tell_up()
+        self._call_on_up()
         self._wake.set()
 
     def _send_all(self) -> None:
@@ -241,33 +371,33 @@ class Flusher:
             if sent >= _MANY:
                 self._stop.wait(GATHER)
         else:
-            self._wake.set()  # there may be more, but first what else is due
+            self._wake.set()  # there may be more, but housekeeping comes first
         now = self._clock.monotonic()
         if self._sender.lagging and now >= self._lag_at:
             self._lag_at = now + _RETRY_LAGGING
             self._sender.catch_up()
         if self.counts.rewinds > self._rewinds:
             self._rewinds = self.counts.rewinds
-            self._ripening.again()
+            self._grace_period.restart()
         self._progress.tell()
         self._answer(replicated=False)
 
-    def _tell_up(self) -> None:
-        """What others do while Redis answers must not stop the sending."""
+    def _call_on_up(self) -> None:
+        """Call `on_up`; if it fails, the sending goes on."""
         try:
             self._on_up()
         except LogError as error:
             _log.debug("after connecting: %s", error)
 
     def _answer(self, *, replicated: bool) -> None:
-        """Answer those whose events Redis took: by what it has now, as they asked before."""
+        """Ask Redis what it has now, and answer the flushes whose events are among it."""
         due = self._flushes.due(self._sender.progress.whole, replicated=replicated)
         if due and (not replicated or self._sender.replication.confirmed(_HOUSEKEEPING)):
-            self._sender.confirm()  # last: a Redis that lost its tail confirms as well
+            self._sender.confirm()  # last: a Redis that lost its tail is replicated too
             self._flushes.answer(due, self._sender.progress.whole)
 
     def _housekeep(self) -> None:
-        self._tell_up()
+        self._call_on_up()
         now = self._clock.monotonic()
         if now >= self._adopt_at:
             self._adopt()
@@ -281,11 +411,11 @@ class Flusher:
             self._spool.note_unsent(cursor)
 
     def _delete_old(self, now: float) -> None:
-        """Delete rows some seconds after Redis took them, if it still has them then."""
-        self._ripening.note(now, self._sender.progress.whole)
+        """Delete rows `spool_keep` seconds after Redis took them, if it still has them then."""
+        self._grace_period.note(now, self._sender.progress.whole)
         pressed = self._spool.size > self._settings.spool_max_bytes // 2
         keep = 0.0 if pressed else self._settings.spool_keep
-        if upto := self._ripening.take(now - keep):
+        if upto := self._grace_period.take(now - keep):
             self._sender.delete_upto(upto)
 
     def _adopt(self) -> None:
@@ -299,7 +429,7 @@ class Flusher:
             level = logging.WARNING if isinstance(error, LogError) else logging.ERROR
             _log.log(level, "events wait in %s: %s", self._spool.path, error)
         self.state, self.problem = "down", str(error)
-        self._tries.fail()
+        self._attempts.fail()
         self._progress.tell()
         if self._sender is not None:
             self._cursor = self._sender.progress.whole
@@ -309,4 +439,4 @@ class Flusher:
         with contextlib.suppress(SpoolError, OSError):
             self._spool.tidy()
             self._note(self._clock.monotonic(), self._cursor)
-        self._stop.wait(backoff(self._tries.in_a_row - 1, self._rng))
+        self._stop.wait(backoff(self._attempts.in_a_row - 1, self._rng))

@@ -1,4 +1,4 @@
-"""Spools that dead processes of this host left: sent by whoever lives (G1)."""
+"""Spools that dead processes of this host left: any process that lives sends them (G1)."""
 
 from collections.abc import Callable
 
@@ -25,11 +25,11 @@ def drain_orphans(
 ) -> int:
     """Send the spools that dead processes of this host left; return how many events were sent.
 
-    A spool is deleted by a later visit, that finds everything in Redis for `spool_keep` seconds:
-    Redis may lose its last second in a power cut.
+    A later visit deletes a spool, once Redis has had all of it for `spool_keep` seconds: Redis may
+    lose its last second in a power cut.
 
     Raises:
-        LogUnavailable: Redis is away; the spools stay, and are free for the next.
+        LogUnavailable: Redis is away; the spools stay for the next visit.
     """
     sent = 0
     for spool in files.adopted():
@@ -38,12 +38,12 @@ def drain_orphans(
         except SpoolCorrupt as error:
             saved = files.set_aside(spool, str(error))
             if saved is not None:
-                saved.close()  # for the next visit
+                saved.close()  # the next visit sends it
         except LogError:
             spool.close()
             raise
         except (SpoolError, OSError) as error:
-            files.tell(spool.path, f"{spool.path} waits: {error}")
+            files.report(spool.path, f"{spool.path} waits: {error}")
             spool.close()
         if stopping():
             break
@@ -57,25 +57,24 @@ def _visit(spool: Spool, redis: Redis, settings: Settings, clock: Clock, crash: 
         pass
     sender.catch_up()
     sent = sender.counts.sent
-    rested = _rested(spool, sent > 0, clock)
-    young = spool.size and rested < settings.spool_keep
+    young = spool.size and _idle_for(spool, sent > 0, clock) < settings.spool_keep
     followed = sender.replication.followed()
-    sender.confirm()  # last: a Redis that lost its tail is followed as well
+    sender.confirm()  # last: a Redis that lost its tail is replicated too
     if sender.lagging or young or not followed:
         spool.close()
     else:
-        spool.discard()  # first: a crash before the next line only leaves a field in Redis
+        spool.discard()  # first: a crash after it only leaves a field in Redis
         sender.forget_producer()
     return sent
 
 
-def _rested(spool: Spool, sent: bool, clock: Clock) -> float:
-    """Return for how many seconds no visit had anything to send; a file beside the spool knows."""
+def _idle_for(spool: Spool, sent: bool, clock: Clock) -> float:
+    """Return for how many seconds no visit had anything to send; a file beside the spool tells."""
     mark = spool.path.with_suffix(SENT)
     try:
         if sent or not mark.exists():
             private.write(mark, str(clock.now_ms()).encode())
         text = mark.read_text()
     except OSError:
-        return 0.0  # a full disk: it is kept until there is room for the mark
+        return 0.0  # the disk is full: the spool stays until there is room for the mark
     return (clock.now_ms() - int(text)) / 1000 if text.isdigit() else 0.0

@@ -80,7 +80,7 @@ class Publisher:
         )
         flusher.start()
         self.spool, self.flusher = spool, flusher
-        self._pid = os.getpid()  # last: until then other threads wait in `_here`
+        self._pid = os.getpid()  # last: until then other threads wait in `_adapt_to_fork`
 
     def publish(self, envelope: Envelope, *, durable: bool = False) -> Receipt:
         """Accept an event: when this returns, it survives this process (G1).
@@ -133,18 +133,18 @@ class Publisher:
             return spool.append(partition, event_id, mark, body, durable=durable)
 
     def _usable(self) -> Spool:
-        self._here()
+        self._adapt_to_fork()
         if self.flusher.corrupt:
             return self._replaced(self.spool, "damage found while it was read")
         if self._closed:
             raise SpoolError("the bus is closed; connect again to publish")
         return self.spool
 
-    def _here(self) -> None:
-        """After a fork the spool belongs to the parent: the child opens its own, once.
+    def _adapt_to_fork(self) -> None:
+        """Open a spool of our own once after a fork: the inherited one is the parent's.
 
-        The inherited objects are kept: closing a SQLite file that another process has open would
-        disturb it.
+        The inherited objects are kept, because closing a SQLite file disturbs another process that
+        has it open.
         """
         if os.getpid() == self._pid or self._closed:
             return
@@ -155,9 +155,9 @@ class Publisher:
                 self._run(spool)
 
     def _replaced(self, failed: Spool, why: str) -> Spool:
-        """Set a damaged spool aside, save what can be read of it, and go on with another.
+        """Set a damaged spool aside, and go on with another that has what could be read of it.
 
-        Several threads may meet the damage; the first one does it.
+        Several threads may find the damage; only the first one does this.
         """
         with self._swapping.here():
             if self._closed:
@@ -175,11 +175,11 @@ class Publisher:
     @property
     def unsent(self) -> int:
         """How many events this process published that are not known to be in the log."""
-        self._here()
+        self._adapt_to_fork()
         return self.flusher.unsent
 
     def counters(self, prefetch_failures: int) -> Counters:
-        """Return what was counted; reads are counted by whoever reads."""
+        """Return all counters; the caller counts failures of its own reads."""
         sent = msgspec.structs.asdict(self.flusher.counts)
         return Counters(
             **sent,
@@ -193,7 +193,7 @@ class Publisher:
         self.flusher.ask(ask)
 
     def flush(self, level: Level, timeout: float) -> bool:
-        """Wait until everything published so far has reached `level`, as Redis says now.
+        """Wait until everything published so far has reached `level`, as Redis says now (G1).
 
         Returns:
             False if it has not after `timeout` seconds; nothing is lost then.
@@ -202,7 +202,7 @@ class Publisher:
             raise ConfigError(f"level {level!r} is none of {', '.join(_LEVELS)}")
         if level == "spooled":
             return True
-        self._here()
+        self._adapt_to_fork()
         return self.flusher.flush(self.spool.last, timeout, replicated=level == "replicated")
 
     def hurry(self, timeout: float) -> bool:
@@ -216,9 +216,9 @@ class Publisher:
         return self.flusher.wait_sent(self.spool.last, timeout)
 
     def leave(self, timeout: float) -> None:
-        """Do the same for what was published, and from now on for each event that still is.
+        """Do what `hurry` does, now and from now on after each event that is published.
 
-        Others' functions that run at the exit may publish after this, so nothing is closed.
+        Nothing is closed: other functions that run at the exit may publish after this.
         """
         self._leaving = timeout
         self.hurry(timeout)

@@ -1,16 +1,18 @@
-"""Spool to log: sends one spool's rows in order, resends what Redis lost (G1, G2, G3).
+"""The sender: moves one spool's rows into the log in order, and resends what Redis lost.
 
-Redis remembers, by partition, the last sequence it took from each producer. After every
-connection the sender asks for it: rows at or below are there, rows above are sent again. A
-partition that cannot take its rows (a foreign key at its name) lags alone; the others go on.
+Redis remembers, by partition, the last sequence that it took from each producer. After every
+connection the sender asks for it: rows up to there are in the log, later ones are sent (G1, G2,
+G3). A partition that cannot take its rows (a foreign key has its name) lags alone; the others go
+on.
 """
 
 import logging
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Literal
+from typing import Literal, Self
 
+import msgspec
 from redis import Redis
 from redis.exceptions import RedisError
 
@@ -24,9 +26,8 @@ from memorybus.redis.connect import translated
 from memorybus.redis.keys import Keys
 from memorybus.redis.scripts import Appended, Behind, Outgoing, ScriptCall
 from memorybus.sending.counters import SendCounts
-from memorybus.sending.progress import Progress
+from memorybus.spool.database import Row
 from memorybus.spool.outbox import Spool
-from memorybus.spool.rows import Row
 from memorybus.testing import CrashPoint, no_crash
 from memorybus.wire.codec import Encoder
 
@@ -40,14 +41,37 @@ BATCH_BYTES = 4 << 20
 
 
 Outcome = Literal["sent", "behind", "refused", "failed"]
-"""Of a partition's rows: taken; Redis lost its tail; its key is not ours; the server cannot."""
+"""What became of a partition's rows.
+
+``sent``: Redis took them; ``behind``: it has lost its tail; ``refused``: the key is not ours;
+``failed``: the server cannot take them.
+"""
+
+
+class SendProgress(msgspec.Struct, frozen=True):
+    """How far a spool is sent: up to `cursor`, unless a partition lags behind it.
+
+    Attributes:
+        cursor: every row up to this sequence is in the log, except those of lagging partitions.
+        whole: every row up to this sequence is in the log, whatever its partition.
+        lagging: whether a partition lags.
+    """
+
+    cursor: int
+    whole: int
+    lagging: bool
+
+    @classmethod
+    def of(cls, cursor: int, lagging: Mapping[int, int]) -> Self:
+        """Return the progress that a cursor and the places of lagging partitions make."""
+        return cls(cursor, min([cursor, *lagging.values()]), bool(lagging))
 
 
 class Sender:
     """Sends one spool into the log. Belongs to one thread.
 
     Attributes:
-        progress: see `Progress`; one value, for other threads to read.
+        progress: one value, which other threads may read.
         replication: whether what was sent would outlive the server that took it.
         counts: see `SendCounts`.
     """
@@ -63,7 +87,7 @@ class Sender:
     ) -> None:
         """Send nothing yet; `resync` comes first."""
         self.spool = spool
-        self.progress = Progress.of(0, {})
+        self.progress = SendProgress.of(0, {})
         self.counts = counts or SendCounts()
         self._redis = redis
         self._settings = settings
@@ -79,23 +103,23 @@ class Sender:
 
     @property
     def cursor(self) -> int:
-        """Every row up to this sequence is in the log, but for lagging partitions."""
+        """See `SendProgress.cursor`."""
         return self.progress.cursor
 
     @property
     def lagging(self) -> bool:
-        """Whether a partition is behind `cursor`."""
+        """See `SendProgress.lagging`."""
         return self.progress.lagging
 
     def _moved(self, cursor: int) -> None:
-        self.progress = Progress.of(cursor, self._lagging)
+        self.progress = SendProgress.of(cursor, self._lagging)
 
     def resync(self) -> None:
         """Ask Redis what it has of this producer, and start over from there.
 
         Raises:
             LogUnavailable: no answer.
-            SpoolCorrupt: the spool lost rows that Redis has, and others go by their sequences now.
+            SpoolCorrupt: the spool lost rows that Redis has, and gave their sequences to others.
         """
         self._taken = self._ask_taken()
         check_unused(self.spool, self._taken)
@@ -104,7 +128,7 @@ class Sender:
         self._report_loss(self._taken)
 
     def confirm(self) -> None:
-        """Compare what Redis has with what it took: what is missing will be sent again.
+        """Compare what Redis has with what it took; what is missing will be sent again.
 
         Raises:
             LogUnavailable: no answer.
@@ -117,21 +141,21 @@ class Sender:
     def delete_upto(self, sequence: int) -> None:
         """Delete rows that Redis has had long enough, if it still has them.
 
-        What a replica lacks that may take over is kept as well, while the spool is not half full.
+        Rows that a replica lacks, which may take over, stay too, while the spool is not half full.
 
         Raises:
             LogUnavailable: no answer.
         """
         full = self.spool.size > self._settings.spool_max_bytes // 2
         kept = full or self.replication.followed()
-        self.confirm()  # last: a Redis that lost its tail is followed as well
+        self.confirm()  # last: a Redis that lost its tail is replicated too
         if kept:
             upto = min(sequence, self.progress.whole)
             self.spool.delete_upto(upto)
             self._rest(upto)
 
     def _rest(self, upto: int) -> None:
-        """Let Redis forget this producer, where all that it took is deleted here (G10)."""
+        """Let Redis forget this producer in partitions whose rows are all deleted here (G10)."""
         lasts = {p: n for p, n in self._taken.items() if n <= upto and n and p not in self._resting}
         if lasts:
             window = self._settings.dedupe_window
@@ -196,12 +220,12 @@ class Sender:
             return {}
         calls = [self._call(partition, events) for partition, events in by_partition.items()]
         self._crash("sender.before_append")
-        self.spool.handed.announce(rows[-1][0])
+        self.spool.possibly_delivered.announce(rows[-1][0])
         try:
             replies = scripts.run_many(self._redis, calls)
         except (RedisError, OSError) as error:
-            for partition, events in by_partition.items():  # it may have been taken
-                self.spool.handed.note(partition, events[-1].sequence)
+            for partition, events in by_partition.items():  # Redis may have taken them
+                self.spool.possibly_delivered.note(partition, events[-1].sequence)
             raise translated(error, "append") from error
         self._crash("sender.after_append")
         outcomes = {
@@ -229,7 +253,7 @@ class Sender:
             events,
             window_ms=round(self._settings.dedupe_window * 500),  # two windows are kept
             max_ids=self._settings.dedupe_max_ids,
-            possibly_delivered=self.spool.handed.upto(partition),
+            possibly_delivered=self.spool.possibly_delivered.upto(partition),
         )
 
     def _settle(
@@ -242,12 +266,12 @@ class Sender:
             return "behind"
         self._taken[partition] = events[-1].sequence
         self._resting.discard(partition)
-        self.spool.handed.note(partition, events[-1].sequence)
+        self.spool.possibly_delivered.note(partition, events[-1].sequence)
         self._note(events, reply)
         return "sent"
 
     def _failed(self, partition: int, events: list[Outgoing], error: Exception) -> Outcome:
-        """Let one partition lag behind its foreign key; anything else concerns the server."""
+        """Let a partition whose key is not ours lag; any other failure is the server's."""
         meant = translated(error, self._keys.log(partition))
         if isinstance(meant, ForeignKey):
             self._lagging[partition] = events[0].sequence - 1
@@ -279,7 +303,7 @@ class Sender:
             raise translated(error, where) from error
 
     def _rewind(self, partition: int, last: int) -> None:
-        """Redis has only `last` of this partition: send what came after it again."""
+        """Send what came after `last` again: Redis has no more of this partition."""
         had = self._taken.get(partition, 0)
         self._taken[partition] = last
         self._lagging[partition] = last
@@ -293,7 +317,7 @@ class Sender:
         return may_be_forgotten(last, had, self._clock.now_ms(), self._settings.dedupe_window)
 
     def _report_loss(self, taken: Mapping[int, int]) -> None:
-        """Say what can no longer be sent again: rows deleted here that Redis no longer has."""
+        """Report rows that nobody has any more: deleted here, and lost by Redis."""
         for partition, deleted in self.spool.deleted().items():
             last = taken.get(partition, deleted)
             if last < deleted and not self._may_be_forgotten(last, deleted):

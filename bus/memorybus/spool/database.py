@@ -1,26 +1,59 @@
-"""A spool's SQLite file: how it is opened, what its errors mean, and where it was made."""
+"""A spool's SQLite file: its tables, how it is opened and read, and what its errors mean.
+
+It also knows where the file was made, and reads what is left of a damaged one.
+"""
 
 import socket
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections import deque
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import TypeAlias
 from urllib.parse import quote
 
 from memorybus import private
 from memorybus.concurrency.forking import undisturbed
 from memorybus.errors import SpoolCorrupt, SpoolFull
-from memorybus.spool.delivered import HANDED
+from memorybus.spool.delivered import DELIVERED
+from memorybus.spool.disk_reserve import RESERVE
 from memorybus.spool.note import NOTE, SENT
 
 _PAGE = 8_192
-"""Five turns of usual size to a page: most inserts write one page, the fewest begin another."""
+"""Five turns of usual size fit a page: most inserts write one page, few begin another."""
 
 _CHECKED_UP_TO = 64 << 20
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 _FULL_CODES = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN})
+
+Row: TypeAlias = tuple[int, int, bytes, bytes, bytes]
+"""sequence, partition, event id (16 bytes), payload digest, body (msgpack)."""
+
+ROW_OVERHEAD = 64
+"""Bytes a row takes beside its body, for the spool's bound."""
+
+SCHEMA = """
+create table if not exists events(
+    seq integer primary key, partition integer not null, id blob not null, digest blob not null,
+    body blob not null);
+create table if not exists deleted(partition integer primary key, seq integer not null);
+"""
+
+INSERT = "insert into events values (?, ?, ?, ?, ?)"
+
+AFTER = "select seq, partition, id, digest, body from events where seq > ? order by seq limit ?"
+
+AFTER_OF_PARTITION = (
+    "select seq, partition, id, digest, body from events "
+    "where seq > ? and partition = ? order by seq limit ?"
+)
+
+_WHOLE_ROWS = (
+    "select seq, partition, id, digest, body from events where typeof(partition) = 'integer' "
+    "and typeof(id) = 'blob' and typeof(digest) = 'blob' and typeof(body) = 'blob'"
+)
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -43,14 +76,6 @@ def connect(path: Path) -> sqlite3.Connection:
     return db
 
 
-def salvaging(path: Path) -> sqlite3.Connection:
-    """Open a damaged file to read what can be read: also one cut short, as far as it goes."""
-    db = _opened(path)
-    with suppress(sqlite3.DatabaseError):
-        db.execute("pragma writable_schema = on")
-    return db
-
-
 def _opened(path: Path) -> sqlite3.Connection:
     where = f"file:{quote(str(path.absolute()))}?vfs=unix-excl"
     return sqlite3.connect(
@@ -60,7 +85,7 @@ def _opened(path: Path) -> sqlite3.Connection:
 
 @contextmanager
 def named(path: Path) -> Iterator[None]:
-    """Turn SQLite's errors into the spool's, with the file's name; no fork begins meanwhile."""
+    """Turn SQLite's errors into the spool's, with the file's name; let no fork begin meanwhile."""
     try:
         with undisturbed():
             yield
@@ -90,16 +115,56 @@ def translated(path: Path, error: sqlite3.Error) -> SpoolCorrupt | SpoolFull:
 
 
 def check(db: sqlite3.Connection, path: Path) -> None:
-    """Look through a file that is not too large for it; else damage shows when rows are read.
+    """Look for damage in a file, unless it is too large; then damage shows when rows are read.
 
     Raises:
         sqlite3.DatabaseError: it is damaged.
     """
     if path.stat().st_size > _CHECKED_UP_TO:
-        return  # reading every page would hold up the agent
+        return  # reading every page would make the agent wait
     verdict = db.execute("pragma quick_check(1)").fetchone()[0]
     if verdict != "ok":
         raise sqlite3.DatabaseError(verdict)
+
+
+def bounded(rows: Iterable[Row], max_bytes: int) -> list[Row]:
+    """Return the first rows whose bodies fit into so many bytes; at least one."""
+    taken: list[Row] = []
+    size = 0
+    for row in rows:
+        size += len(row[4])
+        if taken and size > max_bytes:
+            break
+        taken.append(row)
+    return taken
+
+
+def readable(path: Path) -> Iterator[Row]:
+    """Yield what can still be read, in order: up to the damage, then from behind it.
+
+    One row is held at a time: the file may be much larger than the agent's memory. Rows behind the
+    damage are found from the back, then read again in order.
+    """
+    last = 0
+    for row in _until_damage(path, f"{_WHOLE_ROWS} order by seq"):
+        last = row[0]
+        yield row
+    behind = deque(_until_damage(path, f"{_WHOLE_ROWS} and seq > ? order by seq desc", last), 1)
+    if behind:
+        yield from _until_damage(path, f"{_WHOLE_ROWS} and seq >= ? order by seq", behind[0][0])
+
+
+def _until_damage(path: Path, sql: str, *given: int) -> Iterator[Row]:
+    with closing(_salvaging(path)) as db, suppress(sqlite3.DatabaseError):
+        yield from db.execute(sql, given)
+
+
+def _salvaging(path: Path) -> sqlite3.Connection:
+    """Open a damaged file for reading, also one that was cut short."""
+    db = _opened(path)
+    with suppress(sqlite3.DatabaseError):
+        db.execute("pragma writable_schema = on")
+    return db
 
 
 def sign(db: sqlite3.Connection, path: Path) -> None:
@@ -109,17 +174,17 @@ def sign(db: sqlite3.Connection, path: Path) -> None:
 
 
 def is_signed(db: sqlite3.Connection, path: Path) -> bool:
-    """Say whether this is the very file that was signed, in this boot of the machine; no copy."""
+    """Say whether this is the file that was signed in this boot of the machine, and no copy."""
     if not db.execute("select 1 from sqlite_master where name = 'born'").fetchone():
         return False
     return (_place(path),) in db.execute("select place from born").fetchall()
 
 
 def _place(path: Path) -> str:
-    """Return what a file shares with no copy of it: this boot of the machine, device and inode.
+    """Return what tells a file from its copies: this boot of the machine, the device, the inode.
 
-    A clone of a whole disk has the same inodes and often the same host name, but a boot of its own.
-    Where the system does not name its boot, the host name has to do.
+    A clone of a whole disk has the same inodes, and often the same host name, but another boot. On
+    a system that does not name its boot, the host name is used.
     """
     try:
         boot = _BOOT.read_text().strip()
@@ -130,6 +195,6 @@ def _place(path: Path) -> str:
 
 
 def remove(path: Path) -> None:
-    """Delete a spool with what lies beside it, whole or just begun; its lock stays."""
-    for suffix in (".db", ".db-wal", ".db-shm", ".ballast", NOTE, SENT, HANDED):
+    """Delete a spool and the files beside it, as far as they exist; the lock stays."""
+    for suffix in (".db", ".db-wal", ".db-shm", RESERVE, NOTE, SENT, DELIVERED):
         path.with_suffix(suffix).unlink(missing_ok=True)

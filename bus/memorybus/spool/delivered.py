@@ -1,8 +1,8 @@
-"""Which rows of a spool may have been handed to Redis before: what is lost then comes again marked.
+"""Which rows of a spool Redis may have taken before: those are marked when they are sent again.
 
 A lane may have applied an event that Redis lost afterwards. So an event that is sent again says so
-in the log (`LoggedEvent.resent`), and a provider that can be asked for it is asked (G4). In doubt,
-after a broken connection or the death of the owner, it counts as handed over.
+in the log (`LoggedEvent.resent`), and a ``lookup`` provider is asked for it first (G4). After a
+broken connection, or the death of the owner, rows in doubt count as delivered.
 """
 
 import os
@@ -11,20 +11,21 @@ from pathlib import Path
 from memorybus import private
 from memorybus.spool.note import PER_MS
 
-HANDED = ".handed"
-"""Suffix of the file that says up to which sequence rows may have been handed over."""
+DELIVERED = ".handed"
+"""Suffix of the file that says up to which sequence rows may have been delivered."""
 
 _AHEAD = 10_000 * PER_MS
-"""Sequences announced at once: ten seconds of them, so that the file is written that seldom."""
+"""Sequences announced at once: ten seconds of them, so the file is written once in that time."""
 
 _WIDTH = 20
 
 
-class Handed:
-    """What Redis may once have taken of a spool, by partition. Belongs to the sending thread.
+class PossiblyDelivered:
+    """What Redis may have taken of a spool, by partition. Belongs to the sending thread.
 
-    The file is written before rows are sent, ahead of them and always as long, so that it also
-    can be on a full disk; without it, every row found in the spool counts as handed over.
+    A file beside the spool tells the next owner. It is written before rows are sent and always has
+    the same length, so it can also be written on a full disk. Without it, every row that is found
+    in the spool counts as delivered.
     """
 
     def __init__(self, spool: Path, last: int, *, empty: bool) -> None:
@@ -35,7 +36,7 @@ class Handed:
             last: no row with a larger sequence is in it now.
             empty: there is no row, hence no doubt about one.
         """
-        self._file = spool.with_suffix(HANDED)
+        self._file = spool.with_suffix(DELIVERED)
         self._announced = _read(self._file)
         if self._announced is None and empty:
             self._announced = 0
@@ -50,7 +51,7 @@ class Handed:
         return self._by_partition.get(partition, self._before)
 
     def note(self, partition: int, sequence: int) -> None:
-        """Say that Redis took a partition's rows up to a sequence, or may have."""
+        """Note that Redis took a partition's rows up to a sequence, or may have."""
         self._by_partition[partition] = max(sequence, self.upto(partition))
 
     def announce(self, sequence: int) -> None:
@@ -68,7 +69,7 @@ def _read(file: Path) -> int | None:
 
 
 def _write(file: Path, sequence: int, *, durable: bool) -> None:
-    """Write; without room for it no file is left, and all is in doubt."""
+    """Write the file; if there is no room for it, delete it: then all rows are in doubt."""
     try:
         with open(file, "r+b" if file.exists() else "wb", opener=private.opener) as out:
             out.write(f"{sequence:0{_WIDTH}d}".encode())

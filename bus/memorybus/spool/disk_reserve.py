@@ -1,16 +1,22 @@
-"""The ballast of a spool: room to drain in when the disk is full (G10)."""
+"""The disk reserve of a spool: room for sending its rows when the disk is full (G10)."""
 
 from pathlib import Path
 
 from memorybus import private
 
+RESERVE = ".ballast"
+"""Suffix of the file."""
 
-class Ballast:
-    """A file of zeros that is given up when the disk is full, so that a spool can still drain."""
 
-    def __init__(self, path: Path, size: int) -> None:
-        """Name the file; `restore` makes it."""
-        self._path = path
+class DiskReserve:
+    """A file of zeros that is deleted when the disk is full, so that the spool can still be sent.
+
+    The setting ``spool_ballast`` says how large it is.
+    """
+
+    def __init__(self, spool: Path, size: int) -> None:
+        """Name the file, which lies beside the spool; `restore` makes it."""
+        self._path = spool.with_suffix(RESERVE)
         self._size = size
 
     def restore(self) -> bool:

@@ -1,9 +1,9 @@
 """Who owns which spool file: claim one at the start, adopt those that dead processes left.
 
-A spool is owned by whoever holds the lock file beside it; the operating system drops the lock
-with the process. A damaged file is set aside as ``<name>.corrupt`` and what can be read of it
-goes on in a new one (G1). A copy of a spool is drained, but nobody goes on with it: two hosts under
-one producer's id would take each other's events for resends.
+A process owns a spool while it holds the lock file beside it; the operating system releases the
+lock with the process. A damaged file is set aside as ``<name>.corrupt``, and what can be read of it
+is copied into a new one (G1). A copy of a spool is sent, but nobody appends to it: Redis would take
+the events of two hosts with one producer id for resends of each other.
 """
 
 import logging
@@ -22,10 +22,9 @@ from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
 from memorybus.errors import SpoolCorrupt, SpoolError, SpoolFull
 from memorybus.ids import NewId
-from memorybus.spool.database import remove
+from memorybus.spool.database import readable, remove
 from memorybus.spool.note import SENT, SpoolStats, read_note, spooled_at
 from memorybus.spool.outbox import Spool
-from memorybus.spool.rows import readable
 
 _log = logging.getLogger("memorybus")
 
@@ -43,7 +42,7 @@ class SpoolFiles:
         directory: where they lie.
         new_id: names new ones.
         max_bytes: bound of each.
-        ballast: size of the file each gives up on a full disk.
+        disk_reserve: size of the file that each spool gives up on a full disk.
         clock: time.
     """
 
@@ -53,7 +52,7 @@ class SpoolFiles:
         new_id: NewId,
         *,
         max_bytes: int,
-        ballast: int,
+        disk_reserve: int,
         clock: Clock = SYSTEM,
     ) -> None:
         """Touch nothing yet."""
@@ -61,8 +60,8 @@ class SpoolFiles:
         self.directory = directory
         self._new_id = new_id
         self._max_bytes = max_bytes
-        self._ballast = ballast
-        self._told: set[Path] = set()
+        self._disk_reserve = disk_reserve
+        self._reported: set[Path] = set()
 
     @classmethod
     def of(cls, settings: Settings, new_id: NewId, clock: Clock) -> Self:
@@ -71,14 +70,14 @@ class SpoolFiles:
             settings.spool_dir,
             new_id,
             max_bytes=settings.spool_max_bytes,
-            ballast=settings.spool_ballast,
+            disk_reserve=settings.spool_ballast,
             clock=clock,
         )
 
     def claim(self) -> Spool:
-        """Return a spool of our own: one that a dead process left here, else a new one.
+        """Return a spool of our own: one that a dead process left here, or a new one.
 
-        A copy, or one that cannot take an event, is only drained (see `orphans`).
+        A copy, or one that cannot take an event, is only sent (see `orphans`).
 
         Raises:
             SpoolError: the directory cannot be written.
@@ -93,14 +92,14 @@ class SpoolFiles:
                 if spool.is_original() and spool.size <= self._max_bytes:
                     return spool
             except (SpoolError, OSError) as error:
-                self.tell(spool.path, error)
-            spool.close()  # a copy, perhaps, or saved above the bound: it will be drained
+                self.report(spool.path, error)
+            spool.close()  # a copy, or above the bound: it is only sent
         return None
 
     def adopted(self) -> Iterator[Spool]:
         """Take over the spools whose owner is dead, one after another, oldest first.
 
-        One that cannot be opened or saved is told once and left alone: others must not suffer.
+        One that cannot be opened or saved is reported once and left alone; the others go on.
         """
         for path in sorted(self.directory.glob("*.db")):
             spool = self._adopt(path)
@@ -111,7 +110,7 @@ class SpoolFiles:
         try:
             lock = _locked(path)
         except OSError as error:
-            self.tell(path, f"{path}: {error}")
+            self.report(path, f"{path}: {error}")
             return None
         if lock is None:
             return None
@@ -126,14 +125,15 @@ class SpoolFiles:
         except SpoolCorrupt as error:
             return self._set_aside(path, lock, str(error))
         except (SpoolError, OSError) as error:  # not ours to read, or a full disk
-            self.tell(path, error)
+            self.report(path, error)
             lock.release()
             return None
 
     def replace(self, spool: Spool, why: str) -> Spool:
         """Set a damaged spool of ours aside; return another with what could be read of it.
 
-        If that cannot be saved now, the damaged one waits for whoever can, and the other is empty.
+        If that cannot be saved now, the damaged one stays for a later attempt, and the other is
+        empty.
 
         Raises:
             SpoolError: the directory cannot be written; try again.
@@ -143,11 +143,11 @@ class SpoolFiles:
     def set_aside(self, spool: Spool, why: str) -> Spool | None:
         """Set a damaged spool of ours aside; return another with what could be read of it.
 
-        None if that cannot be saved now: the damaged one then waits for whoever can.
+        None if that cannot be saved now: the damaged one then stays for a later attempt.
         """
         lock = spool.detach()
         if not lock.is_locked:
-            return None  # it waits already
+            return None  # another thread has done so
         return self._set_aside(spool.path, lock, f"{spool.path}: {why}")
 
     def _opened(self, path: Path, lock: FileLock) -> Spool:
@@ -155,7 +155,7 @@ class SpoolFiles:
             path,
             lock,
             max_bytes=self._max_bytes,
-            ballast=self._ballast,
+            disk_reserve=self._disk_reserve,
             clock=self._clock,
         )
 
@@ -183,7 +183,7 @@ class SpoolFiles:
         try:
             saved, count = self._saved(path)
         except (SpoolError, OSError) as error:
-            self.tell(path, f"{why}; what can be read of it cannot be saved: {error}")
+            self.report(path, f"{why}; what can be read of it cannot be saved: {error}")
             lock.release()
             return None
         remove(path)
@@ -193,10 +193,10 @@ class SpoolFiles:
         return saved
 
     def _saved(self, path: Path) -> tuple[Spool, int]:
-        """Copy what can be read, then set the file aside: both or neither."""
+        """Copy what can be read, then set the file aside; do both or neither."""
         files = (path, path.with_suffix(".db-wal"))
         need = _SAVING * sum(file.stat().st_size for file in files if file.exists())
-        if shutil.disk_usage(self.directory).free < need + self._ballast:
+        if shutil.disk_usage(self.directory).free < need + self._disk_reserve:
             raise SpoolFull(f"its disk has no room for a copy of {need} bytes: make room on it")
         fresh = self._create()
         try:
@@ -207,10 +207,10 @@ class SpoolFiles:
             raise
         return fresh, count
 
-    def tell(self, path: Path, why: object) -> None:
-        """Say once why a spool is left alone: it is looked at again every few seconds."""
-        if path not in self._told:
-            self._told.add(path)
+    def report(self, path: Path, why: object) -> None:
+        """Log once why a spool is left alone; it is tried again every few seconds."""
+        if path not in self._reported:
+            self._reported.add(path)
             _log.warning("%s; left alone", why)
 
 
@@ -218,12 +218,12 @@ def inspect(path: Path, taken: Mapping[int, int]) -> SpoolStats:
     """Count a spool's rows from outside, without owning it.
 
     Args:
-        path: the file; one that vanishes or cannot be read counts as empty.
+        path: the file; one that disappears or cannot be read counts as empty.
         taken: the last sequence that Redis has, by partition; rows at or below are sent.
 
     Returns:
-        What is unsent: read from the file, or, while its owner lives, from the owner's note, which
-        is at most some seconds old.
+        What is unsent, as the file says, or, while its owner lives, the owner's note, which is at
+        most some seconds old.
     """
     try:
         lock = _locked(path)  # held while we read, so that nobody opens the file beside us
@@ -252,7 +252,7 @@ def _counted(path: Path, taken: Mapping[int, int]) -> SpoolStats:
 
 
 def _let_go(path: Path, lock: FileLock) -> None:
-    """Release a lock; one whose spool is gone is removed, for a name never comes again."""
+    """Release a lock, and delete it if its spool is gone: no other spool gets that name."""
     lock.release()
     if not path.exists():
         Path(lock.lock_file).unlink(missing_ok=True)

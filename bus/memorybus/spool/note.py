@@ -1,4 +1,4 @@
-"""What is unsent in a spool, noted beside it: other processes cannot open a living owner's file."""
+"""A note beside a spool says what is unsent: other processes cannot open a living owner's file."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -11,10 +11,10 @@ NOTE = ".unsent"
 """Suffix of the file that says what is unsent."""
 
 SENT = ".sent"
-"""Suffix of the file that says since when nothing had to be sent, for a spool without an owner."""
+"""Suffix of the file that says since when a spool without an owner had nothing to send."""
 
 PER_MS = 1_024
-"""Sequences to a millisecond: a sequence carries the time it was given at."""
+"""Sequences per millisecond: a sequence tells the time at which it was given."""
 
 _NOTE_BYTES = 128
 
@@ -28,14 +28,14 @@ class SpoolStats(msgspec.Struct, frozen=True):
 
 
 def spooled_at(sequence: int) -> int:
-    """Return the wall time (ms) that a sequence was given at."""
+    """Return the wall time (ms) at which a sequence was given."""
     return sequence // PER_MS
 
 
 def write_note(spool: Path, stats: SpoolStats) -> None:
-    """Write in place, always as long: on a full disk there is no room for another file.
+    """Write the note in place, always with the same length: a full disk has no room for another.
 
-    Without room there is no note: it is for those who look, and must not keep a spool from opening.
+    Without room there is no note: a missing note must not keep a spool from opening.
     """
     note = spool.with_suffix(NOTE)
     mode = "r+b" if note.exists() else "wb"
@@ -44,7 +44,7 @@ def write_note(spool: Path, stats: SpoolStats) -> None:
 
 
 def read_note(spool: Path) -> SpoolStats:
-    """Return what the owner noted, some seconds ago at most; nothing if there is no note."""
+    """Return what the owner noted in the last few seconds; nothing if there is no note."""
     try:
         return msgspec.json.decode(spool.with_suffix(NOTE).read_bytes(), type=SpoolStats)
     except (OSError, msgspec.MsgspecError):

@@ -1,9 +1,10 @@
 """The spool: a producer's local SQLite outbox. An event is in it before `publish` returns (G1).
 
-One file per producer, held by a file lock that dies with its process; the file's name is the
-producer's id, a row's key its sequence. Sequences are never used twice, also across owners of the
-file. What was deleted is remembered, by partition, so that a loss in Redis can be told from a
-resend. Crash safety is SQLite's: WAL survives a killed process, ``durable=True`` also a power cut.
+There is one file per producer, held by a file lock that ends with its process. The file's name is
+the producer's id, and a row's key is its sequence. No sequence is used twice, also across owners of
+the file. The spool remembers what was deleted, by partition, so that a loss in Redis can be told
+from a resend. Crash safety is SQLite's: WAL survives a killed process, ``durable=True`` also a
+power cut.
 """
 
 import sqlite3
@@ -18,17 +19,23 @@ from memorybus.clock import Clock
 from memorybus.concurrency.forking import undisturbed
 from memorybus.errors import SpoolError, SpoolFull
 from memorybus.spool import database
-from memorybus.spool import rows as spool_rows
-from memorybus.spool.database import connect, named, transaction, translated
-from memorybus.spool.delivered import HANDED, Handed
-from memorybus.spool.disk_reserve import Ballast
+from memorybus.spool.database import (
+    ROW_OVERHEAD,
+    Row,
+    bounded,
+    connect,
+    named,
+    transaction,
+    translated,
+)
+from memorybus.spool.delivered import DELIVERED, PossiblyDelivered
+from memorybus.spool.disk_reserve import DiskReserve
 from memorybus.spool.note import PER_MS, SpoolStats, spooled_at, write_note
-from memorybus.spool.rows import ROW_OVERHEAD, Row, bounded
 
 _LARGEST = 2**53
 _DELETED_AT_ONCE = 500
 _CHECKPOINT_EVERY = 3 << 19
-"""Bytes of rows between checkpoints: what a checkpoint writes must fit the ballast's room."""
+"""Bytes of rows between checkpoints: what a checkpoint writes must fit into the disk reserve."""
 
 
 class Spool:
@@ -38,13 +45,13 @@ class Spool:
     """
 
     def __init__(
-        self, path: Path, lock: FileLock, *, max_bytes: int, ballast: int, clock: Clock
+        self, path: Path, lock: FileLock, *, max_bytes: int, disk_reserve: int, clock: Clock
     ) -> None:
         """Open the file, which `lock` says is ours.
 
-        A sequence is the wall time in 1/1024 milliseconds, or the last one's successor if that is
-        larger. So none is used twice even if the file lost its last rows in a power cut: Redis
-        would take the new event for a resend of the lost one.
+        A sequence is the wall time in 1/1024 milliseconds, or the successor of the last one if that
+        is larger. So none is used twice, even if the file lost its last rows in a power cut:
+        otherwise Redis would take the new event for a resend of the lost one.
 
         Raises:
             SpoolCorrupt: the file is no spool, or damaged.
@@ -55,7 +62,7 @@ class Spool:
         self._file_lock = lock
         self._max_bytes = max_bytes
         self._clock = clock
-        self._ballast = Ballast(path.with_suffix(".ballast"), ballast)
+        self._reserve = DiskReserve(path, disk_reserve)
         self._writing = threading.Lock()
         self._undisturbed = undisturbed()
         self._since_checkpoint = 0
@@ -65,12 +72,12 @@ class Spool:
             self._in = opened.enter_context(closing(connect(path)))
             self._out = opened.enter_context(closing(connect(path)))
             database.check(self._in, path)
-            self._in.executescript(spool_rows.SCHEMA)
+            self._in.executescript(database.SCHEMA)
             self._load_counters()
             write_note(self.path, SpoolStats())
-            opened.pop_all()  # all is well: they stay open
-        self.handed = Handed(path, self.last, empty=not self._rows)
-        self._ballast.restore()
+            opened.pop_all()  # no error: they stay open
+        self.possibly_delivered = PossiblyDelivered(path, self.last, empty=not self._rows)
+        self._reserve.restore()
 
     def _load_counters(self) -> None:
         last = self._in.execute("select max(seq) from events").fetchone()[0] or 0
@@ -116,18 +123,18 @@ class Spool:
         sequence = max(self._given + 1, self._clock.now_ms() * PER_MS)
         if sequence > _LARGEST:
             raise SpoolError(f"{self.path}: the clock is far ahead: Redis cannot count so high")
-        self._given = sequence  # at once: an insert that is interrupted may have been done
+        self._given = sequence  # before the insert: one that is interrupted may have been done
         return sequence
 
     def _insert(self, row: Row, durable: bool) -> None:
         try:
             if durable:
                 self._in.execute("pragma synchronous = full")
-            self._in.execute(spool_rows.INSERT, row)
+            self._in.execute(database.INSERT, row)
         except sqlite3.Error as error:
             meant = translated(self.path, error)
             if isinstance(meant, SpoolFull):
-                self._give_up_ballast()
+                self._give_up_reserve()
             raise meant from error
         finally:
             if durable:
@@ -143,14 +150,14 @@ class Spool:
         )
 
     def give_above(self, sequence: int) -> None:
-        """Give no sequence at or below this one any more."""
+        """Give only sequences above this one from now on."""
         with self._writing:
             self._given = max(self._given, sequence)
 
     def save(self, rows: Iterable[Row]) -> int:
-        """Take over what is read of a damaged spool, whole or not at all, also above the bound.
+        """Take over what can be read of a damaged spool, all or nothing, also above the bound.
 
-        The rows get sequences of this producer, and all may have been handed to Redis before.
+        The rows get sequences of this producer, and all count as possibly delivered.
 
         Returns:
             How many there were.
@@ -161,10 +168,10 @@ class Spool:
         with self._writing, named(self.path):
             with transaction(self._in):
                 for row in rows:
-                    self._in.execute(spool_rows.INSERT, (self._next_sequence(), *row[1:]))
+                    self._in.execute(database.INSERT, (self._next_sequence(), *row[1:]))
             self._load_counters()
-            self.path.with_suffix(HANDED).unlink(missing_ok=True)
-            self.handed = Handed(self.path, self.last, empty=False)
+            self.path.with_suffix(DELIVERED).unlink(missing_ok=True)
+            self.possibly_delivered = PossiblyDelivered(self.path, self.last, empty=False)
             return self._rows
 
     # -- the sending side -----------------------------------------------------------------------
@@ -179,11 +186,9 @@ class Spool:
         """
         with named(self.path):
             if partition is None:
-                found = self._out.execute(spool_rows.AFTER, (sequence, count))
+                found = self._out.execute(database.AFTER, (sequence, count))
             else:
-                found = self._out.execute(
-                    spool_rows.AFTER_OF_PARTITION, (sequence, partition, count)
-                )
+                found = self._out.execute(database.AFTER_OF_PARTITION, (sequence, partition, count))
             return bounded(found, max_bytes)
 
     def deleted(self) -> dict[int, int]:
@@ -192,7 +197,7 @@ class Spool:
             return dict(self._out.execute("select partition, seq from deleted").fetchall())
 
     def delete_upto(self, sequence: int) -> None:
-        """Forget rows that Redis has had long enough; a few at a time, so `append` never waits."""
+        """Delete rows that Redis has had long enough, a few at a time: `append` never waits."""
         while self._delete_some(sequence) == _DELETED_AT_ONCE:
             pass
 
@@ -222,15 +227,15 @@ class Spool:
     def tidy(self) -> None:
         """Move the write-ahead log into the file when it has grown, beside running appends.
 
-        On a full disk the ballast makes room for that. No event is accepted then, until there is
-        room for a ballast again or the spool is empty.
+        On a full disk the disk reserve makes room for that. No event is accepted then, until there
+        is room for the reserve again or the spool is empty.
 
         Raises:
             SpoolCorrupt: the file is damaged.
         """
         if self._since_checkpoint >= _CHECKPOINT_EVERY or self._disk_full:
             self._checkpoint()
-        if self._ballast.restore() or not self._rows:
+        if self._reserve.restore() or not self._rows:
             self._disk_full = False
 
     def _checkpoint(self) -> None:
@@ -239,12 +244,12 @@ class Spool:
                 self._out.execute("pragma wal_checkpoint(passive)").fetchall()
             self._since_checkpoint = 0
         except SpoolFull:
-            self._give_up_ballast()
+            self._give_up_reserve()
 
-    def _give_up_ballast(self) -> None:
-        """Take no more events: the room that this makes is for sending those that are here."""
+    def _give_up_reserve(self) -> None:
+        """Take no more events: the room that this makes is for sending those in the spool."""
         self._disk_full = True
-        self._ballast.give_up()
+        self._reserve.give_up()
 
     def count_after(self, sequence: int) -> int:
         """Return how many rows come after a sequence."""
@@ -252,7 +257,7 @@ class Spool:
             found = self._in.execute("select count(*) from events where seq > ?", (sequence,))
             return int(found.fetchone()[0])
 
-    # -- where it is from -----------------------------------------------------------------------
+    # -- where it was made ----------------------------------------------------------------------
 
     def sign(self) -> None:
         """Note in the new file where it was made."""
@@ -260,19 +265,19 @@ class Spool:
             database.sign(self._in, self.path)
 
     def is_original(self) -> bool:
-        """Say whether this is the file that was made here, not a copy of it (of another host)."""
+        """Say whether this is the file that was made here, and no copy of another host's."""
         with named(self.path):
             return database.is_signed(self._out, self.path)
 
     # -- what is in it --------------------------------------------------------------------------
 
     def note_unsent(self, cursor: int) -> None:
-        """Write beside the file what is unsent, for other processes: they cannot open it."""
+        """Write beside the file what is unsent, for other processes, which cannot open it."""
         with named(self.path):
             count, size = self._out.execute(
                 "select count(*), sum(length(body)) from events where seq > ?", (cursor,)
             ).fetchone()
-            oldest = self._out.execute(spool_rows.AFTER, (cursor, 1)).fetchone()
+            oldest = self._out.execute(database.AFTER, (cursor, 1)).fetchone()
         stats = SpoolStats(count, size or 0, spooled_at(oldest[0]) if oldest else None)
         if stats != self._noted:
             self._noted = stats
@@ -288,14 +293,14 @@ class Spool:
         self.detach().release()
 
     def detach(self) -> FileLock:
-        """Close the file but keep the lock: it will be set aside."""
+        """Close the file but keep the lock, so that the file can be set aside."""
         with self._writing, self._undisturbed:
             self._in.close()
             self._out.close()
         return self._file_lock
 
     def discard(self) -> None:
-        """Delete an empty spool's files (an adopted one, sent whole)."""
+        """Delete the files of an adopted spool that was sent completely."""
         database.remove(self.path)
         self.close()
         Path(self._file_lock.lock_file).unlink(missing_ok=True)

@@ -19,7 +19,7 @@ import msgspec
 from memorybus.agent.client import MemoryBus
 from memorybus.agent.session import Session
 from memorybus.clock import SYSTEM
-from memorybus.concurrency.wakeup import Ending
+from memorybus.concurrency.wakeup import StopSignal
 from memorybus.config.settings import load
 from memorybus.errors import MemoryBusError
 from memorybus.receipt import Level
@@ -64,7 +64,7 @@ class Writer:
         self.refused: Counter[str] = Counter()
         self._journal = os.open(options.journal, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
-    def run(self, told: Ending) -> float:
+    def run(self, told: StopSignal) -> float:
         """Offer events until told to end; return the rate that was offered, per second."""
         begin = last = SYSTEM.monotonic()
         offered = owed = 0.0
@@ -168,7 +168,7 @@ class Load:
 def main() -> None:
     """Publish until SIGTERM."""
     options = _parser().parse_args()
-    told = Ending()  # a `threading.Event` that the thread which waits for it sets locks it up
+    told = StopSignal()  # a `threading.Event` that the thread which waits for it sets locks it up
     signal.signal(signal.SIGTERM, lambda *_: told.set())
     bus = MemoryBus.connect(load())
     writer = Writer(bus, options)

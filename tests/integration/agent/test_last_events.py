@@ -71,7 +71,7 @@ def test_a_redis_that_is_back_gets_the_last_events(
     private_redis.kill()
     session.ended()
     flusher = bus._publisher.flusher
-    wait_until(lambda: flusher._tries.in_a_row >= 8, "the next try is seconds away", 60)
+    wait_until(lambda: flusher._attempts.in_a_row >= 8, "the next try is seconds away", 60)
     private_redis.start()
     bus.close(LONG)
     assert log_length(private_redis.client(), bus.settings) == 2

@@ -20,9 +20,9 @@ from memorybus.errors import EventTooLarge, SpoolCorrupt, SpoolFull
 from memorybus.events import TurnCompleted
 from memorybus.health.monitor import spool_status
 from memorybus.ids import new_id
+from memorybus.spool.database import ROW_OVERHEAD
 from memorybus.spool.files import SpoolFiles, inspect
 from memorybus.spool.outbox import Spool
-from memorybus.spool.rows import ROW_OVERHEAD
 from memorybus.wire.codec import Decoder
 
 MakeFiles = Callable[..., SpoolFiles]
@@ -34,9 +34,11 @@ def _files(tmp_path: Path) -> SpoolFiles:
     return files_in(tmp_path / "spool")
 
 
-def files_in(directory: Path, max_bytes: int = 1 << 30, ballast: int = 0) -> SpoolFiles:
+def files_in(directory: Path, max_bytes: int = 1 << 30, disk_reserve: int = 0) -> SpoolFiles:
     """Return the spools of a directory."""
-    return SpoolFiles(directory, new_id, clock=SYSTEM, max_bytes=max_bytes, ballast=ballast)
+    return SpoolFiles(
+        directory, new_id, clock=SYSTEM, max_bytes=max_bytes, disk_reserve=disk_reserve
+    )
 
 
 def put(spool: Spool, number: int, size: int = 100, partition: int = 0) -> int:
@@ -357,8 +359,8 @@ def resize(place: Path, size: str) -> None:
 
 
 def test_a_full_disk_refuses_and_can_drain(small_disk: Path) -> None:
-    """G1, G10: on a full disk `append` raises; the ballast lets rows be deleted, and it goes on."""
-    spool = files_in(small_disk / "s", ballast=4 << 20).claim()
+    """G1, G10: on a full disk `append` raises; the reserve lets rows be deleted, and it goes on."""
+    spool = files_in(small_disk / "s", disk_reserve=4 << 20).claim()
 
     def put_and_tidy() -> None:
         put(spool, 1, 2_000)
@@ -366,7 +368,7 @@ def test_a_full_disk_refuses_and_can_drain(small_disk: Path) -> None:
 
     taken = until_full(put_and_tidy)
     assert taken > 1_000
-    assert not spool.path.with_suffix(".ballast").exists(), "the ballast was given up"
+    assert not spool.path.with_suffix(".ballast").exists(), "the reserve was given up"
     assert len(event_numbers(spool)) == taken
     spool.delete_upto(spool.last)
     assert spool.after(0, 1, 1) == []
@@ -377,7 +379,7 @@ def test_a_full_disk_refuses_and_can_drain(small_disk: Path) -> None:
     for number in range(100):
         assert put(spool, number, 2_000) > last
     spool.tidy()
-    assert spool.path.with_suffix(".ballast").exists(), "there is a ballast again"
+    assert spool.path.with_suffix(".ballast").exists(), "there is a reserve again"
     spool.close()
 
 
@@ -397,5 +399,5 @@ def test_a_spool_that_is_no_database_is_named(tmp_path: Path) -> None:
     lock = FileLock(path.with_suffix(".lock"))
     lock.acquire()
     with pytest.raises(SpoolCorrupt, match=r"x\.db"):
-        Spool(path, lock, clock=SYSTEM, max_bytes=1, ballast=0)
+        Spool(path, lock, clock=SYSTEM, max_bytes=1, disk_reserve=0)
     lock.release()

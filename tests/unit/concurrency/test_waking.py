@@ -9,7 +9,7 @@ import pytest
 from helpers.processes.interrupts import at_every_instruction
 from helpers.processes.waiting import wait_until
 from memorybus.concurrency import wakeup
-from memorybus.concurrency.wakeup import Ending, Waiters, Wake
+from memorybus.concurrency.wakeup import StopSignal, Waiters, Wake
 
 INTERRUPTS = 60
 
@@ -60,7 +60,7 @@ def test_a_wait_ends_however_short_it_was() -> None:
     begin = time.monotonic()
     for _ in range(20_000):
         Wake().wait(1e-6)
-        Ending().wait(1e-6)
+        StopSignal().wait(1e-6)
     assert time.monotonic() - begin < 60
 
 
@@ -78,7 +78,7 @@ def test_a_word_before_the_wait_counts_once() -> None:
 
 def test_an_end_is_said_for_good() -> None:
     """What was told to end waits no more, however often it looks."""
-    ending = Ending()
+    ending = StopSignal()
     ending.wait(0.0)
     assert not ending.is_set()
     ending.set()
@@ -112,7 +112,7 @@ def test_who_waits_looks_when_told() -> None:
 @pytest.mark.parametrize("act", ["wait_for", "set", "wait", "end"])
 def test_an_interrupt_stops_no_other_thread(act: str) -> None:
     """G9: wherever an interrupt falls, who tells and who waits afterwards goes on."""
-    waiters, ending = Waiters(), Ending()
+    waiters, ending = Waiters(), StopSignal()
     wake = Wake()
     acts = {
         "wait_for": lambda: waiters.wait_for(lambda: False, 0.0),

@@ -156,7 +156,7 @@ def test_an_archive_that_trims_nothing_is_not_ticked(workers, ok, warns):
 
 def spooled(settings):
     """Leave one event in a spool, as a dead process does."""
-    files = SpoolFiles(settings.spool_dir, new_id, max_bytes=1 << 20, ballast=0)
+    files = SpoolFiles(settings.spool_dir, new_id, max_bytes=1 << 20, disk_reserve=0)
     spool = files.claim()
     spool.append(0, b"i" * 16, b"d" * 8, b"body")
     spool.close()
