@@ -28,7 +28,7 @@ from memorybus.log.producers import taken
 from memorybus.log.stream import EventLog
 from memorybus.redis.connect import TIMEOUT, connect_jobs, connect_redis, translated
 from memorybus.redis.keys import Keys
-from memorybus.registry.instances import Instance, Instances, Sight, live_name
+from memorybus.registry.instances import Instance, Instances, InstancesView, live_name
 from memorybus.registry.roster import Roster, WorkerInfo
 from memorybus.spool.files import inspect
 from memorybus.spool.note import SpoolStats
@@ -198,7 +198,7 @@ class Monitor:
         return lanes
 
     def _copy(
-        self, name: str, lanes: list[Lane], workers: list[WorkerInfo], sight: Sight
+        self, name: str, lanes: list[Lane], workers: list[WorkerInfo], sight: InstancesView
     ) -> ProviderStatus:
         """Tell of an instance that does not serve: it lacks only what its plan has."""
         known = sight.all.get(name, Instance(name=name, provider=name))
@@ -211,16 +211,21 @@ class Monitor:
         return msgspec.structs.replace(found, copy_of=known.provider)
 
     def _serving(
-        self, name: str, live: str, lanes: list[Lane], workers: list[WorkerInfo], sight: Sight
+        self,
+        name: str,
+        live: str,
+        lanes: list[Lane],
+        workers: list[WorkerInfo],
+        sight: InstancesView,
     ) -> ProviderStatus:
         """Tell of a provider: of whichever instance serves it."""
         found = self._provider(live, lanes, workers, sight)
         return msgspec.structs.replace(found, name=name, live="" if live == name else live)
 
     def _provider(
-        self, name: str, lanes: list[Lane], workers: list[WorkerInfo], sight: Sight
+        self, name: str, lanes: list[Lane], workers: list[WorkerInfo], sight: InstancesView
     ) -> ProviderStatus:
-        hold = sight.held.get(name)
+        hold = sight.pauses.get(name)
         return ProviderStatus(
             name=name,
             applied=sum(lane.n + lane.done_above - lane.not_applied for lane in lanes),

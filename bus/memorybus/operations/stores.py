@@ -8,7 +8,7 @@ from memorybus.history.history import History
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
 from memorybus.registry.homes import Homes
-from memorybus.registry.instances import Fence, Instance, Instances
+from memorybus.registry.instances import ChangeLock, Instance, Instances
 from memorybus.registry.lanes import LaneKeys
 from memorybus.registry.rebuild_lock import Working, at_work
 from memorybus.registry.roster import Roster
@@ -19,7 +19,7 @@ class Copies:
 
     Args:
         settings: where the bus is.
-        fence: without which `instances` changes nothing, for commands that take a lock.
+        lock: without which `instances` changes nothing, for commands that take one.
 
     Attributes:
         settings: where the bus is.
@@ -30,12 +30,12 @@ class Copies:
         history: what they are filled from.
     """
 
-    def __init__(self, settings: Settings, fence: Fence | None = None) -> None:
+    def __init__(self, settings: Settings, lock: ChangeLock | None = None) -> None:
         """Connect at the first command."""
         self._redis = connect_redis(settings)
         keys = self._keys = Keys(settings.namespace)
         self.settings = settings
-        self.instances = Instances(self._redis, keys, fence)
+        self.instances = Instances(self._redis, keys, lock)
         self.lanes = LaneKeys(self._redis, settings)
         self.homes = Homes(self._redis, keys)
         self.roster = Roster(self._redis, keys)

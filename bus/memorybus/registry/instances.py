@@ -1,11 +1,11 @@
 """Instances beside those that the settings name: copies that a replay or a rebuild fills.
 
-An instance has lanes, a home and dead letters of its own under its name, and takes what its plan
-says. Every worker that serves the provider serves its copies too. Which instance of a provider
-answers recalls and tools is one field of one hash, so that a swap is one step (G8).
+An instance has lanes, a home and dead letters of its own under its name, and takes the events that
+its plan names. Every worker that serves the provider serves its copies too. One field of one hash
+says which instance of a provider answers recalls and tools, so a swap is one step (G8).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal, Protocol, TypeVar
 
 import msgspec
@@ -14,35 +14,66 @@ from redis.exceptions import RedisError
 
 from memorybus.config.path_names import InstanceName, InstanceOrNone
 from memorybus.errors import ConfigError, MemoryBusError
+from memorybus.query.query import EVERYTHING, Query
 from memorybus.query.ranges import WHOLE, Plan
 from memorybus.redis import scripts
 from memorybus.redis.connect import translated
 from memorybus.redis.hashes import decoded, legible
 from memorybus.redis.keys import Keys
-from memorybus.registry.pauses import Hold, held_beside, paused
-from memorybus.registry.request import Asked
+from memorybus.registry.pauses import InstancePause, beside_command, lasting_pause
 
 Purpose = Literal["replay", "rebuild", "verify", "added"]
 
 _T = TypeVar("_T")
 
+_NAMED, _SHOWN = 3, 60
+"""Foreign entries that a message names, and the characters of each that it shows."""
+
+
+class CopyRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a command was asked to make; the same request again goes on with what was begun.
+
+    What came of it cannot be compared: a lineage grows, and a moment ahead of the log is soon
+    another place.
+
+    Attributes:
+        query: which events, with lineages as they were named.
+        since: the first moment, "" for the beginning.
+        until: the last one, "" for none.
+        options: what differs from the provider's.
+        whole: whether nothing is taken over from the instance that serves.
+        live: the instance that served then; "" where that does not matter.
+    """
+
+    query: Query = EVERYTHING
+    since: str = ""
+    until: str = ""
+    options: dict[str, Any] = {}
+    whole: bool = False
+    live: str = ""
+
+
+def as_recorded(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options as a record holds them: a date of a command line becomes a text."""
+    return dict(msgspec.json.decode(msgspec.json.encode(options)))
+
 
 class Instance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A copy.
+    """The record of a copy, or of a plan.
 
     Attributes:
         name: its own; for a rebuild ``<provider>@<number>``.
         provider: the instance of the settings whose kind and options it has.
         options: what differs from these options; never a secret.
-        plan: what it takes of the history.
+        plan: which events of the history it takes.
         purpose: what it was made for. ``added`` is no copy but the plan of an instance of the
             settings, under its own name: it was added late, and begins at some later time.
-        dropped: whether it is to be removed, with its state; its home's worker does so.
+        dropped: whether it is to be removed with its state; its home's worker does so.
         made_at: when (wall time, milliseconds).
-        made_by: who, as ``user@host``.
+        made_by: who made it, as ``user@host``.
         reason: why, in the operator's words.
-        asked: the command's words, by which it is known that the same one goes on; None where
-            nobody goes on with it, or an earlier release did not note them.
+        asked: what the command was asked for, so that the same command goes on with it; None if
+            no command may go on with it.
     """
 
     name: InstanceName
@@ -54,7 +85,7 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     made_at: int = 0
     made_by: str = ""
     reason: str = ""
-    asked: Asked | None = None
+    asked: CopyRequest | None = None
 
     @property
     def is_copy(self) -> bool:
@@ -71,11 +102,10 @@ class Live(msgspec.Struct, frozen=True, omit_defaults=True):
         at: since when (wall time, milliseconds).
         by: who swapped.
         reason: why.
-        joining: one that answers those who wait for their events, too, since it is about to serve;
-            "" for none.
-        leaving: one that does so still, since it served a moment ago; "" for none.
+        joining: an instance that is about to serve, and answers waiting callers too; "" for none.
+        leaving: an instance that served a moment ago, and still answers them; "" for none.
         back: whether a rollback let it serve.
-        numbered: the highest number that a dropped generation had: no later one gets it.
+        numbered: the highest number of a dropped generation; no later one gets it.
     """
 
     instance: InstanceName
@@ -89,24 +119,24 @@ class Live(msgspec.Struct, frozen=True, omit_defaults=True):
     numbered: int = 0
 
 
-class Sight(msgspec.Struct, frozen=True):
-    """The three hashes at one moment.
+class InstancesView(msgspec.Struct, frozen=True):
+    """The three hashes of instances at one moment.
 
     Attributes:
         all: the copies, and the plans of those that were added late, by name.
         live: which instance serves a provider, by provider.
-        held: whose lanes stand still, by name.
-        ignored: names of entries that are no copy's, as they stand in Redis: hostile text.
+        pauses: why an instance's lanes stand still, by name.
+        ignored: names of entries that describe no copy, as they stand in Redis: hostile text.
     """
 
     all: Mapping[str, Instance] = {}
     live: Mapping[str, Live] = {}
-    held: Mapping[str, Hold] = {}
+    pauses: Mapping[str, InstancePause] = {}
     ignored: tuple[str, ...] = ()
 
 
-class Fence(Protocol):
-    """A lock without which nothing is changed: who was frozen and lost it does no harm."""
+class ChangeLock(Protocol):
+    """A command's lock on instances: a command that was frozen and lost it changes nothing."""
 
     @property
     def token(self) -> bytes:
@@ -116,34 +146,34 @@ class Fence(Protocol):
         """Return the key of its entry in the slot of a hash."""
 
     def lost(self) -> MemoryBusError:
-        """Return what is raised when it is ours no more."""
+        """Return the error that is raised when it is not ours any more."""
 
 
 class Instances:
-    """The three hashes. Belongs to one thread.
+    """Reads and changes the three hashes of instances. Belongs to one thread.
 
     Every method raises `LogUnavailable` without Redis, and `ForeignKey` if an entry is not ours;
-    those that change something raise the fence's error if that is lost, and change nothing.
+    those that change something raise the lock's error if it is lost, and change nothing then.
 
     Args:
         redis: the log's.
         keys: the namespace's.
-        fence: of the command that changes them, if it takes a lock.
+        lock: of the command that changes them, if it takes one.
     """
 
-    def __init__(self, redis: Redis, keys: Keys, fence: Fence | None = None) -> None:
+    def __init__(self, redis: Redis, keys: Keys, lock: ChangeLock | None = None) -> None:
         """Use the log's Redis."""
         self._redis = redis
         self._keys = keys
-        self._fence = fence
+        self._lock = lock
 
-    def look(self) -> Sight:
+    def look(self) -> InstancesView:
         """Return everything in one round trip, for every heartbeat of a worker.
 
-        An entry that cannot be read, perhaps of a later release, must not blind us: it is left
-        out; but who is held by one stays held.
+        An entry that cannot be read, perhaps of a later release, is left out, so that it hides no
+        other; but an instance whose pause cannot be read stays paused.
         """
-        # What is held first: who is seen let go is seen with what was changed while it was held.
+        # Pauses first: an instance seen as resumed is seen with what was changed during its pause.
         keys = (self._keys.held, self._keys.live, self._keys.instances)
 
         def ask() -> list[dict[bytes, bytes]]:
@@ -153,13 +183,14 @@ class Instances:
                 return pipe.execute()
 
         held, live, copies = self._asked(ask, keys[0])
-        holds = {
-            name.decode("utf-8", "replace"): Hold("a hold that cannot be read") for name in held
+        pauses = {
+            name.decode("utf-8", "replace"): InstancePause("a pause that cannot be read")
+            for name in held
         }
         ours = _copies(copies)
         ignored = sorted({name.decode("utf-8", "replace") for name in copies} - ours.keys())
-        holds |= legible(held, Hold)
-        return Sight(ours, legible(live, Live), holds, tuple(ignored))
+        pauses |= legible(held, InstancePause)
+        return InstancesView(ours, legible(live, Live), pauses, tuple(ignored))
 
     def all(self) -> dict[str, Instance]:
         """Return the copies, and the plans of those that were added late, by name; see `look`."""
@@ -167,7 +198,7 @@ class Instances:
         return _copies(self._asked(lambda: self._redis.hgetall(key), key))
 
     def get(self, name: str) -> Instance | None:
-        """Return one copy, None if there is none of that name; the others are no matter."""
+        """Return one copy, or None; entries of other names do not matter."""
         found = self._one(self._keys.instances, name, Instance)[1]
         return found if found is None or found.name == name else None
 
@@ -183,14 +214,14 @@ class Instances:
             raise ConfigError(f"there is an instance {instance.name!r} already")
 
     def change(self, known: Instance, to: Instance) -> bool:
-        """Replace a copy's record; False if it is not as it was known any more."""
+        """Replace a copy's record; return False if it is not as `known` any more."""
         key = self._keys.instances
-        seen, now = self._one(key, known.name, Instance)  # whatever release wrote it in what bytes
+        seen, now = self._one(key, known.name, Instance)  # another release may write other bytes
         body = msgspec.json.encode(to)
         return now == known and self._changed(key, known.name, body, seen) == seen
 
     def remove(self, name: str, known: Instance | None = None) -> bool:
-        """Forget a copy, if it is as `known`; its state and lanes are somebody else's business."""
+        """Delete a copy's record, if it is as `known`; its state and its lanes stay."""
         key = self._keys.instances
         if known is None:
             return self._changed(key, name, b"") is not None
@@ -198,46 +229,48 @@ class Instances:
         return now == known and self._changed(key, name, b"", seen) == seen
 
     def live(self) -> dict[str, Live]:
-        """Return which instance serves a provider, for those that were swapped once."""
+        """Return which instance serves a provider, for providers that were swapped once."""
         return self._read(self._keys.live, Live)
 
     def swap(self, provider: str, known: Live | None, to: Live) -> bool:
-        """Let another instance serve a provider, in one step; False if somebody else was first."""
+        """Let another instance serve a provider; return False if it is not as `known` any more."""
         key = self._keys.live
-        seen, now = self._one(key, provider, Live)  # whatever release wrote it in what bytes
+        seen, now = self._one(key, provider, Live)  # another release may write other bytes
         body = msgspec.json.encode(to)
         return now == known and self._changed(key, provider, body, seen) == (seen or None)
 
     def unserve(self, provider: str) -> None:
-        """Forget which copy serves a provider: one that is removed has none any more."""
+        """Forget which copy serves a provider, when the provider is removed."""
         self._changed(self._keys.live, provider, b"")
 
-    def held(self) -> dict[str, Hold]:
-        """Return the instances whose lanes stand still."""
-        return self._read(self._keys.held, Hold)
+    def pauses(self) -> dict[str, InstancePause]:
+        """Return the instances whose lanes stand still, and why."""
+        return self._read(self._keys.held, InstancePause)
 
-    def hold(self, name: str, why: Hold) -> None:
+    def set_pause(self, name: str, why: InstancePause) -> None:
         """Let an instance's lanes stand still; workers obey within a heartbeat."""
         self._changed(self._keys.held, name, msgspec.json.encode(why))
 
-    def let_go(self, name: str) -> bool:
-        """Let an instance's lanes go on; False if they were not held."""
+    def resume(self, name: str) -> bool:
+        """Let an instance's lanes go on; return False if they were not paused."""
         return self._changed(self._keys.held, name, b"") is not None
 
-    def pause(self, name: str, why: Hold) -> Hold | None:
-        """Hold an instance, whatever commands do with it; return who does so already, if any."""
-        return paused(self.rehold(name, lambda known: held_beside(known, why)))
+    def pause(self, name: str, why: InstancePause) -> InstancePause | None:
+        """Pause an instance until somebody resumes it; return the pause it had already, if any."""
+        return lasting_pause(self.change_pause(name, lambda known: beside_command(known, why)))
 
-    def rehold(self, name: str, change: Callable[[Hold | None], Hold | None]) -> Hold | None:
-        """Change how an instance is held, in one step with the look at it; return how it was.
+    def change_pause(
+        self, name: str, change: Callable[[InstancePause | None], InstancePause | None]
+    ) -> InstancePause | None:
+        """Change an instance's pause in one step with a look at it; return what it was.
 
         Args:
             name: the instance.
-            change: is told how it is held, and says how it shall be; perhaps more than once.
+            change: takes the pause as it is and returns it as it must be; may be called again.
         """
         key = self._keys.held
         while True:
-            seen, known = self._one(key, name, Hold)
+            seen, known = self._one(key, name, InstancePause)
             to = change(known)
             body = msgspec.json.encode(to) if to else b""
             if to == known or self._changed(key, name, body, seen) == (seen or None):
@@ -247,20 +280,20 @@ class Instances:
         return decoded(key, self._asked(lambda: self._redis.hgetall(key), key), kind)
 
     def _one(self, key: str, name: str, kind: type[_T]) -> tuple[bytes, _T | None]:
-        """Return an entry as it is written, and read; nothing and None if there is none."""
+        """Return an entry's bytes and what they mean; empty and None if there is no entry."""
         body: bytes = self._asked(lambda: self._redis.hget(key, name), key) or b""
         return body, decoded(key, {name.encode(): body} if body else {}, kind).get(name)
 
     def _changed(self, key: str, field: str, to: bytes, seen: bytes | None = None) -> bytes | None:
         """Change a field if it is as `seen` (None: whatever it is); return what it was."""
-        fence = self._fence
-        lock = scripts.HeldLock(fence.beside(key), fence.token) if fence else None
-        call = scripts.change(key, field, to, seen=seen, lock=lock)
+        lock = self._lock
+        held = scripts.HeldLock(lock.beside(key), lock.token) if lock else None
+        call = scripts.change(key, field, to, seen=seen, lock=held)
         found: bytes | scripts.LockLost | None = self._asked(
             lambda: scripts.run(self._redis, call), key
         )
-        if fence and isinstance(found, scripts.LockLost):
-            raise fence.lost()
+        if lock and isinstance(found, scripts.LockLost):
+            raise lock.lost()
         return found if isinstance(found, bytes) else None
 
     def _asked(self, ask: Callable[[], Any], where: str) -> Any:
@@ -271,7 +304,7 @@ class Instances:
 
 
 def _copies(bodies: Mapping[bytes, bytes]) -> dict[str, Instance]:
-    """Return what stands under its own name; a stranger's entry must not speak for another."""
+    """Return the records that stand under their own name; others are not ours."""
     return {name: one for name, one in legible(bodies, Instance).items() if one.name == name}
 
 
@@ -282,10 +315,27 @@ def live_name(provider: str, live: Mapping[str, Live]) -> str:
 
 
 def answers(name: str, provider: str, live: Mapping[str, Live]) -> bool:
-    """Say whether an instance answers those who wait for their events; pure.
+    """Say whether an instance answers callers that wait for their events; pure.
 
-    Around a swap two do, and the later reply takes the place of the earlier one: so none is missed
-    though neither of them stands still (G8).
+    Around a swap two instances do, and the later reply replaces the earlier one: so no reply is
+    missed (G8).
     """
     known = live.get(provider)
     return name in ((known.instance, known.joining, known.leaving) if known else (provider,))
+
+
+def ignored_entries(view: InstancesView, configured: Collection[str]) -> tuple[str, ...]:
+    """Return the names of entries that are ignored, since they describe no copy; hostile text.
+
+    Anybody who can write to Redis may have made them. A copy that has the name of an instance of
+    the settings is ignored too: no command makes one, and it would write where its namesake does.
+    """
+    namesakes = (name for name, one in view.all.items() if one.is_copy and name in configured)
+    return (*view.ignored, *namesakes)
+
+
+def describe_ignored(names: Sequence[str]) -> str:
+    """Return a line of plain characters that names the first ignored entries; pure."""
+    shown = ", ".join(ascii(name[:_SHOWN]) for name in names[:_NAMED])
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"entries that are no copy's are ignored: {shown}{more}"

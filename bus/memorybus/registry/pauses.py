@@ -3,7 +3,7 @@
 import msgspec
 
 
-class Hold(msgspec.Struct, frozen=True, omit_defaults=True):
+class InstancePause(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why an instance's lanes stand still.
 
     Attributes:
@@ -18,38 +18,38 @@ class Hold(msgspec.Struct, frozen=True, omit_defaults=True):
     by: str = ""
     at: int = 0
     candidate: str = ""
-    under: "Hold | None" = None
+    under: "InstancePause | None" = None
 
 
-def paused(hold: Hold | None) -> Hold | None:
+def lasting_pause(hold: InstancePause | None) -> InstancePause | None:
     """Return what holds an instance when no command does so any more."""
     return hold.under if hold is not None and hold.candidate else hold
 
 
-def held_over(known: Hold | None, why: Hold) -> Hold:
+def over_lasting(known: InstancePause | None, why: InstancePause) -> InstancePause:
     """Return a command's hold of an instance that may be held otherwise, too."""
-    return msgspec.structs.replace(why, under=paused(known))
+    return msgspec.structs.replace(why, under=lasting_pause(known))
 
 
-def held_beside(known: Hold | None, why: Hold) -> Hold:
+def beside_command(known: InstancePause | None, why: InstancePause) -> InstancePause:
     """Return somebody's hold of an instance, beside a command's; who came first stays."""
-    if paused(known) is not None or known is None:
+    if lasting_pause(known) is not None or known is None:
         return known or why
     return msgspec.structs.replace(known, under=why)
 
 
-def commands_alone(known: Hold | None) -> Hold | None:
+def command_part(known: InstancePause | None) -> InstancePause | None:
     """Return what is left of a hold when nobody but a command holds an instance any more."""
     if known is None or not known.candidate:
         return None
     return msgspec.structs.replace(known, under=None)
 
 
-def held_for(what: str, provider: str, candidate: str, by: str, at: int) -> Hold:
+def command_pause(what: str, provider: str, candidate: str, by: str, at: int) -> InstancePause:
     """Return how a command holds instances for a copy: who reads it knows what was begun."""
-    return Hold(f"{what} of {provider}: {candidate} is prepared", by, at, candidate)
+    return InstancePause(f"{what} of {provider}: {candidate} is prepared", by, at, candidate)
 
 
-def prepared(hold: Hold | None) -> str:
+def prepared_copy(hold: InstancePause | None) -> str:
     """Return the copy for which a command holds an instance; "" if no such command does."""
     return hold.candidate if hold else ""

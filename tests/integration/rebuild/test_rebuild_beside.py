@@ -26,7 +26,7 @@ from memorybus.operations.stores import Copies
 from memorybus.redis.keys import Keys
 from memorybus.registry.homes import Home
 from memorybus.registry.instances import Instance, Instances, Live
-from memorybus.registry.pauses import Hold, held_for
+from memorybus.registry.pauses import InstancePause, command_pause
 from memorybus.registry.rebuild_lock import RebuildLock, RebuildRuns, at_work
 from memorybus.registry.roster import WorkerInfo
 from memorybus.surfaces.views.render import status_tables
@@ -124,17 +124,20 @@ def test_a_hold_that_changed_is_not_let_go(
 ) -> None:
     """G8: only the very hold that was seen is let go: a later command's is another."""
     instances = Instances(redis_client, Keys(make_settings().namespace))
-    mine, later = (held_for("rebuild", NAME, NEXT, "ann", at) for at in (1, 2))
-    instances.hold(NAME, mine)
+    mine, later = (command_pause("rebuild", NAME, NEXT, "ann", at) for at in (1, 2))
+    instances.set_pause(NAME, mine)
 
-    def change(known: Hold | None) -> None:
-        instances.hold(NAME, later)
+    def change(known: InstancePause | None) -> None:
+        instances.set_pause(NAME, later)
         seen.append(known)
 
-    seen: list[Hold | None] = []
-    assert instances.rehold(NAME, lambda known: known if known == later else change(known)) == later
+    seen: list[InstancePause | None] = []
+    assert (
+        instances.change_pause(NAME, lambda known: known if known == later else change(known))
+        == later
+    )
     assert seen == [mine]
-    assert instances.held() == {NAME: later}
+    assert instances.pauses() == {NAME: later}
 
 
 def test_what_a_killed_rebuild_left_is_named(
@@ -144,7 +147,7 @@ def test_what_a_killed_rebuild_left_is_named(
     settings = make_settings(**recorded("Transactional"))
     keys = Keys(settings.namespace)
     assert rebuilds(settings).ok
-    why = held_for("rebuild", NAME, f"{NAME}@1", "ann", 1)
+    why = command_pause("rebuild", NAME, f"{NAME}@1", "ann", 1)
     Instances(redis_client, keys).hold(NAME, why)
     with RebuildLock(redis_client, keys, NAME, "rebuild", "ann"):
         assert rebuilds(settings).ok

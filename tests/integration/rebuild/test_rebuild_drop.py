@@ -24,7 +24,7 @@ from memorybus.redis.keys import Keys
 from memorybus.redis.scripts import Checkpoint
 from memorybus.registry.homes import Home
 from memorybus.registry.instances import Instance, Live
-from memorybus.registry.pauses import Hold
+from memorybus.registry.pauses import InstancePause
 from memorybus.surfaces.cli import main
 from memorybus.surfaces.cli.rebuild import _at_work
 from memorybus.surfaces.views.output import Output
@@ -32,7 +32,7 @@ from memorybus_workers.hosting import drop as dropping
 from test_rebuild import NEXT, command, fill, live, ran, settled
 from test_rebuild_fence import AFTER, drop, serves
 
-KEEP = Hold(f"kept for memorybus rebuild --rollback {NAME}: {NEXT} serves")
+KEEP = InstancePause(f"kept for memorybus rebuild --rollback {NAME}: {NEXT} serves")
 
 
 def acquired(client: redis.Redis, settings: Settings, who: str, name: str = NAME) -> int:
@@ -89,7 +89,7 @@ def test_half_a_drop_is_ended_by_the_same_command(
 
 @pytest.mark.parametrize("before", [None, KEEP])
 def test_a_drop_of_what_is_worked_on_changes_nothing(
-    before: Hold | None, redis_client: redis.Redis, make_settings: MakeSettings
+    before: InstancePause | None, redis_client: redis.Redis, make_settings: MakeSettings
 ) -> None:
     """G8: as long as somebody owns a lane of the first generation it is not dropped, but kept."""
     settings = make_settings(providers=(NAME,))
@@ -97,12 +97,12 @@ def test_a_drop_of_what_is_worked_on_changes_nothing(
     with Copies(settings) as desk:
         desk.lanes.bear(NAME)
         if before is not None:
-            desk.instances.hold(NAME, before)
+            desk.instances.set_pause(NAME, before)
         acquired(redis_client, settings, "w")
         with pytest.raises(Stalled, match="not given up"):
             drop(settings)
         assert desk.instances.live()[NAME].previous == NAME
-        assert desk.instances.held().get(NAME) == before
+        assert desk.instances.pauses().get(NAME) == before
 
 
 def test_what_was_dropped_is_not_looked_into(

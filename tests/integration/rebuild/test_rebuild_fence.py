@@ -28,7 +28,7 @@ from memorybus.operations.stores import Copies
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
 from memorybus.registry.instances import Instance, Instances, Live
-from memorybus.registry.pauses import Hold, held_for
+from memorybus.registry.pauses import InstancePause, command_pause
 from memorybus.registry.rebuild_lock import RebuildLock, RebuildRuns, at_work
 from memorybus.testing import CrashPoint, FakeClock, no_crash
 from memorybus_workers.hosting.describe import describe
@@ -146,18 +146,18 @@ def test_who_lost_its_lock_does_not_roll_back(settings: Settings) -> None:
 
 def test_who_lost_its_lock_lets_nothing_go(redis_client: redis.Redis, settings: Settings) -> None:
     """G8: a woken command does not let go what the same command, begun again, holds."""
-    later: list[Hold] = []
+    later: list[InstancePause] = []
 
     def meanwhile() -> None:
         with working(settings, "rebuild") as other:
-            why = held_for("rebuild", NAME, NEXT, "ben", 2)
-            other.desk.instances.hold(NAME, why)
+            why = command_pause("rebuild", NAME, NEXT, "ben", 2)
+            other.desk.instances.set_pause(NAME, why)
             later.append(why)
 
     with pytest.raises(RebuildRuns):
         swap(settings, NEXT, "rebuild", frozen(settings, meanwhile))
     with Copies(settings) as desk:
-        assert desk.instances.held()[NAME] == later[0]
+        assert desk.instances.pauses()[NAME] == later[0]
 
 
 def test_who_lost_its_lock_does_not_drop_what_serves(
@@ -204,10 +204,10 @@ WRITES: dict[str, Callable[[Instances], object]] = {
     ),
     "remove": lambda one: one.remove(NEXT),
     "swap": lambda one: one.swap(NAME, Live(NAME), Live(NEXT)),
-    "hold": lambda one: one.hold(NAME, Hold("late")),
+    "hold": lambda one: one.hold(NAME, InstancePause("late")),
     "let_go": lambda one: one.let_go(NEXT),
-    "rehold": lambda one: one.rehold(NEXT, lambda known: None),
-    "pause": lambda one: one.pause(NAME, Hold("late")),
+    "rehold": lambda one: one.change_pause(NEXT, lambda known: None),
+    "pause": lambda one: one.pause(NAME, InstancePause("late")),
 }
 
 
@@ -221,7 +221,7 @@ def test_no_write_without_the_lock(
     plain = Instances(redis_client, keys)
     plain.add(Instance(name=NEXT, provider=NAME))
     plain.swap(NAME, None, Live(NAME))
-    plain.hold(NEXT, Hold("early"))
+    plain.hold(NEXT, InstancePause("early"))
     before = plain.look()
     with RebuildLock(redis_client, keys, NAME, "rebuild", "ann") as lock:
         for key in entries(keys):

@@ -51,7 +51,7 @@ def test_two_workers_rebuild_roll_back_and_drop(
         assert [(one["live"], one["compared"]["differing"]) for one in done] == [
             (f"{name}@1", 0) for name in BOTH
         ]
-        assert set(instances.held()) == set(BOTH)
+        assert set(instances.pauses()) == set(BOTH)
         back = both(spawn, settings, "rebuild", "--rollback")
         assert [(one["live"], one["held_ms"]) for one in back] == [(name, 0) for name in BOTH]
         kept = {name: texts(home(settings, f"{name}@1")) for name in BOTH}

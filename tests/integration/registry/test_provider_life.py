@@ -219,7 +219,7 @@ def test_a_removal_leaves_no_key(place: Place, redis_client: redis.Redis) -> Non
     place.done("provider", "remove", "late", "--delete-state", "--reason", "x", "--execute")
     assert not home(place.settings, "late").exists()
     with Copies(place.settings) as desk:
-        assert "late" not in desk.instances.held()
+        assert "late" not in desk.instances.pauses()
 
 
 def test_copies_go_first(place: Place, redis_client: redis.Redis) -> None:
@@ -255,11 +255,11 @@ def test_a_rebuilt_one_is_removed_with_what_serves_it(
         assert place.settings.providers == ()
         assert desk.instances.all() == {}
         assert live_name("rec", desk.instances.live()) == "rec@1"
-        assert list(desk.instances.held()) == ["rec"]
+        assert list(desk.instances.pauses()) == ["rec"]
         assert place.run("rebuild", "--drop", "rec", "--execute").exit_code == 2
         running.terminate()
         place.done(*remove[:-1], "--delete-state", "--execute")
-        assert (desk.instances.held(), desk.instances.live()) == ({}, {})
+        assert (desk.instances.pauses(), desk.instances.live()) == ({}, {})
     assert not home(place.settings, "rec@1").exists()
     assert not home(place.settings, "rec").exists()
     assert [key for key in redis_client.scan_iter() if key.endswith((b":rec", b":rec@1"))] == []

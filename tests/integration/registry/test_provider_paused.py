@@ -13,7 +13,7 @@ from memorybus.config.settings import Settings
 from memorybus.operations.copies.kept import KEPT
 from memorybus.operations.stores import Copies
 from memorybus.registry.instances import Instance, Live
-from memorybus.registry.pauses import Hold, held_for, held_over
+from memorybus.registry.pauses import InstancePause, command_pause, over_lasting
 from test_rebuild import NEXT, damage, fill, held, live, ran, settled
 from test_rebuild_fence import working
 
@@ -28,7 +28,7 @@ def _settings(redis_client: redis.Redis, make_settings: MakeSettings) -> Setting
 def paused(settings: Settings) -> dict[str, str]:
     """Return why instances stand still."""
     with Copies(settings) as desk:
-        return {name: hold.reason for name, hold in desk.instances.held().items()}
+        return {name: hold.reason for name, hold in desk.instances.pauses().items()}
 
 
 def at_rest(settings: Settings, name: str = NAME) -> bool:
@@ -95,15 +95,18 @@ def test_a_pause_goes_over_to_who_serves(
 
 def test_a_pause_goes_over_though_a_command_was_killed(settings: Settings) -> None:
     """G8: also where both stood still for the swap, and the command was killed behind it."""
-    command, pause = held_for("rebuild", NAME, NEXT, "ann", 1), Hold("quota", "ben", 2)
+    command, pause = (
+        command_pause("rebuild", NAME, NEXT, "ann", 1),
+        InstancePause("quota", "ben", 2),
+    )
     with working(settings, "rebuild") as work:
         instances = work.desk.instances
         work.desk.make(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
         instances.swap(NAME, None, Live(NEXT, NAME, leaving=NAME))
-        instances.hold(NAME, held_over(pause, command))
-        instances.hold(NEXT, command)
+        instances.set_pause(NAME, over_lasting(pause, command))
+        instances.set_pause(NEXT, command)
         work.finish(NAME, "ann")
-        held = instances.held()
+        held = instances.pauses()
     assert held[NEXT] == pause
     assert held[NAME].reason.startswith(KEPT)
 
@@ -113,7 +116,7 @@ def test_a_dropped_one_is_not_woken(settings: Settings, spawn: Spawn) -> None:
     with Copies(settings) as desk:
         desk.make(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
         desk.instances.swap(NAME, None, Live(NEXT))
-        desk.instances.hold(NAME, Hold("dropped: another serves"))
+        desk.instances.set_pause(NAME, InstancePause("dropped: another serves"))
     for words in (QUOTA, ("provider", "resume", NAME)):
         assert ran(spawn, settings, *words)["name"] == NEXT
     assert paused(settings) == {NAME: "dropped: another serves"}
@@ -124,15 +127,17 @@ def test_a_pause_meanwhile_counts(settings: Settings, spawn: Spawn) -> None:
 
     A worker frees what a command held by its mark, never what somebody paused, whatever he wrote.
     """
-    command = held_for("rebuild", NAME, NEXT, "ann", 1)
+    command = command_pause("rebuild", NAME, NEXT, "ann", 1)
     with Copies(settings) as desk:
-        desk.instances.hold(NAME, command)
+        desk.instances.set_pause(NAME, command)
     assert ran(spawn, settings, *QUOTA[:-1], command.reason)["changed"]
     with Copies(settings) as desk, thread_worker(settings):
-        wait_until(lambda: not desk.instances.held()[NAME].candidate, "the command's hold is gone")
-        pause = desk.instances.held()[NAME]
+        wait_until(
+            lambda: not desk.instances.pauses()[NAME].candidate, "the command's hold is gone"
+        )
+        pause = desk.instances.pauses()[NAME]
         assert pause.reason == command.reason
-        assert held_over(pause, command).under == pause
+        assert over_lasting(pause, command).under == pause
     assert not ran(spawn, settings, "provider", "resume", NAME)["paused"]
     assert paused(settings) == {}
 
@@ -142,14 +147,14 @@ def test_a_resume_leaves_a_command_what_it_holds(settings: Settings, spawn: Spaw
 
     What a command holds that is gone goes on at once.
     """
-    command = held_for("rebuild", NAME, NEXT, "ann", 1)
+    command = command_pause("rebuild", NAME, NEXT, "ann", 1)
     with working(settings, "rebuild") as work:
-        work.desk.instances.hold(NAME, command)
+        work.desk.instances.set_pause(NAME, command)
         for changed in (True, False):
             if changed:
                 ran(spawn, settings, *QUOTA)
             assert ran(spawn, settings, "provider", "resume", NAME)["changed"] is changed
-            assert work.desk.instances.held() == {NAME: command}
+            assert work.desk.instances.pauses() == {NAME: command}
     assert ran(spawn, settings, "provider", "resume", NAME)["changed"]
     assert paused(settings) == {}
 

@@ -14,7 +14,7 @@ from memorybus.operations.stores import Copies
 from memorybus.processes import signals
 from memorybus.registry.description import Described
 from memorybus.registry.instances import Instance, Live
-from memorybus.registry.pauses import Hold
+from memorybus.registry.pauses import InstancePause
 from memorybus.registry.roster import WorkerInfo
 from memorybus.surfaces.cli import main
 from memorybus.surfaces.views.rebuild import named
@@ -23,7 +23,7 @@ from test_rebuild import NEXT
 from test_rebuild_drop import acquired
 from test_rebuild_fence import AFTER, working
 
-GONE = Hold(f"{DROPPED} {NEXT} serves {NAME}")
+GONE = InstancePause(f"{DROPPED} {NEXT} serves {NAME}")
 
 
 @pytest.fixture(name="settings")
@@ -35,12 +35,12 @@ def test_what_was_removed_with_its_generation_goes_on(settings: Settings) -> Non
     """G8: configured again by hand, a resume lets it go on, and no recall names what is gone."""
     with Copies(settings) as desk:
         desk.instances.swap(NAME, None, Live(NEXT))
-        desk.instances.hold(NAME, Hold("removed: x"))
+        desk.instances.set_pause(NAME, InstancePause("removed: x"))
         again = pause(desk, NAME, "quota", "ann")
         assert (again.name, again.changed, again.reason) == (NAME, False, "removed: x")
         done = resume(desk, NAME)
         assert (done.name, done.changed, done.serves) == (NAME, True, "")
-        assert (desk.instances.held(), desk.instances.live()) == ({}, {})
+        assert (desk.instances.pauses(), desk.instances.live()) == ({}, {})
 
 
 def test_a_resume_leaves_the_way_back(settings: Settings) -> None:
@@ -69,7 +69,7 @@ def test_a_removal_that_is_interrupted_leaves_all_as_it_was(
     with Copies(settings) as desk:
         desk.make(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
         desk.instances.swap(NAME, None, Live(NEXT))
-        desk.instances.hold(NAME, GONE)
+        desk.instances.set_pause(NAME, GONE)
         desk.roster.beat(WorkerInfo("host-7-abc", "host", 7, 0, 1, (NAME,), 0))
         acquired(redis_client, settings, "host-7-abc", NEXT)
         edit = config_file.Edit("memorybus.toml", "", "")
@@ -77,7 +77,7 @@ def test_a_removal_that_is_interrupted_leaves_all_as_it_was(
         assert (what.names, what.workers) == ([NAME, NEXT], ["host-7-abc"])
         with pytest.raises(KeyboardInterrupt):
             removal.remove(desk, edit, what, "x", "ann", Interrupted())
-        assert desk.instances.held() == {NAME: GONE}
+        assert desk.instances.pauses() == {NAME: GONE}
         assert list(desk.instances.all()) == [NEXT]
 
 
@@ -113,7 +113,7 @@ def test_a_drop_says_what_stays_in_a_backend(
 
 
 @pytest.mark.parametrize("first", [None, GONE])
-def test_who_served_before_stands_still(settings: Settings, first: Hold | None) -> None:
+def test_who_served_before_stands_still(settings: Settings, first: InstancePause | None) -> None:
     """G8: a generation that a killed rollback let go on stands still when another one serves."""
     with working(settings, "rebuild") as work:
         instances = work.desk.instances
@@ -121,9 +121,9 @@ def test_who_served_before_stands_still(settings: Settings, first: Hold | None) 
             work.desk.make(Instance(name=name, provider=NAME, purpose="rebuild"))
         instances.swap(NAME, None, Live(AFTER, NEXT, leaving=NEXT))
         if first:
-            instances.hold(NAME, first)
+            instances.set_pause(NAME, first)
         work.finish(NAME, "ann")
-        held = instances.held()
+        held = instances.pauses()
     assert held.keys() == {NAME, NEXT}
     assert held[NEXT].reason.startswith(KEPT)
     assert held[NAME] == first if first else held[NAME].reason.startswith(KEPT)

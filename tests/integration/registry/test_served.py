@@ -26,7 +26,7 @@ from memorybus.query.ranges import Plan, Span
 from memorybus.redis.keys import Keys
 from memorybus.registry.homes import Home, Homes, delete_state
 from memorybus.registry.instances import Instance, Live
-from memorybus.registry.pauses import Hold
+from memorybus.registry.pauses import InstancePause
 
 GENERATION = f"{NAME}@1"
 
@@ -94,14 +94,14 @@ def test_a_held_instance_stands_still(
     publish(settings, "one")
     with thread_worker(settings), Copies(settings) as desk:
         wait_applied(redis_client, settings)
-        desk.instances.hold(NAME, Hold("a test", "me", 1))
+        desk.instances.set_pause(NAME, InstancePause("a test", "me", 1))
         wait_until(lambda: leases(redis_client, settings, NAME) == 0, "its lanes are given up")
         publish(settings, "two")
         wait_until(still(lambda: texts(home(settings)), 0.5), "nothing is applied")
         assert texts(home(settings)) == ["one"]
         (one,) = read_status(settings).providers
         assert (one.paused, one.backlog > 0) == ("a test", True)
-        desk.instances.let_go(NAME)
+        desk.instances.resume(NAME)
         wait_applied(redis_client, settings)
     assert texts(home(settings)) == ["one", "two"]
 
@@ -145,10 +145,10 @@ def test_a_dropped_copy_goes_with_all_it_has(
     made = generation(settings)
     wait_applied(redis_client, settings, GENERATION)
     with Copies(settings) as desk:
-        desk.instances.hold(GENERATION, Hold("a test"))
+        desk.instances.set_pause(GENERATION, InstancePause("a test"))
         assert desk.instances.change(made, msgspec.structs.replace(made, dropped=True))
         wait_until(lambda: desk.instances.get(GENERATION) is None, "it is gone")
-        assert GENERATION not in desk.instances.held()
+        assert GENERATION not in desk.instances.pauses()
     name = GENERATION.encode()
     wait_until(
         still(lambda: [key for key in redis_client.scan_iter() if name in key], 2.5),
@@ -215,7 +215,7 @@ def test_who_is_live_calls_outside_tools(
         wait_applied(redis_client, settings, GENERATION)
         assert texts(home(settings, GENERATION)) == ["noted"]
         assert desk.instances.swap(NAME, None, Live(GENERATION, NAME))
-        desk.instances.hold(NAME, Hold("replaced"))
+        desk.instances.set_pause(NAME, InstancePause("replaced"))
         wait_until(lambda: leases(redis_client, settings, NAME) == 0, "the old one rests")
         session.call_tool("mail_send", {"text": "second"}, timeout=0.01)
         assert bus.flush(timeout=25)

@@ -2,18 +2,18 @@
 
 import pytest
 from memorybus.operations.doctor.rebuilds import left_held
-from memorybus.registry.instances import Instance, Live, Sight
-from memorybus.registry.pauses import Hold, held_for
+from memorybus.registry.instances import Instance, InstancesView, Live
+from memorybus.registry.pauses import InstancePause, command_pause
 
 NEXT = Instance(name="p@1", provider="p", purpose="rebuild")
 CHECKED = Instance(name="p.verify@1", provider="p", purpose="verify")
 COPY = Instance(name="may", provider="p")
-HELD = held_for("rebuild", "p", "p@1", "ann", 1)
+HELD = command_pause("rebuild", "p", "p@1", "ann", 1)
 
 
-def sight(*copies: Instance, live: Live | None = None, **held: Hold) -> Sight:
+def sight(*copies: Instance, live: Live | None = None, **held: InstancePause) -> InstancesView:
     """Return the three hashes."""
-    return Sight({one.name: one for one in copies}, {"p": live} if live else {}, held)
+    return InstancesView({one.name: one for one in copies}, {"p": live} if live else {}, held)
 
 
 @pytest.mark.parametrize(
@@ -25,10 +25,10 @@ def sight(*copies: Instance, live: Live | None = None, **held: Hold) -> Sight:
         (sight(NEXT), True, "p@1 follows the log unused"),
         (sight(CHECKED), True, "p.verify@1 was left by a verification"),
         (sight(NEXT, CHECKED, p=HELD), False, "left standing still"),
-        (sight(p=Hold("maintenance")), True, "none was cut short"),
+        (sight(p=InstancePause("maintenance")), True, "none was cut short"),
     ],
 )
-def test_what_goes_on_unseen_is_named(seen: Sight, ok: bool, said: str) -> None:
+def test_what_goes_on_unseen_is_named(seen: InstancesView, ok: bool, said: str) -> None:
     """G8: what a command that is gone left is named with what to do; nothing while it lives."""
     found = left_held(seen, ())
     assert (found.ok, found.found.startswith(said)) == (ok, True), found.found

@@ -5,7 +5,7 @@ from helpers.providers.recording import Blind
 from memorybus.config.settings import Settings
 from memorybus.operations.copies.freshness import owner_of, remedy, shared
 from memorybus.registry.description import Described
-from memorybus.registry.instances import Instance, Sight
+from memorybus.registry.instances import Instance, InstancesView
 from memorybus_workers.hosting.describe import describe
 
 LOCAL = Described("kind", "keyed", "local", True, {}, (), ())
@@ -58,13 +58,13 @@ def test_a_place_is_compared_with_every_other(
     what: Described, options: dict[str, object], owner: str
 ) -> None:
     """G8: to name the option is not enough: its value must be none that an instance has."""
-    sight = Sight({one.name: one for one in SEEN})
+    sight = InstancesView({one.name: one for one in SEEN})
     assert owner_of(what, copy("new", **options), sight, {}) == owner
 
 
 def test_a_copy_is_not_its_own_rival() -> None:
     """G8: what is asked for again is compared with the others only."""
-    assert owner_of(SHARED, SEEN[0], Sight({one.name: one for one in SEEN}), {}) == ""
+    assert owner_of(SHARED, SEEN[0], InstancesView({one.name: one for one in SEEN}), {}) == ""
 
 
 def test_a_refusal_says_what_to_do() -> None:

@@ -30,9 +30,8 @@ from memorybus.operations.copies.generations import (
 from memorybus.operations.rebuild.compare import Comparison, Difference, between, compared, told
 from memorybus.query.query import EVERYTHING, Query
 from memorybus.query.ranges import WHOLE, Plan, Span
-from memorybus.registry.instances import Instance, Live, Sight, answers
-from memorybus.registry.pauses import Hold
-from memorybus.registry.request import Asked
+from memorybus.registry.instances import CopyRequest, Instance, InstancesView, Live, answers
+from memorybus.registry.pauses import InstancePause
 
 LIVE = Live("p@2", "p@1")
 
@@ -43,11 +42,11 @@ def copy(name: str, **more: Any) -> Instance:
 
 
 def sight(
-    *copies: Instance, live: Live | None = None, held: dict[str, Hold] | None = None
-) -> Sight:
+    *copies: Instance, live: Live | None = None, held: dict[str, InstancePause] | None = None
+) -> InstancesView:
     """Return the three hashes."""
     lives = {"p": live} if live else {}
-    return Sight({one.name: one for one in copies}, lives, held or {})
+    return InstancesView({one.name: one for one in copies}, lives, held or {})
 
 
 @pytest.mark.parametrize(
@@ -61,7 +60,7 @@ def sight(
         (sight(Instance(name="other", provider="p")), "p@1"),
     ],
 )
-def test_a_number_is_never_given_twice(seen: Sight, name: str) -> None:
+def test_a_number_is_never_given_twice(seen: InstancesView, name: str) -> None:
     """G8: the next generation's number is above all that are known of."""
     assert next_name("p", seen) == name
 
@@ -78,7 +77,7 @@ def test_a_number_is_never_given_twice(seen: Sight, name: str) -> None:
         (sight(copy("p@1"), copy("p@2"), live=Live("p", "p@2")), None),
     ],
 )
-def test_what_was_begun_is_found_again(seen: Sight, name: str | None) -> None:
+def test_what_was_begun_is_found_again(seen: InstancesView, name: str | None) -> None:
     """G8: the same command goes on with the newest copy that neither serves nor did."""
     found = unfinished("p", "rebuild", seen)
     assert (found.name if found else None) == name
@@ -86,12 +85,12 @@ def test_what_was_begun_is_found_again(seen: Sight, name: str | None) -> None:
 
 def test_what_was_dropped_is_known_as_such() -> None:
     """G8: the first generation counts as dropped by its hold, unless it serves or is kept."""
-    why = {"p": Hold("dropped: p@1 serves p")}
+    why = {"p": InstancePause("dropped: p@1 serves p")}
     for live, gone in ((Live("p@1"), True), (Live("p@1", "p"), False), (Live("p"), False)):
         seen = sight(copy("p@1"), live=live, held=why)
         assert is_dropped("p", seen) == gone
         assert (generations("p", seen)[0].state == "dropped") == gone
-    assert not is_dropped("p", sight(live=Live("p@1"), held={"p": Hold("maintenance")}))
+    assert not is_dropped("p", sight(live=Live("p@1"), held={"p": InstancePause("maintenance")}))
     assert is_dropped("p@1", sight(copy("p@1", dropped=True)))
 
 
@@ -106,17 +105,19 @@ def test_after_a_drop_nothing_goes_back() -> None:
 @pytest.mark.parametrize(
     ("live", "words", "ends"),
     [
-        (Live("p@1", "p", leaving="p"), Asked(until="7", live="p@1"), True),
-        (Live("p@1", "p", leaving="p"), Asked(live="p@1"), True),
-        (Live("p@1", "p", leaving="p"), Asked(until="8", live="p@1"), False),
-        (Live("p@1", "p", leaving="p", back=True), Asked(live="p@1"), False),
-        (Live("p@1", "p"), Asked(live="p@1"), False),
-        (Live("p", "p@1", leaving="p@1"), Asked(live="p"), False),
+        (Live("p@1", "p", leaving="p"), CopyRequest(until="7", live="p@1"), True),
+        (Live("p@1", "p", leaving="p"), CopyRequest(live="p@1"), True),
+        (Live("p@1", "p", leaving="p"), CopyRequest(until="8", live="p@1"), False),
+        (Live("p@1", "p", leaving="p", back=True), CopyRequest(live="p@1"), False),
+        (Live("p@1", "p"), CopyRequest(live="p@1"), False),
+        (Live("p", "p@1", leaving="p@1"), CopyRequest(live="p"), False),
     ],
 )
-def test_a_swap_that_was_cut_short_is_ended_alone(live: Live, words: Asked, ends: bool) -> None:
+def test_a_swap_that_was_cut_short_is_ended_alone(
+    live: Live, words: CopyRequest, ends: bool
+) -> None:
     """G8: only the same command, or one that wants nothing more, ends a swap and does no more."""
-    seen = sight(copy("p@1", asked=Asked(until="7", live="p")), live=live)
+    seen = sight(copy("p@1", asked=CopyRequest(until="7", live="p")), live=live)
     assert only_ends(copy("p@2", asked=words), seen) == ends
     if live.leaving:
         assert ("--rollback" in ending("p", seen)) == live.back
@@ -124,11 +125,11 @@ def test_a_swap_that_was_cut_short_is_ended_alone(live: Live, words: Asked, ends
 
 def test_another_plan_does_not_go_on_with_it() -> None:
     """G8: the same words go on, whatever came of them; for others it is told how to drop it."""
-    words = Asked(query=Query(except_users=("m",)), live="p")
+    words = CopyRequest(query=Query(except_users=("m",)), live="p")
     begun = copy("p@1", asked=words)
     grown = Plan(spans={0: (Span(5),)})
     check_same(begun, copy("p@2", asked=words, plan=grown), "drop it")
-    others = (None, Asked(live="p"), Asked(query=words.query, live="p@1"))
+    others = (None, CopyRequest(live="p"), CopyRequest(query=words.query, live="p@1"))
     for other in (copy("p@2", asked=asked) for asked in others):
         with pytest.raises(ConfigError, match="drop it"):
             check_same(begun, other, "drop it")

@@ -56,7 +56,7 @@ def _remove(settings: Settings, redis: Redis, lanes: LaneKeys, one: Instance) ->
         lambda: lanes.remove(name),
         lambda: Roster(redis, keys).forget(name),
         lambda: Homes(redis, keys).forget(name),
-        lambda: instances.let_go(name),
+        lambda: instances.resume(name),
     )
     for step in steps:
         if instances.get(name) != one:

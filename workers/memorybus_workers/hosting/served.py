@@ -10,10 +10,17 @@ from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
 from memorybus.query.ranges import WHOLE, Plan
 from memorybus.redis.keys import Keys
-from memorybus.registry.disbelieved import ignored, listed
-from memorybus.registry.instances import Instance, Instances, Sight, answers, live_name
+from memorybus.registry.instances import (
+    Instance,
+    Instances,
+    InstancesView,
+    answers,
+    describe_ignored,
+    ignored_entries,
+    live_name,
+)
 from memorybus.registry.lanes import LaneKeys
-from memorybus.registry.pauses import Hold, paused, prepared
+from memorybus.registry.pauses import InstancePause, lasting_pause, prepared_copy
 from memorybus.registry.rebuild_lock import at_work
 from memorybus.registry.roster import ProviderInfo
 from memorybus.registry.tools import Declared
@@ -137,7 +144,7 @@ class Served:
         self.roles = {name: self._told_role(name, sight) for name in self._told} | filled
         busy = at_work(self._redis, self._keys, self._told)  # after the look: who made one, is seen
         self._abandon(sight, busy)
-        self.held = frozenset(sight.held) - self._let_go(sight, busy)
+        self.held = frozenset(sight.pauses) - self._let_go(sight, busy)
         self.dropped = tuple(one for one in ours if one.dropped)
         self.hurried = bool(busy)
 
@@ -150,7 +157,7 @@ class Served:
         """Say whether an instance is a copy: no recalls are asked of it by its name."""
         return name not in self._told
 
-    def _abandon(self, sight: Sight, busy: Collection[str]) -> None:
+    def _abandon(self, sight: InstancesView, busy: Collection[str]) -> None:
         """Have the copies of verifications removed whose command is gone: nobody else would."""
         for one in sight.all.values():
             gone = one.provider in self._told and one.provider not in busy and not one.dropped
@@ -162,7 +169,7 @@ class Served:
                     extra={"provider": one.name},
                 )
 
-    def _let_go(self, sight: Sight, busy: Collection[str]) -> set[str]:
+    def _let_go(self, sight: InstancesView, busy: Collection[str]) -> set[str]:
         """Let those that serve go on if the command that held them is gone; return them.
 
         Who was paused beside that stays so.
@@ -170,7 +177,7 @@ class Served:
         serving = {
             live_name(provider, sight.live) for provider in self._told if provider not in busy
         }
-        left = {name: hold for name, hold in sight.held.items() if prepared(hold)}
+        left = {name: hold for name, hold in sight.pauses.items() if prepared_copy(hold)}
         freed = {name for name in serving & left.keys() if self._freed(name, left[name])}
         for name in freed:
             _log.warning(
@@ -181,9 +188,11 @@ class Served:
             )
         return freed
 
-    def _freed(self, name: str, left: Hold) -> bool:
+    def _freed(self, name: str, left: InstancePause) -> bool:
         """Take away the very hold of a command that was seen; say whether nothing else holds."""
-        was = self._instances.rehold(name, lambda known: paused(known) if known == left else known)
+        was = self._instances.change_pause(
+            name, lambda known: lasting_pause(known) if known == left else known
+        )
         return was == left and left.under is None
 
     def _is_ours(self, one: Instance) -> bool:
@@ -191,14 +200,16 @@ class Served:
             return False  # what the settings name is no copy, whatever Redis says
         return one.name == self._only if self._only else one.provider in self._told
 
-    def _tell_ignored(self, sight: Sight) -> None:
+    def _tell_ignored(self, sight: InstancesView) -> None:
         """Say once what is not believed; `doctor` says it, too."""
-        found = ignored(sight, self._settings.providers)
+        found = ignored_entries(sight, self._settings.providers)
         if found and found != self._ignored:
-            _log.warning("%s: %s; see: memorybus doctor", self._keys.instances, listed(found))
+            _log.warning(
+                "%s: %s; see: memorybus doctor", self._keys.instances, describe_ignored(found)
+            )
         self._ignored = found
 
-    def _told_role(self, name: str, sight: Sight) -> Role:
+    def _told_role(self, name: str, sight: InstancesView) -> Role:
         late = sight.all.get(name)
         plan = late.plan if late is not None and not late.is_copy else WHOLE
         return Role(name, {}, plan, answers(name, name, sight.live))
@@ -236,5 +247,5 @@ class Served:
         return there and not self._lanes.asked(one.name)
 
 
-def _role(one: Instance, sight: Sight) -> Role:
+def _role(one: Instance, sight: InstancesView) -> Role:
     return Role(one.provider, one.options, one.plan, answers(one.name, one.provider, sight.live))

@@ -57,7 +57,7 @@ def copies(desk: Copies) -> list[Copy]:
     live = {name for one in sight.all.values() if (name := live_name(one.provider, sight.live))}
     homes = desk.homes.all()
     return [
-        _copy(desk, one, homes, paused=one.name in sight.held, live=one.name in live)
+        _copy(desk, one, homes, paused=one.name in sight.pauses, live=one.name in live)
         for one in sight.all.values()
         if one.is_copy
     ]

@@ -14,7 +14,7 @@ from memorybus.ids import new_mark
 from memorybus.operations.stores import Copies
 from memorybus.processes import child
 from memorybus.registry.instances import Instance
-from memorybus.registry.pauses import paused
+from memorybus.registry.pauses import lasting_pause
 from memorybus.registry.reclaim import reclaim_lanes
 from memorybus.registry.roster import worker_id
 
@@ -159,7 +159,7 @@ def _looked(desk: Copies, name: str) -> tuple[int, int, int]:
     if now is None or now.dropped:
         raise CopyGone(f"{name!r} was dropped while it was filled")
     done, total, parked = passed(desk, now)
-    pause = paused(desk.instances.held().get(name))
+    pause = lasting_pause(desk.instances.pauses().get(name))
     if pause is not None and done < total:
         raise CopyPaused(
             f"{name} is paused ({pause.reason}), and has {done} of {total}; first: memorybus "

@@ -7,13 +7,13 @@ from typing import Any
 from memorybus.operations.copies.generations import next_name
 from memorybus.operations.stores import Copies
 from memorybus.registry.description import Described
-from memorybus.registry.instances import Instance, Purpose, Sight
+from memorybus.registry.instances import Instance, InstancesView, Purpose
 
 Tables = Mapping[str, Mapping[str, Any]]
 """The settings' tables of options, by instance."""
 
 
-def owner_of(what: Described, copy: Instance, sight: Sight, tables: Tables) -> str:
+def owner_of(what: Described, copy: Instance, sight: InstancesView, tables: Tables) -> str:
     """Return the instance where whose state is a copy would write; "" if it has its own; pure.
 
     Args:
@@ -68,7 +68,9 @@ def remedy(what: Described, name: str) -> str:
     )
 
 
-def free_name(desk: Copies, provider: str, sight: Sight, purpose: Purpose = "rebuild") -> str:
+def free_name(
+    desk: Copies, provider: str, sight: InstancesView, purpose: Purpose = "rebuild"
+) -> str:
     """Return the name of the next generation, or of a copy to compare with: nothing is left of it.
 
     A Redis that was lost knows none of the generations whose files are still there.

@@ -15,8 +15,14 @@ from memorybus.errors import ConfigError
 from memorybus.operations.copies.kept import DROPPED
 from memorybus.query.query import EVERYTHING, Query
 from memorybus.query.ranges import Plan, Span
-from memorybus.registry.instances import Instance, Live, Purpose, Sight, live_name
-from memorybus.registry.request import Asked
+from memorybus.registry.instances import (
+    CopyRequest,
+    Instance,
+    InstancesView,
+    Live,
+    Purpose,
+    live_name,
+)
 
 Numbers = Mapping[int, int]
 """Dense numbers by partition."""
@@ -50,14 +56,14 @@ class Generation(msgspec.Struct, frozen=True):
     reason: str = ""
 
 
-def generations(provider: str, sight: Sight) -> list[Generation]:
+def generations(provider: str, sight: InstancesView) -> list[Generation]:
     """Return a provider's generations, the first of all first."""
     first = sight.all.get(provider, Instance(name=provider, provider=provider))
     copies = [one for one in sight.all.values() if is_generation(one) and one.provider == provider]
     return [_generation(one, sight) for one in [first, *sorted(copies, key=number_of)]]
 
 
-def _generation(one: Instance, sight: Sight) -> Generation:
+def _generation(one: Instance, sight: InstancesView) -> Generation:
     return Generation(
         name=one.name,
         provider=one.provider,
@@ -71,7 +77,9 @@ def _generation(one: Instance, sight: Sight) -> Generation:
     )
 
 
-def _state(one: Instance, sight: Sight) -> Literal["live", "kept", "filling", "unused", "dropped"]:
+def _state(
+    one: Instance, sight: InstancesView
+) -> Literal["live", "kept", "filling", "unused", "dropped"]:
     known = sight.live.get(one.provider)
     if one.dropped:
         return "dropped"
@@ -85,9 +93,9 @@ def _state(one: Instance, sight: Sight) -> Literal["live", "kept", "filling", "u
     return "filling" if candidate is not None and candidate.name == one.name else "unused"
 
 
-def is_dropped(name: str, sight: Sight) -> bool:
+def is_dropped(name: str, sight: InstancesView) -> bool:
     """Say whether an instance was dropped: a copy that goes, or the first of all, which is gone."""
-    one, hold, known = sight.all.get(name), sight.held.get(name), sight.live.get(name)
+    one, hold, known = sight.all.get(name), sight.pauses.get(name), sight.live.get(name)
     if one is not None and one.dropped:
         return True
     left = known is not None and name not in (known.instance, known.previous)
@@ -109,7 +117,7 @@ def _number(name: str) -> int:
     return int(found[1]) if found else 0
 
 
-def next_name(provider: str, sight: Sight, purpose: Purpose = "rebuild") -> str:
+def next_name(provider: str, sight: InstancesView, purpose: Purpose = "rebuild") -> str:
     """Return the name of the next generation, or of a copy to compare with."""
     names = [one.name for one in sight.all.values() if one.provider == provider]
     known = sight.live.get(provider)
@@ -119,13 +127,13 @@ def next_name(provider: str, sight: Sight, purpose: Purpose = "rebuild") -> str:
     return f"{provider}{middle}@{max(numbers, default=0) + 1}"
 
 
-def unfinished(provider: str, purpose: Purpose, sight: Sight) -> Instance | None:
+def unfinished(provider: str, purpose: Purpose, sight: InstancesView) -> Instance | None:
     """Return the newest copy that a command of this purpose was still at work on, if any."""
     found = [one for one in begun(provider, purpose, sight) if not one.dropped]
     return max(found, key=number_of, default=None)
 
 
-def begun(provider: str, purpose: Purpose, sight: Sight) -> list[Instance]:
+def begun(provider: str, purpose: Purpose, sight: InstancesView) -> list[Instance]:
     """Return the copies that never served: newer than the live one, and the one that is kept."""
     known = sight.live.get(provider)
     floor = max(_number(known.instance), _number(known.previous)) if known else 0
@@ -228,23 +236,23 @@ def without(known: Live, gone: Collection[str]) -> Live:
     )
 
 
-def unended(provider: str, sight: Sight) -> str:
+def unended(provider: str, sight: InstancesView) -> str:
     """Return the live instance, if a command was killed after the swap and before its end."""
     known = sight.live.get(provider)
     return known.instance if known is not None and known.leaving else ""
 
 
-def ending(provider: str, sight: Sight) -> str:
+def ending(provider: str, sight: InstancesView) -> str:
     """Return the command that ends a swap which was cut short, and does nothing else."""
     back = "--rollback " if sight.live[provider].back else ""
     return f"memorybus rebuild {back}{provider} --execute"
 
 
-def only_ends(asked: Instance, sight: Sight) -> bool:
+def only_ends(asked: Instance, sight: InstancesView) -> bool:
     """Say whether nothing but the end of a swap is missing: it is asked again, or nothing else."""
     entry = sight.live.get(asked.provider)
     if entry is None or not entry.leaving or entry.back or asked.asked is None:
         return False
     serves = sight.all.get(entry.instance)
     words = msgspec.structs.replace(asked.asked, live=entry.leaving)
-    return serves is not None and words in (serves.asked, Asked(live=entry.leaving))
+    return serves is not None and words in (serves.asked, CopyRequest(live=entry.leaving))

@@ -20,8 +20,7 @@ from memorybus.query.query import Query
 from memorybus.query.ranges import Plan, Span
 from memorybus.registry.description import Described
 from memorybus.registry.homes import Home, found_here, here, is_same
-from memorybus.registry.instances import Instance
-from memorybus.registry.request import Asked, as_kept
+from memorybus.registry.instances import CopyRequest, Instance, as_recorded
 
 Describe = Callable[[Settings, str, str, Mapping[str, Any]], Described]
 
@@ -187,7 +186,7 @@ def _home(desk: Copies, provider: str) -> Home:
 
 
 def _instance(desk: Copies, wanted: Wanted, clock: Clock) -> Instance:
-    options = as_kept(wanted.options)
+    options = as_recorded(wanted.options)
     return Instance(
         name=wanted.into,
         provider=wanted.provider,
@@ -200,7 +199,7 @@ def _instance(desk: Copies, wanted: Wanted, clock: Clock) -> Instance:
         made_at=clock.now_ms(),
         made_by=wanted.by,
         reason=wanted.reason,
-        asked=Asked(
+        asked=CopyRequest(
             query=wanted.query,
             since=_kept(wanted.since),
             until=_kept(wanted.until),

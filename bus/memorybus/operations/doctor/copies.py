@@ -6,8 +6,7 @@ from memorybus.config.settings import Settings
 from memorybus.health.finding import Check
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
-from memorybus.registry.disbelieved import ignored, listed
-from memorybus.registry.instances import Instances
+from memorybus.registry.instances import Instances, describe_ignored, ignored_entries
 
 
 def copies(settings: Settings) -> Check:
@@ -18,7 +17,7 @@ def copies(settings: Settings) -> Check:
     """
     redis, keys = connect_redis(settings), Keys(settings.namespace)
     try:
-        strange = ignored(Instances(redis, keys).look(), settings.providers)
+        strange = ignored_entries(Instances(redis, keys).look(), settings.providers)
     finally:
         redis.close()
     return strangers(keys.instances, strange)
@@ -31,7 +30,7 @@ def strangers(key: str, strange: Sequence[str]) -> Check:
     return Check(
         name="copies",
         ok=False,
-        found=f"{key}: {listed(strange)}",
+        found=f"{key}: {describe_ignored(strange)}",
         fix=f"no command of memorybus made them: see who can write to this Redis, then delete them "
         f"(redis-cli hdel {key} NAME)",
     )

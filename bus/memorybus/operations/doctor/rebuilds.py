@@ -7,8 +7,8 @@ from memorybus.health.finding import Check
 from memorybus.operations.copies.generations import ending, unended, unfinished
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
-from memorybus.registry.instances import Instances, Sight, live_name
-from memorybus.registry.pauses import prepared
+from memorybus.registry.instances import Instances, InstancesView, live_name
+from memorybus.registry.pauses import prepared_copy
 from memorybus.registry.rebuild_lock import at_work
 
 
@@ -26,9 +26,9 @@ def rebuilds(settings: Settings) -> Check:
         redis.close()
 
 
-def left_held(sight: Sight, busy: Collection[str]) -> Check:
+def left_held(sight: InstancesView, busy: Collection[str]) -> Check:
     """Check what commands left against the providers that a living one works on; pure."""
-    held = sorted(name for name, hold in sight.held.items() if prepared(hold))
+    held = sorted(name for name, hold in sight.pauses.items() if prepared_copy(hold))
     left = [name for name in held if _provider(name, sight) not in busy]
     if left:
         return _standing(left, sight)
@@ -36,9 +36,9 @@ def left_held(sight: Sight, busy: Collection[str]) -> Check:
     return Check(name="rebuilds", ok=True, found=found, fix=fix)
 
 
-def _standing(left: Sequence[str], sight: Sight) -> Check:
+def _standing(left: Sequence[str], sight: InstancesView) -> Check:
     serving = [n for n in left if live_name(_provider(n, sight), sight.live) == n]
-    listed = "; ".join(f"{name}: {sight.held[name].reason}" for name in left)
+    listed = "; ".join(f"{name}: {sight.pauses[name].reason}" for name in left)
     return Check(
         name="rebuilds",
         ok=not serving,
@@ -48,7 +48,7 @@ def _standing(left: Sequence[str], sight: Sight) -> Check:
     )
 
 
-def _unended(sight: Sight, busy: Collection[str]) -> Iterator[tuple[str, str]]:
+def _unended(sight: InstancesView, busy: Collection[str]) -> Iterator[tuple[str, str]]:
     """Yield what commands that are gone did not end, and what to do."""
     for name in sorted(_providers(sight) - set(busy)):
         begun = unfinished(name, "rebuild", sight)
@@ -67,11 +67,11 @@ def _unended(sight: Sight, busy: Collection[str]) -> Iterator[tuple[str, str]]:
             yield f"{one.name} was left by a verification that is gone", "memorybus up removes it"
 
 
-def _providers(sight: Sight) -> set[str]:
+def _providers(sight: InstancesView) -> set[str]:
     made = {one.provider for one in sight.all.values()}
-    return made | set(sight.live) | {_provider(name, sight) for name in sight.held}
+    return made | set(sight.live) | {_provider(name, sight) for name in sight.pauses}
 
 
-def _provider(name: str, sight: Sight) -> str:
+def _provider(name: str, sight: InstancesView) -> str:
     known = sight.all.get(name)
     return known.provider if known else name

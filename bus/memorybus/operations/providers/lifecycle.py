@@ -19,8 +19,8 @@ from memorybus.operations.providers.removal import REMOVED
 from memorybus.operations.stores import Copies
 from memorybus.processes.child import described
 from memorybus.query.ranges import Plan, Span
-from memorybus.registry.instances import Instance, Sight, live_name
-from memorybus.registry.pauses import Hold, commands_alone, paused
+from memorybus.registry.instances import Instance, InstancesView, live_name
+from memorybus.registry.pauses import InstancePause, command_part, lasting_pause
 
 BEGINNING, NOW = "beginning", "now"
 
@@ -147,7 +147,7 @@ def _check_free(desk: Copies, name: str) -> None:
 
 
 def _is_removed(desk: Copies, name: str) -> bool:
-    held = desk.instances.held().get(name)
+    held = desk.instances.pauses().get(name)
     return held is not None and held.reason.startswith(REMOVED)
 
 
@@ -155,7 +155,7 @@ def _let_go(desk: Copies, name: str) -> None:
     """Let what was removed go on as new, if it was: nothing of it serves or stands still."""
     _serve_itself(desk, name)
     if _is_removed(desk, name):
-        desk.instances.let_go(name)
+        desk.instances.resume(name)
 
 
 def _serve_itself(desk: Copies, name: str) -> None:
@@ -224,7 +224,7 @@ def pause(desk: Copies, name: str, reason: str, by: str, clock: Clock = SYSTEM) 
     """
     check_instance(desk, name)
     live = _meant(desk, name)
-    before = desk.instances.pause(live, Hold(reason, by, clock.now_ms()))
+    before = desk.instances.pause(live, InstancePause(reason, by, clock.now_ms()))
     why = before.reason if before else reason
     return _told(desk, name, live, paused=True, changed=before is None, reason=why)
 
@@ -242,20 +242,20 @@ def resume(desk: Copies, name: str) -> Pause:
     _serve_itself(desk, name)
     sight = desk.instances.look()
     live = live_name(name, sight.live)
-    if live not in sight.held:
+    if live not in sight.pauses:
         check_instance(desk, name)
     _check_wakes(live, sight)
     provider = sight.all[live].provider if live in sight.all else live
     at_work = desk.working([provider])
-    was = desk.instances.rehold(
-        live, lambda known: commands_alone(known) if provider in at_work else None
+    was = desk.instances.change_pause(
+        live, lambda known: command_part(known) if provider in at_work else None
     )
-    held = paused(was) if provider in at_work else was
+    held = lasting_pause(was) if provider in at_work else was
     why = held.reason if held else ""
     return _told(desk, name, live, paused=False, changed=held is not None, reason=why)
 
 
-def _check_wakes(name: str, sight: Sight) -> None:
+def _check_wakes(name: str, sight: InstancesView) -> None:
     """Make sure that an instance has something to do.
 
     Raises:

@@ -19,7 +19,7 @@ from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
 from memorybus.registry.homes import delete_state, elsewhere
 from memorybus.registry.instances import Instance, live_name
-from memorybus.registry.pauses import Hold
+from memorybus.registry.pauses import InstancePause
 from memorybus.registry.rebuild_lock import RebuildLock
 
 REMOVED = "removed: "
@@ -97,7 +97,7 @@ def removal(desk: Copies, edit: Edit, name: str, *, delete_state: bool) -> Remov
     path = desk.settings.provider_home(live)
     place = _elsewhere(desk, live)
     state = str(path) if path.exists() and not place else None
-    if not (lanes or state or edit.before != edit.after or name in desk.instances.held()):
+    if not (lanes or state or edit.before != edit.after or name in desk.instances.pauses()):
         check_instance(desk, name)
     workers = [worker.id for worker in desk.roster.alive() if names & {*worker.providers}]
     if delete_state and workers:
@@ -171,33 +171,35 @@ def remove(
         LogUnavailable: Redis is away.
     """
     held = what.names if what.workers else []
-    with _holding(desk, held, Hold(REMOVED + reason, by, clock.now_ms())):
+    with _holding(desk, held, InstancePause(REMOVED + reason, by, clock.now_ms())):
         _await_free(desk, what, clock)
         config_file.write(edit)
     for name in what.names:
         _forget(desk, name, what)
     if not what.workers:
-        desk.instances.let_go(what.name)
+        desk.instances.resume(what.name)
         desk.instances.unserve(what.name)
     return msgspec.structs.replace(what, executed=True)
 
 
 @contextmanager
-def _holding(desk: Copies, names: list[str], why: Hold) -> "Iterator[None]":
+def _holding(desk: Copies, names: list[str], why: InstancePause) -> "Iterator[None]":
     """Let instances stand still from now on; if the block fails, as they did before."""
-    before = desk.instances.held()
+    before = desk.instances.pauses()
     try:
         for name in names:
-            desk.instances.hold(name, why)
+            desk.instances.set_pause(name, why)
         yield
     except BaseException:
         with suppress(MemoryBusError):  # without Redis an operator resumes them
             for name in names:
-                desk.instances.rehold(name, partial(_put_back, why, before.get(name)))
+                desk.instances.change_pause(name, partial(_put_back, why, before.get(name)))
         raise
 
 
-def _put_back(ours: Hold, before: Hold | None, known: Hold | None) -> Hold | None:
+def _put_back(
+    ours: InstancePause, before: InstancePause | None, known: InstancePause | None
+) -> InstancePause | None:
     return before if known == ours else known
 
 
@@ -209,7 +211,7 @@ def _forget(desk: Copies, name: str, what: Removal) -> None:
         delete_state(desk.settings, name)
         desk.homes.forget(name)
     if name == what.generation:
-        desk.instances.let_go(name)  # after its record: no worker takes its lanes
+        desk.instances.resume(name)  # after its record: no worker takes its lanes
 
 
 def _await_free(desk: Copies, what: Removal, clock: Clock) -> None:

@@ -17,7 +17,7 @@ from memorybus.operations.stores import Copies
 from memorybus.query.ranges import WHOLE, Plan
 from memorybus.registry.instances import Instance
 from memorybus.registry.lanes import LaneState
-from memorybus.registry.pauses import Hold, held_over, paused
+from memorybus.registry.pauses import InstancePause, lasting_pause, over_lasting
 from memorybus.registry.rebuild_lock import RebuildLock
 
 SURE = 2.0
@@ -45,7 +45,7 @@ class Barrier(Waiting):
         self,
         desk: Copies,
         lock: RebuildLock,
-        why: Hold,
+        why: InstancePause,
         clock: Clock,
         patience: float = PATIENCE,
     ) -> None:
@@ -62,7 +62,7 @@ class Barrier(Waiting):
         Raises:
             Stalled: somebody goes on owning one.
         """
-        self._desk.instances.rehold(name, lambda known: held_over(known, self._why))
+        self._desk.instances.change_pause(name, lambda known: over_lasting(known, self._why))
         self.await_none(
             lambda: sum(lane.owned for lane in self._desk.lanes.states(name)),
             f"the lanes of {name} are not given up",
@@ -83,7 +83,7 @@ class Barrier(Waiting):
 
         With the lock it was ours, or one that is gone.
         """
-        self._desk.instances.rehold(name, paused)
+        self._desk.instances.change_pause(name, lasting_pause)
 
     def plan(self, name: str, provider: str, change: Callable[[Plan], Plan]) -> None:
         """Change what an instance takes; it stands still meanwhile."""

@@ -8,7 +8,7 @@ from memorybus.errors import ConfigError
 from memorybus.jobs.inspect import Inspector
 from memorybus.operations.copies.generations import is_dropped
 from memorybus.recall.model import RecalledItem, Want
-from memorybus.registry.instances import Instance, Sight
+from memorybus.registry.instances import Instance, InstancesView
 
 
 class Side(msgspec.Struct, frozen=True):
@@ -39,7 +39,7 @@ class Differing(msgspec.Struct, frozen=True):
     second: Side
 
 
-def provider_of(names: Sequence[str], sight: Sight, configured: Sequence[str]) -> str:
+def provider_of(names: Sequence[str], sight: InstancesView, configured: Sequence[str]) -> str:
     """Return the provider that instances are of; pure.
 
     Raises:

@@ -23,8 +23,8 @@ from memorybus.operations.rebuild.rebuild import Rebuilder
 from memorybus.operations.stores import Copies
 from memorybus.processes.child import described
 from memorybus.registry.homes import delete_state, elsewhere
-from memorybus.registry.instances import Instance, Live, Sight, live_name
-from memorybus.registry.pauses import Hold
+from memorybus.registry.instances import Instance, InstancesView, Live, live_name
+from memorybus.registry.pauses import InstancePause
 
 
 class Drop(msgspec.Struct, frozen=True):
@@ -74,7 +74,9 @@ def droppable(desk: Copies, provider: str) -> Drop:
     return Drop(provider, live, names, kept=kept, shared=shared)
 
 
-def _shared(desk: Copies, provider: str, names: Sequence[str], sight: Sight) -> dict[str, str]:
+def _shared(
+    desk: Copies, provider: str, names: Sequence[str], sight: InstancesView
+) -> dict[str, str]:
     """Return where shared states are, by instance; nothing if nobody here knows the provider."""
     with suppress(MemoryBusError):
         what = described(desk.settings, provider)
@@ -161,6 +163,6 @@ def _drop_first(desk: Copies, what: Drop, clock: Clock) -> None:
     being configured: its kind and options are those of the generation that serves.
     """
     why = f"{DROPPED} {what.live} serves {what.provider}"
-    desk.instances.hold(what.provider, Hold(why, "", clock.now_ms()))
+    desk.instances.set_pause(what.provider, InstancePause(why, "", clock.now_ms()))
     delete_state(desk.settings, what.provider)
     desk.lanes.remove(what.provider)

@@ -25,8 +25,14 @@ from memorybus.processes.child import described
 from memorybus.query.query import EVERYTHING, Query
 from memorybus.query.ranges import WHOLE, Plan
 from memorybus.registry.description import Described
-from memorybus.registry.instances import Instance, Live, Sight, live_name
-from memorybus.registry.request import Asked, as_kept
+from memorybus.registry.instances import (
+    CopyRequest,
+    Instance,
+    InstancesView,
+    Live,
+    as_recorded,
+    live_name,
+)
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,7 +130,7 @@ def prepare(desk: Copies, wanted: Wanted, clock: Clock, tell: Tell | None = None
     )
 
 
-def _fresh(desk: Copies, asked: Instance, sight: Sight) -> Described:
+def _fresh(desk: Copies, asked: Instance, sight: InstancesView) -> Described:
     """Return what a copy would be, which would have a state of its own.
 
     Raises:
@@ -141,7 +147,7 @@ def _asked(
     desk: Copies, wanted: Wanted, live: Instance, name: str, heads: Numbers, clock: Clock
 ) -> Instance:
     """Return the record of what is asked: made as the live one is, but for what is told."""
-    options = as_kept(wanted.options)
+    options = as_recorded(wanted.options)
     return Instance(
         name=name,
         provider=wanted.provider,
@@ -151,7 +157,7 @@ def _asked(
         made_at=clock.now_ms(),
         made_by=wanted.by,
         reason=wanted.reason,
-        asked=Asked(
+        asked=CopyRequest(
             query=wanted.query,
             until=str(moment_of(wanted.until)) if wanted.until else "",
             options=options,

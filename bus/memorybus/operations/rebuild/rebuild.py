@@ -31,7 +31,7 @@ from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
 from memorybus.registry.homes import here
 from memorybus.registry.instances import Instance, live_name
-from memorybus.registry.pauses import held_for
+from memorybus.registry.pauses import command_pause
 from memorybus.registry.rebuild_lock import RebuildLock
 from memorybus.testing import CrashPoint, crash_points, no_crash
 
@@ -154,7 +154,7 @@ class Rebuilder:
 
     def barrier(self, provider: str, candidate: str, by: str) -> Barrier:
         """Return what holds instances for a candidate."""
-        why = held_for(self._what, provider, candidate, by, self._clock.now_ms())
+        why = command_pause(self._what, provider, candidate, by, self._clock.now_ms())
         return Barrier(self.desk, self._lock, why, self._clock)
 
     def comparison(self, provider: str, first: str, second: str) -> Comparison:
@@ -231,7 +231,7 @@ class Rebuilder:
         """
         barrier.let_go(candidate)
         if (pause := barrier.pause_of(candidate)) and pause.reason.startswith(KEPT):
-            self.desk.instances.let_go(candidate)
+            self.desk.instances.resume(candidate)
         barrier.open_end(candidate, provider)
         total = sum(barrier.heads().values())
         barrier.await_none(

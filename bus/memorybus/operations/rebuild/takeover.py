@@ -18,7 +18,7 @@ from memorybus.operations.copies.kept import KEPT
 from memorybus.operations.rebuild.barrier import Barrier
 from memorybus.operations.stores import Copies
 from memorybus.registry.instances import Live, live_name
-from memorybus.registry.pauses import Hold, prepared
+from memorybus.registry.pauses import InstancePause, prepared_copy
 
 LEVEL = 0.5
 """Seconds within which the new one is where the old one was: then it may take over."""
@@ -172,7 +172,7 @@ class TakingOver:
 
     def _go_on(self, live: str) -> None:
         """Let the new one go on, if it stands still for itself."""
-        if prepared(self._desk.instances.held().get(live)) != live:
+        if prepared_copy(self._desk.instances.pauses().get(live)) != live:
             return
         self._barrier.let_go(live)
         self._barrier.await_owned(live, f"{live} serves now, but its lanes have no owner")
@@ -188,7 +188,7 @@ class TakingOver:
     def keep(self, live: str, previous: str) -> None:
         """Let an instance stand still that is kept for a rollback."""
         kept = f"{KEPT} {self.provider}: {live} serves"
-        self._desk.instances.hold(previous, Hold(kept, "", self._clock.now_ms()))
+        self._desk.instances.set_pause(previous, InstancePause(kept, "", self._clock.now_ms()))
 
     def _keep_all(self, live: str) -> None:
         """Let all stand still that served once: a rollback that was killed had one go on."""

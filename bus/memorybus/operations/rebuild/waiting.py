@@ -8,7 +8,7 @@ from memorybus.clock import Clock
 from memorybus.errors import MemoryBusError
 from memorybus.operations.copies.generations import Numbers, behind
 from memorybus.operations.stores import Copies
-from memorybus.registry.pauses import Hold, paused
+from memorybus.registry.pauses import InstancePause, lasting_pause
 from memorybus.registry.rebuild_lock import RebuildLock
 
 LOOK = 0.1
@@ -54,9 +54,9 @@ class Waiting:
         """Return where the history ends now."""
         return {head.partition: head.n for head in self._desk.history.log.heads()}
 
-    def pause_of(self, name: str) -> Hold | None:
+    def pause_of(self, name: str) -> InstancePause | None:
         """Return how somebody else than a command holds an instance; None if nobody does."""
-        return paused(self._desk.instances.held().get(name))
+        return lasting_pause(self._desk.instances.pauses().get(name))
 
     def check_goes_on(self, name: str) -> None:
         """Make sure that an instance that lacks something is not paused.
