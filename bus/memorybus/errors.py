@@ -72,7 +72,7 @@ class LogUnavailable(LogError):
 class AccessDenied(LogUnavailable):
     """Redis refuses the user, the password, or what that user may do.
 
-    Who begins ends with it; who runs already goes on trying: credentials may be changed back.
+    A process that starts ends with it; one that runs goes on trying, since credentials may change.
     """
 
 
@@ -108,7 +108,7 @@ class SegmentDamaged(ArchiveDamaged):
     """
 
     def __init__(self, why: str, sha256: str) -> None:
-        """Say what is the matter, and with which one."""
+        """Keep the message and the segment's checksum."""
         super().__init__(why)
         self.sha256 = sha256
 
@@ -134,7 +134,7 @@ class ServerFailed(EmbeddedError):
 
 
 class LanesOwned(MemoryBusError):
-    """Live workers own lanes of a provider of which they should have none: stop them first."""
+    """Live workers own lanes of a provider that must have no owner now: stop them first."""
 
 
 class RecallError(MemoryBusError):
@@ -174,7 +174,7 @@ class MissingProvider(ProviderError):
 
 
 class LeaseLost(BaseException):
-    """The lane's lease has another owner. Control flow, so that no ``except Exception`` eats it."""
+    """The lane's lease has another owner. ``except Exception`` must not catch this."""
 
 
 HOPELESS = (
@@ -185,11 +185,11 @@ HOPELESS = (
     UnsafeRedis,
     WrongPartitionCount,
 )
-"""What a worker fails of that another worker would fail of too: a person has to act."""
+"""Errors that another worker would meet too: a person has to act."""
 
 
-def as_told(kind: str, message: str) -> MemoryBusError:
-    """Return the error that a child process tells of: its class by name, the base if unknown."""
+def error_named(kind: str, message: str) -> MemoryBusError:
+    """Return the error that a child process reported, by its class name; else the base class."""
     found = globals().get(kind)
     if isinstance(found, type) and issubclass(found, MemoryBusError):
         return found(message)

@@ -1,8 +1,8 @@
-"""Logging of workers and the command line: structlog renders, the standard library carries.
+"""Logging of workers and the command line: structlog renders what the standard library logs.
 
 The bus itself logs through ``logging.getLogger("memorybus")`` and configures nothing: an agent's
-logging is the agent's. A worker's lines carry what they are about as fields: ``provider``,
-``partition`` and ``epoch`` as its threads bind them with structlog, and the event under way.
+logging belongs to the agent. The lines of a worker have fields: ``provider``, ``partition`` and
+``epoch``, which its threads bind with structlog, and the event that the thread works on.
 """
 
 import logging
@@ -24,20 +24,20 @@ Form = Literal["text", "json"]
 Finds = Callable[[], LoggedEvent | None]
 
 UNDER_WAY: ContextVar[Finds | None] = ContextVar("memorybus_event_under_way", default=None)
-"""Finds the event that this thread is busy with: asked by a line, so that events cost nothing."""
+"""Finds the event that this thread works on; called for each line, so that events cost nothing."""
 
 _NAME_CHARS = 200
 
 _NAMES = frozenset(("provider", "partition", "epoch", "event_id", "session", "key"))
-"""What lines are filtered by, and so shown as it is: names of ours, no text of a backend."""
+"""Fields that are shown without masking, for filters: names of ours, no text of a backend."""
 
 _log = logging.getLogger("memorybus")
 
 
-class _Fit:
-    """Makes the texts of a line fit to be shown.
+class _Sanitiser:
+    """Makes the texts of a line safe to show.
 
-    No credential is in them, and none steers a terminal or, but for a traceback, begins a line.
+    Credentials are masked, control characters are escaped, and only a traceback has several lines.
     """
 
     def __init__(self, secrets: Collection[str]) -> None:
@@ -55,8 +55,8 @@ class _Fit:
         return fields
 
 
-def _event_told(_: Any, __: str, fields: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Name the event under way."""
+def _add_event(_: Any, __: str, fields: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Add the event that this thread works on."""
     find = UNDER_WAY.get()
     event = find() if find else None
     if event is not None:
@@ -70,18 +70,28 @@ def _event_told(_: Any, __: str, fields: MutableMapping[str, Any]) -> MutableMap
 def set_up(
     form: Form = "text", level: int = logging.INFO, secrets: Collection[str] = frozenset()
 ) -> None:
-    """Send log lines to stderr, as text for people or as JSON lines, credentials masked.
+    """Send log lines to stderr, as text for people or as JSON lines, with credentials masked.
 
-    What nobody caught is a line, too: its traceback may quote what a backend was sent.
+    An uncaught error is logged too, since its traceback may quote what a backend was sent.
 
     Args:
-        form: which.
-        level: the least level shown.
-        secrets: values to mask wherever they stand; see `masking.masked`.
+        form: text or JSON.
+        level: the lowest level shown.
+        secrets: values to mask wherever they stand; see `redact.masked`.
     """
-    told: list[structlog.typing.Processor] = [
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_formatter(form, secrets))
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level)
+    sys.excepthook = _uncaught
+    threading.excepthook = _uncaught_in_thread
+
+
+def _formatter(form: Form, secrets: Collection[str]) -> logging.Formatter:
+    fields: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
-        _event_told,
+        _add_event,
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.stdlib.ExtraAdder(),
@@ -91,23 +101,15 @@ def set_up(
         if form == "json"
         else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
     )
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(
-        structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=told,
-            processors=[
-                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                structlog.processors.format_exc_info,
-                _Fit(secrets),
-                renderer,
-            ],
-        )
+    return structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=fields,
+        processors=[
+            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+            structlog.processors.format_exc_info,
+            _Sanitiser(secrets),
+            renderer,
+        ],
     )
-    root = logging.getLogger()
-    root.handlers[:] = [handler]
-    root.setLevel(level)
-    sys.excepthook = _uncaught
-    threading.excepthook = _uncaught_in_thread
 
 
 def _uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

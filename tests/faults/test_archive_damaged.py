@@ -15,7 +15,7 @@ from memorybus.archive.objects.local import LocalObjects
 from memorybus.errors import ArchiveDamaged
 from memorybus.events import Omission, Omitted
 from memorybus.log.entry import LoggedEvent
-from memorybus.query.query import Row
+from memorybus.query.query import EventRow
 from memorybus.testing import CrashPoints
 
 pytestmark = pytest.mark.fault
@@ -214,7 +214,7 @@ def test_a_seal_that_was_killed_is_resumed(tmp_path: Path, point: str, turn: int
     assert not [one for one in archive.verify([0]) if one.found == "damaged"]
 
 
-def light(row: Row, _: int) -> Omission | None:
+def light(row: EventRow, _: int) -> Omission | None:
     """Keep nothing of one person."""
     return "retention" if row.user == "u-2" else None
 

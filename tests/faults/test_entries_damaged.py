@@ -15,7 +15,7 @@ from memorybus.surfaces.cli.events import as_json
 from memorybus.surfaces.views.render import event_line
 from memorybus.surfaces.views.safe import json_text
 from memorybus.wire.codec import Decoder
-from memorybus.wire.header import Glimpses
+from memorybus.wire.header import HeaderReader
 
 STEP = 20 if QUICK else 1
 """Of each entry, every bit is turned, or one of so many."""
@@ -35,7 +35,7 @@ def read_everywhere(body: bytes, decoder: Decoder) -> bool:
         known = None
     raw = RawEntry("1760000000000-0", 7, (b"n", b"7", b"e", body))
     line = line_of(0, raw, decoder)
-    Glimpses(decoder).row(body)
+    HeaderReader(decoder).row(body)
     if known is None:
         assert line.kind == "stray", "the archive keeps the bytes as they are"
         assert body in (line.envelope or b"")

@@ -11,7 +11,7 @@ from memorybus.archive.format import columns
 from memorybus.archive.format.reader import Group
 from memorybus.events import EVENT_TYPES, Envelope, Event, Omission, Position, UnknownEvent
 from memorybus.log.entry import OMITTED, LoggedEvent, logged, moment
-from memorybus.query.query import EVERYTHING, Query, Row
+from memorybus.query.query import EVERYTHING, EventRow, Query
 from memorybus.query.ranges import Plan
 from memorybus.wire.codec import Decoder
 
@@ -33,7 +33,7 @@ _ASKED = (
 
 
 def asked_of(query: Query) -> tuple[str, ...]:
-    """Return the fields of `Row` that a query looks at."""
+    """Return the fields of `EventRow` that a query looks at."""
     return tuple(name for name, fields in _ASKED if any(getattr(query, f) for f in fields))
 
 
@@ -109,7 +109,7 @@ class Wanted(msgspec.Struct, frozen=True):
             self.answers[word] = self._reason(_row(needs, (word,)))
         return self.answers[word]
 
-    def _reason(self, row: Row) -> Omission | None:
+    def _reason(self, row: EventRow) -> Omission | None:
         if any(query.wants(row) for query in self.forgotten):
             return "forgotten"
         return None if self.plan.query.wants(row) else "filtered"
@@ -130,10 +130,10 @@ def _column(group: Group, name: str) -> list[str]:
     return group.words(name)
 
 
-def _row(needs: Sequence[str], cells: Sequence[str]) -> Row:
+def _row(needs: Sequence[str], cells: Sequence[str]) -> EventRow:
     """Return what a query looks at; what nobody looks at is empty."""
     known = dict(zip(needs, cells, strict=True))
-    return Row(*(known.get(name, "") for name in Row.__struct_fields__))
+    return EventRow(*(known.get(name, "") for name in EventRow.__struct_fields__))
 
 
 def events_of(

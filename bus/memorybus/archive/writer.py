@@ -16,11 +16,11 @@ from memorybus.errors import ArchiveDamaged, ArchiveTaken, SegmentDamaged
 from memorybus.events import Omission
 from memorybus.ids import sha256_of
 from memorybus.log.entry import moment
-from memorybus.query.query import Query, Row
+from memorybus.query.query import EventRow, Query
 from memorybus.testing import CrashPoint
 from memorybus.wire.codec import Decoder
 
-Omit = Callable[[Row, int], Omission | None]
+Omit = Callable[[EventRow, int], Omission | None]
 """Says of a row and its time (milliseconds) why its envelope is not kept any more, or None."""
 
 CLEAN_AGE = 3_600.0
@@ -151,7 +151,7 @@ class Writer:
     ) -> Segment:
         """See `Archive.copy`."""
 
-        def omit(row: Row, _: int) -> Omission | None:
+        def omit(row: EventRow, _: int) -> Omission | None:
             if any(one.wants(row) for one in hidden):
                 return "forgotten"
             return None if query.wants(row) else "filtered"
@@ -187,8 +187,8 @@ def without(line: Line, why: Omission) -> Line:
     return msgspec.structs.replace(line, envelope=None, omitted=why, **nobody, **nowhere)
 
 
-def _row(line: Line) -> Row:
-    return Row(
+def _row(line: Line) -> EventRow:
+    return EventRow(
         line.id.hex(),
         line.session,
         seen_type(line.type, line.v),

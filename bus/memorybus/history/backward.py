@@ -12,7 +12,7 @@ from memorybus.archive.damage import heard, tell
 from memorybus.archive.location import check_reaches
 from memorybus.errors import ArchiveError
 from memorybus.events import Omitted
-from memorybus.history.forgotten import Sieves
+from memorybus.history.forgotten import EventFilters
 from memorybus.history.forward import newest_first
 from memorybus.history.joined import END, Joined, Sealed
 from memorybus.history.log_part import Entry, sifted
@@ -45,7 +45,7 @@ class Back:
             damage: if given, what of the archive cannot be read is told here, and the rest is read.
         """
         self._history = history
-        self._sieves = Sieves(Plan(query=query), history.forgotten)
+        self._sieves = EventFilters(Plan(query=query), history.forgotten)
         self._sealed_query = sealed
         self._damage = damage
         self._decoder = Decoder()

@@ -6,7 +6,7 @@ from typing import Protocol
 from memorybus.archive.tombstones import Tombstone
 from memorybus.clock import Clock
 from memorybus.errors import ArchiveError
-from memorybus.query.filter import Sieve
+from memorybus.query.filter import EventFilter
 from memorybus.query.query import Query
 from memorybus.query.ranges import Plan
 
@@ -59,7 +59,7 @@ class Forgotten:
         self._looked_at = self._clock.monotonic()
 
 
-class Sieves:
+class EventFilters:
     """What passes of each partition where text is shown; made anew when more is forgotten."""
 
     def __init__(self, plan: Plan, forgotten: Callable[[], tuple[Query, ...]]) -> None:
@@ -72,9 +72,9 @@ class Sieves:
         self._plan = plan
         self._ask = forgotten
         self._forgotten: tuple[Query, ...] = ()
-        self._made: dict[int, Sieve] = {}
+        self._made: dict[int, EventFilter] = {}
 
-    def of(self, partition: int) -> Sieve:
+    def of(self, partition: int) -> EventFilter:
         """Return what passes now.
 
         Raises:
@@ -84,5 +84,5 @@ class Sieves:
         if forgotten != self._forgotten:
             self._forgotten, self._made = forgotten, {}
         if partition not in self._made:
-            self._made[partition] = Sieve(self._plan, partition, forgotten)
+            self._made[partition] = EventFilter(self._plan, partition, forgotten)
         return self._made[partition]

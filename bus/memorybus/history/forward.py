@@ -10,7 +10,7 @@ from memorybus.archive.format.manifest import Place
 from memorybus.archive.location import check_reaches
 from memorybus.errors import ArchiveError
 from memorybus.events import Omitted
-from memorybus.history.forgotten import Sieves
+from memorybus.history.forgotten import EventFilters
 from memorybus.history.joined import END, Joined, Sealed
 from memorybus.history.log_part import Page, sifted
 from memorybus.log.entry import LoggedEvent, moment
@@ -36,7 +36,7 @@ class Scan:
         """Read nothing yet; see `History.scan`."""
         self._history = history
         self._plan = plan
-        self._sieves = Sieves(plan, history.forgotten)
+        self._sieves = EventFilters(plan, history.forgotten)
         self._since = since
         self._until = until
         self._damage = damage

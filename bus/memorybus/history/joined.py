@@ -16,7 +16,7 @@ from memorybus.history.forgotten import Forgotten
 from memorybus.history.log_part import LogPart, Page, is_stray
 from memorybus.log.entry import LoggedEvent, moment
 from memorybus.log.stream import START, EventLog
-from memorybus.query.filter import Sieve
+from memorybus.query.filter import EventFilter
 from memorybus.query.query import Query
 from memorybus.query.ranges import WHOLE, Plan
 
@@ -269,7 +269,7 @@ class Joined:
         if self._archive is not None:
             self._archive.close()
 
-    def _sieve(self, plan: Plan, partition: int) -> Sieve:
+    def _sieve(self, plan: Plan, partition: int) -> EventFilter:
         """Return what passes.
 
         Tombstones are honoured where the archive is open, those last known while it is away. A
@@ -277,7 +277,7 @@ class Joined:
         is on its way to every provider.
         """
         known = self._forgotten.known(self._archive) if self._archive else ()
-        return Sieve(plan, partition, known)
+        return EventFilter(plan, partition, known)
 
 
 def _last_own(archive: Sealed, partition: int, entry: str, upto: int) -> Place | None:

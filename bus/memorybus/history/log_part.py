@@ -12,12 +12,12 @@ from memorybus.errors import CorruptEnvelope
 from memorybus.events import Envelope, Position, UnknownEvent
 from memorybus.log.entry import DAMAGED, OMITTED, LoggedEvent, logged, number_of
 from memorybus.log.stream import read_entries
-from memorybus.query.filter import Sieve
+from memorybus.query.filter import EventFilter
 from memorybus.query.query import row_of
 from memorybus.redis.connect import translated
 from memorybus.redis.keys import Keys
 from memorybus.wire.codec import PACKED, Decoder, are_plausible
-from memorybus.wire.header import Glimpses
+from memorybus.wire.header import HeaderReader
 
 _RESENT = {b"e": False, b"r": True}
 """How a body is named, and whether Redis may have had the event before."""
@@ -85,13 +85,15 @@ class LogPart:
         self._redis = redis
         self._keys = keys
         self._decoder = Decoder()
-        self._glimpses = Glimpses(self._decoder)
+        self._headers = HeaderReader(self._decoder)
 
-    def read(self, partition: int, after: str, count: int, after_n: int, sieve: Sieve) -> Page:
+    def read(
+        self, partition: int, after: str, count: int, after_n: int, sieve: EventFilter
+    ) -> Page:
         """Return up to `count` events after a place; what does not pass is left out in place."""
         key = self._keys.log(partition)
         found = self._asked(lambda: read_entries(self._redis, key, f"({after}", count=count), key)
-        read = self._whole if sieve.open else self._sifted
+        read = self._whole if sieve.takes_all else self._sifted
         return read(partition, found, after_n, sieve)
 
     def back(self, partition: int, bound: str, count: int) -> list[Entry]:
@@ -123,7 +125,9 @@ class LogPart:
 
         return _first_own(bound, ask)
 
-    def _whole(self, partition: int, found: Sequence[Entry], after_n: int, sieve: Sieve) -> Page:
+    def _whole(
+        self, partition: int, found: Sequence[Entry], after_n: int, sieve: EventFilter
+    ) -> Page:
         """Decode all entries at once, which takes half the time of one by one."""
         columns = _columns(found)
         if columns is None:
@@ -146,7 +150,9 @@ class LogPart:
         envelopes = cast("list[Envelope]", self._decoder.decode_all(plain))
         return envelopes if all(envelopes) and are_plausible(envelopes) else None
 
-    def _sifted(self, partition: int, found: Sequence[Entry], after_n: int, sieve: Sieve) -> Page:
+    def _sifted(
+        self, partition: int, found: Sequence[Entry], after_n: int, sieve: EventFilter
+    ) -> Page:
         events, numbers = list[LoggedEvent](), list[int]()
         for entry, fields in found:
             n = number_of(fields) or 0
@@ -157,23 +163,25 @@ class LogPart:
             after_n = events[-1].position.n
         return Page(events, numbers)
 
-    def _seen(self, place: Position, fields: Sequence[bytes], sieve: Sieve) -> LoggedEvent | None:
+    def _seen(
+        self, place: Position, fields: Sequence[bytes], sieve: EventFilter
+    ) -> LoggedEvent | None:
         """Decode an entry of ours no further than it takes to leave it out.
 
         None if it has to be decoded whole to be judged.
         """
         if not sieve.passes(place.n):
             return LoggedEvent(place, OMITTED["filtered"])
-        row = self._glimpses.row(fields[3]) if sieve.looks else None
+        row = self._headers.row(fields[3]) if sieve.needs_row else None
         if row is None:
             return None
-        why = sieve.holds(row)
+        why = sieve.omission(row)
         if why is not None:
             return LoggedEvent(place, OMITTED[why])
         return self._judged(place, fields, sieve)
 
-    def _judged(self, place: Position, fields: Sequence[bytes], sieve: Sieve) -> LoggedEvent:
-        """Decode an entry whole: what is damaged may be another row than a glimpse of it."""
+    def _judged(self, place: Position, fields: Sequence[bytes], sieve: EventFilter) -> LoggedEvent:
+        """Decode an entry whole: what is damaged may be another row than its header says."""
         event = logged(place.partition, place.entry, fields, place.n, self._decoder)
         return sifted(event, sieve)
 
@@ -190,12 +198,12 @@ class LogPart:
             raise translated(error, where) from error
 
 
-def sifted(event: LoggedEvent, sieve: Sieve) -> LoggedEvent:
+def sifted(event: LoggedEvent, sieve: EventFilter) -> LoggedEvent:
     """Return an event, or its place with the content left out; pure."""
     position = event.position
     if not sieve.passes(position.n):
         return LoggedEvent(position, OMITTED["filtered"])
-    why = sieve.holds(row_of(event.envelope)) if sieve.looks else None
+    why = sieve.omission(row_of(event.envelope)) if sieve.needs_row else None
     return event if why is None else LoggedEvent(position, OMITTED[why])
 
 

@@ -25,6 +25,7 @@ import msgspec
 
 from memorybus.errors import InvalidEvent
 from memorybus.events import (
+    Delegated,
     Envelope,
     Reason,
     SessionEnded,
@@ -33,11 +34,13 @@ from memorybus.events import (
     SessionSwitched,
     TurnCompleted,
 )
-from memorybus.lineage.claims import LINKING, Claim, claims, left
 from memorybus.lineage.identity import Identity, identity_of
 
 CONTINUING: frozenset[Reason] = frozenset({"branch", "compression", "resume", "rewind"})
 """Reasons after which the conversation goes on: warm recall is carried over."""
+
+LINKING: frozenset[Reason] = frozenset({"resume", "reset"})
+"""Reasons after which two sessions are linked, and neither is the other's parent."""
 
 
 def start(session_id: str) -> SessionRef:
@@ -73,7 +76,7 @@ def reset(ref: SessionRef, new_id: str) -> SessionRef:
 
 
 def rewind(ref: SessionRef) -> SessionRef:
-    """Return the session after its last turns were taken back."""
+    """Return the session after its last turns were undone."""
     return msgspec.structs.replace(ref, epoch=ref.epoch + 1)
 
 
@@ -94,7 +97,7 @@ def follow(ref: SessionRef, new_id: str, reason: Reason, known: SessionRef | Non
     Raises `InvalidEvent` for an id that the reason does not allow.
     """
     if reason == "reset" and known is not None:
-        return reset(known, new_id)  # begun anew: above every epoch it had
+        return reset(known, new_id)  # started again: its epoch is above every one before
     step = _STEPS.get(reason)
     return step(ref, new_id) if step else resume(known, new_id)
 
@@ -102,7 +105,7 @@ def follow(ref: SessionRef, new_id: str, reason: Reason, known: SessionRef | Non
 def switched(
     before: SessionRef, after: SessionRef, reason: Reason, retracted: tuple[str, ...] = ()
 ) -> SessionSwitched:
-    """Return what is published of a step; as in Hermes, a rewind names no parent."""
+    """Return the event that is published for a step; as in Hermes, a rewind names no parent."""
     return SessionSwitched(
         new_id=after.id,
         parent="" if reason == "rewind" else before.id,
@@ -119,16 +122,69 @@ def _new(session_id: str, beside: SessionRef | None = None) -> str:
     return session_id
 
 
+class Claim(msgspec.Struct, frozen=True, order=True):
+    """What one event says of a session's origin. The least claim holds, whatever the order.
+
+    Attributes:
+        rank: how reliable the event is, 0 the most (see `_own_claim`).
+        at: its time (ms); decides between equal ranks.
+        event_id: decides between equal times.
+        root: the first session of the lineage.
+        parent: where the session came from; "" if it has no parent.
+        reason: how; "" if the event does not say.
+    """
+
+    rank: int
+    at: int
+    event_id: str
+    root: str
+    parent: str = ""
+    reason: str = ""
+
+
+def claims(envelope: Envelope) -> Iterator[tuple[str, Claim]]:
+    """Yield what an event says of its own session, and of one it delegated to, by their ids."""
+    event, parent = envelope.event, envelope.session.id
+    yield parent, _own_claim(envelope)
+    if isinstance(event, Delegated) and event.child_session not in {"", parent}:
+        child = event.child_session
+        yield child, Claim(1, envelope.at, envelope.id, child, parent, "delegation")
+
+
+def _own_claim(envelope: Envelope) -> Claim:
+    """Return what an event says of its own session's origin.
+
+    Ranks: 0: it began, and knows from where and how. 1: a parent says that it delegated to it. 2:
+    it began and knows no more, as a child whose parent did not say. 3: it went on. 4: it was seen.
+    """
+    ref, event = envelope.session, envelope.event
+    rank, parent, reason = 4, ref.parent, ""
+    if isinstance(event, SessionStarted | SessionSwitched):
+        reason = event.reason
+        parent = ref.parent if reason in LINKING else left(envelope) or ref.parent
+        began = isinstance(event, SessionStarted) or event.parent != ref.id
+        knows = parent and reason != "start"
+        rank = (0 if knows else 2) if began and reason not in {"resume", "rewind"} else 3
+    return Claim(rank, envelope.at, envelope.id, ref.root or ref.id, parent, reason)
+
+
+def left(envelope: Envelope) -> str:
+    """Return the other session that a start or a switch names; "" if there is none."""
+    event = envelope.event
+    named = event.parent if isinstance(event, SessionStarted | SessionSwitched) else ""
+    return "" if named == envelope.session.id else named
+
+
 class Node(msgspec.Struct, frozen=True):
     """What is known of one session. Times are milliseconds, 0 if unknown.
 
     Attributes:
-        identity: which one, and whose.
+        identity: which session, and whose.
         origin: the claim that holds.
-        epoch: the highest seen.
-        titled: the newest title, after the time and the id of the event that gave it.
+        epoch: the highest epoch seen.
+        titled: the time and the id of the event that gave the newest title, then the title.
         turns: how many were completed.
-        links: sessions it was resumed or reset from: related, yet no parents.
+        links: sessions that it was resumed or reset from: related, but no parents.
     """
 
     identity: Identity
@@ -143,7 +199,7 @@ class Node(msgspec.Struct, frozen=True):
 
     @property
     def id(self) -> str:
-        """Its id, which sessions of other people may have, too."""
+        """Its id; sessions of other people may have the same."""
         return self.identity.session
 
     @property
@@ -153,7 +209,7 @@ class Node(msgspec.Struct, frozen=True):
 
     @property
     def parent(self) -> str:
-        """Where it came from as the events have it; perhaps unknown here, or hostile."""
+        """Where it came from, as the events say; perhaps unknown here, or hostile."""
         return self.origin.parent
 
     @property
@@ -168,12 +224,12 @@ class Node(msgspec.Struct, frozen=True):
 
 
 class Lineage:
-    """The graph of the sessions that some events tell of. Never changes; `fold` makes another.
+    """The graph of the sessions in some events. It never changes; `fold` makes another.
 
-    Every fact in it is a least, a greatest, a union or a count of distinct event ids, so that the
-    order of the events does not matter and a repeated one changes nothing (events of different
-    partitions come in any order). The tree is a forest whatever the events claim: a parent nobody
-    knows and a session's own id are no parents, and of a circle the oldest session is the root.
+    Every fact in it is a minimum, a maximum, a union or a count of distinct event ids. So the order
+    of the events does not matter (those of different partitions come in any order), and a repeated
+    event changes nothing. The graph is a forest whatever the events claim: an unknown session and a
+    session itself are no parents, and the oldest session of a circle is its root.
     """
 
     def __init__(self, nodes: Mapping[Identity, Node], turn_ids: frozenset[str]) -> None:
@@ -203,19 +259,19 @@ class Lineage:
 
 
 def fold(envelopes: Iterable[Envelope], onto: Lineage | None = None) -> Lineage:
-    """Return the graph that `envelopes` tell of, on top of what `onto` knows."""
+    """Return the graph of `onto` and the sessions in `envelopes`."""
     nodes = dict(onto.nodes) if onto else {}
     turn_ids = set(onto.turn_ids) if onto else set()
     for envelope in envelopes:
         session = identity_of(envelope.scope, envelope.session.id)
         if session.session:
             for claimed, claim in claims(envelope):
-                _claimed(nodes, session.beside(claimed), claim)
-            nodes[session] = _told(nodes[session], envelope, turn_ids)
+                _add_claim(nodes, session.beside(claimed), claim)
+            nodes[session] = _with_event(nodes[session], envelope, turn_ids)
     return Lineage(nodes, frozenset(turn_ids))
 
 
-def _claimed(nodes: dict[Identity, Node], session: Identity, claim: Claim) -> None:
+def _add_claim(nodes: dict[Identity, Node], session: Identity, claim: Claim) -> None:
     node = nodes.get(session)
     if node is None:
         nodes[session] = Node(session, claim)
@@ -223,7 +279,7 @@ def _claimed(nodes: dict[Identity, Node], session: Identity, claim: Claim) -> No
         nodes[session] = msgspec.structs.replace(node, origin=claim)
 
 
-def _told(node: Node, envelope: Envelope, turn_ids: set[str]) -> Node:
+def _with_event(node: Node, envelope: Envelope, turn_ids: set[str]) -> Node:
     event, at = envelope.event, max(envelope.at, 0)
     titled, links, turns = node.titled, node.links, node.turns
     if isinstance(event, TurnCompleted) and envelope.id not in turn_ids:
@@ -247,7 +303,7 @@ def _told(node: Node, envelope: Envelope, turn_ids: set[str]) -> Node:
 
 
 def _parents(nodes: Mapping[Identity, Node]) -> dict[Identity, Identity]:
-    """Return each session's parent in the forest, circles (of one, too) cut above the oldest."""
+    """Return each session's parent in the forest; circles are cut above their oldest session."""
     parents = {one: node.above for one, node in nodes.items() if node.above in nodes}
     settled: set[Identity] = set()
     for session in nodes:

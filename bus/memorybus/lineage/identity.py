@@ -6,9 +6,9 @@ from memorybus.events import Scope
 
 
 class Identity(NamedTuple):
-    """A session told from all others, also from those of the same id.
+    """Identifies a session among all, also among those of the same id.
 
-    The platform is no part of it: a person who goes on elsewhere goes on with the same session.
+    The platform is no part of it: a person may go on with the same session elsewhere.
 
     Attributes:
         agent: whose session it is: this agent's,

@@ -13,7 +13,7 @@ from typing import Any, Literal, NoReturn, TextIO, cast
 import msgspec
 
 from memorybus.config.settings import Settings, to_environ
-from memorybus.errors import MemoryBusError, as_told
+from memorybus.errors import MemoryBusError, error_named
 from memorybus.processes import signals
 from memorybus.processes.interpreter import module_command
 from memorybus.registry.description import Described
@@ -205,4 +205,4 @@ class Child:
 def _checked(report: dict[str, Any]) -> dict[str, Any]:
     if "error" not in report:
         return report
-    raise as_told(str(report["error"]), str(report.get("message", "")))
+    raise error_named(str(report["error"]), str(report.get("message", "")))

@@ -1,12 +1,12 @@
-"""A plan made ready for one partition: which events pass, and why others do not; pure.
+"""A plan prepared for one partition: which events pass, and why others do not; pure.
 
-Words become sets once, so that a lineage of ten thousand sessions costs what one costs.
+The words of its queries become sets once, so that ten thousand sessions cost as much as one.
 """
 
 from collections.abc import Sequence
 
 from memorybus.events import Omission
-from memorybus.query.query import Query, Row
+from memorybus.query.query import EventRow, Query
 from memorybus.query.ranges import WHOLE, Plan
 
 _ASKED = (
@@ -26,12 +26,12 @@ _EXCEPTED = (
 
 
 class Matcher:
-    """Says what `Query.wants` says, quicker."""
+    """Answers as `Query.wants` does, but faster."""
 
     __slots__ = ("_asked", "_excepted", "_origins", "everything")
 
     def __init__(self, query: Query) -> None:
-        """Make the sets."""
+        """Turn the query's words into sets."""
         self._asked = [
             (field, frozenset(words)) for name, field in _ASKED if (words := getattr(query, name))
         ]
@@ -45,7 +45,7 @@ class Matcher:
         self._origins = frozenset(query.except_origins)
         self.everything = not (self._asked or self._excepted)
 
-    def wants(self, row: Row) -> bool:
+    def wants(self, row: EventRow) -> bool:
         """Say whether a row is wanted."""
         return (
             all(getattr(row, field) in words for field, words in self._asked)
@@ -54,36 +54,36 @@ class Matcher:
         )
 
 
-class Sieve:
-    """What a reader lets pass of one partition.
+class EventFilter:
+    """Decides which events of one partition a reader passes on.
 
     Attributes:
-        looks: whether an event's row matters; if not, its number tells all.
-        open: whether everything passes.
+        needs_row: whether an event's row matters; if not, its number decides.
+        takes_all: whether everything passes.
     """
 
-    __slots__ = ("_forgotten", "_matcher", "_partition", "_plan", "looks", "open")
+    __slots__ = ("_forgotten", "_matcher", "_partition", "_plan", "needs_row", "takes_all")
 
     def __init__(self, plan: Plan, partition: int, forgotten: Sequence[Query] = ()) -> None:
-        """Prepare.
+        """Prepare the filter.
 
         Args:
-            plan: what is taken.
-            partition: of which.
-            forgotten: what nobody may read any more.
+            plan: which events are taken.
+            partition: of which partition.
+            forgotten: events that nobody may read any more.
         """
         self._plan = plan if partition in plan.spans else WHOLE
         self._partition = partition
         self._matcher = Matcher(plan.query)
         self._forgotten = [Matcher(query) for query in forgotten]
-        self.looks = bool(self._forgotten) or not self._matcher.everything
-        self.open = not self.looks and self._plan is WHOLE
+        self.needs_row = bool(self._forgotten) or not self._matcher.everything
+        self.takes_all = not self.needs_row and self._plan is WHOLE
 
     def passes(self, n: int) -> bool:
         """Say whether a number is taken."""
         return self._plan is WHOLE or self._plan.takes(self._partition, n)
 
-    def holds(self, row: Row) -> Omission | None:
+    def omission(self, row: EventRow) -> Omission | None:
         """Return why a row is left out, None if it is taken."""
         if any(forgotten.wants(row) for forgotten in self._forgotten):
             return "forgotten"

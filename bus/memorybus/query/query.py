@@ -8,8 +8,8 @@ ORIGIN = "write_origin"
 """The provenance of a memory write that says who wanted it (Hermes: ``write_origin``)."""
 
 
-class Row(msgspec.Struct, frozen=True):
-    """What a query looks at, as the archive's columns hold it.
+class EventRow(msgspec.Struct, frozen=True):
+    """What a query looks at of one event, as the archive's columns hold it.
 
     Attributes:
         id: the event's.
@@ -33,20 +33,20 @@ class Row(msgspec.Struct, frozen=True):
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is wanted of the history. An empty tuple asks nothing; several words mean any of them.
+    """Which events are wanted. An empty tuple wants all; of several words any one may match.
 
     Attributes:
         ids: events.
-        sessions: sessions, each alone; an id means every session of that id, whoever has it, and
-            the words for people, agents and workspaces say whose is meant.
-        lineages: sessions with all that came from them; the history's reader resolves them into
-            `sessions` (`memorybus.history.history`), an unresolved one matches nothing.
+        sessions: sessions, each alone; an id means every session with that id, whoever has it. The
+            words for people, agents and workspaces say whose session is meant.
+        lineages: sessions with all that came from them. The history's reader resolves them into
+            `sessions` (`memorybus.history.history`); an unresolved one matches nothing.
         users: people.
         agents: agents.
         workspaces: projects.
         platforms: where conversations are.
         types: type tags, as `Event` spells them.
-        except_sessions: sessions that are left out; so are the next three.
+        except_sessions: sessions that are left out, as are the next three.
         except_users: people.
         except_agents: agents.
         except_origins: platforms, or who wanted a memory write.
@@ -65,7 +65,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     except_agents: tuple[str, ...] = ()
     except_origins: tuple[str, ...] = ()
 
-    def wants(self, row: Row) -> bool:
+    def wants(self, row: EventRow) -> bool:
         """Say whether a row is wanted."""
         asked = (
             (self.ids, row.id),
@@ -78,11 +78,11 @@ class Query(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         here = all(not words or word in words for words, word in asked)
         return here and self._in_session(row) and not self._excepted(row)
 
-    def _in_session(self, row: Row) -> bool:
+    def _in_session(self, row: EventRow) -> bool:
         anywhere = not (self.sessions or self.lineages)
         return anywhere or row.session in self.sessions
 
-    def _excepted(self, row: Row) -> bool:
+    def _excepted(self, row: EventRow) -> bool:
         return (
             row.session in self.except_sessions
             or row.user in self.except_users
@@ -95,10 +95,10 @@ class Query(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 EVERYTHING = Query()
 
 
-def row_of(envelope: Envelope) -> Row:
+def row_of(envelope: Envelope) -> EventRow:
     """Return what a query looks at of an event."""
     event, scope = envelope.event, envelope.scope
-    return Row(
+    return EventRow(
         envelope.id,
         envelope.session.id,
         type(event).__name__,

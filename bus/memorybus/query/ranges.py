@@ -1,4 +1,4 @@
-"""What an instance takes of the history: a query, and spans of each partition's numbers; pure."""
+"""What an instance takes of the history: a query, and ranges of each partition's numbers; pure."""
 
 from collections.abc import Mapping
 
@@ -8,21 +8,21 @@ from memorybus.query.query import EVERYTHING, Query
 
 
 class Span(msgspec.Struct, frozen=True, array_like=True):
-    """Dense numbers of a partition, both ends included; no `last` means for ever."""
+    """Dense numbers of a partition, both ends included; without `last` it has no end."""
 
     first: int = 1
     last: int | None = None
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What an instance takes. What it does not take counts as done without a call.
+    """Which events an instance takes. Others count as done without a call.
 
     Attributes:
         query: which events.
-        spans: by partition, in order and apart; a partition that is not named is taken whole. The
-            last one's `last` is where a replay ends. A state of an earlier time that lives on has
-            two: up to that time, and from the rebuild on.
-        rate: events a second at most, over all its lanes and workers; 0.0 for as fast as it goes.
+        spans: by partition, in order and without overlap; a partition that is not named is taken
+            whole. A replay ends at the last span's `last`. A state of an earlier time that lives on
+            has two spans: up to that time, and from the rebuild on.
+        rate: events per second at most, over all its lanes and workers; 0.0 for no limit.
     """
 
     query: Query = EVERYTHING

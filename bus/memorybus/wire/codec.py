@@ -25,25 +25,25 @@ from memorybus.events import (
 from memorybus.wire.upcasts import UPCASTS, Upcasts, upcast
 
 PACKED = b"\x28"
-"""What a zstd frame begins with, and a msgpack map never."""
+"""The first byte of a zstd frame; no msgpack map begins with it."""
 
 _WORTH_IT = 0.9
 _ID_DIGITS = 32
 _HEX = "0123456789abcdef"
 _LEVEL = 1
-"""Level 3 saves one more byte of a hundred on turns and takes a third longer."""
+"""Level 3 saves one more per cent on turns, and takes a third longer."""
 
 _UNDECODED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
-_STUMBLES = (LookupError, TypeError, ValueError, AttributeError)
-"""What a step from an old version raises that finds other fields than it knows."""
+_UPCAST_ERRORS = (LookupError, TypeError, ValueError, AttributeError)
+"""What an upcast raises if the event has other fields than it knows."""
 
 _VERSIONS = range(1, 1 << 31)
-"""What a version on the wire may be; the archive has a column of 32 bits for it."""
+"""The versions that may be on the wire: the archive's column for them has 32 bits."""
 
 
 class _Head(msgspec.Struct, frozen=True, kw_only=True):
-    """An envelope with its event left undecoded: the slow way, for events of other versions."""
+    """An envelope whose event is not decoded yet, for events of other versions."""
 
     id: str
     key: str
@@ -56,7 +56,7 @@ class _Head(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Encoder:
-    """Writes envelopes. One per thread: the zstd context is not shared."""
+    """Writes envelopes. Use one per thread: the zstd context is not shared."""
 
     def __init__(self, compress_min_bytes: int) -> None:
         """Compress bodies of at least `compress_min_bytes` if that saves a tenth."""
@@ -65,10 +65,10 @@ class Encoder:
         self._zstd = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
 
     def event(self, event: Event) -> bytes:
-        """Return an event's bytes; the payload digest is made of them.
+        """Return an event's bytes, of which the payload digest is made.
 
         Raises:
-            UnicodeEncodeError: a text holds a lone surrogate (`cleaning` replaces them).
+            UnicodeEncodeError: a text holds a lone surrogate (`text.cleaning` replaces them).
         """
         return self._msgpack.encode(event)
 
@@ -77,7 +77,7 @@ class Encoder:
         return self._msgpack.encode(envelope)
 
     def pack(self, body: bytes) -> bytes:
-        """Return the body as it is stored in the log: compressed if that pays."""
+        """Return the body as the log stores it: compressed if that saves a tenth."""
         if len(body) < self._minimum:
             return body
         packed = self._zstd.compress(body)
@@ -85,7 +85,7 @@ class Encoder:
 
 
 class Decoder:
-    """Reads envelopes of every version. One per thread.
+    """Reads envelopes of every version. Use one per thread.
 
     Args:
         upcasts: the steps from old versions.
@@ -103,7 +103,7 @@ class Decoder:
         self._zstd = zstandard.ZstdDecompressor()
 
     def decode(self, body: bytes) -> Envelope:
-        """Return the envelope in `body`; an event of the future comes as `UnknownEvent`.
+        """Return the envelope in `body`; an event of a later release becomes `UnknownEvent`.
 
         Raises:
             CorruptEnvelope: the bytes are not an envelope.
@@ -123,10 +123,10 @@ class Decoder:
         return envelope
 
     def decode_all(self, bodies: Sequence[bytes | memoryview]) -> list[Envelope | None]:
-        """Return envelopes of this release's versions; None where `decode` has to be asked.
+        """Return envelopes of this release's versions; None for bodies that need `decode`.
 
-        For bodies that are not packed. Ids and times are not looked at: see `are_plausible`. One
-        call for many costs less than a call for each.
+        The bodies must not be packed. Ids and times are not checked: see `are_plausible`. One call
+        for many bodies costs less than a call for each.
         """
         decode = self._typed.decode
         try:
@@ -148,11 +148,11 @@ class Decoder:
     def unpacked(self, body: bytes) -> bytes:
         """Return a stored body's msgpack bytes.
 
-        What a frame claims is looked at first: memory is taken for as much as it says.
+        The size that a frame claims is checked first, since so much memory is allocated for it.
 
         Raises:
-            CorruptEnvelope: a damaged frame, one above `LARGEST_BODY` or of unknown size (ours
-                always say theirs), or bytes behind it.
+            CorruptEnvelope: the frame is damaged, larger than `LARGEST_BODY` or of unknown size
+                (our frames tell theirs), or has bytes behind it.
         """
         if body[:1] != PACKED:
             return body
@@ -194,7 +194,7 @@ class Decoder:
             return UnknownEvent(name=name, wire_version=head.v, raw=bytes(head.event))
         try:
             current = upcast(fields, name, head.v, kind.version, self._upcasts)
-        except _STUMBLES as error:
+        except _UPCAST_ERRORS as error:
             raise CorruptEnvelope(f"{name} of version {head.v}: {error!r}") from error
         return cast("AnyEvent", msgspec.convert(current, kind))
 
@@ -215,13 +215,13 @@ def are_plausible(envelopes: Sequence[Envelope]) -> bool:
 
 
 def _is_plausible(envelope: Envelope) -> bool:
-    """Say whether id and time are as our publishers write them: stores are built on them."""
+    """Say whether id and time are as our publishers write them: stores rely on that."""
     known = envelope.id
     return len(known) == _ID_DIGITS and not known.strip(_HEX) and 0 <= envelope.at <= LATEST
 
 
 def _implausible(envelope: Envelope) -> CorruptEnvelope:
-    """Return what is wrong with an id that is not 32 lower-case hex digits, or with a time."""
+    """Return the error for an id that is not 32 lower-case hex digits, or for a bad time."""
     if 0 <= envelope.at <= LATEST:
         return CorruptEnvelope(f"event id {envelope.id[:40]!r} is not 32 hex digits")
     return CorruptEnvelope(f"time {envelope.at} is out of bounds")

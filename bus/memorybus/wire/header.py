@@ -1,4 +1,4 @@
-"""What a query looks at of an event, read from its bytes without decoding the rest."""
+"""The header of an event: what a query looks at, read from the bytes without decoding the rest."""
 
 from types import MappingProxyType
 from typing import Any
@@ -7,7 +7,7 @@ import msgspec
 
 from memorybus.errors import CorruptEnvelope
 from memorybus.events import EVENT_TYPES, MemoryWritten, Scope
-from memorybus.query.query import ORIGIN, Row
+from memorybus.query.query import ORIGIN, EventRow
 from memorybus.wire.codec import Decoder
 
 _VERSIONS = MappingProxyType({kind.__name__: kind.version for kind in EVENT_TYPES})
@@ -30,18 +30,18 @@ class _Head(msgspec.Struct, frozen=True, kw_only=True):
     event: _Event
 
 
-class Glimpses:
-    """Reads rows from stored bodies. One per thread."""
+class HeaderReader:
+    """Reads the headers of stored bodies as rows. Use one per thread."""
 
     def __init__(self, decoder: Decoder) -> None:
-        """Unpack with `decoder`."""
+        """Unpack bodies with `decoder`."""
         self._unpacked = decoder.unpacked
         self._head = msgspec.msgpack.Decoder(_Head)
 
-    def row(self, body: bytes) -> Row | None:
-        """Return what a query looks at; None if only the whole event can tell.
+    def row(self, body: bytes) -> EventRow | None:
+        """Return what a query looks at; None if the whole event has to be decoded.
 
-        That is so for what is damaged, or of a type that this release does not know.
+        It has to be if it is damaged, or of a type or version that this release does not know.
         """
         try:
             head = self._head.decode(self._unpacked(body))
@@ -50,7 +50,7 @@ class Glimpses:
         if not 1 <= head.v <= _VERSIONS.get(head.event.type, 0):
             return None
         scope = head.scope
-        return Row(
+        return EventRow(
             head.id,
             head.session.id,
             head.event.type,

@@ -1,4 +1,4 @@
-"""Reading old events: one step per version, on plain dicts, before the typed decode.
+"""Upcasts read old events: one step per version, on plain dicts, before the typed decode.
 
 To change an event's meaning: bump its ``version``, add a step here, and keep a golden file of the
 old bytes in ``tests/golden/``.
@@ -26,7 +26,7 @@ def upcast(fields: Fields, kind: str, found: int, wanted: int, steps: Upcasts) -
         steps: the steps known.
 
     Raises:
-        KeyError: a step is missing, which is a mistake of this release.
+        KeyError: a step is missing; that is a bug of this release.
     """
     current = dict(fields)
     for version in range(found, wanted):

@@ -12,7 +12,7 @@ from memorybus.archive.tombstones import Tombstone
 from memorybus.clock import SYSTEM
 from memorybus.errors import ArchiveUnavailable
 from memorybus.events import Omission
-from memorybus.query.query import Query, Row
+from memorybus.query.query import EventRow, Query
 from memorybus.testing import FakeClock
 
 HOUR = 3_600.0
@@ -34,7 +34,7 @@ def names(directory: Path) -> list[str]:
     return sorted(one.name for one in (directory / "p00" / "segments").iterdir())
 
 
-def forgotten(row: Row, _: int) -> Omission | None:
+def forgotten(row: EventRow, _: int) -> Omission | None:
     """Forget everything of one person."""
     return "forgotten" if row.user == "u-2" else None
 

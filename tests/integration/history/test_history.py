@@ -16,7 +16,7 @@ from memorybus.history import forward
 from memorybus.history.history import History
 from memorybus.history.log_part import is_stray, sifted
 from memorybus.log.entry import OMITTED, LoggedEvent
-from memorybus.query.filter import Sieve
+from memorybus.query.filter import EventFilter
 from memorybus.query.query import Query
 from memorybus.query.ranges import WHOLE, Plan, Span
 from memorybus.registry.homes import Home, Homes
@@ -49,7 +49,7 @@ def expected(past: Past, start: int, plan: Plan = WHOLE, *forgotten: Query) -> l
     Where the log begins with the very first event of ours, nobody can tell that strangers' entries
     before it are gone.
     """
-    sieve = Sieve(plan, PARTITION, forgotten)
+    sieve = EventFilter(plan, PARTITION, forgotten)
     seen = []
     gone = [is_stray(event) for event in past.events[: start + 1]]
     unseen = start if all(gone[:-1]) and not gone[-1] else 0

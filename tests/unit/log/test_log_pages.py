@@ -13,7 +13,7 @@ from memorybus.events import Envelope, TurnCompleted
 from memorybus.history import log_part
 from memorybus.history.log_part import LogPart
 from memorybus.log.entry import logged
-from memorybus.query.filter import Sieve
+from memorybus.query.filter import EventFilter
 from memorybus.query.ranges import WHOLE
 from memorybus.redis.keys import Keys
 from memorybus.wire.codec import Decoder, Encoder
@@ -57,7 +57,7 @@ def test_a_page_is_what_its_entries_are(odd: list[tuple[int, Fields]]) -> None:
     entries = [(b"1700000000000-%d" % place, fields) for place, fields in enumerate(page)]
     with mock.patch.object(log_part, "read_entries", return_value=entries):
         redis = fakeredis.FakeRedis()
-        found = LogPart(redis, Keys("t")).read(3, "0-0", 9, 0, Sieve(WHOLE, 3)).events
+        found = LogPart(redis, Keys("t")).read(3, "0-0", 9, 0, EventFilter(WHOLE, 3)).events
     decoder, n = Decoder(), 0
     for (entry, fields), event in zip(entries, found, strict=True):
         alone = logged(3, entry.decode(), fields, n + 1, decoder)

@@ -3,14 +3,14 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from memorybus.query.query import Query, Row
+from memorybus.query.query import EventRow, Query
 from memorybus_workers.archiving.policy import mark_of, omit_of
 from memorybus_workers.archiving.retention import DAY_MS, Policy, Sealed
 
 NOW = 1_700_000_000_000
 DAY = 86_400.0
-ANN = Row("1", "s", "TurnCompleted", "helper", "ann", "home", "cli", "")
-BOB = Row("2", "t", "TurnCompleted", "helper", "bob", "work", "slack", "")
+ANN = EventRow("1", "s", "TurnCompleted", "helper", "ann", "home", "cli", "")
+BOB = EventRow("2", "t", "TurnCompleted", "helper", "bob", "work", "slack", "")
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ BOB = Row("2", "t", "TurnCompleted", "helper", "bob", "work", "slack", "")
     ],
 )
 def test_the_shortest_age_that_applies(
-    ages: dict[str, float], row: Row, expected: float | None
+    ages: dict[str, float], row: EventRow, expected: float | None
 ) -> None:
     """G10: a row is kept for the shortest time that its scope has; for ever without one."""
     assert Policy(ages).age(row) == expected

@@ -9,7 +9,7 @@ from memorybus.archive.writer import Omit
 from memorybus.config.settings import Settings
 from memorybus.events import Omission
 from memorybus.ids import sha256
-from memorybus.query.query import Row
+from memorybus.query.query import EventRow
 
 from memorybus_workers.archiving.due import moment_of
 from memorybus_workers.archiving.retention import Policy, Sealed
@@ -68,7 +68,7 @@ def omit_of(policy: Policy, first: int, last: int, now_ms: int) -> Omit | None:
     if policy.keeps_all:  # then no row is put together only to be asked about
         return None
 
-    def omit(row: Row, at: int) -> Omission | None:
+    def omit(row: EventRow, at: int) -> Omission | None:
         came = at if first <= at <= last else last
         return policy.verdict(row, came, now_ms) or None
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import msgspec
-from memorybus.query.query import Query, Row
+from memorybus.query.query import EventRow, Query
 
 Verdict = Literal["", "retention", "forgotten"]
 
@@ -54,7 +54,7 @@ class Policy(msgspec.Struct, frozen=True):
         """Whether no row can lose its envelope."""
         return not self.forgotten and not any(self.ages.values())
 
-    def verdict(self, row: Row, at: int, now: int) -> Verdict:
+    def verdict(self, row: EventRow, at: int, now: int) -> Verdict:
         """Say whether a row keeps its envelope, and if not, why.
 
         Args:
@@ -67,7 +67,7 @@ class Policy(msgspec.Struct, frozen=True):
         kept_for = self.age(row)
         return "retention" if kept_for is not None and at + kept_for * 1000 <= now else ""
 
-    def age(self, row: Row) -> float | None:
+    def age(self, row: EventRow) -> float | None:
         """Return how many seconds a row is kept: the shortest that applies; None for ever."""
         names = (
             "default",

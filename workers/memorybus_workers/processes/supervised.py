@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import msgspec
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings, to_environ
-from memorybus.errors import MemoryBusError, as_told
+from memorybus.errors import MemoryBusError, error_named
 
 _LONGEST_LINE = 1 << 16
 """Bytes of a line that are kept: a provider may print without end (G10)."""
@@ -84,7 +84,7 @@ class WorkerProcess:
 
     def _heard(self, report: Report) -> None:
         if report.error:
-            self.error = as_told(report.error, report.message)
+            self.error = error_named(report.error, report.message)
         if report.apart:
             self.apart.add(report.apart)
         self.worker = report.worker or self.worker

@@ -3,31 +3,33 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from memorybus.query.filter import Matcher, Sieve
-from memorybus.query.query import Query, Row
+from memorybus.query.filter import EventFilter, Matcher
+from memorybus.query.query import EventRow, Query
 from memorybus.query.ranges import WHOLE, Plan, Span
 
 WORDS = st.sampled_from(("", "a", "b", "c"))
 SOME = st.lists(WORDS, max_size=2).map(tuple)
-ROWS = st.builds(Row, *[WORDS] * len(Row.__struct_fields__))
+ROWS = st.builds(EventRow, *[WORDS] * len(EventRow.__struct_fields__))
 QUERIES = st.fixed_dictionaries({}, optional=dict.fromkeys(Query.__struct_fields__, SOME)).map(
     lambda words: Query(**words)
 )
 
 
 @given(query=QUERIES, row=ROWS)
-def test_a_matcher_says_what_the_query_says(query: Query, row: Row) -> None:
+def test_a_matcher_says_what_the_query_says(query: Query, row: EventRow) -> None:
     """Sets in place of tuples change the speed and nothing else."""
     assert Matcher(query).wants(row) == query.wants(row)
 
 
 def test_a_tombstone_comes_before_the_plan() -> None:
     """What is forgotten is left out whatever a plan takes; other events are not."""
-    sieve = Sieve(WHOLE, 0, (Query(users=("bob",)),))
-    row = Row("i", "s", "TurnCompleted", "a", "bob", "", "", "")
-    assert sieve.holds(row) == "forgotten"
-    assert sieve.holds(Row("i", "s", "TurnCompleted", "a", "ann", "", "", "")) is None
-    assert not sieve.open
+    event_filter = EventFilter(WHOLE, 0, (Query(users=("bob",)),))
+    row = EventRow("i", "s", "TurnCompleted", "a", "bob", "", "", "")
+    assert event_filter.omission(row) == "forgotten"
+    assert (
+        event_filter.omission(EventRow("i", "s", "TurnCompleted", "a", "ann", "", "", "")) is None
+    )
+    assert not event_filter.takes_all
 
 
 @pytest.mark.parametrize(
