@@ -10,7 +10,7 @@ from memorybus.agent.session import Session
 from memorybus.config.settings import Settings
 from memorybus.recall.live import Recall
 from memorybus.receipt import Level
-from memorybus.registry.tools import Tools
+from memorybus.registry.tools import OfferedTools
 
 
 class AsyncMemoryBus:
@@ -40,7 +40,7 @@ class AsyncMemoryBus:
         """See `MemoryBus.recall`."""
         return await asyncio.to_thread(self._bus.recall, question, **options)
 
-    async def tools(self) -> Tools:
+    async def tools(self) -> OfferedTools:
         """See `MemoryBus.tools`."""
         return await asyncio.to_thread(self._bus.tools)
 

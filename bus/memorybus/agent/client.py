@@ -24,7 +24,7 @@ from memorybus.recall.live import Recall, recall_now
 from memorybus.recall.pending import Ask
 from memorybus.receipt import Level, Receipt
 from memorybus.registry import tools
-from memorybus.registry.tools_note import ToolsSeen
+from memorybus.registry.tools_note import ToolsNote, read_note
 from memorybus.sending.counters import Counters
 from memorybus.sending.publisher import Publisher
 from memorybus.testing import crash_points
@@ -65,7 +65,7 @@ class MemoryBus:
         self.sessions = HostSessions(settings.sessions_path)
         self.warm = WarmCache(settings, clock, lambda: self._publisher.flusher.state)
         self.listener = Listener(settings, clock)
-        self._tools_seen = ToolsSeen(settings, clock, new_id)
+        self._tools_note = ToolsNote(settings, clock, new_id)
         self._publisher = Publisher(
             settings,
             clock,
@@ -79,7 +79,7 @@ class MemoryBus:
     def _after_connecting(self) -> None:
         """What the flusher's thread does beside sending, now and then while Redis answers."""
         self.warm.connect()
-        self._tools_seen.look()
+        self._tools_note.refresh()
 
     @classmethod
     def connect(cls, target: Settings | str | None = None) -> MemoryBus:
@@ -273,13 +273,13 @@ class MemoryBus:
             timeout=timeout,
         )
 
-    def tools(self) -> tools.Tools:
+    def tools(self) -> tools.OfferedTools:
         """Return the tools that providers offer the model: read from a small local file (G9).
 
         The file is kept up to date in the background, by this process and by this host's workers.
         Until it has been written for the first time there are no tools.
         """
-        return tools.offered(tools.read_file(self.settings.tools_path))
+        return tools.offered(read_note(self.settings.tools_path))
 
     @cached_property
     def memory_manager(self) -> Callable[[], MemoryManager]:

@@ -1,5 +1,5 @@
-"""Who is there: provider instances, workers, lanes, tools and homes, as Redis holds them.
+"""Provider instances, workers, lanes, tools and homes, as Redis holds them.
 
-It reads and writes those records and decides nothing about their use. Workers register
-themselves, and commands read and change what is registered.
+It reads and writes these records, and does not decide how they are used. Workers register
+themselves; commands read and change what is registered.
 """

@@ -1,21 +1,20 @@
-"""What an instance would be: a worker's process tells it, commands read it."""
+"""What an instance would be, as a worker's process describes it for a command."""
 
 import msgspec
 
 
 class Described(msgspec.Struct, frozen=True):
-    """An instance, or a copy of one, that is not open.
+    """Describes an instance, or a copy of one, that is not open.
 
     Attributes:
         kind: the provider behind it.
         delivery: its class (G4).
         placement: "local" or "shared".
         by_home: whether its state lies in its home, so that another name is another state.
-        place: the options that say where a shared state is, and what they are, as text, for the
-            instance of the settings.
-        handles: the types of events that it does something with.
-        outside_tools: its tools that a replay leaves alone.
-        tunable: the options that a copy's record may set; others stand in the settings.
+        place: the options that say where a shared state is, with their values in the settings.
+        handles: the types of events that it uses.
+        outside_tools: its tools that a replay does not call.
+        tunable: the options that a copy's record may set; others are set in the settings.
     """
 
     kind: str

@@ -1,4 +1,4 @@
-"""What is done above a lane's checkpoint, as the lane's hash holds it: a number and a bitmap."""
+"""The done-set: what is done above a lane's checkpoint, as a number and a bitmap."""
 
 _HEADER = 8
 
@@ -16,10 +16,9 @@ def encoded(n: int, done: int) -> bytes:
 
 
 def above(done: bytes, n: int) -> int:
-    """Return a written done-set as a bitmap above `n`.
+    """Return a stored done-set as a bitmap above `n`.
 
-    The checkpoint may have moved since it was written: a release without done-sets leaves it as it
-    was, and its numbers still mean the same.
+    The checkpoint may have moved since it was stored; the numbers still mean the same.
     """
     if len(done) <= _HEADER:
         return 0

@@ -1,7 +1,7 @@
 """Homes: where the state of a `local` provider lies, so that its lanes and jobs stay there.
 
 A place is one data directory: a random id in the file ``place``, made once. A copy of the directory
-(a clone, a restored backup) holds the same id, but its file is another one, which its inode tells.
+(a clone, a restored backup) has the same id, but its file has another inode.
 """
 
 import contextlib
@@ -40,8 +40,8 @@ class Home(msgspec.Struct, frozen=True, omit_defaults=True):
         place: the id of its data directory.
         host: the machine that saw it.
         path: the data directory there.
-        mark: tells the original from a copy: the inode of its file ``place``; `EMBEDDED` if the log
-            lies in the directory too, so that no copy can meet its original.
+        mark: tells the original from a copy: the inode of its file ``place``. `EMBEDDED` if the log
+            lies in the directory too: then a copy has a log of its own.
     """
 
     place: str
@@ -51,7 +51,7 @@ class Home(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def place_id(settings: Settings, make_id: NewId = new_id) -> str:
-    """Return the id of the data directory, 32 hex digits; made once, by whoever asks first.
+    """Return the id of the data directory, 32 hex digits; the first call makes it.
 
     Raises:
         ConfigError: the file cannot be read, written or understood.
@@ -77,7 +77,7 @@ def _read(path: Path) -> str:
 
 
 def _made(path: Path, make_id: NewId) -> str:
-    """Write a new id, whole or not at all; the lock lets only one process do so."""
+    """Write a new id, all or nothing; the lock lets only one process do so."""
     private.directory(path.parent)
     with FileLock(path.with_suffix(".lock"), mode=private.FILE):
         if not path.exists():
@@ -91,7 +91,7 @@ def _made(path: Path, make_id: NewId) -> str:
 
 
 def here(settings: Settings, make_id: NewId = new_id) -> Home:
-    """Return the home that this process can offer: its data directory, made a place if need be.
+    """Return the home that this process can offer: its data directory, with an id.
 
     Raises:
         ConfigError: see `place_id`.
@@ -100,7 +100,7 @@ def here(settings: Settings, make_id: NewId = new_id) -> Home:
 
 
 def found_here(settings: Settings) -> Home:
-    """Return what `here` would, but make nothing: `place` is empty if this is no place yet.
+    """Return what `here` would, but write nothing: `place` is empty if there is no id yet.
 
     Raises:
         ConfigError: see `place_id`.
@@ -115,15 +115,15 @@ def _offered(settings: Settings, place: str) -> Home:
 
 
 def _mark(settings: Settings) -> str:
-    """Return the inode, unless the log lies in the directory too: a copy has a log of its own."""
+    """Return the inode of the file ``place``, or `EMBEDDED`; see `Home.mark`."""
     return str((settings.data_dir / FILE).stat().st_ino) if settings.url else EMBEDDED
 
 
 def is_same(known: Home, ours: Home) -> bool:
-    """Say whether our directory is the known home itself, not a copy of it (pure).
+    """Say whether our directory is the known home itself, and no copy of it; pure.
 
-    It is if it lies where the home was last seen, or if it is the same file elsewhere: a directory
-    that was renamed, or a volume that another host mounts.
+    It is if it lies where the home was last seen, or if it has the same file elsewhere: a renamed
+    directory, or a volume that another host mounts.
     """
     seen_here = (known.host, known.path) == (ours.host, ours.path)
     return known.place == ours.place and (seen_here or known.mark == ours.mark)
@@ -142,14 +142,14 @@ def delete_state(settings: Settings, name: str) -> None:
     """Delete an instance's directory: below ``data_dir/providers`` only, and through no link.
 
     Raises:
-        ConfigError: the name is none.
+        ConfigError: the name is no instance's.
         OSError: it cannot be deleted.
     """
     home: Path = settings.provider_home(check_name(name))
     if home.is_symlink():
-        home.unlink()  # what it points to is not ours
+        home.unlink()  # what the link points to is not ours
     elif home.exists():
-        shutil.rmtree(home)  # which follows no link either
+        shutil.rmtree(home)  # follows no link either
 
 
 class Homes:
@@ -165,10 +165,10 @@ class Homes:
         self._key = keys.homes
 
     def claim(self, provider: str, home: Home) -> Home:
-        """Make `home` the provider's if it has none yet, and return the one that holds (G3, G4).
+        """Make `home` the provider's if it has none yet, and return its home (G3, G4).
 
-        What is returned equals `home` if and only if the state lies here. For a start: a home that
-        was renamed or mounted elsewhere is noted anew.
+        The result equals `home` if and only if the state lies here. A home that was renamed or
+        mounted elsewhere is noted anew. For the start of a worker.
         """
         seen = b""
         while True:
@@ -181,17 +181,17 @@ class Homes:
             seen = found or b""
 
     def elsewhere(self, providers: Iterable[str], home: Home) -> dict[str, Home]:
-        """Return those of `providers` whose state does not lie in `home`, and where it does.
+        """Return those of `providers` whose state does not lie in `home`, and their homes.
 
-        For every heartbeat, which is how a worker learns of a `move`: one round trip, and nothing
-        is written unless one has no home yet.
+        A worker calls it at every heartbeat, and so learns of a `move`. It takes one round trip,
+        and writes nothing unless a provider has no home yet.
         """
         known = self.all()
         holders = {name: known.get(name) or self.claim(name, home) for name in providers}
         return {name: held for name, held in holders.items() if not is_same(held, home)}
 
     def all(self) -> dict[str, Home]:
-        """Return the homes by provider; an entry that cannot be read is left out, as if unknown."""
+        """Return the homes by provider, without entries that cannot be read."""
         found: dict[bytes, bytes] = self._asked(self._redis.hgetall)
         homes: dict[str, Home] = {}
         for name, body in sorted(found.items()):
@@ -200,11 +200,11 @@ class Homes:
         return homes
 
     def move(self, provider: str, home: Home) -> None:
-        """Make `home` the provider's, whatever was known; nothing is copied."""
+        """Make `home` the provider's, whatever its home was; nothing is copied."""
         self._asked(lambda key: self._note(key, provider, home))
 
     def forget(self, provider: str) -> None:
-        """Forget where an instance's state lay: it is gone, or nobody serves it any more."""
+        """Forget an instance's home: its state is gone, or nobody serves it any more."""
         self._asked(lambda key: self._redis.hdel(key, provider))
 
     def _note(self, key: str, provider: str, home: Home) -> None:

@@ -1,4 +1,4 @@
-"""What Redis holds of an instance's lanes, for those who look at them or clear them away."""
+"""What Redis holds of an instance's lanes: commands look at it, or clear it away."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,4 +1,7 @@
-"""Why an instance's lanes stand still: on somebody's word, or for a moment of a command. Pure."""
+"""Why an instance's lanes stand still: an operator paused them, or a command does for a moment.
+
+The functions are pure.
+"""
 
 import msgspec
 
@@ -8,10 +11,10 @@ class InstancePause(msgspec.Struct, frozen=True, omit_defaults=True):
 
     Attributes:
         reason: why, for people.
-        by: who.
+        by: who wanted it.
         at: since when (wall time, milliseconds).
-        candidate: the copy for which a command holds it for a while; "" for every other hold.
-        under: the other hold over which a command's stands: it holds on afterwards.
+        candidate: the copy for which a command pauses the instance; "" for any other pause.
+        under: another pause beneath a command's, which lasts when the command's ends.
     """
 
     reason: str = ""
@@ -21,35 +24,35 @@ class InstancePause(msgspec.Struct, frozen=True, omit_defaults=True):
     under: "InstancePause | None" = None
 
 
-def lasting_pause(hold: InstancePause | None) -> InstancePause | None:
-    """Return what holds an instance when no command does so any more."""
-    return hold.under if hold is not None and hold.candidate else hold
+def lasting_pause(pause: InstancePause | None) -> InstancePause | None:
+    """Return the pause that is left when no command pauses the instance any more."""
+    return pause.under if pause is not None and pause.candidate else pause
 
 
 def over_lasting(known: InstancePause | None, why: InstancePause) -> InstancePause:
-    """Return a command's hold of an instance that may be held otherwise, too."""
+    """Return a command's pause `why` of an instance that may be paused by an operator too."""
     return msgspec.structs.replace(why, under=lasting_pause(known))
 
 
 def beside_command(known: InstancePause | None, why: InstancePause) -> InstancePause:
-    """Return somebody's hold of an instance, beside a command's; who came first stays."""
+    """Return an operator's pause `why` beside a command's; an earlier operator's pause stays."""
     if lasting_pause(known) is not None or known is None:
         return known or why
     return msgspec.structs.replace(known, under=why)
 
 
 def command_part(known: InstancePause | None) -> InstancePause | None:
-    """Return what is left of a hold when nobody but a command holds an instance any more."""
+    """Return the pause that is left when no operator pauses the instance any more."""
     if known is None or not known.candidate:
         return None
     return msgspec.structs.replace(known, under=None)
 
 
 def command_pause(what: str, provider: str, candidate: str, by: str, at: int) -> InstancePause:
-    """Return how a command holds instances for a copy: who reads it knows what was begun."""
+    """Return the pause by which a command prepares a copy; its reason tells people what began."""
     return InstancePause(f"{what} of {provider}: {candidate} is prepared", by, at, candidate)
 
 
-def prepared_copy(hold: InstancePause | None) -> str:
-    """Return the copy for which a command holds an instance; "" if no such command does."""
-    return hold.candidate if hold else ""
+def prepared_copy(pause: InstancePause | None) -> str:
+    """Return the copy for which a command pauses an instance; "" if none does."""
+    return pause.candidate if pause else ""

@@ -1,11 +1,11 @@
 """One rebuild or verification of a provider at a time, and whether the one that began still lives.
 
-Who works keeps an entry that expires. A hold of an instance without it was left by a command that
-was killed: workers let the one that serves go on, and the same command goes on with the rest.
+A command keeps an entry that expires. A pause without such an entry was left by a command that was
+killed: workers resume the instance that serves, and the same command goes on with the rest.
 
-A command may be frozen just before a write, for longer than that. So whatever it changes of
-instances, it changes in one step with a look at a fence: the same entry again, in the slot of each
-of their hashes, so that one script sees both in a Redis Cluster, too.
+A command may be frozen just before a write until its entry has expired. So each of its changes to
+instances checks, in one step, a fence: a second entry in the slot of each of their hashes, so that
+one script sees both, also in a Redis Cluster.
 """
 
 import os
@@ -25,10 +25,10 @@ from memorybus.redis.connect import translated
 from memorybus.redis.keys import Keys
 
 LIFE = 60
-"""Seconds for which an entry stays without `keep`: longer than any single step of a rebuild."""
+"""Seconds that an entry stays without `keep`: longer than any single step of a rebuild."""
 
 FENCED = LIFE - 10
-"""Seconds for which fences stay: when others see nobody at work, nobody changes anything."""
+"""Seconds that fences stay: less than the entry, so that nobody changes anything unseen."""
 
 
 class RebuildRuns(MemoryBusError):
@@ -36,7 +36,7 @@ class RebuildRuns(MemoryBusError):
 
 
 _Pid = Annotated[int, msgspec.Meta(ge=1, lt=1 << 31)]
-"""A process id. Of 0, or less, the system would answer for whole groups, which always live."""
+"""A process id. For 0 or less the system would answer for a process group, which always lives."""
 
 
 class Working(msgspec.Struct, frozen=True):
@@ -56,9 +56,9 @@ class RebuildLock:
         redis: the log's Redis.
         keys: the namespace's.
         provider: whose instances.
-        what: the command, in a word.
+        what: the command, in one word.
         by: who runs it.
-        make_id: ids.
+        make_id: makes ids.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class RebuildLock:
         return self._keys.fence(key, self._provider)
 
     def __enter__(self) -> Self:
-        """Take it: every entry, of which nobody else may have one.
+        """Take every entry; nobody else may have one of them.
 
         Raises:
             RebuildRuns: another command has it.
@@ -104,19 +104,19 @@ class RebuildLock:
         return self
 
     def keep(self) -> None:
-        """Show that we live; due within `FENCED` seconds of the last time.
+        """Prolong the lock; call it within `FENCED` seconds of the last time.
 
         Raises:
-            RebuildRuns: it was not done in time: what we held may go on, or be another's.
+            RebuildRuns: it was too late: another command may have the lock.
             LogUnavailable: Redis is away.
         """
-        # The sign last, and for longer: while a fence stands, others see us at work.
+        # The sign comes last and stays longer: while a fence stands, others see us at work.
         lives = [(fence, FENCED) for fence in self._fences] + [(self._sign, LIFE)]
-        if not all(self._stand(entry, self.token, life) for entry, life in lives):
+        if not all(self._prolong(entry, self.token, life) for entry, life in lives):
             raise self.lost()
 
     def lost(self) -> RebuildRuns:
-        """Return what is raised when it is ours no more."""
+        """Return the error that is raised when the lock is not ours any more."""
         return RebuildRuns(
             f"this {self._mine.what} of {self._provider} stood still for over {FENCED} s, or Redis "
             f"lost its entry: it counts as dead, what it held goes on, another command may work "
@@ -139,16 +139,16 @@ class RebuildLock:
                     f"{known.host}, of {known.by}; wait for it, or end it"
                 )
             if found is not None:
-                self._stand(entry, found, 0)
+                self._prolong(entry, found, 0)
 
-    def _stand(self, entry: str, body: bytes, life: int) -> bool:
+    def _prolong(self, entry: str, body: bytes, life: int) -> bool:
         call = scripts.prolong(entry, body, life * 1000)
         return bool(self._asked(lambda: scripts.run(self._redis, call)))
 
     def _release(self) -> None:
         with suppress(LogError):
             for entry in (*self._fences, self._sign):
-                self._stand(entry, self.token, 0)
+                self._prolong(entry, self.token, 0)
 
     def _asked(self, ask: Callable[[], Any]) -> Any:
         try:
@@ -183,7 +183,7 @@ def _read(body: Any) -> Working | None:
 
 
 def _is_dead(known: Working) -> bool:
-    """Say whether its process is known to be gone: only of this host can that be seen."""
+    """Say whether its process is known to have ended; that can be seen only on this host."""
     if known.host != socket.gethostname():
         return False
     try:

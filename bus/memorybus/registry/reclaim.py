@@ -1,7 +1,7 @@
-"""What becomes of a dead worker's lanes, when who started its process has seen it end.
+"""The reclaim of a dead worker's lanes by the process that started it and saw it end.
 
-Others only hear that a worker is silent, and must wait for its leases to run out: it may be cut off
-and still at work. Its parent knows better.
+Other processes only know that a worker is silent. It may be cut off and still at work, so they must
+wait until its leases expire. Its parent knows better.
 """
 
 import logging
@@ -23,24 +23,25 @@ _TIMEOUT = 1.0
 """Seconds for each reply of Redis: the caller has other workers to look after."""
 
 _ENDS_WITH_ITS_CALLER = ("transactional", "keyed")
-"""Delivery classes (G4) of which a call that outlives its process does no harm."""
+"""Delivery classes (G4) for which a call that outlives its process does no harm."""
 
 
 def reclaim_lanes(settings: Settings, worker: str) -> set[str]:
-    """Let others take a dead worker's lanes at once, and have the roster forget it.
+    """Free a dead worker's lanes at once, and remove it from the roster.
 
-    Only where the provider is ``transactional`` (a transaction ends with its process) or ``keyed``
-    (what arrives late is recognised). To a ``lookup`` or ``blind`` backend the dead process may
-    have sent a request that is still under way, which a new owner would neither find nor stop: its
-    lease is what waits for that (G3, G4). A lane that another worker has by now is left alone (G5).
-    Without Redis nothing happens: the leases expire.
+    This is done only for ``transactional`` providers (a transaction ends with its process) and
+    ``keyed`` ones (a late request is recognised). The dead process may have sent a request to a
+    ``lookup`` or ``blind`` backend that is still under way, which a new owner could neither find
+    nor stop: there the lease has to expire (G3, G4). A lane that another worker has taken is left
+    alone (G5). Without Redis nothing happens, and the leases expire.
 
     Args:
         settings: where the log is.
         worker: its id; its process must have been reaped.
 
     Returns:
-        The providers of which it tried an event alone when it died: that may have ended it (G6).
+        The providers of which it tried an event alone when it died: that event may have killed it
+        (G6).
     """
     redis = connect_redis(settings, timeout=_TIMEOUT)
     try:
@@ -68,7 +69,7 @@ def _reclaimed(redis: Redis, settings: Settings, worker: str) -> set[str]:
 
 
 def _trying(redis: Redis, keys: Keys, lanes: Sequence[tuple[str, int]], worker: str) -> set[str]:
-    """Return the instances of which a worker tries an event alone, of these lanes."""
+    """Return the instances of these lanes of which a worker tries an event alone."""
     with redis.pipeline(transaction=False) as pipe:
         for name, partition in lanes:
             pipe.hmget(keys.lane(partition, name), "owner", "tries")
@@ -81,5 +82,5 @@ def _trying(redis: Redis, keys: Keys, lanes: Sequence[tuple[str, int]], worker: 
 
 
 def freed_at_once(providers: Mapping[str, ProviderInfo]) -> set[str]:
-    """Return the instances whose lanes need not wait for a dead owner's lease (pure)."""
+    """Return the instances whose lanes need not wait for a dead owner's lease; pure."""
     return {name for name, info in providers.items() if info.delivery in _ENDS_WITH_ITS_CALLER}

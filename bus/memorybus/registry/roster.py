@@ -1,4 +1,4 @@
-"""Who is there: provider instances that workers registered, and workers by their heartbeats."""
+"""The roster: provider instances that workers registered, and workers by their heartbeats."""
 
 import logging
 import socket
@@ -30,11 +30,11 @@ _UNSERVED = 86_400.0
 
 
 def worker_id(pid: int, mark: str) -> str:
-    """Return the id of a worker on this host: its starter knows it before the worker says a word.
+    """Return the id of a worker on this host; the process that starts it knows the id at once.
 
     Args:
         pid: its process.
-        mark: tells it from one with the same host name and process id in another container.
+        mark: tells it from a worker with the same host name and process id in another container.
     """
     return f"{socket.gethostname()}-{pid}-{mark}"
 
@@ -51,9 +51,9 @@ class ProviderInfo(msgspec.Struct, frozen=True, omit_defaults=True):
         compresses: whether it contributes to the summary of a compression.
         prompts: whether it adds to system prompts.
         seen_at: when a worker last served it (server's wall time, milliseconds).
-        note: what people should know beside.
-        copy_of: the instance of the settings that it is a copy of; empty for such a one. Agents
-            never hear of a copy by its name.
+        note: what else people should know.
+        copy_of: the instance of the settings that it is a copy of; "" if it is no copy. Agents
+            never see a copy's name.
     """
 
     kind: str
@@ -82,8 +82,8 @@ class WorkerInfo(msgspec.Struct, frozen=True, omit_defaults=True):
         capacity: its weight when lanes are shared out.
         ready: the instances that it has open and can work for now.
         failing: how calls to an instance fail, while none succeeds.
-        swaps: whether it follows a provider from one generation to the next; workers of an earlier
-            release do not, and do not say so.
+        swaps: whether it follows a provider from one generation to the next; a worker of an earlier
+            release does not.
     """
 
     id: str
@@ -100,7 +100,7 @@ class WorkerInfo(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Roster:
-    """The three hashes. Belongs to one thread.
+    """Reads and writes the hashes of providers, tools and workers. Belongs to one thread.
 
     Every method raises `LogUnavailable` without Redis, and `ForeignKey` if a hash is not ours.
     """
@@ -115,7 +115,7 @@ class Roster:
         providers: Mapping[str, ProviderInfo],
         declared: Mapping[str, Declared] = _NO_TOOLS,
     ) -> None:
-        """Make instances and their tools known; forget those that no worker served for a day."""
+        """Register instances and their tools; forget those that no worker served for a day."""
         now = self.now_ms()
         bodies = {
             name: msgspec.json.encode(msgspec.structs.replace(info, seen_at=now))
@@ -129,7 +129,7 @@ class Roster:
         self._drop(self._keys.tools, unserved)
 
     def forget(self, name: str) -> None:
-        """Forget an instance and its tools; a worker that still serves it makes it known again."""
+        """Forget an instance and its tools; a worker that still serves it registers it again."""
         self._drop(self._keys.providers, [name])
         self._drop(self._keys.tools, [name])
 
@@ -143,7 +143,7 @@ class Roster:
         return dict(sorted(found.items(), key=lambda pair: (pair[1].order, pair[0])))
 
     def providers(self) -> dict[str, ProviderInfo]:
-        """Return the registered instances that agents know: no copies.
+        """Return the registered instances that agents know; copies are left out.
 
         Raises:
             ForeignKey: the hash is not ours.
@@ -151,7 +151,7 @@ class Roster:
         return {name: info for name, info in self.instances().items() if not info.copy_of}
 
     def _declare(self, declared: Mapping[str, Declared]) -> None:
-        """Write what has changed: schemas are long, and hardly ever do."""
+        """Write only what has changed: schemas are long and rarely change."""
         bodies = {name: msgspec.json.encode(one) for name, one in declared.items()}
         held = self._asked(self._keys.tools, self._redis.hgetall)
         changed = {name: body for name, body in bodies.items() if held.get(name.encode()) != body}
@@ -168,10 +168,10 @@ class Roster:
         return {name: found[name] for name in self.providers() if name in found}
 
     def beat(self, info: WorkerInfo) -> list[WorkerInfo]:
-        """Show that a worker lives.
+        """Write a worker's heartbeat.
 
         Returns:
-            All that beat and did not leave, this one with the server's time.
+            All workers with a heartbeat that did not leave; this one has the server's time.
         """
         info = msgspec.structs.replace(info, heartbeat_at=self.now_ms())
         self._put(self._keys.workers, {info.id: msgspec.json.encode(info)})
@@ -179,7 +179,7 @@ class Roster:
         return list((others | {info.id: info}).values())
 
     def leave(self, *workers: str) -> None:
-        """Forget workers that end, or have ended."""
+        """Remove workers that end, or have ended."""
         self._drop(self._keys.workers, list(workers))
 
     def recalling(self) -> list[str]:
@@ -215,12 +215,12 @@ class Roster:
         return sorted((w for w in workers if w.heartbeat_at >= oldest), key=lambda w: w.id)
 
     def now_ms(self) -> int:
-        """Return the server's wall time, of a cluster the first shard's: the one all share."""
+        """Return the server's wall time; of a cluster, that of the first shard, for all workers."""
         seconds, micros = self._asked(self._keys.workers, lambda _: self._redis.time())
         return int(seconds) * 1000 + int(micros) // 1000
 
     def _entries(self, key: str, kind: type[_T]) -> dict[str, _T]:
-        """Return what can be read: an entry of another release must not blind this one."""
+        """Return the entries that can be read; one of another release hides no other."""
         fields: dict[bytes, bytes] = self._asked(key, self._redis.hgetall)
         found: dict[str, _T] = {}
         for name, body in fields.items():

@@ -1,25 +1,20 @@
 """The tools that providers offer a model: one set of names, made of what each provider declares.
 
-Pure, but for the small file in which this host notes what the workers declared: an agent asks for
-its tools before it has any connection, and must never wait for one (G9). Until this host has seen
-a worker's declarations once, there are none.
+The functions are pure. `tools_note` keeps what was declared in a file on this host.
 """
 
 import logging
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from memorybus import private
-
 _log = logging.getLogger("memorybus")
 
 MOST = 128
-"""Tools offered at most: more, no model's interface takes (G10)."""
+"""Tools offered at most: no model's interface takes more (G10)."""
 
 MOST_BYTES = 65_536
 """Size of one provider's declared schemas; larger ones are not registered (G10)."""
@@ -32,7 +27,7 @@ class Declared(msgspec.Struct, frozen=True):
     """What one provider instance declares (stored as JSON).
 
     Attributes:
-        schemas: OpenAI function schemas, as the provider gives them: perhaps malformed.
+        schemas: OpenAI function schemas as the provider gives them; they may be malformed.
         reading: names of the tools that only read.
     """
 
@@ -44,9 +39,9 @@ class Tool(msgspec.Struct, frozen=True):
     """One tool as it is offered.
 
     Attributes:
-        offered: the name the model calls it by.
-        provider: the instance it belongs to.
-        name: the provider's own name of it.
+        offered: the name by which the model calls it.
+        provider: the instance that it belongs to.
+        name: the provider's own name for it.
         writes: whether a call is an event, which a replay repeats.
     """
 
@@ -56,7 +51,7 @@ class Tool(msgspec.Struct, frozen=True):
     writes: bool
 
 
-class Tools:
+class OfferedTools:
     """The tools that are offered, in the order of the providers."""
 
     def __init__(self, tools: Iterable[tuple[Tool, dict[str, Any]]]) -> None:
@@ -77,10 +72,10 @@ class Tools:
         return list(self._tools.values())
 
 
-def offered(declared: Mapping[str, Declared]) -> Tools:
-    """Return the tools of some providers, in their order; what is malformed is left out and logged.
+def offered(declared: Mapping[str, Declared]) -> OfferedTools:
+    """Return the tools of some providers, in their order; malformed ones are left out and logged.
 
-    A name that several providers have is prefixed with each one's instance name.
+    If several providers have a tool of one name, each gets its instance's name before it.
     """
     schemas = [
         (provider, one, schema)
@@ -93,14 +88,14 @@ def offered(declared: Mapping[str, Declared]) -> Tools:
         name = schema["name"]
         label = name if counts[name] == 1 else _prefixed(provider, name)
         if label in found or len(found) >= MOST:
-            _log.warning("provider %s: tool %r is not offered: %s", provider, name, _why(found))
+            _log.warning("provider %s: tool %r is not offered: %s", provider, name, _refusal(found))
             continue
         tool = Tool(label, provider, name, name not in one.reading)
         found[label] = tool, schema | {"name": label}
-    return Tools(found.values())
+    return OfferedTools(found.values())
 
 
-def _why(found: Mapping[str, object]) -> str:
+def _refusal(found: Mapping[str, object]) -> str:
     return f"there are {MOST} already" if len(found) >= MOST else "its name is taken"
 
 
@@ -145,41 +140,3 @@ def _wrong(schema: Mapping[str, Any]) -> str:
     if not isinstance(parameters, dict) or parameters.get("type") != "object":
         return "its parameters are no JSON schema of type object"
     return ""
-
-
-# -- the file -------------------------------------------------------------------------------------
-
-
-def read_file(path: Path) -> dict[str, Declared]:
-    """Return what this host has noted; nothing if it has not, or cannot be read (logged)."""
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=dict[str, Declared])
-    except FileNotFoundError:
-        return {}
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        _log.warning("%s: no tools are offered: %s", path, error)
-        return {}
-
-
-def write_file(path: Path, declared: Mapping[str, Declared], name: str) -> bool:
-    """Note what providers declare, in one step that no reader sees half done.
-
-    Args:
-        path: the file.
-        declared: by provider, in their order.
-        name: of this process among all, for the file that is moved into place.
-
-    Returns:
-        False if that was noted already.
-
-    Raises:
-        OSError: the disk is full or must not be written.
-    """
-    body = msgspec.json.encode(dict(declared))
-    if path.exists() and path.read_bytes() == body:
-        return False
-    private.directory(path.parent)
-    new = path.with_name(f"{path.name}.{name}")
-    private.write(new, body)
-    new.replace(path)
-    return True

@@ -1,12 +1,22 @@
-"""Keeps this host's note of the offered tools fresh, from the roster, in the background."""
+"""The note of the offered tools on this host, and who keeps it fresh.
+
+An agent asks for its tools before it has any connection, and must never wait for one (G9). So each
+host keeps a small file of what the workers declared. Before it is written for the first time there
+are no tools.
+"""
 
 import logging
+from collections.abc import Mapping
+from pathlib import Path
 
+import msgspec
+
+from memorybus import private
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
 from memorybus.ids import NewId
 from memorybus.redis.keys import Keys
-from memorybus.registry import tools
+from memorybus.registry.tools import Declared
 
 _log = logging.getLogger("memorybus")
 
@@ -14,7 +24,42 @@ LOOK_EVERY = 60.0
 """Seconds between looks at what workers declare."""
 
 
-def declared_now(settings: Settings) -> dict[str, tools.Declared]:
+def read_note(path: Path) -> dict[str, Declared]:
+    """Return what this host has noted; nothing without a note, or if it cannot be read (logged)."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, Declared])
+    except FileNotFoundError:
+        return {}
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        _log.warning("%s: no tools are offered: %s", path, error)
+        return {}
+
+
+def write_note(path: Path, declared: Mapping[str, Declared], name: str) -> bool:
+    """Write the note in one step: no reader sees half of it.
+
+    Args:
+        path: the file.
+        declared: by provider, in their order.
+        name: a unique suffix for the file that is moved into place.
+
+    Returns:
+        False if that was noted already.
+
+    Raises:
+        OSError: the disk is full or must not be written.
+    """
+    body = msgspec.json.encode(dict(declared))
+    if path.exists() and path.read_bytes() == body:
+        return False
+    private.directory(path.parent)
+    new = path.with_name(f"{path.name}.{name}")
+    private.write(new, body)
+    new.replace(path)
+    return True
+
+
+def declared_now(settings: Settings) -> dict[str, Declared]:
     """Return what the registered provider instances declare, in the order of recall.
 
     Raises:
@@ -31,8 +76,8 @@ def declared_now(settings: Settings) -> dict[str, tools.Declared]:
         redis.close()
 
 
-class ToolsSeen:
-    """Looks now and then what workers declare. Belongs to one background thread.
+class ToolsNote:
+    """Asks now and then what workers declare, and notes it. Belongs to one background thread.
 
     Args:
         settings: see `Settings`.
@@ -41,17 +86,17 @@ class ToolsSeen:
     """
 
     def __init__(self, settings: Settings, clock: Clock, new_id: NewId) -> None:
-        """Have seen nothing yet."""
+        """Ask at the first `refresh`."""
         self._settings = settings
         self._clock = clock
         self._new_id = new_id
         self._look_at = 0.0
 
-    def look(self) -> None:
-        """Note what is declared now, if it is time to look again.
+    def refresh(self) -> None:
+        """Note what is declared now, if it is time to ask again.
 
-        With nothing declared the note stays: no worker has ever run, or Redis has lost its memory,
-        and a moment later the workers register anew.
+        If nothing is declared the note stays: no worker has ever run, or Redis has lost its memory
+        and the workers are about to register again.
 
         Raises:
             LogUnavailable, ForeignKey: see `declared_now`.
@@ -64,8 +109,8 @@ class ToolsSeen:
         if declared:
             self._note(declared)
 
-    def _note(self, declared: dict[str, tools.Declared]) -> None:
+    def _note(self, declared: dict[str, Declared]) -> None:
         try:
-            tools.write_file(self._settings.tools_path, declared, self._new_id())
+            write_note(self._settings.tools_path, declared, self._new_id())
         except OSError as error:
             _log.warning("the tools of memory are not noted: %s", error)

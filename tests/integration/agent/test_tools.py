@@ -25,7 +25,7 @@ from memorybus.log.stream import EventLog
 from memorybus.recall.queue import rq_queue
 from memorybus.redis.connect import connect_jobs
 from memorybus.redis.keys import Keys
-from memorybus.registry import tools
+from memorybus.registry import tools, tools_note
 
 LONG = 30.0
 """Seconds that no test waits unless something is broken."""
@@ -361,11 +361,11 @@ def test_a_job_can_run_no_writing_tool(
     """Who can write to Redis can have read what any agent may read, and nothing written."""
     worker(spawn, settings, jobs=1)
     session = known(bus)
-    tools.write_file(
+    tools_note.write_note(
         settings.tools_path,
         {
             NAME: tools.Declared(
-                tools.read_file(settings.tools_path)[NAME].schemas, ("note_add", "note_find")
+                tools_note.read_note(settings.tools_path)[NAME].schemas, ("note_add", "note_find")
             )
         },
         "forged",
@@ -419,7 +419,7 @@ def _thread(run: Any) -> Any:
 def _noted(bus: MemoryBus, settings: Settings) -> Session:
     """Return a session whose host knows the tools, without a worker."""
     declared = tools.Declared((schema("note_add"), schema("note_find")), ("note_find",))
-    tools.write_file(settings.tools_path, {NAME: declared}, "test")
+    tools_note.write_note(settings.tools_path, {NAME: declared}, "test")
     return bus.session("s", warm=False)
 
 

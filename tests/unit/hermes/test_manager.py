@@ -10,7 +10,7 @@ import pytest
 from helpers.hermes.hermes_plugin import Host, hermes_host, talk
 from helpers.providers.tooling import schema
 from memorybus.agent.session import Session
-from memorybus.registry import tools
+from memorybus.registry import tools_note
 from memorybus.registry.tools import Declared
 from memorybus.surfaces.hermes.plugin.manager import MemoryManager
 from memorybus.text.fence import line
@@ -59,7 +59,7 @@ def test_malformed_schemas_cost_no_other_tool(host: Host, caplog: pytest.LogCapt
     """One provider's mistakes are skipped with a warning; the rest is offered, its own included."""
     broken = ("no schema", None, {}, {"name": ["find"]}, schema("x", description=None))
     declared = {"a": Declared((*broken, schema("find"))), "b": Declared((schema("add"),))}
-    tools.write_file(host.settings.tools_path, declared, "1")
+    tools_note.write_note(host.settings.tools_path, declared, "1")
     manager = manager_of(host)
 
     with caplog.at_level(logging.WARNING, "memorybus"):
@@ -73,7 +73,7 @@ def test_a_tool_of_the_agent_s_own_name_is_not_offered(
     """What Hermes calls a tool of its own never goes to a provider; that is said once."""
     monkeypatch.setitem(sys.modules, "toolsets", SimpleNamespace(_HERMES_CORE_TOOLS=["clarify"]))
     declared = {"a": Declared((schema("clarify"), schema("find")))}
-    tools.write_file(host.settings.tools_path, declared, "1")
+    tools_note.write_note(host.settings.tools_path, declared, "1")
     manager = manager_of(host)
 
     with caplog.at_level(logging.WARNING, "memorybus"):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from helpers.providers.tooling import schema
-from memorybus.registry import tools
+from memorybus.registry import tools, tools_note
 from memorybus.registry.tools import MOST, Declared, Tool
 
 
@@ -113,9 +113,9 @@ def test_the_number_of_tools_is_bounded() -> None:
 def test_a_malformed_schema_costs_no_other_in_the_file(tmp_path: Path) -> None:
     """What one provider declares is no reason for an agent to have no tools at all (G9)."""
     path = tmp_path / "mb.json"
-    tools.write_file(path, {"a": declared("no schema"), "b": declared(schema("find"))}, "1")
+    tools_note.write_note(path, {"a": declared("no schema"), "b": declared(schema("find"))}, "1")
 
-    assert [one["name"] for one in tools.offered(tools.read_file(path)).schemas()] == ["find"]
+    assert [one["name"] for one in tools.offered(tools_note.read_note(path)).schemas()] == ["find"]
 
 
 def test_the_file_gives_back_what_was_noted(tmp_path: Path) -> None:
@@ -123,10 +123,10 @@ def test_the_file_gives_back_what_was_noted(tmp_path: Path) -> None:
     path = tmp_path / "tools" / "mb.json"
     noted = {"b": declared(schema("find"), reading=("find",)), "a": declared(schema("add"))}
 
-    assert tools.read_file(path) == {}
-    assert tools.write_file(path, noted, "1")
-    assert not tools.write_file(path, noted, "2")
-    assert list(tools.read_file(path).items()) == list(noted.items())
+    assert tools_note.read_note(path) == {}
+    assert tools_note.write_note(path, noted, "1")
+    assert not tools_note.write_note(path, noted, "2")
+    assert list(tools_note.read_note(path).items()) == list(noted.items())
     assert [one.name for one in path.parent.iterdir()] == ["mb.json"]
 
 
@@ -140,5 +140,5 @@ def test_a_file_that_cannot_be_read_offers_nothing(
     path = tmp_path / "mb.json"
     path.write_bytes(text.encode(errors="surrogateescape"))
 
-    assert tools.read_file(path) == {}
+    assert tools_note.read_note(path) == {}
     assert str(path) in caplog.text

@@ -22,7 +22,7 @@ from memorybus.log.stream import EventLog
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.facts import Server
 from memorybus.registry.roster import worker_id
-from memorybus.registry.tools_note import ToolsSeen
+from memorybus.registry.tools_note import ToolsNote
 from memorybus.sending.orphans import drain_orphans
 from memorybus.spool.files import SpoolFiles
 from memorybus.testing import crash_points
@@ -266,10 +266,10 @@ class Worker:
         settings = self._settings
         files = SpoolFiles.of(settings, new_id, self._clock)
         redis = connect_redis(settings)
-        seen = ToolsSeen(settings, self._clock, new_id)
+        note = ToolsNote(settings, self._clock, new_id)
         while not self._stop.is_set():
             try:
-                seen.look()  # an agent of this host shall know them when it starts
+                note.refresh()  # an agent of this host shall know them when it starts
                 sent = drain_orphans(
                     files, redis, settings, self._clock, stopping=self._stop.is_set
                 )

@@ -114,10 +114,10 @@ def run_call(
     - `memorybus tools call memory_add --json-args '{"content": "The key is under the pot."}'`
     """
     from memorybus.agent.client import MemoryBus
-    from memorybus.registry.tools_note import ToolsSeen
+    from memorybus.registry.tools_note import ToolsNote
 
     output, settings = common.output(), common.settings()
-    ToolsSeen(settings, SYSTEM, new_id).look()
+    ToolsNote(settings, SYSTEM, new_id).refresh()
     with MemoryBus.connect(settings) as bus:
         given = arguments(arg, json_args, bus.tools(), name)
         asking = bus.session(session, user=user, agent=agent, workspace=workspace, warm=False)
@@ -130,7 +130,7 @@ def run_call(
 
 
 def arguments(
-    given_pairs: Sequence[str], json_args: str, offered: tools.Tools, name: str
+    given_pairs: Sequence[str], json_args: str, offered: tools.OfferedTools, name: str
 ) -> dict[str, Any]:
     """Return a call's arguments; a pair's value is read as its parameter's type says."""
     given: dict[str, Any] = msgspec.json.decode(json_args or "{}")

@@ -20,6 +20,7 @@ from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings, load
 from memorybus.errors import MemoryBusError, SpoolError
 from memorybus.registry import tools
+from memorybus.registry.tools_note import read_note
 from memorybus.surfaces.hermes import scopes
 from memorybus.surfaces.hermes.install.setup import HermesSetup
 from memorybus.surfaces.hermes.plugin import host
@@ -125,7 +126,7 @@ class HermesMemory(HermesSetup):
     def get_tool_schemas(self) -> list[dict[str, Any]]:
         """Return all providers' tools, from this host's note of them; works before a start."""
         try:
-            return tools.offered(tools.read_file(self._settings().tools_path)).schemas()
+            return tools.offered(read_note(self._settings().tools_path)).schemas()
         except MemoryBusError as error:
             _log.error("memorybus: no tools: %s", error)
             return []
