@@ -16,7 +16,7 @@ class Clock(Protocol):
         ...
 
     def sleep(self, seconds: float) -> None:
-        """Wait; a fake clock only moves its own hands."""
+        """Wait; a fake clock only moves its time forward."""
         ...
 
 

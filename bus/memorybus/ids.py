@@ -21,15 +21,15 @@ def new_id() -> str:
 
 
 def new_mark() -> str:
-    """Return six hex digits that tell what carries them from others of the same name."""
+    """Return six hex digits that distinguish things of the same name."""
     return new_id()[-6:]
 
 
 class Derivation:
-    """The ids that idempotency keys with a common beginning stand for.
+    """Event ids derived from idempotency keys that begin with the same parts.
 
-    The parts are length-prefixed, so that no two different keys read alike, and hashed into a
-    UUID of version 8 (RFC 9562: vendor-specific content): the same for the same parts on every
+    The parts are length-prefixed, so that different keys have different bytes, and hashed into a
+    UUID of version 8 (RFC 9562: vendor-specific content). The same parts give the same id on every
     machine and in every release.
 
     Args:
@@ -42,7 +42,7 @@ class Derivation:
         _feed(self._hasher, parts)
 
     def id(self, *parts: str | int) -> str:
-        """Return the id of the key that goes on with `parts`: 32 hex digits."""
+        """Return the id of the key that continues with `parts`: 32 hex digits."""
         hasher = self._hasher.copy()
         _feed(hasher, parts)
         raw = bytearray(hasher.digest())
@@ -59,7 +59,7 @@ def _feed(hasher: "hashlib.blake2b", parts: tuple[str | int, ...]) -> None:
 
 
 def derived_id(*parts: str | int) -> str:
-    """Return the event id that an idempotency key stands for (see `Derivation`)."""
+    """Return the event id derived from an idempotency key (see `Derivation`)."""
     return Derivation(*parts).id()
 
 
@@ -69,21 +69,21 @@ def digest(data: bytes) -> bytes:
 
 
 def checksum(payload: bytes) -> bytes:
-    """Return 8 bytes (CRC-32 and length) by which two payloads under one event id are told apart.
+    """Return 8 bytes (CRC-32 and length) that distinguish two payloads under one event id.
 
-    A third of `digest`'s cost on the publishing path. It guards against mistakes of a producer,
-    not against malice: who can write events needs no collision.
+    It costs a third of `digest` on the publishing path. It guards against a producer's mistakes,
+    not against malice: whoever can write events needs no collision.
     """
     return zlib.crc32(payload).to_bytes(4, "big") + len(payload).to_bytes(4, "big")
 
 
 def sha256(data: bytes) -> str:
-    """Return the SHA-256 of bytes as 64 hex digits; what is stored for long is known by it."""
+    """Return the SHA-256 of bytes as 64 hex digits; it identifies what is stored for long."""
     return hashlib.sha256(data).hexdigest()
 
 
 def sha256_of(file: BinaryIO) -> str:
-    """Return the SHA-256 of a file's bytes as 64 hex digits, and go back to its beginning."""
+    """Return the SHA-256 of a file's bytes as 64 hex digits, and rewind the file."""
     hasher = hashlib.sha256()
     while piece := file.read(_PIECE):
         hasher.update(piece)

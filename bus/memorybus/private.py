@@ -1,7 +1,7 @@
-"""Directories and files that only their user reads, whatever the process's umask is.
+"""Directories and files that only their user can read, whatever the process's umask is.
 
-All that memorybus writes holds memories, or leads to them. The umask itself is left alone: an
-agent's process is not ours. What is there already keeps its mode: somebody chose it.
+Everything that memorybus writes holds memories, or leads to them. The umask is not changed, since
+an agent's process is not ours. What exists already keeps its mode, since somebody chose it.
 """
 
 import os
@@ -11,11 +11,11 @@ from pathlib import Path
 DIRECTORY, FILE = 0o700, 0o600
 
 UMASK = 0o077
-"""For processes that are ours: what libraries in them make is private, too."""
+"""For processes of our own, so that files which libraries make are private too."""
 
 
 def directory(path: Path) -> None:
-    """Make a directory and those above it that are missing: `Path.mkdir` opens the latter to all.
+    """Make a directory and missing parents, all private: `Path.mkdir` opens the parents to all.
 
     Raises:
         OSError: it cannot be made, or something else has its name.
@@ -31,14 +31,14 @@ def directory(path: Path) -> None:
 
 
 def opener(path: str, flags: int) -> int:
-    """Open a file for `open`; one that is made by that is private."""
+    """Open a file for `open`; if that makes the file, it is private."""
     return os.open(path, flags, FILE)
 
 
 def file(path: Path) -> None:
-    """Make an empty file, unless there is one: SQLite gives its mode to those beside it.
+    """Make an empty file, unless it exists: SQLite gives its mode to the files beside it.
 
-    One that is there is not opened: closing it again would take away SQLite's locks on it.
+    An existing file is not opened, because closing it would drop SQLite's locks on it.
 
     Raises:
         OSError: it cannot be made.

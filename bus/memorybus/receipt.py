@@ -1,4 +1,4 @@
-"""What a publisher is told of an event: its id, its place, and how safe it is by now (G1)."""
+"""The receipt for a published event: its id, its place, and how safe it is (G1)."""
 
 from typing import Literal
 
@@ -18,8 +18,8 @@ class Receipt(msgspec.Struct, frozen=True):
         event_id: 32 hex digits.
         level: how safe the event is now; `MemoryBus.flush` waits for a higher one.
         sequence: its place in this process's spool.
-        log: whether the log was reachable when the event was taken: "up", "down", or "unknown"
-            while the first connection is being made. "down" means: spooled, sent later.
+        log: whether the log could be reached when the event was accepted: "up", "down" (the event
+            is sent later), or "unknown" while the first connection is being made.
     """
 
     event_id: str

@@ -1,4 +1,4 @@
-"""What tests inject: a clock they move by hand, and crash points they name."""
+"""What tests inject: a clock that they move, and crash points that they name."""
 
 import os
 import signal
@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 
 CrashPoint = Callable[[str], None]
-"""Called by the code at a named place; does nothing in production."""
+"""The code calls it at named places; it does nothing in production."""
 
 
 def no_crash(name: str) -> None:
@@ -14,7 +14,7 @@ def no_crash(name: str) -> None:
 
 
 class CrashPoints:
-    """Kills this process with SIGKILL at the n-th pass of one named place.
+    """Kills this process with SIGKILL when it passes a named place for the n-th time.
 
     Args:
         spec: ``name`` or ``name:n``, for example ``applier.after_provider_commit:3``.
@@ -27,7 +27,7 @@ class CrashPoints:
         self.passed: Counter[str] = Counter()
 
     def __call__(self, name: str) -> None:
-        """Count a pass of `name`; die if it is the one."""
+        """Count a pass of `name`; kill the process if it is the right one."""
         self.passed[name] += 1
         if name == self.name and self.passed[name] == self.nth:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -55,10 +55,10 @@ class FakeClock:
         return self.mono
 
     def sleep(self, seconds: float) -> None:
-        """Move the hands instead of waiting."""
+        """Move the time forward instead of waiting."""
         self.advance(seconds)
 
     def advance(self, seconds: float) -> None:
-        """Move both hands forward."""
+        """Move both times forward."""
         self.mono += seconds
         self.wall_ms += round(seconds * 1000)

@@ -1,4 +1,4 @@
-"""Settings as texts and back: what a file or the environment says, and errors that name it."""
+"""Settings from texts and back, with errors that name the setting."""
 
 import difflib
 import math
@@ -41,7 +41,7 @@ _SECRET = re.compile(
 
 
 def tables(name: str, text: str) -> Any:
-    """Return a setting that is a table as the environment spells it.
+    """Return a setting that is a table, from its JSON text in the environment.
 
     Raises:
         ConfigError: it is no JSON.
@@ -53,7 +53,7 @@ def tables(name: str, text: str) -> Any:
 
 
 def spelled(value: Any) -> str:
-    """Return a setting as the environment spells it."""
+    """Return a setting as its text in the environment."""
     if isinstance(value, tuple):
         return ",".join(value)
     return msgspec.json.encode(value).decode() if isinstance(value, dict) else str(value)
@@ -72,7 +72,7 @@ def check_names(values: Mapping[str, Any], source: str, known: Sequence[str]) ->
 
 
 def check_size(most: int) -> None:
-    """Refuse a bound of events above what readers take for an event.
+    """Refuse a bound of events above what readers accept as an event.
 
     Raises:
         ConfigError: it is above `LARGEST_BODY`.
@@ -82,7 +82,7 @@ def check_size(most: int) -> None:
 
 
 def converted(values: Mapping[str, Any], kind: type[_T]) -> _T:
-    """Return settings made of texts and values.
+    """Return settings made from texts and values.
 
     Raises:
         ConfigError: a value of the wrong type; the message names the setting.
@@ -122,7 +122,7 @@ def check_numbers(values: Mapping[str, Any]) -> None:
 
 
 def secrets_in(value: Any, name: str = "") -> Iterator[str]:
-    """Yield the credentials in a value: texts whose name tells, and the passwords of URLs."""
+    """Yield the credentials in a value: texts with a name like ``token``, and URLs' passwords."""
     if isinstance(value, Mapping):
         for inner, one in value.items():
             yield from secrets_in(one, str(inner))

@@ -1,6 +1,6 @@
-"""Names that become paths: whoever can write to Redis must not choose a path by them.
+"""Names that become paths: nobody who can write to Redis may choose a path by them.
 
-One rule holds for the instances that the settings name and for those that Redis names.
+The same rule holds for the instances of the settings and for those that Redis names.
 """
 
 import re
@@ -15,14 +15,14 @@ _NAME = re.compile(_RULE)
 _LOG = re.compile(r"[A-Za-z0-9-]{1,64}")
 
 InstanceName = Annotated[str, msgspec.Meta(pattern=rf"\A{_RULE}\Z")]
-"""An instance's name in what is read from Redis: an entry with another text is none of ours."""
+"""An instance's name as it is read from Redis: an entry with another text is not ours."""
 
 InstanceOrNone = Annotated[str, msgspec.Meta(pattern=rf"\A(?:{_RULE})?\Z")]
 """The same, or "" for none."""
 
 
 def check_name(name: str) -> str:
-    """Return a name that may be an instance's.
+    """Return a name if an instance may have it.
 
     Raises:
         ConfigError: it may not.
@@ -35,10 +35,10 @@ def check_name(name: str) -> str:
 
 
 def log_id_of(body: bytes, key: str) -> str:
-    """Return a log's id as its birth certificate has it: a folder of the archive is called so.
+    """Return a log's id from its birth certificate: a folder of the archive has that name.
 
     Raises:
-        ForeignKey: it is none.
+        ForeignKey: it is no such id.
     """
     found = body.decode("ascii", "replace")
     if not _LOG.fullmatch(found):

@@ -1,4 +1,4 @@
-"""Redis URLs: refused if unreadable, shown without credentials, compared by where they lead.
+"""Redis URLs: checked, shown without credentials, compared by where they lead.
 
 ========================================================  =========================================
 ``redis://[user:pass@]host[:6379][/db]``, ``rediss://…``  one server, in the clear or over TLS
@@ -8,9 +8,9 @@
 ========================================================  =========================================
 
 ``rediss+sentinel`` and ``rediss+cluster`` are the same over TLS. User and password are percent-
-encoded. Sentinels that want credentials of their own get them as ``?sentinel_username=`` and
-``sentinel_password=``. The other options after ``?`` are redis-py's, those of them that make sense
-here: what they are is in `_OPTIONS`.
+encoded. Sentinels with credentials of their own get them as ``?sentinel_username=`` and
+``sentinel_password=``. The other options after ``?`` are those of redis-py's that make sense here;
+`_OPTIONS` lists them.
 """
 
 import difflib
@@ -58,7 +58,7 @@ _CLUSTER_PORT = 6379
 
 
 def check_urls(url: str, jobs_url: str) -> None:
-    """Refuse URLs that no client could read, and jobs on a cluster; texts may hold passwords.
+    """Refuse URLs that no client can read, and jobs on a cluster; errors show no password.
 
     Raises:
         ConfigError: names the setting, and what is wrong with it.
@@ -96,7 +96,7 @@ def _check(name: str, url: str, schemes: tuple[str, ...]) -> None:
 
 
 def _check_options(name: str, url: str) -> None:
-    """Refuse options that redis-py would fail of when it connects; values are not shown."""
+    """Refuse options with which redis-py would fail to connect; values are not shown."""
     known = options_of(url)
     for option, value in parse_qsl(urlsplit(url).query):
         if option not in known:
@@ -121,14 +121,14 @@ def _advice(option: str, known: Mapping[str, object]) -> str:
 
 
 def options_of(url: str) -> Mapping[str, Callable[[str], object]]:
-    """Return the options that a URL may have behind ``?``, and what makes values of their texts."""
+    """Return the options that a URL may have after ``?``, each with what parses its text."""
     tcp = {} if url.startswith("unix://") else _TCP
     tls = _TLS if url.startswith("rediss") else {}
     return {**_OPTIONS, **tcp, **tls, **(_SENTINELS if is_sentinel(url) else {})}
 
 
 def is_sentinel(url: str) -> bool:
-    """Say whether sentinels know where the server is."""
+    """Say whether a URL names sentinels."""
     return url.startswith(_SENTINEL)
 
 
@@ -164,7 +164,7 @@ def one_server(url: str) -> str:
 
 
 def place_of(url: str) -> str:
-    """Return where a URL leads to, without credentials and options, which may change."""
+    """Return where a URL leads, without credentials and options, which may change."""
     parts = urlsplit(url)
     if is_sentinel(url) or is_cluster(url):
         hosts = ",".join(sorted(f"{host}:{port}" for host, port in hosts_of(url)))

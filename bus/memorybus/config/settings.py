@@ -1,6 +1,6 @@
-"""One frozen `Settings`: ``memorybus.toml``, then ``MEMORYBUS_*``, then arguments.
+"""One frozen `Settings`: from ``memorybus.toml``, then ``MEMORYBUS_*``, then arguments.
 
-The only module that reads the environment. Every default is written here, once.
+This is the only module that reads the environment. Every default is written here, once.
 """
 
 import os
@@ -145,7 +145,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     crash_at: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse values that cannot be, or contradict each other."""
+        """Refuse values that are impossible or contradict each other."""
         if not 1 <= self.partitions <= 1024:
             raise ConfigError(f"partitions must be 1 to 1024, not {self.partitions}")
         check_numbers({name: getattr(self, name) for name in FIELDS})
@@ -162,12 +162,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             check_name(name)
 
     def __repr__(self) -> str:
-        """Show everything but credentials: it may end up in an error or in a log."""
+        """Show everything except credentials: the text may end up in an error or a log."""
         return masked(super().__repr__(), self.secrets)
 
     @property
     def secrets(self) -> frozenset[str]:
-        """The credentials that stand in these settings: URLs' and, by their names, options'."""
+        """The credentials in these settings: those of URLs, and options with such a name."""
         return frozenset(secrets_in(msgspec.structs.asdict(self)))
 
     @property
@@ -187,7 +187,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def spool_dir(self) -> Path:
-        """Where this host's spools for this log lie: a log never gets another one's events."""
+        """Where this host's spools for this log lie: no log gets another log's events."""
         return self.data_dir / "spool" / self.log_name
 
     @property
@@ -238,7 +238,7 @@ def load(
         overrides: settings by name; None counts as not given.
 
     Raises:
-        UnknownSetting: a name nobody knows; the message names the nearest known one.
+        UnknownSetting: there is no setting of that name; the message names the nearest one.
         ConfigError: a value of the wrong type, or a file that cannot be read.
     """
     env = os.environ if environ is None else environ
@@ -287,10 +287,10 @@ def _from_environ(env: Mapping[str, str]) -> dict[str, Any]:
 
 
 def to_environ(settings: Settings, base: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the environment in which `load` gives these settings again: for child processes.
+    """Return the environment in which `load` gives these settings, for child processes.
 
     Args:
-        settings: what the child shall find.
+        settings: the child's.
         base: the rest of its environment; this process's own if None.
     """
     env = os.environ if base is None else base

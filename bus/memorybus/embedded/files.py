@@ -1,4 +1,4 @@
-"""The embedded server's command line and files: what is refused, and what its end means."""
+"""The embedded server's command line and files: checks before a start, and why it ended."""
 
 import os
 import sys
@@ -8,10 +8,10 @@ from memorybus.embedded.binary import ServerBinary, dotted
 from memorybus.errors import ConfigError, ServerFailed
 
 SOCKET_PATH_MAX = 103 if sys.platform == "darwin" else 107
-"""Bytes of a socket's path (``sun_path`` without its NUL); Redis would cut a longer one."""
+"""Bytes of a socket's path (``sun_path`` without its NUL); Redis would truncate a longer one."""
 
 LOG_MAX = 1 << 20
-"""The server's log is set aside at a start when it has grown past this (G10)."""
+"""Bytes of the server's log above which a start sets it aside (G10)."""
 
 DISK_FULL = 1 << 20
 """A disk with fewer free bytes counts as full."""
@@ -59,7 +59,7 @@ def check_socket_path(socket: Path, longest: int = SOCKET_PATH_MAX) -> None:
 
 
 def check_data_format(directory: Path, binary: ServerBinary) -> None:
-    """Refuse to start an old server on a newer one's files: it would not see them.
+    """Refuse to start an old server on a newer server's files: it would not see them.
 
     Raises:
         ServerFailed: `directory` was written by Redis 7 or later and `binary` is older.
@@ -74,7 +74,7 @@ def check_data_format(directory: Path, binary: ServerBinary) -> None:
 
 
 def explain(log_lines: list[str], directory: Path, free_bytes: int) -> str:
-    """Return what is known of a server's end: its last words and, where there is one, a remedy.
+    """Return why a server ended: the end of its log and, if there is one, the remedy.
 
     Args:
         log_lines: the end of its log since this start; empty if it could not write any.

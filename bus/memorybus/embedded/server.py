@@ -1,9 +1,8 @@
 """A Redis server of our own, on a unix socket in the data directory.
 
-There is one server per data directory, by a kernel lock that the server process itself inherits:
-it is held for as long as the server lives, whoever started it, and is gone when the server is
-killed. A socket file left behind by a killed server is therefore harmless, and a lost one never
-leads to a second server on the same files.
+There is one server per data directory. The server process inherits a kernel lock and holds it as
+long as it lives, whoever started it. So the socket file of a killed server is harmless, and a lost
+socket file never leads to a second server on the same files.
 """
 
 import fcntl
@@ -37,7 +36,7 @@ START_TIMEOUT = 30.0
 STOP_TIMEOUT = 10.0
 KILL_TIMEOUT = 5.0
 ANSWER_TIMEOUT = 1.0
-"""How long one PING may take; it is asked again until START_TIMEOUT."""
+"""Seconds that one PING may take; it is repeated until START_TIMEOUT."""
 
 POLL = 0.01
 
@@ -46,7 +45,7 @@ class Started(msgspec.Struct, frozen=True):
     """A server that answers.
 
     Attributes:
-        adopted: it ran already, so that `EmbeddedRedis.stop` leaves it alone.
+        adopted: whether it ran already; then `EmbeddedRedis.stop` leaves it alone.
         version: its release; for Valkey, Valkey's own.
         pid: its process.
     """
@@ -57,7 +56,7 @@ class Started(msgspec.Struct, frozen=True):
 
 
 class _Silence(msgspec.Struct, frozen=True):
-    """No proper answer: why, and whether the server is at least loading its data."""
+    """The server does not answer: why, and whether it is loading its data."""
 
     why: str
     loading: bool = False
@@ -66,16 +65,16 @@ class _Silence(msgspec.Struct, frozen=True):
 class EmbeddedRedis:
     """Starts, adopts and stops the server behind ``settings.socket_path``.
 
-    Its append-only file is synced every second: a power cut takes about the last second, and so may
-    a kill of the server itself, which keeps writes back while a sync is under way. Spools send such
-    a tail again (G1). Nothing is ever evicted.
+    Its append-only file is synced every second. A power cut takes about the last second, and so may
+    a kill of the server, which holds writes back during a sync. Spools send such a tail again (G1).
+    Nothing is ever evicted.
 
-    The server leads a session of its own: Ctrl-C does not reach it, and it outlives its starter
-    unless `stop` is called. As a context manager it is started on entry and stopped on exit.
+    The server has a session of its own: Ctrl-C does not reach it, and it outlives the process that
+    started it unless `stop` is called. A context manager starts it on entry and stops it on exit.
 
     Args:
-        settings: `socket_path` says where; everything else of the server lies beside the socket.
-        clock: time, injected.
+        settings: `socket_path` says where; the server's other files lie beside the socket.
+        clock: time.
         find: returns the server to start.
     """
 
@@ -112,14 +111,14 @@ class EmbeddedRedis:
         self.stop()
 
     def start(self, timeout: float = START_TIMEOUT) -> Started:
-        """Make sure that a server answers: adopt the one that runs, else start one.
+        """Make sure that a server answers: adopt the one that runs, or start one.
 
-        However many processes call this at once, one server is started and the others adopt it.
-        A server started here that has died since is started again.
+        If several processes call this at once, one starts a server and the others adopt it. A
+        server that was started here and has died is started again.
 
         Args:
-            timeout: seconds of silence after which the server counts as failed; while it loads
-                its data it is not silent.
+            timeout: seconds without an answer after which the server counts as failed; the time in
+                which it loads its data does not count.
 
         Raises:
             ConfigError: the socket's path is too long for this system.
@@ -135,7 +134,7 @@ class EmbeddedRedis:
             raise
 
     def give_up(self) -> None:
-        """Let a `start` that still waits end soon, with `ServerFailed`; for a signal's handler."""
+        """Make a `start` that still waits end soon with `ServerFailed`; for a signal handler."""
         self._given_up = True
 
     def wait_ready(self, timeout: float = START_TIMEOUT) -> Started:
@@ -150,7 +149,7 @@ class EmbeddedRedis:
         """Stop the server if it was started here; it syncs its file first. Safe to call twice.
 
         Args:
-            timeout: seconds after which it is killed; then it may lose its last second.
+            timeout: seconds after which it is killed; it may lose its last second then.
         """
         child, self._child = self._child, None
         if child is None:
@@ -248,7 +247,7 @@ class EmbeddedRedis:
 
     @contextmanager
     def _lock(self) -> Iterator[int | None]:
-        """Yield the lock's descriptor, or None if a server, or one who starts it, holds it."""
+        """Yield the lock's descriptor, or None if a server, or one who starts it, holds the lock."""
         lock = os.open(self._lock_path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             yield lock if _locked(lock) else None

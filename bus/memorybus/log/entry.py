@@ -1,4 +1,4 @@
-"""Entries of the log as events: also those that are not ours, so that they can be parked (G6)."""
+"""Entries of the log as events, including those that are not ours, so that they are parked (G6)."""
 
 from collections.abc import Mapping, Sequence
 
@@ -21,12 +21,12 @@ _FIELDS = 4
 """``n``, a number, ``e`` or ``r``, a body."""
 
 DAMAGED = CorruptEnvelope.__name__
-"""How the name of an event begins whose entry is of our form, and its bytes are no envelope."""
+"""The name of an event begins so if its entry has our form, but its bytes are no envelope."""
 
 _NOT_OURS = "ValueError: not the fields of an event"
 
 _DIGITS = 15
-"""No dense number is longer: Lua counts to 2**53."""
+"""Digits of a dense number at most: Lua counts to 2**53."""
 
 
 def _left_out(why: Omission) -> Envelope:
@@ -43,7 +43,7 @@ def _left_out(why: Omission) -> Envelope:
 OMITTED: Mapping[Omission, Envelope] = {
     why: _left_out(why) for why in ("volatile", "filtered", "retention", "forgotten")
 }
-"""In place of what a reader leaves out: one envelope for each reason, the same for all places."""
+"""What stands for events that a reader leaves out: one envelope for each reason."""
 
 
 class LoggedEvent(msgspec.Struct, frozen=True, gc=False):
@@ -52,7 +52,7 @@ class LoggedEvent(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         position: its place.
         envelope: the event.
-        resent: Redis had it before and lost it, or may have: a lane may have applied it (G4).
+        resent: whether Redis may have had it before and lost it: a lane may have applied it (G4).
     """
 
     position: Position
@@ -63,13 +63,13 @@ class LoggedEvent(msgspec.Struct, frozen=True, gc=False):
 def logged(
     partition: int, entry: str, fields: Sequence[bytes], next_n: int, decoder: Decoder
 ) -> LoggedEvent:
-    """Return an entry of a stream as an event; a stranger, or a damaged one, has its own key.
+    """Return an entry of a stream as an event; one that is foreign or damaged gets its own key.
 
     Args:
         partition: which.
         entry: its id.
         fields: ``n``, a number, ``e`` or ``r``, a body; or whatever somebody else wrote.
-        next_n: the dense number of an entry that carries none.
+        next_n: the dense number for an entry that has none.
         decoder: of envelopes.
     """
     n = number_of(fields)
@@ -89,9 +89,9 @@ def moment(entry: str) -> tuple[int, int]:
 
 
 def number_of(fields: Sequence[bytes]) -> int | None:
-    """Return the number that an entry of ours carries; None for a stray, whatever it is made of.
+    """Return an entry's number; None if it is not ours, whatever it holds.
 
-    Ours are of one form: ``n``, a number from 1, ``e`` or ``r``, a body; so it is in `look.lua`.
+    Ours have one form: ``n``, a number from 1, ``e`` or ``r``, a body. `look.lua` checks the same.
     """
     if len(fields) != _FIELDS or fields[0] != b"n" or fields[2] not in (b"e", b"r"):
         return None
@@ -105,7 +105,7 @@ def _named(fields: Sequence[bytes], name: bytes) -> bytes:
 
 
 def _stray(position: Position, fields: Sequence[bytes], name: str) -> Envelope:
-    """Return an envelope for an entry that is none; `name` says what it is instead."""
+    """Return an envelope for an entry that is no event; `name` says what is wrong with it."""
     place = (str(position.partition), position.entry)
     return Envelope(
         id=derived_id("stray", *place),

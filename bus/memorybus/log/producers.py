@@ -1,7 +1,7 @@
-"""What Redis remembers of a producer: the last sequence it took, by partition.
+"""What Redis remembers of a producer: the last sequence that it took, by partition.
 
-One that is silent for longer than `dedupe_window`, and said before that it has nothing to send
-again, is forgotten (see ``append.lua``).
+A producer that rests, and is silent for longer than `dedupe_window`, is forgotten: it has said that
+it sends nothing again (see ``append.lua``).
 """
 
 import logging
@@ -48,16 +48,16 @@ def _is_foreign(reply: object, key: str) -> bool:
 
 
 def rest(redis: Redis, keys: Keys, lasts: Mapping[int, int], producer: str, window: float) -> None:
-    """Say that a producer deleted all that Redis took of it, up to the last sequences given.
+    """Note that a producer deleted all that Redis took of it, up to the last sequences given.
 
-    Where Redis refuses to write that down, the producer is remembered for longer.
+    If Redis refuses to write that, the producer is only remembered for longer.
 
     Args:
         redis: the log's.
         keys: the namespace.
         lasts: by partition.
-        producer: who.
-        window: seconds of silence after which it may be forgotten then.
+        producer: which.
+        window: seconds of silence after which it may be forgotten.
 
     Raises:
         redis.RedisError: no answer.
@@ -68,7 +68,7 @@ def rest(redis: Redis, keys: Keys, lasts: Mapping[int, int], producer: str, wind
 
 
 def may_be_forgotten(last: int, had: int, now_ms: int, window: float) -> bool:
-    """Say whether Redis may have forgotten a producer that rested; it did not lose its tail then.
+    """Say whether Redis may have forgotten a resting producer, rather than lost its tail.
 
     Args:
         last: what Redis has taken of it.
@@ -89,7 +89,7 @@ def forget(redis: Redis, keys: Keys, partitions: int, producer: str) -> None:
 
 
 def tell_loss(partition: int, last: int, deleted: int, producer: str) -> None:
-    """Say which events of a producer Redis lost after they were deleted from its spool."""
+    """Log which events of a producer Redis lost after they were deleted from its spool."""
     _log.error(
         "partition %d: Redis lost events of sequence %d to %d of %s after they were deleted here; "
         "restore its backup, or replay from the archive",
@@ -101,13 +101,13 @@ def tell_loss(partition: int, last: int, deleted: int, producer: str) -> None:
 
 
 def check_unused(spool: Spool, taken: Mapping[int, int]) -> None:
-    """Let a spool give no sequence that Redis has already; a row with one of them needs another.
+    """Make a spool give only sequences that Redis has not seen, and check the rows it has.
 
-    A power cut may take the last rows of the file; if the clock was set back since, those that
-    came later have their sequences, and Redis would take them for resends.
+    A power cut may take the last rows of the file. If the clock was set back since, later rows have
+    the same sequences, and Redis would take them for resends.
 
     Raises:
-        SpoolCorrupt: there are such rows; they can go on as another producer's.
+        SpoolCorrupt: there are such rows; they must become another producer's.
     """
     spool.give_above(max(taken.values(), default=0))
     for partition, last in taken.items():

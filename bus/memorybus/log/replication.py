@@ -1,4 +1,4 @@
-"""Whether what was written would outlive the server that took it (G1)."""
+"""Whether what was written survives the server that took it (G1)."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,16 +13,15 @@ from memorybus.redis.keys import Keys
 
 _GLANCE_MS = 50
 _SYNC_MS = 2_000
-"""The file is synced once a second by default: who waits less asks again, and never hears."""
+"""The file is synced once a second by default: a shorter wait would never be answered."""
 
 
 class Replication:
-    """Asks the servers of a log what they have passed on. Belongs to one thread.
+    """Asks the servers of a log what their replicas or files have. Belongs to one thread.
 
     Redis answers for what the asking connection wrote, and for all that its server took before. So
-    each question goes with a write, as one: a connection that was made in between would have
-    nothing to answer for. Whether the server still had everything when it was asked, `confirm` of
-    the `Sender` tells afterwards.
+    each question is sent together with a write: a connection that was made in between would have
+    written nothing. `Sender.confirm` checks afterwards that the server still had everything.
 
     Args:
         redis: the client that writes the log.
@@ -32,15 +31,15 @@ class Replication:
     """
 
     def __init__(self, redis: Redis, keys: Keys, partitions: int, producer: str) -> None:
-        """Ask nothing yet."""
+        """Name the keys that are written."""
         self._redis = redis
         self._states = [keys.state(partition) for partition in range(partitions)]
         self._producer = producer
 
     def confirmed(self, timeout: float) -> bool:
-        """Say whether a replica, or else the synced append-only file, has all, of every server.
+        """Say whether each server's replica, or its synced append-only file, has everything.
 
-        Where a replica may take over, only a replica's word counts.
+        Where a replica may take over, only a replica counts.
 
         Args:
             timeout: seconds for the replicas' answers together; a file may take longer to sync.
@@ -63,12 +62,12 @@ class Replication:
             synced = max(wait, _SYNC_MS)
             return int(self._written(shard, lambda pipe: pipe.waitaof(1, 0, synced))[0]) >= 1
         except ResponseError:
-            return False  # no WAITAOF (7.2), the append-only file off, or out of memory
+            return False  # no WAITAOF (7.2), no append-only file, or no memory left
 
     def followed(self) -> bool:
         """Say whether every server that may be replaced has a replica with all that it took.
 
-        One that no sentinel or cluster replaces is not asked: it comes back as it was.
+        A server that no sentinel or cluster replaces is not asked: it comes back as it was.
 
         Raises:
             LogUnavailable: no answer.
@@ -81,10 +80,10 @@ class Replication:
         try:
             return int(self._written(shard, lambda pipe: pipe.wait(1, _GLANCE_MS))) >= 1
         except ResponseError:
-            return False  # out of memory, for one
+            return False  # for example, no memory left
 
     def _written(self, shard: Shard, ask: Callable[[Pipeline], object]) -> Any:
-        """Write, and return what the same connection is answered to a question about it."""
+        """Write, ask about it over the same connection, and return the answer."""
         with shard.redis.pipeline(transaction=False) as pipe:
             pipe.hset(shard.keys[0], "confirmed", self._producer)
             ask(pipe)

@@ -1,7 +1,7 @@
 """The log: one Redis stream per partition, read by plain ranges.
 
-Reading changes nothing, so a stale owner can read and harm nothing (G5). Entries are numbered
-densely within their partition (`n`); gaps and backlog are counted by it.
+Reading changes nothing, so a stale owner that reads does no harm (G5). Entries are numbered densely
+within their partition (`n`), so gaps and backlog are differences.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ _FIRST_LOOK = 0.002
 _LAST_LOOK = 0.032
 _FORMAT = "1"
 _XRANGE = b"XRANGE"
-"""As bytes, redis-py leaves the reply as it comes: a dict for each entry costs a lane a tenth."""
+"""In bytes, so that redis-py returns the plain reply: a dict per entry costs a lane a tenth."""
 
 
 class Head(msgspec.Struct, frozen=True):
@@ -47,7 +47,9 @@ class EventLog:
     """Reads the log. Use from one thread.
 
     Attributes:
-        redis, keys, partitions: where it is, under which keys, and in how many parts.
+        redis: the client.
+        keys: the keys of its namespace.
+        partitions: how many it has.
     """
 
     def __init__(self, redis: Redis, settings: Settings, clock: Clock = SYSTEM) -> None:
@@ -79,7 +81,7 @@ class EventLog:
         return server
 
     def server(self) -> Server:
-        """Return what the server says of itself; of a cluster, the least that a shard promises.
+        """Return the server's facts; for a cluster, the least that any shard promises.
 
         Raises:
             LogUnavailable: no answer.
@@ -99,14 +101,14 @@ class EventLog:
         given = {
             "partitions": str(self._settings.partitions),
             "format": _FORMAT,
-            "log": new_id(),  # tells a log from one born anew
+            "log": new_id(),  # another id means another log
         }
 
         def born() -> None:
             known = self._redis.hgetall(self.keys.meta)
             missing = {name for name in given if name.encode() not in known}
             with self._redis.pipeline(transaction=False) as pipe:
-                for name in missing:  # a server without memory is only read
+                for name in missing:  # nothing is written to a server that is out of memory
                     pipe.hsetnx(self.keys.meta, name, given[name])
                 pipe.execute()
 
@@ -114,7 +116,7 @@ class EventLog:
         self.check_partitions()
 
     def check_partitions(self) -> None:
-        """Compare the settings with the log's birth certificate; a log not yet born agrees.
+        """Compare the settings with the log's birth certificate; a new log has none, and agrees.
 
         Raises:
             LogUnavailable: no answer.
@@ -140,14 +142,14 @@ class EventLog:
     ) -> list[LoggedEvent]:
         """Return up to `count` events after a place, in order.
 
-        An entry that is not ours, or damaged, comes as an `UnknownEvent` under a key of its own,
-        so that it is parked and everything else goes on (G6).
+        An entry that is not ours, or damaged, becomes an `UnknownEvent` with a key of its own, so
+        that it is parked and everything else goes on (G6).
 
         Args:
             partition: which one.
             after: entry id, exclusive.
             count: at most so many.
-            after_n: the dense number at `after`; only used for entries that carry none.
+            after_n: the dense number at `after`, for entries that have no number.
 
         Raises:
             LogUnavailable: no answer.
@@ -174,7 +176,7 @@ class EventLog:
         return str(last[0][0].decode()) if last else START
 
     def has(self, partition: int, entry: str) -> bool:
-        """Say whether an entry is in the log; ids are made of time and never come again.
+        """Say whether an entry is in the log; ids are made of time and are never used again.
 
         Raises:
             LogUnavailable: no answer.
@@ -199,7 +201,7 @@ class EventLog:
         return logged(partition, place.decode(), flat, 1, self._decoder)
 
     def foreign(self) -> list[str]:
-        """Return the log's keys that hold something else: those partitions stand still.
+        """Return the log's keys that hold something else; their partitions stand still.
 
         Raises:
             LogUnavailable: no answer.
@@ -228,9 +230,8 @@ class EventLog:
     def wait(self, after: Mapping[int, str], timeout: float) -> dict[int, str]:
         """Block until a partition has an entry after its place.
 
-        The Redis client must have a socket time-out above `timeout`. A blocking read waits for one
-        slot of a cluster, hence for one partition: there all are looked at again and again, with
-        pauses that grow to 1/30 s.
+        The Redis client must have a socket time-out above `timeout`. In a cluster a blocking read
+        waits for one slot only: there all partitions are polled, with pauses that grow to 1/30 s.
 
         Args:
             after: entry id by partition.
@@ -243,14 +244,14 @@ class EventLog:
             LogUnavailable: no answer.
         """
         if isinstance(self._redis, Cluster):
-            return self._looked(after, timeout)
+            return self._polled(after, timeout)
         streams: Any = {self.keys.log(partition): entry for partition, entry in after.items()}
         by_key = {self.keys.log(partition).encode(): partition for partition in after}
         block = max(1, round(timeout * 1000))
         reply = self._asked(lambda: self._redis.xread(streams, count=1, block=block))
         return {by_key[key]: entries[-1][0].decode() for key, entries in reply or ()}
 
-    def _looked(self, after: Mapping[int, str], timeout: float) -> dict[int, str]:
+    def _polled(self, after: Mapping[int, str], timeout: float) -> dict[int, str]:
         pause = _FIRST_LOOK
         deadline = self._clock.monotonic() + timeout
         while not (news := self._news(after)) and self._clock.monotonic() < deadline:
@@ -280,7 +281,7 @@ class EventLog:
 def read_entries(
     redis: Redis, key: str, first: str, last: str = "+", *, count: int = 1
 ) -> list[tuple[bytes, list[bytes]]]:
-    """Return entries of a stream as they stand: ids, and names and values by turns.
+    """Return a stream's entries as Redis gives them: the id, then names and values in turn.
 
     Raises:
         redis.RedisError: no answer, or no stream.

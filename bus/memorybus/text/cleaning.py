@@ -1,15 +1,15 @@
-"""What is taken out of texts and messages before an event is written.
+"""What is removed from texts and messages before an event is written.
 
-Recall that the bus injected must never be remembered as if somebody had said it, and what cannot
-be written down must not stop an event:
+Recall that the bus injected must never be remembered as if somebody had said it, and a character
+that cannot be stored must not stop an event:
 
 - Fenced recall is scrubbed from every text (`scrubber`).
-- Keys that begin with an underscore and ``api_content`` go, at every depth: hosts keep their own
-  marks there, and the bytes they sent to the model with the recall inside.
+- Keys that begin with an underscore, and ``api_content``, are removed at every depth: hosts keep
+  their own marks there, and the bytes that they sent to the model with the recall inside.
 - A lone surrogate cannot be encoded as UTF-8, and NUL cannot be stored by PostgreSQL or passed
   through C strings: each becomes U+FFFD, which shows that something was there.
 
-Everything else is kept as it came, unknown fields included.
+Everything else is kept as it came, including unknown fields.
 """
 
 import math
@@ -28,19 +28,20 @@ _LEAST, _GREATEST = -(1 << 63), (1 << 64) - 1
 """The integers that msgpack can hold."""
 
 _KEY_SHOWN = 40
-_MAX_ID = 512
 """Characters of a key that an error shows."""
+
+_MAX_ID = 512
 
 _UNWRITABLE = re.compile("[\x00\ud800-\udfff]")
 
 _Path: TypeAlias = "tuple[_Path, str | int] | None"
-"""Where a value stands, innermost first; spelled out only for an error."""
+"""Where a value stands, innermost step first; turned into a text only for an error."""
 
 
 def clean_text(text: str) -> str:
-    """Return a text as it is remembered: without fenced recall, fit to be encoded as UTF-8.
+    """Return a text as it is remembered: without fenced recall, and encodable as UTF-8.
 
-    A clean text is returned as it is. Cleaning twice changes nothing.
+    A clean text is returned unchanged. Cleaning twice changes nothing.
 
     Raises:
         InvalidEvent: it is no text.

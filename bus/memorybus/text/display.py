@@ -1,4 +1,4 @@
-"""What people read: times, and texts made fit for a terminal or a log, which they are hostile to.
+"""What people read: times, and texts made safe for a terminal or a log.
 
 Control characters, escape sequences, direction overrides and lone surrogates are shown as escapes.
 """
@@ -25,7 +25,7 @@ def iso(ms: int | None) -> str | None:
     if ms is None:
         return None
     if not 0 <= ms <= LATEST:
-        return None  # times are told by producers: one that no calendar has must not stop us
+        return None  # a producer may send any number; an impossible time must not stop us
     moment = datetime.fromtimestamp(ms / 1000, UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
@@ -48,5 +48,5 @@ def _shown(char: str) -> str:
 
 
 def event_name(event: AnyEvent) -> str:
-    """Return the event's type tag; for one we do not know, the tag found on the wire."""
+    """Return the event's type tag; for an unknown type, the tag on the wire."""
     return event.name if isinstance(event, UnknownEvent) else type(event).__name__

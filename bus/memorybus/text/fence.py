@@ -8,18 +8,18 @@ Three escapes are written, in plain ASCII words as AsciiDoc names them:
 ``{amp}``     an ampersand that begins a character reference (``&lt;``, ``&#60``, ``&shy;``)
 ============  ===============================================================================
 
-Why words and not ``&lt;``: a reader who decodes character references, perhaps more than once, would
-have the bracket back. Why not a prettier bracket: a reader who folds look-alikes would. Nothing
-decodes ``{lt}``, it says what it stands for, and it holds no character that is escaped, so escaping
-twice changes nothing. An ampersand is escaped rather than its reference resolved, so that
-``?id=1&gtm=2`` stays legible and no decoding, however often nested, ever takes place.
+Why words and not ``&lt;``: a reader that decodes character references, perhaps more than once,
+would restore the bracket. Why not another bracket: a reader that folds look-alikes would restore it
+too. Nothing decodes ``{lt}``, it says what it stands for, and it contains no character that is
+escaped, so escaping twice changes nothing. An ampersand is escaped instead of resolving its
+reference, so that ``?id=1&gtm=2`` stays legible and nothing is ever decoded.
 
-No character is deleted, because deleting joins what stood on its two sides. Strong look-alikes
-are escaped wherever they stand; then the letters of the tag, however spelled, need no attention.
-Weak ones (``«»``, ``《》`` and letters of living scripts) are ordinary in many languages and
-escaped only in a text that also spells the tag's name. What cannot be written down or has no
-business in a text (lone surrogates, control characters, tag characters outside an emoji flag)
-becomes U+FFFD. All else comes out verbatim: accents, emoji, joiners, variation selectors, breaks.
+No character is deleted, because that would join the text on its two sides. Strong look-alikes are
+escaped wherever they stand; then the letters of the tag do not matter, however they are spelled.
+Weak ones (``«»``, ``《》`` and letters of living scripts) are ordinary in many languages, and are
+escaped only in a text that also spells the tag's name. What cannot be encoded or does not belong in
+a text (lone surrogates, control characters, tag characters outside an emoji flag) becomes U+FFFD.
+Everything else stays as it is: accents, emoji, joiners, variation selectors, line breaks.
 """
 
 import html
@@ -46,7 +46,7 @@ _WEAK_LEFT = "«≪⋘≺⋖《⟪︽ᐸᚲ\U0001d236"
 _WEAK_RIGHT = "»≫⋙≻⋗》⟫︾ᐳ\U00016f3f\U0001d237"
 _TAG_LEFT, _TAG_RIGHT = "\U000e003c", "\U000e003e"
 _SLASHED = {"≮": "{lt}\u0338", "≯": "{gt}\u0338"}
-"""Not-less and not-greater are a bracket with a combining stroke: taken apart, the stroke stays."""
+"""Not-less and not-greater are a bracket with a combining stroke; the stroke stays."""
 
 _WEAK = dict.fromkeys(_WEAK_LEFT, "{lt}") | dict.fromkeys(_WEAK_RIGHT, "{gt}")
 _STRONG = (
@@ -95,8 +95,8 @@ _BREAKS = re.compile("\\s*[\n\r\v\f\u2028\u2029]\\s*")
 def escape(text: str) -> str:
     """Return `text` with everything escaped that any reader could take for a part of the fence.
 
-    The module's docstring gives the escapes and the reasons. Plain text comes back unchanged (and
-    is the same object); ``escape(escape(text)) == escape(text)``; time is linear in the length.
+    The module's docstring gives the escapes and the reasons. Plain text is returned as the same
+    object; ``escape(escape(text)) == escape(text)``; the time is linear in the length.
 
     Args:
         text: any string, lone surrogates and NUL included.
@@ -108,9 +108,9 @@ def escape(text: str) -> str:
 
 
 def escape_inline(text: str) -> str:
-    """Return `escape` of `text` on one line: line breaks and the space around them become a space.
+    """Return `escape` of `text` on one line: a line break and the space around it become a space.
 
-    For labels: the name of a speaker, a session, a provider.
+    It is for labels: the name of a speaker, a session or a provider.
     """
     return _BREAKS.sub(" ", escape(text))
 
@@ -132,10 +132,10 @@ def _canonical(found: re.Match[str]) -> str:
 
 
 def _escape_references(text: str) -> str:
-    """Escape the ampersands that begin a character reference in the eyes of a lenient reader.
+    """Escape the ampersands at which a lenient reader would see a character reference.
 
-    The text is split at its ampersands and each stretch between two folded once, so that the time
-    stays linear however many invisible characters stand between ``&`` and ``lt``.
+    The text is split at its ampersands, and each piece is folded once. So the time stays linear,
+    however many invisible characters stand between ``&`` and ``lt``.
     """
     pieces = _AMPERSAND.split(text)
     for at in range(1, len(pieces), 2):
@@ -170,10 +170,10 @@ def _spells_the_name(text: str) -> bool:
 
 
 def line(text: str, *, at: int = 0, speaker: str = "") -> str:
-    """Return one remembered thing as a line of the block, escaped, verbatim otherwise.
+    """Return one memory as a line of the block; it is escaped, and otherwise unchanged.
 
-    ``- [2023-05-08, Caroline] text``; what is unknown is left out. Further lines of a text are
-    indented by two spaces, so that none of them can pass for an item or a label.
+    The form is ``- [2023-05-08, Caroline] text``, without what is unknown. Further lines of a text
+    are indented by two spaces, so that none looks like an item or a label.
 
     Args:
         text: what is remembered, as the provider gave it.
@@ -186,10 +186,10 @@ def line(text: str, *, at: int = 0, speaker: str = "") -> str:
 
 
 def passage(text: str, room: int) -> tuple[str, ...]:
-    """Return a whole text as lines of a block, escaped: for `build_lines`, as those of `line`.
+    """Return a whole text as escaped lines of a block, for `build_lines`.
 
-    Each is indented by two spaces, so that none can pass for an item or a label. Empty lines are
-    left out, and so is the end of what has more than `room` characters.
+    Each line is indented by two spaces, so that none looks like an item or a label. Empty lines are
+    left out, and a text of more than `room` characters is cut.
     """
     lines = []
     for part in filter(str.strip, _BREAK.split(escape(text))):
@@ -204,7 +204,7 @@ def passage(text: str, room: int) -> tuple[str, ...]:
 def _date(at: int) -> str:
     try:
         return f"{datetime.fromtimestamp(at / 1000, UTC):%Y-%m-%d}" if at else ""
-    except (OverflowError, ValueError, OSError):  # outside the years 1 to 9999: as good as unknown
+    except (OverflowError, ValueError, OSError):  # outside the years 1 to 9999
         return ""
 
 
@@ -215,15 +215,14 @@ def _speaker(name: str) -> str:
 def build_block(sections: Sequence[tuple[str, Sequence[str]]], budget: int) -> str:
     """Return the memory block of these sections, or an empty string if there is nothing to show.
 
-    The budget is shared fairly: every provider may fill an equal share, and what one leaves free
-    goes to the others. An item that does not fit is skipped whole; a later, shorter one may still
-    fit. The order within a section and of the sections is kept.
+    The budget is shared fairly: every provider may fill an equal share, and the others get what it
+    does not use. An item that does not fit is left out entirely; a later, shorter one may still
+    fit. The order of the sections, and of the lines within one, is kept.
 
     Args:
         sections: provider names with their lines, best first, in order of registration. The lines
-            come from `line`: they are escaped once, when a worker stores them, not at every
-            prefetch.
-        budget: characters of the whole block at most; `MAX_BLOCK` if that is less.
+            come from `line`: a worker escapes them once, when it stores them.
+        budget: characters of the whole block at most, and never more than `MAX_BLOCK`.
 
     Returns:
         The block with its tags, or ``""`` if no item fits: never an empty block.
@@ -233,7 +232,7 @@ def build_block(sections: Sequence[tuple[str, Sequence[str]]], budget: int) -> s
 
 
 def build_lines(sections: Sequence[tuple[str, Sequence[str]]], room: int) -> list[str]:
-    """Return what stands within a block: for hosts that put a fence of their own around it.
+    """Return the lines inside a block, for hosts that put a fence of their own around them.
 
     Args:
         sections: as for `build_block`.
@@ -245,7 +244,7 @@ def build_lines(sections: Sequence[tuple[str, Sequence[str]]], room: int) -> lis
 
 
 class _Shelf:
-    """One provider's part of a block: which of its lines are in. A line costs its line break."""
+    """One provider's part of a block: the lines that fit. Each line costs its line break too."""
 
     def __init__(self, name: str, lines: Sequence[str]) -> None:
         self.label = _label(name)
@@ -280,12 +279,12 @@ def _label(name: str) -> str:
 
 
 def _share(shelves: Sequence[_Shelf], room: int) -> None:
-    """Fill the modest shelves first, each within an equal share of what is left; then the rest."""
+    """Fill the smallest shelves first, each within an equal share of the rest; then share again."""
     for others, shelf in zip(
         range(len(shelves) - 1, -1, -1), sorted(shelves, key=lambda s: s.wanted), strict=True
     ):
         share = room // (others + 1)
         room -= share - shelf.fill(share)
-    for shelf in shelves:  # what a share left over may hold another line of somebody's
+    for shelf in shelves:  # what was left over may hold one more line
         if shelf.taken is not shelf.lines:
             room = shelf.fill(room + shelf.cost())

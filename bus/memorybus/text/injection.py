@@ -1,7 +1,7 @@
-"""Memories into a message, for an agent that has them as labelled texts: sanitise, build, inject.
+"""Puts labelled memories into a message: sanitise, build, inject.
 
-`Session.prefetch` returns a block that is built already. These three are for an agent with texts
-of its own sources, as registries of memory providers hand them out; they rest on `fence`.
+`Session.prefetch` returns a finished block. These three functions are for an agent that has texts
+from other sources, such as a registry of memory providers; they use `fence`.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ Contexts: TypeAlias = Sequence[tuple[str, str]]
 
 
 def sanitise(text: str) -> str:
-    """Return a text that closes no block and opens none: escaped, nothing taken away."""
+    """Return a text that neither opens nor closes a block: escaped, with nothing removed."""
     return escape(text)
 
 
@@ -25,8 +25,8 @@ def build(contexts: Contexts, budget: int = MAX_BLOCK) -> str | None:
     """Return one block of all texts, each under its label, or None if there is nothing to show.
 
     Args:
-        contexts: labels and texts; neither need be escaped. Texts of one label stand together.
-        budget: characters of the block at most; a text that does not fit is left out whole.
+        contexts: labels and texts, not escaped. Texts with one label stand together.
+        budget: characters of the block at most; a text that does not fit is left out entirely.
     """
     sections: dict[str, list[str]] = {}
     for label, text in contexts:
@@ -36,10 +36,10 @@ def build(contexts: Contexts, budget: int = MAX_BLOCK) -> str | None:
 
 
 def inject(content: Content, contexts: Contexts, budget: int = MAX_BLOCK) -> Content:
-    """Return a message's content with the block of `contexts` after it; `content` stays as it is.
+    """Return a message's content with the block of `contexts` after it; `content` is not changed.
 
-    A text gets the block after an empty line, parts get one more, nothing becomes the block. If
-    there is nothing to show, `content` itself comes back.
+    A text gets the block after an empty line, a list of parts gets one more part, and an empty
+    content becomes the block. If there is nothing to show, `content` itself is returned.
     """
     block = build(contexts, budget)
     if block is None:

@@ -1,7 +1,7 @@
-"""What people read and stores keep of errors: in bounded form, without credentials.
+"""Errors as people read them and stores keep them: bounded, and without credentials.
 
-Every reason, trace, error and line of a log goes through here; events and memories do not. A text
-costs time in proportion to its length, whatever it holds: it may be a stranger's.
+Every reason, trace, error and log line passes through here; events and memories do not. The time is
+linear in a text's length, whatever it holds: it may be hostile.
 """
 
 import logging
@@ -12,19 +12,19 @@ REASON_CHARS = 500
 TRACE_CHARS = 4096
 
 _LOOKED_AT = 65_536
-"""Characters of a text that are looked at before it is cut to what is kept."""
+"""Characters of a text that are examined before it is cut to what is kept."""
 
 _SHOWN = "***"
 _SHORTEST = 8
-"""Characters of a value that is masked wherever it stands; shorter ones are parts of words."""
+"""Characters of a value that is masked wherever it stands; shorter ones occur in words."""
 
 _KEPT = frozenset(("none", "null", "true", "false", "undefined", _SHOWN))
-"""Values that tell nothing: that a key is missing is worth knowing."""
+"""Values that are no secrets; they show that a key is missing, which is worth knowing."""
 
 _WORD = re.compile(r"[^\s\"'<>`\\]+")
 _AUTHORITY = re.compile(r"[^/?#]*")
 _STORES = ("redis", "rediss", "sentinel", "cluster", "postgres", "postgresql", "mysql", "mongodb")
-"""Ends of the schemes in whose paths nobody writes an ``@``: it belongs to the password."""
+"""Ends of schemes whose paths contain no ``@``: one there belongs to the password."""
 
 _LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 """A table that leaves every other letter where it is, which `str.lower` does not."""
@@ -67,29 +67,29 @@ _FORM = re.compile(
 def described(error: BaseException, secrets: Collection[str] = ()) -> str:
     """Return an error's type and text in one line of bounded length, credentials masked.
 
-    What an error quotes is the backend's or a user's text: show it through `plain.visible`.
+    What an error quotes is the backend's or a user's text: show it through `display.visible`.
     """
     return one_line(f"{type(error).__name__}: {error}", secrets)
 
 
 def one_line(text: str, secrets: Collection[str] = ()) -> str:
-    """Return a reason fit for a record: one masked line, at most `REASON_CHARS` long."""
+    """Return a reason for a record: one masked line of at most `REASON_CHARS` characters."""
     line = " ".join(text[:_LOOKED_AT].split())
     return masked(_unicode(line), secrets)[:REASON_CHARS]
 
 
 def tail(trace: str, secrets: Collection[str] = ()) -> str:
-    """Return the masked end of a traceback, at most `TRACE_CHARS` long."""
+    """Return the masked end of a traceback, at most `TRACE_CHARS` characters."""
     return masked(_unicode(trace[-_LOOKED_AT:]), secrets)[-TRACE_CHARS:]
 
 
 def masked(text: str, secrets: Collection[str] = ()) -> str:
-    """Return a text without what looks like a credential: in URLs, after its name, by its form.
+    """Return a text without credentials: in URLs, after a name like ``token``, or by their form.
 
     Args:
         text: for people, for a log, or for a store.
-        secrets: values that shall not be shown wherever they stand, as `Settings.secrets` has
-            them; those of less than eight characters are not looked for.
+        secrets: values that are masked wherever they stand (`Settings.secrets`); those of less than
+            eight characters are ignored.
     """
     for secret in sorted(secrets, key=len, reverse=True):
         if len(secret) >= _SHORTEST:
@@ -100,7 +100,7 @@ def masked(text: str, secrets: Collection[str] = ()) -> str:
 
 
 def mask_record(record: logging.LogRecord) -> bool:
-    """Mask a line of our own in whatever log there is: a filter of the logger ``memorybus``."""
+    """Mask a log line of ours: a filter for the logger ``memorybus`` in an agent's process."""
     text = record.getMessage()
     shown = masked(text)
     if shown != text:
@@ -111,7 +111,7 @@ def mask_record(record: logging.LogRecord) -> bool:
 
 
 def _without_user(word: str) -> str:
-    """Mask what stands before a URL's host. An unencoded password may hold ``/`` and ``@``."""
+    """Mask what stands before a URL's host; an unencoded password may contain ``/`` and ``@``."""
     last = word.rfind("@")
     at = word.find("://")
     while -1 < at < last:
@@ -124,7 +124,7 @@ def _without_user(word: str) -> str:
 
 
 def _names_user(scheme: str, authority: str) -> bool:
-    """Say whether a URL begins with a user or a password, an ``@`` being somewhere behind."""
+    """Say whether a URL with an ``@`` somewhere begins with a user or a password."""
     host, colon, port = authority.rpartition(":")
     if "@" in authority or (colon and not host) or (authority and scheme.endswith(_STORES)):
         return True

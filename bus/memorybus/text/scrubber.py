@@ -1,24 +1,24 @@
-"""Taking recall blocks out of a text again: what the model echoes, what would be re-ingested.
+"""Removes recall blocks from a text: those that a model echoes, or that would be ingested again.
 
-One property holds everything together: for every split of a text, feeding the pieces gives what
-`scrub` gives for the whole. It holds by construction: `scrub` is one feed and a finish.
+It has one property: for every split of a text, feeding the pieces gives what `scrub` gives for the
+whole. It holds by construction: `scrub` is one feed and a finish.
 
-What counts:
+The rules:
 
 - A tag is ``<``, at most `MAX_TAG` characters without a bracket, ``>``; its name is the fence's, in
   any case, with white space and attributes allowed. A longer one is text.
 - Tags pair like brackets: a closing tag hides everything from the last opening tag that is open. A
   closing tag that closes nothing is removed by itself.
 - An opening tag that never closes is either a *mention* (a person or a model speaks of the tag) or
-  a *block cut off*. The two are told apart by their shape: every block begins with a line break
-  right after its tag (ours does, Hermes's does). A mention is given back as it was; of a block cut
-  off nothing comes out, so that no memory leaks.
+  a *block cut off*. Their shape distinguishes them: every block has a line break right after its
+  tag (ours does, Hermes's does). A mention is returned unchanged; a block cut off is removed, so
+  that no memory leaks.
 - Both are bounded (G10): after `MAX_BLOCK` withheld characters, more than any block has, the
-  oldest opening tag is taken as never closed. A mention then costs delay, never text; a block cut
-  off costs at most that many characters of what follows, never the rest of the answer.
+  oldest opening tag counts as never closed. A mention then costs delay, but no text; a block cut
+  off costs at most that many characters of what follows, but not the rest of the answer.
 - Removing never joins two pieces into a tag: an unfinished tag that is interrupted by a real one
-  (``<memory-<memory-context>``) gets a backslash behind its bracket. The bracket stays, because
-  it is what parts the text before it from the text behind.
+  (``<memory-<memory-context>``) gets a backslash after its bracket. The bracket stays, because it
+  separates the text before it from the text after it.
 
 This undoes our own fence. It is not the defence against hostile text: that is `fence.escape`.
 """
@@ -62,24 +62,24 @@ def scrub(text: str) -> str:
 
 
 class StreamScrubber:
-    """Scrubs a text that comes in pieces. Not to be shared between streams.
+    """Scrubs a text that comes in pieces. Use one for each stream.
 
-    Holds back `limit` characters and two tags at most: what may be a block, and the beginning of a
-    tag at the end of a piece.
+    It withholds at most `limit` characters and two tags: what may be a block, and the beginning of
+    a tag at the end of a piece.
 
     Args:
-        limit: withheld characters after which an opening tag is taken as never closed.
+        limit: withheld characters after which an opening tag counts as never closed.
     """
 
     def __init__(self, limit: int = MAX_BLOCK) -> None:
-        """Begin with an empty text."""
+        """Start with an empty text."""
         self._limit = limit
         self._tail = ""
         self._open: deque[list[str]] = deque()
         self._held = 0
 
     def feed(self, chunk: str) -> str:
-        """Take the next piece; return what can be shown by now."""
+        """Take the next piece; return what can be shown now."""
         if not self._open and not self._tail and "<" not in chunk:
             return chunk
         data = self._tail + chunk
@@ -95,7 +95,7 @@ class StreamScrubber:
         return "".join(shown)
 
     def finish(self) -> str:
-        """End the text; return what was withheld and is no block. The scrubber is as new."""
+        """End the text; return withheld text that is no block. The scrubber can be used again."""
         shown: list[str] = []
         self._text(self._tail, shown)
         self._tail = ""
@@ -104,7 +104,7 @@ class StreamScrubber:
         return "".join(shown)
 
     def _text(self, text: str, shown: list[str]) -> None:
-        """Show text, or withhold it behind an open tag, to the character up to the limit."""
+        """Show text, or withhold it after an open tag, up to exactly the limit."""
         at = 0
         while self._open and at < len(text):
             piece = text[at : at + max(self._limit - self._held, 0)]
@@ -126,7 +126,7 @@ class StreamScrubber:
         self._held += len(tag[0])
 
     def _give_up(self, shown: list[str]) -> None:
-        """Take the oldest open tag as never closed: show a mention, drop a block cut off."""
+        """Treat the oldest open tag as never closed: show a mention, drop a block cut off."""
         oldest = "".join(self._open.popleft())
         if _CUT_OFF.match(oldest):
             self._open.clear()
@@ -137,9 +137,9 @@ class StreamScrubber:
 
 
 def _tail_start(data: str, done: int) -> int:
-    """Return where the end of `data` begins that may still turn out to be a part of a tag.
+    """Return where the end of `data` begins that may still become a part of a tag.
 
-    With an unfinished tag right before it, because that is changed if a tag follows.
+    It includes an unfinished tag right before it, which is changed if a tag follows.
     """
     last = data.rfind("<", done)
     if last < 0 or not _is_unfinished(data, last, len(data)):
@@ -154,7 +154,7 @@ def _is_unfinished(data: str, start: int, end: int) -> bool:
 
 
 def _unjoined(text: str) -> str:
-    """Return the text before a tag so that its end can never become a tag with what follows."""
+    """Return the text before a tag, changed so that no tag can form with what follows."""
     last = text.rfind("<")
     if last < 0 or not _is_unfinished(text, last, len(text)):
         return text

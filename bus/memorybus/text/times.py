@@ -1,4 +1,4 @@
-"""Times as transcripts write them, turned into milliseconds since the Unix epoch."""
+"""Times in transcripts, as milliseconds since the Unix epoch."""
 
 import math
 import re
@@ -69,8 +69,8 @@ def _in_range(found: int, value: Any) -> int:
 
 
 def iso(at: int | None) -> str | None:
-    """Return a time as people and ``--json`` read it: ISO 8601 in UTC.
+    """Return a time as ISO 8601 in UTC, for people and ``--json``.
 
-    None if it is unknown (None or 0), or no time that a calendar knows.
+    None if it is unknown (None or 0), or beyond any calendar.
     """
     return display.iso(at or None)
