@@ -247,7 +247,7 @@ class EmbeddedRedis:
 
     @contextmanager
     def _lock(self) -> Iterator[int | None]:
-        """Yield the lock's descriptor, or None if a server, or one who starts it, holds the lock."""
+        """Yield the descriptor of the lock, or None if somebody else holds it."""
         lock = os.open(self._lock_path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             yield lock if _locked(lock) else None
