@@ -75,6 +75,6 @@ def test_a_confirmation_ends_with_the_server_that_had_it(
         replica.kill()
         master.kill()
         master.start()
-        wait_until(lambda: log_length(master.client(), settings) == count, "sent again")
-        assert bus.flush("logged", 25)
+        assert bus.flush("logged", 25), bus.problem
+        assert log_length(master.client(), settings) == count
         assert not bus.flush("replicated", 1.0)
