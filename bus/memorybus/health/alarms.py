@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from memorybus.health.sealing import ArchiveStatus
+from memorybus.health.archive_status import ArchiveStatus
 from memorybus.log.continuity import Audit, Gap, View, counter_lost, only_archived
 from memorybus.log.forecast import Disk, Memory, level, told, told_disk
 from memorybus.log.losses import Loss

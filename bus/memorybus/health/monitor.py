@@ -11,8 +11,9 @@ from memorybus.archive.seals import Part
 from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
 from memorybus.health.alarms import Alarm
-from memorybus.health.checks import Continuity, Examiner
+from memorybus.health.archive_status import ArchiveStatus
 from memorybus.health.halted import halted
+from memorybus.health.log_health import Continuity, Examiner
 from memorybus.health.providers import (
     FIELDS,
     Lane,
@@ -22,7 +23,6 @@ from memorybus.health.providers import (
     waiting_since,
 )
 from memorybus.health.recalls import JobsStatus, read_jobs
-from memorybus.health.sealing import ArchiveStatus
 from memorybus.log.forecast import Disk, Memory
 from memorybus.log.producers import taken
 from memorybus.log.stream import EventLog

@@ -1,7 +1,7 @@
 """A log written to directly, without spools: for what is done to it behind the bus's back."""
 
 from memorybus.config.settings import Settings
-from memorybus.health.checks import Health, read_health
+from memorybus.health.log_health import Health, read_health
 from memorybus.log.continuity import Gap
 from memorybus.log.stream import EventLog
 from memorybus.redis import scripts

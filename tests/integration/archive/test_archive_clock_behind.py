@@ -14,7 +14,7 @@ from memorybus.archive.format.parquet import RawEntry
 from memorybus.archive.positions import Row
 from memorybus.archive.seals import seal
 from memorybus.clock import SYSTEM
-from memorybus.health.checks import read_health
+from memorybus.health.log_health import read_health
 from memorybus.ids import new_rng
 from memorybus.redis import scripts
 from memorybus.testing import no_crash

@@ -17,9 +17,9 @@ from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.health.monitor import read_status
 from memorybus.operations.copies.kept import KEPT
-from memorybus.operations.doctor.backends import paused
 from memorybus.operations.doctor.doctor import providers
 from memorybus.operations.doctor.rebuilds import rebuilds
+from memorybus.operations.doctor.serving import paused
 from memorybus.operations.rebuild.compare import between
 from memorybus.operations.rebuild.rebuild import rebuilder
 from memorybus.operations.stores import Copies

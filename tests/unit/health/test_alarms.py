@@ -6,9 +6,9 @@ import msgspec
 import pytest
 from memorybus.archive.seals import Reports, Said
 from memorybus.health import alarms
-from memorybus.health import checks as health
+from memorybus.health import log_health as health
 from memorybus.health.alarms import Alarm, ServerState
-from memorybus.health.sealing import ArchiveStatus, status_of
+from memorybus.health.archive_status import ArchiveStatus, status_of
 from memorybus.log.continuity import Audit, Gap, Place, View
 from memorybus.log.forecast import Disk, Memory
 from memorybus.log.losses import Loss

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from memorybus.health import checks
+from memorybus.health import log_health
 from memorybus.log.continuity import Place, View
 from memorybus.log.forecast import (
     AGES_MS,
@@ -177,13 +177,13 @@ def test_the_limit_says_whose_it_is(
     info: dict[str, int], left: int | None, expected: tuple[int | None, str]
 ) -> None:
     """G10: the limit is maxmemory, else what our machine has left, else all of Redis's machine."""
-    assert checks.limit_of(info, 5, left) == expected
+    assert log_health.limit_of(info, 5, left) == expected
 
 
 def test_what_a_machine_has_left() -> None:
     """G10: Linux says what programs can still get; another system says nothing."""
-    assert checks.available("MemTotal: 9 kB\nMemAvailable:    4 kB\n") == 4096
-    assert checks.available("nothing of the kind") is None
+    assert log_health.available("MemTotal: 9 kB\nMemAvailable:    4 kB\n") == 4096
+    assert log_health.available("nothing of the kind") is None
 
 
 def test_an_event_takes_its_entry_and_its_remembered_id() -> None:
@@ -193,18 +193,18 @@ def test_an_event_takes_its_entry_and_its_remembered_id() -> None:
         Sight(View(length=30), 3_000, 0, 0, NOW, (None, None)),
         Sight(View(), 0, 0, 0, NOW, (None, None)),
     ]
-    assert checks.bytes_per_event(sights) == 130.0
-    assert checks.bytes_per_event(sights[2:]) == 0.0
+    assert log_health.bytes_per_event(sights) == 130.0
+    assert log_health.bytes_per_event(sights[2:]) == 0.0
 
 
 def test_the_load_is_read_from_looks() -> None:
     """G10: INFO and the looks at the partitions make the load; an empty log has no history."""
     info = {"used_memory": 10, "maxmemory": 100}
     old = View(length=2, n=2, first=Place(f"{HOUR_AGO - 1}-0", 1), last=Place(f"{NOW}-0", 2))
-    found = checks.load(info, [Sight(old, 200, 2, 20, NOW, (2, 2))], None)
+    found = log_health.load(info, [Sight(old, 200, 2, 20, NOW, (2, 2))], None)
     assert found.growths == (Growth(3600.0, 1), Growth(600.0, 1))
     assert (found.used, found.limit, found.bytes_per_event) == (10, 100, 110.0)
-    empty = checks.load(info, [Sight(View(), 0, 0, 0, NOW, (None, None))], None)
+    empty = log_health.load(info, [Sight(View(), 0, 0, 0, NOW, (None, None))], None)
     assert forecast(empty).trend == "not enough history"
 
 

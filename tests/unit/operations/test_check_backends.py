@@ -2,7 +2,7 @@
 
 import msgspec
 from memorybus.health.monitor import ProviderStatus
-from memorybus.operations.doctor.backends import backends
+from memorybus.operations.doctor.serving import backends
 from test_doctor import status
 
 

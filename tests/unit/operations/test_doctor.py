@@ -5,12 +5,12 @@ import pytest
 from memorybus.archive.seals import Reports, Said
 from memorybus.config.settings import Settings
 from memorybus.errors import LogUnavailable
-from memorybus.health.checks import Continuity, Health
+from memorybus.health.archive_status import status_of
+from memorybus.health.log_health import Continuity, Health
 from memorybus.health.monitor import ProviderStatus, RedisStatus, SpoolStatus, Status, WorkerStatus
-from memorybus.health.sealing import status_of
 from memorybus.ids import new_id
 from memorybus.log.forecast import Memory
-from memorybus.operations.doctor import canary, disk, doctor
+from memorybus.operations.doctor import canary, doctor, host
 from memorybus.operations.doctor.log import checks
 from memorybus.spool.files import SpoolFiles
 from memorybus.testing import FakeClock
@@ -167,10 +167,10 @@ def test_events_for_another_redis_are_told(short_dir):
     ours = Settings(data_dir=short_dir)
     other = msgspec.structs.replace(ours, url="redis://elsewhere", namespace="zz")
     spooled(ours)
-    assert disk.other_spools(ours).ok
+    assert host.other_spools(ours).ok
 
     spooled(other)
-    check = disk.other_spools(ours)
+    check = host.other_spools(ours)
 
     assert not check.ok
     assert f"1 in {other.spool_dir}" in check.found
@@ -188,9 +188,9 @@ def test_what_our_own_redis_has_does_not_wait(monkeypatch, short_dir):
         asked.append(settings.namespace)
         return status()
 
-    monkeypatch.setattr(disk, "read_status", read)
+    monkeypatch.setattr(host, "read_status", read)
 
-    assert disk.other_spools(ours).ok
+    assert host.other_spools(ours).ok
     assert asked == ["zz"]
 
 

@@ -1,6 +1,6 @@
 """A worker's watch over the log: what is lost, and what will be, is told within seconds.
 
-Every look is judged by itself (`memorybus.health.checks`). The watch adds what only memory can
+Every look is judged by itself (`memorybus.health.log_health`). The watch adds what only memory can
 tell: that the log is not the one it was, or went back behind what producers may have forgotten.
 That is written down in Redis, so that `status` and `doctor` know it too.
 """
@@ -16,7 +16,7 @@ from memorybus.config.settings import Settings
 from memorybus.errors import LogError
 from memorybus.health import alarms
 from memorybus.health.alarms import Alarm
-from memorybus.health.checks import Examiner, Health
+from memorybus.health.log_health import Examiner, Health
 from memorybus.log.continuity import Gap, Place, View, tail_lost
 from memorybus.log.losses import Loss, Losses
 from memorybus.log.stream import EventLog

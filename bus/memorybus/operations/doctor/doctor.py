@@ -18,13 +18,13 @@ from memorybus.health.providers import ProviderStatus
 from memorybus.ids import NewId, new_id
 from memorybus.log.stream import EventLog
 from memorybus.operations.doctor import canary
-from memorybus.operations.doctor.backends import backends, notes, paused
 from memorybus.operations.doctor.copies import copies
 from memorybus.operations.doctor.dead_letters import dead_letters
-from memorybus.operations.doctor.disk import other_spools, privacy, spool
+from memorybus.operations.doctor.host import other_spools, privacy, spool
 from memorybus.operations.doctor.log import check_log
 from memorybus.operations.doctor.rebuilds import rebuilds
 from memorybus.operations.doctor.recalls import recalls
+from memorybus.operations.doctor.serving import backends, notes, paused
 from memorybus.operations.providers.inventory import check_homes, instances
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.facts import Server

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from memorybus.config.settings import Settings
 from memorybus.errors import LogError
 from memorybus.health.alarms import Alarm, Code
-from memorybus.health.checks import Health, read_health
+from memorybus.health.archive_status import ArchiveStatus, told_archive
 from memorybus.health.finding import Check
-from memorybus.health.sealing import ArchiveStatus, told_archive
+from memorybus.health.log_health import Health, read_health
 from memorybus.log.forecast import told, told_disk
 
 _KINDS: dict[str, tuple[Code, ...]] = {

@@ -23,7 +23,7 @@ from memorybus.events import (
     TurnStarted,
     UnknownEvent,
 )
-from memorybus.health.sealing import ArchiveStatus, told_archive
+from memorybus.health.archive_status import ArchiveStatus, told_archive
 from memorybus.log.forecast import Disk, Memory, told, told_disk
 from memorybus.operations.copies.kept import KEPT
 from memorybus.surfaces.views.safe import one_line, visible

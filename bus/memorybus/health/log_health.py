@@ -22,7 +22,7 @@ from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
 from memorybus.health import alarms
 from memorybus.health.alarms import Alarm, ServerState
-from memorybus.health.sealing import ArchiveStatus, oldest_unsealed, status_of
+from memorybus.health.archive_status import ArchiveStatus, oldest_unsealed, status_of
 from memorybus.log.continuity import Gap, Place, View, gaps_of
 from memorybus.log.forecast import (
     Disk,
