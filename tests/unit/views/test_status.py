@@ -4,7 +4,8 @@ import io
 
 from memorybus.health.finding import Check
 from memorybus.health.monitor import Status
-from memorybus.surfaces.views.status import check_line, status_tables
+from memorybus.surfaces.views.render import check_line
+from memorybus.surfaces.views.status import status_tables
 from msgspec import convert
 from rich.console import Console
 

@@ -21,7 +21,7 @@ def run_doctor(*, common: Common = DEFAULT) -> int:
     - `memorybus doctor --json | jq '.checks[] | select(.ok | not)'`
     """
     from memorybus.operations.doctor import doctor
-    from memorybus.surfaces.views.status import check_line
+    from memorybus.surfaces.views.render import check_line
 
     output = common.output()
     checks = []

@@ -8,8 +8,8 @@ from rich.text import Text
 
 from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, not_negative
 from memorybus.surfaces.views.output import Output
+from memorybus.surfaces.views.render import check_line
 from memorybus.surfaces.views.safe import visible
-from memorybus.surfaces.views.status import check_line
 
 if TYPE_CHECKING:
     from memorybus.surfaces.hermes.install.install import PythonCheck

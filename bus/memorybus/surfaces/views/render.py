@@ -3,6 +3,7 @@
 from rich.table import Table
 from rich.text import Text
 
+from memorybus.health.finding import Check
 from memorybus.surfaces.views.safe import one_line, visible
 
 
@@ -37,3 +38,11 @@ def line(text: str, style: str = "") -> Text:
 def remedy(text: str) -> Text:
     """Return what to do as a line below what is wrong."""
     return line(f"\n    → {text}", "yellow")
+
+
+def check_line(check: Check) -> Text:
+    """Return a check as a line, with its remedy below if it failed or warns."""
+    sound = ("!", "yellow") if check.fix else ("✓", "green")
+    mark = sound if check.ok else ("✗", "bold red")
+    text = Text.assemble(mark, f" {visible(check.name):<16} {visible(check.found)}")
+    return text.append_text(remedy(check.fix)) if check.fix else text

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from memorybus.health.archive_status import describe_archive
-from memorybus.health.finding import Check, Finding
+from memorybus.health.finding import Finding
 from memorybus.health.monitor import Status, WorkerStatus
 from memorybus.health.providers import ProviderStatus
 from memorybus.health.recalls import JobsStatus
@@ -47,14 +47,6 @@ def finding_line(finding: Finding) -> Text:
     text = visible(f"{kind}: {one_line(finding.text, _QUOTED)}{since}")
     style = "bold red" if finding.severity == "critical" else "yellow"
     return Text.assemble((text, style), remedy(finding.remedy))
-
-
-def check_line(check: Check) -> Text:
-    """Return a check as a line, with its remedy below if it failed or warns."""
-    sound = ("!", "yellow") if check.fix else ("✓", "green")
-    mark = sound if check.ok else ("✗", "bold red")
-    text = Text.assemble(mark, f" {visible(check.name):<16} {visible(check.found)}")
-    return text.append_text(remedy(check.fix)) if check.fix else text
 
 
 def _head(status: Status) -> Text:
