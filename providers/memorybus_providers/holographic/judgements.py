@@ -8,7 +8,7 @@ import sqlite3
 
 from memorybus_providers.base import HookContext
 from memorybus_providers.holographic import names
-from memorybus_providers.holographic.places import Places
+from memorybus_providers.holographic.places import Sessions
 
 TRUST = 0.5
 """Trust in a fact that nobody has judged."""
@@ -38,7 +38,7 @@ def trust_of(helpful: int, unhelpful: int) -> float:
 class Judgements:
     """Writes judgements; works inside the transaction its caller has open."""
 
-    def __init__(self, db: sqlite3.Connection, places: Places) -> None:
+    def __init__(self, db: sqlite3.Connection, places: Sessions) -> None:
         """Write through `db`."""
         self._db = db
         self._places = places

@@ -14,7 +14,7 @@ import msgspec
 
 from memorybus_providers.base import HookContext
 from memorybus_providers.holographic import names
-from memorybus_providers.holographic.places import Places
+from memorybus_providers.holographic.places import Sessions
 from memorybus_providers.holographic.query import folded
 from memorybus_providers.holographic.texts import clean, names_in
 
@@ -71,7 +71,7 @@ class Note(msgspec.Struct, frozen=True):
 class Kept:
     """Writes kept facts; works inside the transaction its caller has open."""
 
-    def __init__(self, db: sqlite3.Connection, places: Places) -> None:
+    def __init__(self, db: sqlite3.Connection, places: Sessions) -> None:
         """Write through `db`."""
         self._db = db
         self._places = places

@@ -12,13 +12,13 @@ from memorybus_providers.base import Fence, Transaction
 from memorybus_providers.holographic import database
 from memorybus_providers.holographic.judgements import Judgements
 from memorybus_providers.holographic.kept import Kept
-from memorybus_providers.holographic.places import Places
-from memorybus_providers.holographic.recall import Recall
-from memorybus_providers.holographic.tools import Tools
+from memorybus_providers.holographic.places import Sessions
+from memorybus_providers.holographic.recall import FactSearch
+from memorybus_providers.holographic.tools import FactTools
 from memorybus_providers.holographic.utterances import Utterances
 
 
-class Store:
+class HolographicStore:
     """Owns the connection."""
 
     def __init__(self, path: Path, clock: Clock) -> None:
@@ -30,12 +30,12 @@ class Store:
         self.path = path
         self.db = database.connect(path, clock)
         self._ledger = ledger.Ledger(self.db)
-        self._places = Places(self.db)
+        self._places = Sessions(self.db)
         self.utterances = Utterances(self.db, self._places)
         self.kept = Kept(self.db, self._places)
-        self.recall = Recall(self.db)
+        self.recall = FactSearch(self.db)
         judgements = Judgements(self.db, self._places)
-        self.tools = Tools(self.db, self.recall, self.kept, judgements)
+        self.tools = FactTools(self.db, self.recall, self.kept, judgements)
 
     def close(self) -> None:
         """Close the connection; an open transaction is rolled back."""

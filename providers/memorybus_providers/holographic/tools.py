@@ -15,7 +15,7 @@ from memorybus_providers.holographic import names
 from memorybus_providers.holographic.judgements import Judgements
 from memorybus_providers.holographic.kept import NOTE, Kept, Note
 from memorybus_providers.holographic.ranking import LAST_MS, Scored
-from memorybus_providers.holographic.recall import Recall
+from memorybus_providers.holographic.recall import FactSearch
 
 RESULTS_KEPT = 10_000
 """Results of writing tools remembered, so that a call that comes again changes nothing (G10)."""
@@ -115,11 +115,11 @@ def failed(why: str) -> dict[str, Any]:
     return {"ok": False, "error": why}
 
 
-class Tools:
+class FactTools:
     """Runs the tools; `add` and `feedback` inside the transaction their caller has open."""
 
     def __init__(
-        self, db: sqlite3.Connection, recall: Recall, kept: Kept, judgements: Judgements
+        self, db: sqlite3.Connection, recall: FactSearch, kept: Kept, judgements: Judgements
     ) -> None:
         """Work on the provider's own parts."""
         self._db = db

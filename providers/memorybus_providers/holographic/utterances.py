@@ -12,7 +12,7 @@ import msgspec
 
 from memorybus_providers.base import HookContext
 from memorybus_providers.holographic import names
-from memorybus_providers.holographic.places import CACHED, Places
+from memorybus_providers.holographic.places import CACHED, Sessions
 from memorybus_providers.holographic.query import folded
 from memorybus_providers.holographic.texts import clean, passages
 
@@ -70,7 +70,7 @@ class Utterances:
     statement per fact would be three times as slow. A rollback empties the table too.
     """
 
-    def __init__(self, db: sqlite3.Connection, places: Places) -> None:
+    def __init__(self, db: sqlite3.Connection, places: Sessions) -> None:
         """Write through `db`."""
         self._db = db
         self._places = places
