@@ -29,7 +29,7 @@ from memorybus_providers.base import (
     TransactionalProvider,
 )
 from memorybus_providers.holographic import digest, tools
-from memorybus_providers.holographic.kept import Note
+from memorybus_providers.holographic.entries import Note
 from memorybus_providers.holographic.ranking import Scored
 from memorybus_providers.holographic.recall import within
 from memorybus_providers.holographic.store import HolographicStore

@@ -9,11 +9,11 @@ from memorybus.clock import Clock
 
 from memorybus_providers import ledger
 from memorybus_providers.base import Fence, Transaction
-from memorybus_providers.holographic import database
+from memorybus_providers.holographic import schema
+from memorybus_providers.holographic.entries import Kept
 from memorybus_providers.holographic.judgements import Judgements
-from memorybus_providers.holographic.kept import Kept
-from memorybus_providers.holographic.places import Sessions
 from memorybus_providers.holographic.recall import FactSearch
+from memorybus_providers.holographic.sessions import Sessions
 from memorybus_providers.holographic.tools import FactTools
 from memorybus_providers.holographic.utterances import Utterances
 
@@ -28,7 +28,7 @@ class HolographicStore:
             Unavailable: the file is no database, damaged or of another release.
         """
         self.path = path
-        self.db = database.connect(path, clock)
+        self.db = schema.connect(path, clock)
         self._ledger = ledger.Ledger(self.db)
         self._places = Sessions(self.db)
         self.utterances = Utterances(self.db, self._places)
@@ -89,7 +89,7 @@ class HolographicStore:
         except sqlite3.DatabaseError as error:
             # Its subclasses speak of one statement, the class itself of the whole file.
             if type(error) is sqlite3.DatabaseError:
-                raise database.damaged(self.path, error) from error
+                raise schema.damaged(self.path, error) from error
             raise
 
     @contextmanager
@@ -105,9 +105,9 @@ class HolographicStore:
             raise
 
     def _begin(self, *, wait: bool) -> None:
-        seconds = database.BUSY_SECONDS if wait else 0
+        seconds = schema.BUSY_SECONDS if wait else 0
         self.db.execute(f"pragma busy_timeout = {round(seconds * 1000)}")
         try:
             self.db.execute("begin immediate")
         finally:
-            self.db.execute(f"pragma busy_timeout = {round(database.BUSY_SECONDS * 1000)}")
+            self.db.execute(f"pragma busy_timeout = {round(schema.BUSY_SECONDS * 1000)}")

@@ -11,9 +11,9 @@ import msgspec
 from msgspec import Meta
 
 from memorybus_providers.base import HookContext, RecallScope
-from memorybus_providers.holographic import names
+from memorybus_providers.holographic import facts
+from memorybus_providers.holographic.entries import NOTE, Kept, Note
 from memorybus_providers.holographic.judgements import Judgements
-from memorybus_providers.holographic.kept import NOTE, Kept, Note
 from memorybus_providers.holographic.ranking import LAST_MS, Scored
 from memorybus_providers.holographic.recall import FactSearch
 
@@ -57,7 +57,7 @@ class Feedback(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Arguments of ``memory_feedback``."""
 
     fact_id: Annotated[
-        str, Meta(pattern=names.PATTERN, description="The fact's id, as memory_search shows it.")
+        str, Meta(pattern=facts.PATTERN, description="The fact's id, as memory_search shows it.")
     ]
     helpful: Annotated[bool, Meta(description="Whether the fact was right and of use.")]
 

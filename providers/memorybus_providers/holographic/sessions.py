@@ -6,7 +6,7 @@ import msgspec
 from memorybus.events import Scope
 
 from memorybus_providers.base import HookContext
-from memorybus_providers.holographic.names import mark_of
+from memorybus_providers.holographic.facts import mark_of
 from memorybus_providers.holographic.texts import clean
 
 CACHED = 10_000
