@@ -59,11 +59,11 @@ def progress(db: sqlite3.Connection, lane: str) -> Progress | None:
 class SqliteTransaction:
     """One open transaction (see `memorybus_providers.base.Transaction`)."""
 
-    def __init__(self, db: sqlite3.Connection, lane: str, known: "Known | None" = None) -> None:
+    def __init__(self, db: sqlite3.Connection, lane: str, known: "LedgerIds | None" = None) -> None:
         """Work inside the transaction that `db` has open; without `known`, read the ledger anew."""
         self._db = db
         self._lane = lane
-        self._known = known or Known(db)
+        self._known = known or LedgerIds(db)
         self._known.catch_up()
         self._recorded: set[bytes] = set()
 
@@ -87,7 +87,7 @@ class SqliteTransaction:
         )
 
 
-class Known:
+class LedgerIds:
     """The ids in the ledger's committed rows, held in memory."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
@@ -132,7 +132,7 @@ class Ledger:
     def __init__(self, db: sqlite3.Connection) -> None:
         """Read nothing yet."""
         self._db = db
-        self._known = Known(db)
+        self._known = LedgerIds(db)
 
     @contextmanager
     def transaction(self, fence: Fence) -> Iterator[SqliteTransaction]:

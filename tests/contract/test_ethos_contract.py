@@ -21,7 +21,7 @@ from memorybus_providers import registry
 from memorybus_providers.adapters.ethos import MemoryUpdate, answer_of, updates_of
 from memorybus_providers.base import MemoryProvider, ProviderConfig, RecallScope
 from memorybus_providers.contract import ProviderContract
-from memorybus_providers.contract.samples import Step, feed, recall_context, steps
+from memorybus_providers.contract.samples import SampleStep, feed, recall_context, steps
 
 ALICE = Scope(agent="coach", user="alice")
 ALICE_ELSEWHERE = Scope(agent="coder", user="alice")
@@ -96,9 +96,9 @@ def test_options_are_the_keywords_of_the_hosted_class(tmp_path: Path) -> None:
     assert create("takes_any", anything=1).get_config_schema() is None
 
 
-def said_in(session: str, event: MemoryWritten, scope: Scope, n: int) -> Step:
+def said_in(session: str, event: MemoryWritten, scope: Scope, n: int) -> SampleStep:
     """Return a write of a session that is the first of its lineage."""
-    return Step(n, event, scope, SessionRef(session, session))
+    return SampleStep(n, event, scope, SessionRef(session, session))
 
 
 def test_memory_is_kept_by_a_chat_that_outlives_its_sessions(opened: Opened) -> None:

@@ -32,7 +32,7 @@ from memorybus_providers.contract import ProviderContract
 from memorybus_providers.contract.samples import (
     HOSTILE_IDS,
     SESSION,
-    Step,
+    SampleStep,
     feed,
     hook_context,
     recall_context,
@@ -314,7 +314,7 @@ def test_what_was_undone_is_no_part_of_the_conversation(opened: Opened) -> None:
     feed(provider, steps(TurnCompleted(user="My PIN is 4711.", assistant="Oh."), scope=ALICE))
     undone = replace(SESSION, epoch=1)
     provider.prefetch("Hello?", in_session(ALICE, undone))
-    feed(provider, [Step(2, TURN, ALICE, undone)])
+    feed(provider, [SampleStep(2, TURN, ALICE, undone)])
 
     ((_, messages),) = bare.asked
     assert messages == [{"role": "user", "content": "Hello?"}]
@@ -341,7 +341,7 @@ def test_hidden_tools_are_neither_offered_nor_run(tmp_path: Path) -> None:
     assert [schema["name"] for schema in provider.get_tool_schemas()] == ["tea_recall"]
 
     provider.open()
-    context = hook_context(Step(1, TURN, ALICE))
+    context = hook_context(SampleStep(1, TURN, ALICE))
     shown = provider.handle_tool_call("tea_recall", {"n": 1}, context)
     hidden = provider.handle_tool_call("tea_forget", {}, context)
     broken = provider.handle_tool_call("tea_recall", {"break": 1}, context)

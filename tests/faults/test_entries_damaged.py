@@ -12,7 +12,7 @@ from memorybus.errors import CorruptEnvelope
 from memorybus.events import LARGEST_BODY, Envelope, Position, UnknownEvent
 from memorybus.log.entry import DAMAGED, LoggedEvent
 from memorybus.surfaces.cli.events import as_json
-from memorybus.surfaces.views.render import event_line
+from memorybus.surfaces.views.events import event_line
 from memorybus.surfaces.views.safe import json_text
 from memorybus.wire.codec import Decoder
 from memorybus.wire.header import HeaderReader

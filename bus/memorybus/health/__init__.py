@@ -1,5 +1,5 @@
-"""How the bus does: depth, progress, memory, losses and failures, each with its remedy.
+"""How the bus does: figures (depth, progress, memory, losses) and findings, each with its remedy.
 
-It reads everything below and changes nothing. `status`, `doctor`, the alarms of workers and the
-demo show it.
+It reads everything below and changes nothing. `read_status` looks once; `status`, `doctor` and the
+demo show what it returns. A worker's watch looks at the log alone (`log_health`).
 """

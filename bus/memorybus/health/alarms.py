@@ -1,34 +1,20 @@
-"""What is wrong with the log or its Redis, each with its remedy; pure.
+"""The alarms: findings about the log, its Redis and its archive, each with its remedy; pure.
 
-The same alarms are logged by workers, shown by `status` and fail `doctor`.
+Workers log them, `status` shows them, and `doctor` fails for the critical ones.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Literal
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from memorybus.health.sealing import ArchiveStatus
+from memorybus.health.archive_status import ArchiveStatus
+from memorybus.health.finding import Finding
+from memorybus.health.providers import LaneFigures
 from memorybus.log.continuity import Audit, Gap, View, counter_lost, only_archived
-from memorybus.log.forecast import Disk, Memory, level, told, told_disk
+from memorybus.log.forecast import Disk, Memory, describe, describe_disk, level
 from memorybus.log.losses import Loss
 from memorybus.redis.facts import SAFE_POLICY
 from memorybus.redis.keys import Keys, lane_name
-
-Code = Literal[
-    "data_loss",
-    "numbering",
-    "strays",
-    "eviction_policy",
-    "persistence",
-    "no_append_only_file",
-    "memory",
-    "disk",
-    "archive",
-    "archive_ahead",
-    "lane_halted",
-]
-Severity = Literal["critical", "warning"]
 
 _RESTORE = (
     "find who trims, deletes or flushes keys of this Redis and stop it; restore its backup if the "
@@ -44,7 +30,7 @@ _FULL = (
     "published"
 )
 _LATE = 300.0
-"""Seconds by which sealing may be late before it is told."""
+"""Seconds by which sealing may be late before it is an alarm."""
 
 _SEAL = (
     "let a worker run where the archive can be reached; `memorybus archive run` seals now. Nothing "
@@ -56,26 +42,15 @@ _AHEAD = (
 )
 
 
-class Alarm(msgspec.Struct, frozen=True):
-    """One thing that is wrong.
-
-    Attributes:
-        code: what kind.
-        severity: "critical": events are lost, or will be, or nothing can be published; "warning".
-        subject: what it is about; with the code, the same as long as it is the same alarm.
-        text: what was seen.
-        remedy: what to do.
-    """
-
-    code: Code
-    severity: Severity
-    subject: str
-    text: str
-    remedy: str
+_HALTED = (
+    "if it names the archive, see: memorybus archive verify; put the segment back from a copy "
+    "(memorybus archive import), or make the archive reachable. Else its worker's log has the "
+    "whole error: mend what it names. The lane tries again every 30 s, and goes on by itself"
+)
 
 
 class ServerState(msgspec.Struct, frozen=True, kw_only=True):
-    """What the server says of itself, in INFO's words."""
+    """What a server's INFO says of how it keeps its data. The defaults are a sound server's."""
 
     policy: str = SAFE_POLICY
     aof: bool = True
@@ -84,16 +59,16 @@ class ServerState(msgspec.Struct, frozen=True, kw_only=True):
     snapshot: str = "ok"
 
 
-def of_gaps(gaps: list[Gap]) -> Iterator[Alarm]:
+def of_gaps(gaps: list[Gap]) -> Iterator[Finding]:
     """Yield an alarm for each gap in the log."""
     for gap in gaps:
         # A gap may grow, and is still the same one.
         subject = f"{lane_name(gap.partition)}:{gap.first}"
-        yield Alarm("data_loss", "critical", subject, gap.told, _RESTORE)
+        yield Finding("data_loss", "critical", subject, gap.told, _RESTORE)
 
 
-def of_losses(losses: list[Loss], keys: Keys) -> Iterator[Alarm]:
-    """Yield an alarm for each loss that was written down."""
+def of_losses(losses: list[Loss], keys: Keys) -> Iterator[Finding]:
+    """Yield an alarm for each recorded loss; it lasts until an operator deletes the record."""
     for loss in losses:
         said = "; ".join(gap.told for gap in loss.gaps) or "it held no event when last looked at"
         how = _HOW_LOST[loss.what]
@@ -101,17 +76,17 @@ def of_losses(losses: list[Loss], keys: Keys) -> Iterator[Alarm]:
             f"restore the backup of Redis, or publish these events again if their source still has "
             f"them; when dealt with: redis-cli hdel {keys.losses} {loss.name}"
         )
-        yield Alarm("data_loss", "critical", loss.name, f"{how}: {said}", remedy)
+        yield Finding("data_loss", "critical", loss.name, f"{how}: {said}", remedy, loss.found_at)
 
 
 def of_numbering(
     views: Mapping[int, View], audits: Mapping[int, Audit], keys: Keys
-) -> Iterator[Alarm]:
-    """Yield an alarm for each partition whose numbers repeat, or will, or that holds strangers."""
+) -> Iterator[Finding]:
+    """Yield an alarm for each partition that repeats numbers, soon will, or has foreign entries."""
     for partition, view in views.items():
         name, audit = lane_name(partition), audits.get(partition)
         if counter_lost(view) and view.last is not None:
-            yield Alarm(
+            yield Finding(
                 "numbering",
                 "critical",
                 name,
@@ -120,7 +95,7 @@ def of_numbering(
                 f"stop publishing, then: redis-cli hset {keys.state(partition)} n {view.last.n}",
             )
         elif audit is not None and audit.restarted:
-            yield Alarm(
+            yield Finding(
                 "numbering",
                 "critical",
                 name,
@@ -129,7 +104,7 @@ def of_numbering(
                 "give them new ones: memorybus archive repair --execute",
             )
         if audit is not None and audit.strays:
-            yield Alarm(
+            yield Finding(
                 "strays",
                 "warning",
                 name,
@@ -138,10 +113,10 @@ def of_numbering(
             )
 
 
-def of_server(facts: ServerState) -> Iterator[Alarm]:
+def of_server(facts: ServerState) -> Iterator[Finding]:
     """Yield what is wrong with how the server keeps what it was given (G1)."""
     if facts.policy != SAFE_POLICY:
-        yield Alarm(
+        yield Finding(
             "eviction_policy",
             "critical",
             facts.policy,
@@ -149,7 +124,7 @@ def of_server(facts: ServerState) -> Iterator[Alarm]:
             "run: redis-cli config set maxmemory-policy noeviction (and put it into redis.conf)",
         )
     if not facts.aof:
-        yield Alarm(
+        yield Finding(
             "no_append_only_file",
             "warning",
             "aof",
@@ -159,20 +134,20 @@ def of_server(facts: ServerState) -> Iterator[Alarm]:
     yield from _failed_writes(facts)
 
 
-def _failed_writes(facts: ServerState) -> Iterator[Alarm]:
+def _failed_writes(facts: ServerState) -> Iterator[Finding]:
     remedy = "make room on the disk of Redis and see its log; spools hold what is published"
     if facts.aof and facts.aof_write != "ok":
         text = "the append-only file cannot be written: Redis refuses writes (MISCONF)"
-        yield Alarm("persistence", "critical", "aof", text, remedy)
+        yield Finding("persistence", "critical", "aof", text, remedy)
     if facts.aof and facts.aof_rewrite != "ok":
         text = "the append-only file could not be rewritten: it grows without end"
-        yield Alarm("persistence", "warning", "aof rewrite", text, remedy)
+        yield Finding("persistence", "warning", "aof rewrite", text, remedy)
     if facts.snapshot != "ok":
         text = "the last snapshot failed: Redis may refuse writes (MISCONF)"
-        yield Alarm("persistence", "critical", "snapshot", text, remedy)
+        yield Finding("persistence", "critical", "snapshot", text, remedy)
 
 
-def of_memory(memory: Memory, untrimmed: str = "") -> Iterator[Alarm]:
+def of_memory(memory: Memory, untrimmed: str = "") -> Iterator[Finding]:
     """Yield an alarm if the memory will not last three days; critical within one.
 
     Args:
@@ -182,37 +157,46 @@ def of_memory(memory: Memory, untrimmed: str = "") -> Iterator[Alarm]:
     found = level(memory.seconds_left, memory.used, memory.limit)
     if found != "ok":
         why = f"nothing is trimmed: {untrimmed}" if untrimmed else "make `hot_window` shorter"
-        text = f"memory of Redis: {told(memory)}"
-        yield Alarm("memory", found, found, text, f"{why}; or {_FULL}")
+        text = f"memory of Redis: {describe(memory)}"
+        yield Finding("memory", found, found, text, f"{why}; or {_FULL}")
 
 
 def of_archive(
     archive: ArchiveStatus, views: Mapping[int, View], late: float | None
-) -> Iterator[Alarm]:
+) -> Iterator[Finding]:
     """Yield what is wrong with the archive (G7).
 
     Args:
-        archive: how it stands.
+        archive: its status.
         views: the partitions.
         late: seconds by which the oldest event that is not sealed is overdue; None for none.
     """
     if archive.damaged:
-        yield Alarm("archive", "critical", "damaged", archive.error, "do as the message says")
+        yield Finding("archive", "critical", "damaged", archive.error, "do as the message says")
     elif late is not None and late > _LATE:
-        text = f"sealing stands still: {archive.error or 'its worker is slow'}"
-        since = f"events since {archive.oldest_unsealed_at} wait to be sealed"
-        yield Alarm("archive", "warning", "late", f"{text}; {since}", _SEAL)
+        text = f"sealing stands still: {archive.error or 'its worker is slow'}; events wait"
+        yield Finding("archive", "warning", "late", text, _SEAL, archive.oldest_unsealed_at)
     for partition, view in views.items():
         gap = only_archived(partition, view)
         if gap is not None:
             name = lane_name(partition)
             text = f"partition {name}: Redis lost events {gap.first} to {gap.last}; only the "
-            yield Alarm("archive_ahead", "warning", name, f"{text}archive has them", _AHEAD)
+            yield Finding("archive_ahead", "warning", name, f"{text}archive has them", _AHEAD)
 
 
-def of_disk(disk: Disk | None) -> Iterator[Alarm]:
+def of_disk(disk: Disk | None) -> Iterator[Finding]:
     """Yield an alarm if the embedded server's disk will not last three days."""
     found = "ok" if disk is None else level(disk.seconds_left, disk.aof, disk.aof + disk.free)
     if disk is not None and found != "ok":
         remedy = "make room on the disk of data_dir: Redis refuses writes when it is full"
-        yield Alarm("disk", found, found, f"disk of Redis: {told_disk(disk)}", remedy)
+        yield Finding("disk", found, found, f"disk of Redis: {describe_disk(disk)}", remedy)
+
+
+def of_halted(lanes: Mapping[str, Sequence[LaneFigures]]) -> Iterator[Finding]:
+    """Yield an alarm for each lane that has stopped, by provider: archive away, or turns fail."""
+    for name, of_provider in lanes.items():
+        for partition, lane in enumerate(of_provider):
+            if lane.halted:
+                where = lane_name(partition)
+                text = f"provider {name}, partition {where} stands still: {lane.halted}"
+                yield Finding("lane_halted", "critical", f"{name}:{where}", text, _HALTED)

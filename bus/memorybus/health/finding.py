@@ -1,15 +1,60 @@
-"""What one check of ``memorybus doctor`` found."""
+"""A finding: one thing that is wrong. A check: what was found about one topic."""
+
+from collections.abc import Iterable
+from typing import Literal
 
 import msgspec
 
 from memorybus.text.redact import masked
 
+Code = Literal[
+    "data_loss",
+    "numbering",
+    "strays",
+    "eviction_policy",
+    "persistence",
+    "no_append_only_file",
+    "memory",
+    "disk",
+    "archive",
+    "archive_ahead",
+    "lane_halted",
+    "no_worker",
+    "unserved",
+    "failing",
+    "paused",
+    "dead_letters",
+    "recalls",
+]
+Severity = Literal["critical", "warning"]
 
-class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """What one check found.
+
+class Finding(msgspec.Struct, frozen=True):
+    """One thing that is wrong.
 
     Attributes:
-        name: what was looked at.
+        code: what kind of thing.
+        severity: "critical": events are lost, or will be, or something does not work; "warning":
+            all works, and somebody has to act before long.
+        subject: what it is about; code and subject stay the same as long as it is the same finding.
+        text: what was seen. It may quote hostile text.
+        remedy: what to do.
+        since: since when (ISO 8601, UTC); None if nobody knows.
+    """
+
+    code: Code
+    severity: Severity
+    subject: str
+    text: str
+    remedy: str
+    since: str | None = None
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """What was found about one topic; a line of `memorybus doctor`.
+
+    Attributes:
+        name: the topic.
         ok: whether it is as it should be.
         found: what was seen.
         fix: what to do if not; with `ok`, what to do before long: a warning.
@@ -21,5 +66,22 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     fix: str = ""
 
     def __post_init__(self) -> None:
-        """Mask credentials: what was seen may be an error of whatever was asked."""
+        """Mask credentials: what was seen may quote an error of any backend."""
         msgspec.structs.force_setattr(self, "found", masked(self.found))
+
+    @classmethod
+    def of(cls, name: str, findings: Iterable[Finding], well: str) -> "Check":
+        """Return the check of a topic: it fails if a finding is critical.
+
+        Args:
+            name: the topic.
+            findings: what is wrong with it.
+            well: what to say if nothing is.
+        """
+        wrong = list(findings)
+        return cls(
+            name=name,
+            ok=all(one.severity != "critical" for one in wrong),
+            found="; ".join(one.text for one in wrong) or well,
+            fix="; ".join(dict.fromkeys(one.remedy for one in wrong)),
+        )

@@ -1,4 +1,4 @@
-"""One read model of the bus: depth, progress, workers, jobs, spools. Reading changes nothing."""
+"""The reader of the status: one look at everything, which changes nothing."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -10,25 +10,26 @@ from redis.exceptions import RedisError
 from memorybus.archive.seals import Part
 from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
-from memorybus.health.alarms import Alarm
-from memorybus.health.checks import Continuity, Examiner
-from memorybus.health.halted import halted
+from memorybus.health import alarms
+from memorybus.health.archive_status import ArchiveStatus
+from memorybus.health.finding import Finding
+from memorybus.health.log_health import Continuity, Examiner
 from memorybus.health.providers import (
     FIELDS,
-    Lane,
+    LaneFigures,
     ProviderStatus,
     lane_of,
     number,
     waiting_since,
 )
 from memorybus.health.recalls import JobsStatus, read_jobs
-from memorybus.health.sealing import ArchiveStatus
 from memorybus.log.forecast import Disk, Memory
 from memorybus.log.producers import taken
 from memorybus.log.stream import EventLog
 from memorybus.redis.connect import TIMEOUT, connect_jobs, connect_redis, translated
 from memorybus.redis.keys import Keys
 from memorybus.registry.instances import Instance, Instances, InstancesView, live_name
+from memorybus.registry.pauses import prepared_copy
 from memorybus.registry.roster import Roster, WorkerInfo
 from memorybus.spool.files import inspect
 from memorybus.spool.note import SpoolStats
@@ -44,7 +45,7 @@ class RedisStatus(msgspec.Struct, frozen=True):
 
 
 class SpoolStatus(msgspec.Struct, frozen=True):
-    """What this host's spools hold that Redis has not taken; times are ISO 8601, UTC."""
+    """The events in this host's spools that Redis has not taken; times are ISO 8601, UTC."""
 
     events: int
     bytes: int
@@ -62,7 +63,10 @@ class WorkerStatus(msgspec.Struct, frozen=True):
 
 
 class Status(msgspec.Struct, frozen=True):
-    """Everything `memorybus status --json` prints, in its stable shape."""
+    """What `memorybus status --json` prints: figures, and the alarms of the log.
+
+    `memorybus.health.services.findings_of` adds what the other figures say is wrong.
+    """
 
     redis: RedisStatus
     spool: SpoolStatus
@@ -70,7 +74,7 @@ class Status(msgspec.Struct, frozen=True):
     providers: list[ProviderStatus]
     workers: list[WorkerStatus]
     jobs: list[JobsStatus]
-    alarms: list[Alarm]
+    alarms: list[Finding]
     continuity: Continuity
     memory: Memory
     disk: Disk | None
@@ -90,7 +94,7 @@ def read_status(settings: Settings) -> Status:
 
 @contextmanager
 def watching(settings: Settings, timeout: float = TIMEOUT) -> Iterator["Monitor"]:
-    """Look through one connection; what Redis raises within is told as the bus tells it.
+    """Open a monitor; an error of Redis within becomes one of the bus.
 
     Args:
         settings: where the log is.
@@ -130,41 +134,35 @@ class Monitor:
         """Read everything once."""
         server = self.log.server()
         self.log.check_partitions()
-        names = self.names()
-        sight = Instances(self._redis, self._keys).look()
+        names, sight = self.names(), Instances(self._redis, self._keys).look()
         serving = {name: live_name(name, sight.live) for name in names}
-        copies = [name for name, one in sight.all.items() if one.is_copy]
-        lanes = self.lanes(list(dict.fromkeys([*names, *serving.values(), *copies])))
-        beside = [name for name in [*names, *copies] if name not in serving.values()]
-        beside = [name for name in beside if name in copies or any(one.n for one in lanes[name])]
+        made = [name for name, one in sight.all.items() if one.is_copy]
+        lanes = self.lanes(list(dict.fromkeys([*names, *serving.values(), *made])))
+        # An instance that does not serve is shown if it is a copy, or has ever had an event.
+        others = [name for name in [*names, *made] if name not in serving.values()]
+        others = [name for name in others if name in made or any(one.n for one in lanes[name])]
         workers = self.roster.alive()
         health = Examiner(self._redis, self._settings).look()
         self._parts = health.parts
+        url = redacted(self._settings.redis_url)
+        halted = alarms.of_halted({live: lanes[live] for live in serving.values()})
         return Status(
-            redis=RedisStatus(
-                redacted(self._settings.redis_url), server.version, server.durability
-            ),
+            redis=RedisStatus(url, server.version, server.durability),
             spool=self.spool(),
             partitions=self._settings.partitions,
             providers=[
                 self._serving(name, live, lanes[live], workers, sight)
                 for name, live in serving.items()
             ],
-            workers=[
-                WorkerStatus(w.id, w.host, w.pid, w.lanes, iso(w.heartbeat_at) or "")
-                for w in workers
-            ],
+            workers=[_worker(one) for one in workers],
             jobs=self._jobs(names),
-            alarms=[*health.alarms, *self._halted(list(serving.values()))],
+            alarms=[*health.alarms, *halted],
             continuity=health.continuity,
             memory=health.memory,
             disk=health.disk,
             archive=health.archive,
-            copies=[self._copy(name, lanes[name], workers, sight) for name in beside],
+            copies=[self._copy(name, lanes[name], workers, sight) for name in others],
         )
-
-    def _halted(self, names: list[str]) -> list[Alarm]:
-        return halted(self._redis, self._keys, names, self._partitions)
 
     def names(self) -> list[str]:
         """Return the providers that workers registered, then those that are only configured."""
@@ -179,8 +177,8 @@ class Monitor:
     def _taken(self, producer: str) -> dict[int, int]:
         return taken(self._redis, self._keys, self._settings.partitions, producer)
 
-    def lanes(self, names: list[str]) -> dict[str, list[Lane]]:
-        """Read every lane of some providers in one round trip."""
+    def lanes(self, names: list[str]) -> dict[str, list[LaneFigures]]:
+        """Read all lanes of these providers in one round trip, in the order of partitions."""
         with self._redis.pipeline(transaction=False) as pipe:
             for partition in self._partitions:
                 pipe.hget(self._keys.state(partition), "n")
@@ -190,7 +188,7 @@ class Monitor:
                     pipe.hlen(self._keys.parked(partition, name))
                     pipe.xlen(self._keys.dead(partition, name))
             replies = iter(pipe.execute(raise_on_error=False))
-        lanes: dict[str, list[Lane]] = {name: [] for name in names}
+        lanes: dict[str, list[LaneFigures]] = {name: [] for name in names}
         for _ in self._partitions:
             head = number(next(replies))
             for name in names:
@@ -198,9 +196,9 @@ class Monitor:
         return lanes
 
     def _copy(
-        self, name: str, lanes: list[Lane], workers: list[WorkerInfo], sight: InstancesView
+        self, name: str, lanes: list[LaneFigures], workers: list[WorkerInfo], sight: InstancesView
     ) -> ProviderStatus:
-        """Tell of an instance that does not serve: it lacks only what its plan has."""
+        """Return the status of an instance that serves nobody: it lacks only what its plan has."""
         known = sight.all.get(name, Instance(name=name, provider=name))
         ends = [known.plan.end(partition) for partition in self._partitions]
         cut = [
@@ -208,22 +206,25 @@ class Monitor:
             for lane, end in zip(lanes, ends, strict=True)
         ]
         found = self._provider(name, cut, workers, sight)
-        return msgspec.structs.replace(found, copy_of=known.provider)
+        hold, live = sight.pauses.get(name), sight.live.get(known.provider)
+        kept = live is not None and live.previous == name and hold is not None
+        kept = kept and not prepared_copy(hold)
+        return msgspec.structs.replace(found, copy_of=known.provider, kept=kept)
 
     def _serving(
         self,
         name: str,
         live: str,
-        lanes: list[Lane],
+        lanes: list[LaneFigures],
         workers: list[WorkerInfo],
         sight: InstancesView,
     ) -> ProviderStatus:
-        """Tell of a provider: of whichever instance serves it."""
+        """Return the status of a provider, by the figures of the instance that serves it."""
         found = self._provider(live, lanes, workers, sight)
         return msgspec.structs.replace(found, name=name, live="" if live == name else live)
 
     def _provider(
-        self, name: str, lanes: list[Lane], workers: list[WorkerInfo], sight: InstancesView
+        self, name: str, lanes: list[LaneFigures], workers: list[WorkerInfo], sight: InstancesView
     ) -> ProviderStatus:
         hold = sight.pauses.get(name)
         return ProviderStatus(
@@ -239,7 +240,7 @@ class Monitor:
             paused=(hold.reason or "no reason was given") if hold else "",
         )
 
-    def _oldest(self, lanes: list[Lane]) -> int | None:
+    def _oldest(self, lanes: list[LaneFigures]) -> int | None:
         """Return when the oldest unapplied event entered the log; it may be in the archive."""
         behind = {partition: lane for partition, lane in enumerate(lanes) if lane.n < lane.head}
         with self._redis.pipeline(transaction=False) as pipe:
@@ -260,8 +261,12 @@ class Monitor:
             jobs.close()
 
 
+def _worker(info: WorkerInfo) -> WorkerStatus:
+    return WorkerStatus(info.id, info.host, info.pid, info.lanes, iso(info.heartbeat_at) or "")
+
+
 def spool_status(settings: Settings) -> SpoolStatus:
-    """Count all rows of this host's spools without asking Redis: for when it is away."""
+    """Count all rows of this host's spools without asking Redis, which may be away."""
     return _summed([inspect(path, {}) for path in sorted(settings.spool_dir.glob("*.db"))])
 
 

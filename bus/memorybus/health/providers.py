@@ -1,4 +1,4 @@
-"""A provider instance's lanes as the status tells of them, and how they are read from Redis."""
+"""The figures of providers and their lanes, as `status` shows them."""
 
 from typing import Any
 
@@ -9,12 +9,22 @@ from memorybus.registry.done_set import above
 
 
 class ProviderStatus(msgspec.Struct, frozen=True):
-    """A provider's lanes, summed up. `applied` leaves out what is parked or was discarded.
+    """A provider's lanes, summed up; times are ISO 8601, UTC.
 
-    `failing` says how its calls fail while none succeeds: its lanes wait, and nothing is parked.
-    `paused` says why its lanes stand still on somebody's word, `live` which copy of it serves
-    agents if not itself: then all numbers are that one's. Of an instance that serves nobody
-    `copy_of` says of what it is a copy; the one that served before is its own.
+    Attributes:
+        name: the provider, or the copy.
+        applied: events applied, without those that are parked or were discarded.
+        backlog: events that wait.
+        oldest_unapplied_at: when the oldest of these entered the log; null for none.
+        parked_keys: keys that wait for an operator.
+        dead_letters: events of these keys.
+        lanes: how many it has.
+        lanes_owned: how many a live worker owns.
+        failing: how its calls fail while none succeeds: lanes wait, nothing is parked. "" if not.
+        paused: why its lanes stand still on somebody's word; "" if they do not.
+        live: the copy that serves agents in its place, whose numbers these are; "" if none does.
+        copy_of: for an instance that serves nobody, the provider that it copies; else "".
+        kept: whether it stands still because it is kept for `memorybus rebuild --rollback`.
     """
 
     name: str
@@ -29,14 +39,30 @@ class ProviderStatus(msgspec.Struct, frozen=True):
     paused: str = ""
     live: str = ""
     copy_of: str = ""
+    kept: bool = False
 
 
-FIELDS = ("entry", "n", "done", "parked", "discarded")
-"""What is read of a lane's hash."""
+HALTED = "halted"
+"""The field of a lane's hash in which its owner says why the lane has stopped."""
+
+FIELDS = ("entry", "n", "done", "parked", "discarded", HALTED)
+"""The fields that `lane_of` reads of a lane's hash."""
 
 
-class Lane(msgspec.Struct, frozen=True):
-    """A lane as it stands in Redis, beside its partition's head."""
+class LaneFigures(msgspec.Struct, frozen=True):
+    """A lane as it stands in Redis, beside its partition's head.
+
+    Attributes:
+        entry: its checkpoint.
+        n: the number of that entry.
+        done_above: events done out of order behind it.
+        not_applied: events that were parked or discarded.
+        owned: whether a live worker owns it.
+        parked_keys: keys that wait for an operator.
+        dead: events of these keys.
+        head: the last number of the partition.
+        halted: why it has stopped; "" if it has not. Hostile text.
+    """
 
     entry: str
     n: int
@@ -46,12 +72,14 @@ class Lane(msgspec.Struct, frozen=True):
     parked_keys: int
     dead: int
     head: int
+    halted: str = ""
 
 
-def lane_of(head: int, checkpoint: Any, owned: Any, parked_keys: Any, dead: Any) -> Lane:
-    """Return a lane, from the replies to what `Monitor.lanes` asks."""
-    entry, n, done, parked, discarded = checkpoint if isinstance(checkpoint, list) else (None,) * 5
-    return Lane(
+def lane_of(head: int, checkpoint: Any, owned: Any, parked_keys: Any, dead: Any) -> LaneFigures:
+    """Return a lane from the replies that `Monitor.lanes` gets."""
+    known = checkpoint if isinstance(checkpoint, list) else [None] * len(FIELDS)
+    entry, n, done, parked, discarded, halted = known
+    return LaneFigures(
         entry=entry.decode() if entry else START,
         n=number(n),
         done_above=above(done or b"", number(n)).bit_count(),
@@ -60,17 +88,18 @@ def lane_of(head: int, checkpoint: Any, owned: Any, parked_keys: Any, dead: Any)
         parked_keys=number(parked_keys),
         dead=number(dead),
         head=head,
+        halted=halted.decode("utf-8", "replace") if halted else "",
     )
 
 
-def waiting_since(lane: Lane, reply: Any, archived_since: int) -> int | None:
+def waiting_since(lane: LaneFigures, reply: Any, archived_since: int) -> int | None:
     """Return when a lane's oldest unapplied event entered the log (milliseconds), None if unknown.
 
-    If that was trimmed, the event is in the archive: it came no earlier than the lane's last one.
+    A trimmed event is in the archive. It came no earlier than the lane's last one.
 
     Args:
         lane: one that is behind.
-        reply: of XRANGE from its checkpoint on.
+        reply: the answer to XRANGE from its checkpoint on.
         archived_since: when the first archived event of the partition came; 0 for none.
     """
     if not isinstance(reply, list) or not reply:
@@ -83,5 +112,5 @@ def waiting_since(lane: Lane, reply: Any, archived_since: int) -> int | None:
 
 
 def number(reply: Any) -> int:
-    """Read a number; a foreign key (an error in the reply) counts as nothing."""
+    """Return a reply as a number: 0 for none, and for the error that a foreign key gives."""
     return 0 if reply is None or isinstance(reply, Exception) else int(reply)

@@ -1,4 +1,4 @@
-"""How the recalls of each provider stand, for `memorybus status` and `doctor`; changes nothing."""
+"""The figures of each provider's recall jobs; reading them changes nothing."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -24,9 +24,9 @@ class JobsStatus(msgspec.Struct, frozen=True):
         started: jobs that run.
         failed: failures since the last day without one.
         oldest_at: when the oldest waiting job was asked, or None.
-        failing: failures in a row; 0 once one is answered.
-        skipped: recalls not made, for a pause or the queue's bound.
-        paused: whether no recall is asked now, since several failed in a row.
+        failing: failures in a row; 0 after a success.
+        skipped: recalls not made because of a pause or the queue's bound.
+        paused: whether no recall is asked now because several failed in a row.
         failed_at: when the last failure was, or None.
         error: the last failure, bounded, credentials masked; hostile text, or "".
     """
@@ -46,16 +46,18 @@ class JobsStatus(msgspec.Struct, frozen=True):
 def read_jobs(
     redis: Redis, jobs: Redis, settings: Settings, providers: Sequence[str]
 ) -> list[JobsStatus]:
-    """Read it all; RQ's own registries would be changed by being counted, so its keys are read.
+    """Read the figures of all queues.
+
+    RQ's keys are read directly: counting through its registries would change them.
 
     Args:
         redis: the log's Redis.
         jobs: the jobs' Redis.
         settings: see `Settings`.
-        providers: whose recalls.
+        providers: the providers whose queues to read.
 
     Raises:
-        redis.RedisError: one of them is away.
+        redis.RedisError: one of the two is away.
     """
     health = RecallHealth(redis, Keys(settings.namespace)).read(providers)
     queues = [queue_name(settings.namespace, name) for name in providers]
@@ -71,7 +73,7 @@ def read_jobs(
 
 
 def _asked_at(jobs: Redis, ids: Sequence[bytes]) -> list[int]:
-    """Return when each waiting job was asked (ms); those that have expired are none any more."""
+    """Return when each waiting job was asked (milliseconds); expired jobs are left out."""
     with jobs.pipeline(transaction=False) as pipe:
         for job_id in ids:
             pipe.hget(Job.key_for(job_id.decode()), "enqueued_at")
@@ -80,7 +82,7 @@ def _asked_at(jobs: Redis, ids: Sequence[bytes]) -> list[int]:
 
 
 def _ms(at: bytes) -> int:
-    """Read a time as RQ writes it; a foreign job's may be anything."""
+    """Return a time that RQ wrote, in milliseconds; 0 for what a foreign job may hold instead."""
     try:
         return round(datetime.fromisoformat(at.decode()).timestamp() * 1000)
     except (ValueError, OverflowError):

@@ -209,12 +209,12 @@ def level(seconds_left: float | None, used: int, limit: int | None) -> Level:
     return "warning" if seconds_left >= FAIL_WITHIN else "critical"
 
 
-def told(memory: Memory) -> str:
+def describe(memory: Memory) -> str:
     """Return the forecast in words."""
     return f"{_room(memory)}; {_outlook(memory)}"
 
 
-def told_disk(disk: Disk) -> str:
+def describe_disk(disk: Disk) -> str:
     """Return the forecast of the disk in words."""
     room = f"{size(disk.free)} free, the append-only file has {size(disk.aof)}"
     if disk.seconds_left is None:

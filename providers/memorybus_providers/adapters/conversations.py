@@ -22,7 +22,7 @@ BYTES = 262_144
 _FOLDER = "conversations"
 
 
-class Turn(msgspec.Struct, frozen=True):
+class SpokenTurn(msgspec.Struct, frozen=True):
     """One turn: the event that told of it, where it was said, and its messages."""
 
     event_id: str
@@ -46,7 +46,7 @@ class Conversations:
         known = self._read(owner)
         if any(turn.event_id == event_id for turn in known):
             return
-        new = Turn(event_id, session.id, session.epoch, _messages(event))
+        new = SpokenTurn(event_id, session.id, session.epoch, _messages(event))
         kept = [turn for turn in known if not _is_over(turn, session)]
         self._write(owner, _newest([*kept, new]))
 
@@ -58,13 +58,13 @@ class Conversations:
         turns = [turn for turn in self._read(owner) if (turn.session, turn.epoch) == here]
         return [message for turn in turns for message in turn.messages]
 
-    def _read(self, owner: Owner) -> list[Turn]:
+    def _read(self, owner: Owner) -> list[SpokenTurn]:
         try:
-            return msgspec.json.decode(self._file(owner).read_bytes(), type=list[Turn])
+            return msgspec.json.decode(self._file(owner).read_bytes(), type=list[SpokenTurn])
         except (FileNotFoundError, msgspec.DecodeError):  # a help for recalls, and no memory
             return []
 
-    def _write(self, owner: Owner, turns: Sequence[Turn]) -> None:
+    def _write(self, owner: Owner, turns: Sequence[SpokenTurn]) -> None:
         file = self._file(owner)
         private.directory(self._folder)
         new = file.with_suffix(".new")
@@ -81,16 +81,16 @@ def _messages(event: TurnCompleted) -> tuple[Message, ...]:
     return event.messages or tuple({"role": role, "content": text} for role, text in said)
 
 
-def _is_over(turn: Turn, session: SessionRef) -> bool:
+def _is_over(turn: SpokenTurn, session: SessionRef) -> bool:
     return turn.session == session.id and turn.epoch < session.epoch
 
 
-def _newest(turns: Sequence[Turn]) -> list[Turn]:
+def _newest(turns: Sequence[SpokenTurn]) -> list[SpokenTurn]:
     """Return the last turns, as many as there is room for, and the very last in any case."""
     return list(_fitting(turns[: -TURNS - 1 : -1]))[::-1]
 
 
-def _fitting(newest_first: Iterable[Turn]) -> Iterable[Turn]:
+def _fitting(newest_first: Iterable[SpokenTurn]) -> Iterable[SpokenTurn]:
     room = BYTES
     for number, turn in enumerate(newest_first):
         room -= len(msgspec.json.encode(turn))

@@ -30,17 +30,17 @@ from memorybus_providers.base import (
     Transaction,
     TransactionalProvider,
 )
-from memorybus_providers.builtin.entries import Outcome, Write, block
+from memorybus_providers.builtin.entries import EntryWrite, Outcome, block
 from memorybus_providers.builtin.files import encodable, readable
-from memorybus_providers.builtin.places import Place, place_of, places
+from memorybus_providers.builtin.places import MemoryFile, place_of, places
 from memorybus_providers.builtin.ranking import rank
-from memorybus_providers.builtin.store import Origin, Store
+from memorybus_providers.builtin.store import BuiltinStore, Origin
 from memorybus_providers.digests import key_of, paired
 
 __all__ = ["BuiltinProvider"]
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class BuiltinOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The instance's table in ``memorybus.toml``; limits are characters, as in Hermes."""
 
     memory_limit: int = 2_200
@@ -70,10 +70,10 @@ class BuiltinProvider(TransactionalProvider):
         """
         super().__init__(config)
         try:
-            self._options = msgspec.convert(dict(config.options), Options)
+            self._options = msgspec.convert(dict(config.options), BuiltinOptions)
         except msgspec.ValidationError as error:
             raise ConfigError(f"provider {config.name}: {error}") from error
-        self._store = Store(config.home, config.crash)
+        self._store = BuiltinStore(config.home, config.crash)
         if config.kept_elsewhere:
             stores = " and ".join(sorted(config.kept_elsewhere))
             self.note = f"another provider keeps {stores} alone: such writes are not mirrored"
@@ -113,7 +113,7 @@ class BuiltinProvider(TransactionalProvider):
                 "default": field.default,
                 "required": False,
             }
-            for field in msgspec.structs.fields(Options)
+            for field in msgspec.structs.fields(BuiltinOptions)
         )
 
     # -- writing ------------------------------------------------------------------------------
@@ -133,7 +133,7 @@ class BuiltinProvider(TransactionalProvider):
         """
         if event.store in self.config.kept_elsewhere:
             return
-        write = Write(
+        write = EntryWrite(
             action=event.action,
             content=encodable(event.content),
             old_text=encodable(event.old_text),
@@ -180,10 +180,10 @@ class BuiltinProvider(TransactionalProvider):
         blocks = (self._block(store, owner, limit) for store, owner, limit in shown if owner)
         return "\n\n".join(text for text in blocks if text)
 
-    def _rows(self, place: Place) -> Iterator[tuple[str, str, int]]:
+    def _rows(self, place: MemoryFile) -> Iterator[tuple[str, str, int]]:
         return ((text, origin.session, origin.at) for text, origin in self._entries(place))
 
-    def _entries(self, place: Place) -> Iterator[tuple[str, Origin]]:
+    def _entries(self, place: MemoryFile) -> Iterator[tuple[str, Origin]]:
         origins = self._store.origins(place)
         for entry in self._store.entries(place):
             yield readable(entry), origins.get(text_digest(entry), Origin())

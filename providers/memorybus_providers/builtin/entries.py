@@ -36,7 +36,7 @@ _TITLES = {"memory": "MEMORY (your personal notes)", "user": "USER PROFILE (who 
 _RULE = "═" * 46
 
 
-class Write(msgspec.Struct, frozen=True):
+class EntryWrite(msgspec.Struct, frozen=True):
     """One write of the agent: the parts of a `MemoryWritten` that change a file.
 
     Attributes:
@@ -68,7 +68,7 @@ def render(entries: Iterable[str]) -> str:
     return SEPARATOR.join(entries)
 
 
-def apply(entries: Entries, write: Write) -> tuple[Entries, Outcome]:
+def apply(entries: Entries, write: EntryWrite) -> tuple[Entries, Outcome]:
     """Return the entries after one write, and its outcome.
 
     A content that itself holds a separator line becomes several entries, as it would when the
@@ -84,7 +84,7 @@ def apply(entries: Entries, write: Write) -> tuple[Entries, Outcome]:
     return _replace(entries, write.old_text, new)
 
 
-def fold(entries: Entries, writes: Iterable[Write]) -> tuple[Entries, tuple[Outcome, ...]]:
+def fold(entries: Entries, writes: Iterable[EntryWrite]) -> tuple[Entries, tuple[Outcome, ...]]:
     """Return the entries after several writes in order, and the outcome of each."""
     outcomes: list[Outcome] = []
     for write in writes:

@@ -26,7 +26,7 @@ _UNSAFE = re.compile(r"[^a-z0-9]+")
 _READABLE = 40
 
 
-class Place(msgspec.Struct, frozen=True):
+class MemoryFile(msgspec.Struct, frozen=True):
     """One file of one owner, relative to the instance's home."""
 
     store: StoreName
@@ -37,16 +37,16 @@ class Place(msgspec.Struct, frozen=True):
         return home / self.store / self.folder / FILES[self.store]
 
 
-def place_of(store: StoreName, scope: Scope) -> Place:
+def place_of(store: StoreName, scope: Scope) -> MemoryFile:
     """Return where a write of `scope` goes: ``user`` follows the person, ``memory`` the agent."""
-    return Place(store, folder_of(scope.user if store == "user" else scope.agent))
+    return MemoryFile(store, folder_of(scope.user if store == "user" else scope.agent))
 
 
-def places(home: Path, agent: str | None, user: str | None) -> tuple[Place, ...]:
+def places(home: Path, agent: str | None, user: str | None) -> tuple[MemoryFile, ...]:
     """Return the files a recall may read; None stands for every owner that has one."""
     owners: tuple[tuple[StoreName, str | None], ...] = (("memory", agent), ("user", user))
     return tuple(
-        Place(store, folder)
+        MemoryFile(store, folder)
         for store, owner in owners
         for folder in (_all_folders(home / store) if owner is None else (folder_of(owner),))
     )

@@ -43,19 +43,19 @@ from memorybus_providers.builtin.database import (
 )
 from memorybus_providers.builtin.entries import (
     Entries,
+    EntryWrite,
     Outcome,
-    Write,
     apply,
     fold,
     parse,
     render,
 )
-from memorybus_providers.builtin.places import Place
+from memorybus_providers.builtin.places import MemoryFile
 
 _log = logging.getLogger(__name__)
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(tuple[Write, ...]).decode
+_decode = msgspec.msgpack.Decoder(tuple[EntryWrite, ...]).decode
 
 
 class Origin(msgspec.Struct, frozen=True):
@@ -69,11 +69,11 @@ class Pending(msgspec.Struct, frozen=True):
     """Committed writes to one file; ``seq`` is unique for ever."""
 
     seq: int
-    place: Place
-    writes: tuple[Write, ...]
+    place: MemoryFile
+    writes: tuple[EntryWrite, ...]
 
 
-class Store:
+class BuiltinStore:
     """The files of one home and their database. One thread at a time."""
 
     def __init__(self, home: Path, crash: CrashPoint) -> None:
@@ -81,7 +81,7 @@ class Store:
         self._home = home
         self._crash = crash
         self._connection: sqlite3.Connection | None = None
-        self._collected: dict[Place, list[Write]] | None = None
+        self._collected: dict[MemoryFile, list[EntryWrite]] | None = None
 
     @property
     def path(self) -> Path:
@@ -141,7 +141,7 @@ class Store:
             self._collected = None
         self.settle()
 
-    def write(self, place: Place, write: Write) -> None:
+    def write(self, place: MemoryFile, write: EntryWrite) -> None:
         """Collect a write for the open transaction."""
         if self._collected is None:
             raise RuntimeError("a memory write outside a transaction would never be committed")
@@ -157,7 +157,7 @@ class Store:
                 for place in {row.place for row in rows}:
                     self._settle_place(place, [row for row in rows if row.place == place])
 
-    def _settle_place(self, place: Place, rows: list[Pending]) -> None:
+    def _settle_place(self, place: MemoryFile, rows: list[Pending]) -> None:
         """Write one file. One that cannot be written waits; other people's go on."""
         try:
             for row in rows:
@@ -168,7 +168,7 @@ class Store:
             return
         self._db.executemany("delete from pending where seq = ?", [(row.seq,) for row in rows])
 
-    def _stage(self, collected: dict[Place, list[Write]]) -> None:
+    def _stage(self, collected: dict[MemoryFile, list[EntryWrite]]) -> None:
         for place, writes in collected.items():
             try:
                 self._stage_place(place, writes)
@@ -177,7 +177,7 @@ class Store:
                     f"{place.file(self._home)}: {error.strerror}; make it writable, then retry"
                 ) from error
 
-    def _stage_place(self, place: Place, writes: list[Write]) -> None:
+    def _stage_place(self, place: MemoryFile, writes: list[EntryWrite]) -> None:
         before = self.entries(place)
         _, outcomes = fold(before, writes)
         self._count(place, writes, outcomes)
@@ -198,7 +198,7 @@ class Store:
         files.consume_token(file, row.seq, None if after == before else render(after))
         self._crash("builtin.after_file")
 
-    def _tidy(self, place: Place) -> None:
+    def _tidy(self, place: MemoryFile) -> None:
         file = place.file(self._home)
         files.remove_strays(file)
         living = {text_digest(entry) for entry in parse(files.read(file))}
@@ -214,7 +214,7 @@ class Store:
         with reported(self._home):
             return ledger.progress(self._db, lane)
 
-    def entries(self, place: Place) -> Entries:
+    def entries(self, place: MemoryFile) -> Entries:
         """Return the entries as they stand, committed but unwritten ones included.
 
         Takes no lock. A rename under way is noticed by its token, which vanishes; every try thus
@@ -231,7 +231,7 @@ class Store:
                     break
         return fold(parse(text), (write for row in rows for write in row.writes))[0]
 
-    def origins(self, place: Place) -> dict[str, Origin]:
+    def origins(self, place: MemoryFile) -> dict[str, Origin]:
         """Return where a file's entries come from, by `text_digest`; hand-made ones are absent."""
         with reported(self._home):
             return self._origin_rows(place)
@@ -243,12 +243,14 @@ class Store:
 
     def _pending(self) -> list[Pending]:
         rows = self._db.execute("select seq, store, folder, writes from pending order by seq")
-        return [Pending(seq, Place(s, folder), _decode(writes)) for seq, s, folder, writes in rows]
+        return [
+            Pending(seq, MemoryFile(s, folder), _decode(writes)) for seq, s, folder, writes in rows
+        ]
 
     def _unwritten(self, rows: Sequence[Pending]) -> list[Pending]:
         return [r for r in rows if files.token_of(r.place.file(self._home), r.seq).exists()]
 
-    def _origin_rows(self, place: Place) -> dict[str, Origin]:
+    def _origin_rows(self, place: MemoryFile) -> dict[str, Origin]:
         rows = self._db.execute(
             "select entry, session, at from origins where store = ? and folder = ?",
             (place.store, place.folder),
@@ -257,7 +259,9 @@ class Store:
 
     # -- bookkeeping --------------------------------------------------------------------------
 
-    def _count(self, place: Place, writes: Sequence[Write], outcomes: Sequence[Outcome]) -> None:
+    def _count(
+        self, place: MemoryFile, writes: Sequence[EntryWrite], outcomes: Sequence[Outcome]
+    ) -> None:
         for write, outcome in zip(writes, outcomes, strict=True):
             if outcome in ("unmatched", "ambiguous", "empty"):
                 _log.warning(
@@ -270,7 +274,9 @@ class Store:
             Counter(outcomes).items(),
         )
 
-    def _remember_origins(self, place: Place, before: Entries, writes: Sequence[Write]) -> None:
+    def _remember_origins(
+        self, place: MemoryFile, before: Entries, writes: Sequence[EntryWrite]
+    ) -> None:
         """Note which write made an entry: the one that it came with, however writes are batched."""
         for write in writes:
             for entry in parse(write.content):

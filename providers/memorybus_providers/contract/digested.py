@@ -16,7 +16,7 @@ from memorybus_providers.contract.samples import (
     HERE,
     OTHERS,
     SESSION,
-    Step,
+    SampleStep,
     every_event,
     feed,
 )
@@ -75,13 +75,13 @@ class DigestRules(Rules):
         scope: Scope = HERE,
         session: SessionRef = SESSION,
         first: int = 1,
-    ) -> list[Step]:
+    ) -> list[SampleStep]:
         """Return one event of each type, and one that is remembered for sure."""
         provider = self.make_provider(tmp_path)
         events = (*every_event(text), self.remember(provider, text + " and kept"))
-        return [Step(n, event, scope, session) for n, event in enumerate(events, first)]
+        return [SampleStep(n, event, scope, session) for n, event in enumerate(events, first)]
 
-    def _digest(self, home: Path, *batches: Sequence[Step]) -> Pairs:
+    def _digest(self, home: Path, *batches: Sequence[SampleStep]) -> Pairs:
         home.mkdir(exist_ok=True)
         with self._opened_digesting(home) as provider:
             for batch in batches:

@@ -10,7 +10,7 @@ from memorybus_providers.base import Fence, MemoryProvider, Progress, Transactio
 from memorybus_providers.contract.rules import Rules, require
 from memorybus_providers.contract.samples import (
     LANE,
-    Step,
+    SampleStep,
     call,
     every_event,
     feed,
@@ -129,13 +129,13 @@ def _known(provider: TransactionalProvider, ids: list[str]) -> set[str]:
         return set(transaction.applied(ids))
 
 
-def _require_knows(provider: MemoryProvider, sent: Step, unsent: Step) -> None:
+def _require_knows(provider: MemoryProvider, sent: SampleStep, unsent: SampleStep) -> None:
     require(provider.knows(sent.event_id, hook_context(sent)), "knows denies a remembered event")
     denied = not provider.knows(unsent.event_id, hook_context(unsent))
     require(denied, "knows claims an event that was never sent")
 
 
-def _abandon(provider: TransactionalProvider, given: list[Step]) -> None:
+def _abandon(provider: TransactionalProvider, given: list[SampleStep]) -> None:
     with suppress(_Abandoned), provider.transaction(Fence(LANE, 1)) as transaction:
         call(provider, given)
         transaction.record([step.event_id for step in given], progress_at(given[-1]))

@@ -20,7 +20,7 @@ from memorybus_providers.contract.samples import (
     OTHER_USER,
     OTHERS,
     WORKSPACES,
-    Step,
+    SampleStep,
     every_event,
     feed,
     handled,
@@ -68,7 +68,7 @@ class RecallRules(Rules):
                 pytest.skip("it remembers no turns")
             for n, where in enumerate(WORKSPACES, 1):
                 told = TurnCompleted(user=f"{_WORD} number{n}", assistant="Indeed.")
-                feed(provider, [Step(n, told, _in(where))])
+                feed(provider, [SampleStep(n, told, _in(where))])
             for n, where in enumerate(WORKSPACES, 1):
                 _require_only(self._recall(provider, _in(where)), f"number{n}", repr(where))
 
@@ -79,7 +79,7 @@ class RecallRules(Rules):
         with self.opened_recalling(home) as provider:
             for n, owner in enumerate(HOSTILE_IDS, 1):
                 event = self.remember(provider, f"{_WORD} number{n}")
-                feed(provider, [Step(n, event, Scope(agent=owner, user=owner))])
+                feed(provider, [SampleStep(n, event, Scope(agent=owner, user=owner))])
             for n, owner in enumerate(HOSTILE_IDS, 1):
                 found = self._recall(provider, Scope(agent=owner, user=owner))
                 _require_only(found, f"number{n}", owner)
@@ -150,4 +150,4 @@ def _require_plain(found: Sequence[Recollection], text: str) -> None:
 
 
 def _any_context() -> HookContext:
-    return hook_context(Step(1, every_event("tool")[0]))
+    return hook_context(SampleStep(1, every_event("tool")[0]))

@@ -17,7 +17,7 @@ from memorybus_providers.contract.samples import (
     HERE,
     OTHERS,
     SESSION,
-    Step,
+    SampleStep,
     feed,
     handled,
     recall_context,
@@ -72,7 +72,7 @@ class RetractRules(Rules):
         found = provider.prefetch(f"What of the {word}?", recall_context(scope, self.deadline))
         return any(word in one.text for one in found)
 
-    def _after(self, home: Path, *batches: Sequence[Step]) -> object:
+    def _after(self, home: Path, *batches: Sequence[SampleStep]) -> object:
         """Return what a fresh instance holds after some events."""
         home.mkdir()
         with self._opened_retracting(home) as provider:
@@ -91,11 +91,11 @@ class RetractRules(Rules):
             yield provider
 
 
-def _turn(n: int, word: str) -> Step:
-    return Step(n, TurnCompleted(user=f"I saw a {word}.", assistant="Noted.", ordinal=n))
+def _turn(n: int, word: str) -> SampleStep:
+    return SampleStep(n, TurnCompleted(user=f"I saw a {word}.", assistant="Noted.", ordinal=n))
 
 
-def _rewind(*undone: Step) -> Step:
+def _rewind(*undone: SampleStep) -> SampleStep:
     ids = tuple(step.event_id for step in undone)
     event = SessionSwitched(new_id=SESSION.id, reason="rewind", rewound=True, retracted=ids)
-    return Step(_REWOUND, event)
+    return SampleStep(_REWOUND, event)

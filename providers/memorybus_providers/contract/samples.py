@@ -72,7 +72,7 @@ HOSTILE_IDS: Final[tuple[str, ...]] = (
 )
 
 
-class Step(msgspec.Struct, frozen=True):
+class SampleStep(msgspec.Struct, frozen=True):
     """One event on its way into a provider, with its place in the log."""
 
     n: int
@@ -91,9 +91,9 @@ class Step(msgspec.Struct, frozen=True):
         return f"{AT}-{self.n}"
 
 
-def steps(*events: AnyEvent, scope: Scope = HERE, first: int = 1) -> tuple[Step, ...]:
+def steps(*events: AnyEvent, scope: Scope = HERE, first: int = 1) -> tuple[SampleStep, ...]:
     """Number events from `first`."""
-    return tuple(Step(n, event, scope) for n, event in enumerate(events, first))
+    return tuple(SampleStep(n, event, scope) for n, event in enumerate(events, first))
 
 
 def every_event(text: str) -> tuple[AnyEvent, ...]:
@@ -114,7 +114,7 @@ def every_event(text: str) -> tuple[AnyEvent, ...]:
     )
 
 
-def hook_context(step: Step, *, at: int = AT, deadline: float = 30.0) -> HookContext:
+def hook_context(step: SampleStep, *, at: int = AT, deadline: float = 30.0) -> HookContext:
     """Return what a hook is told of a step."""
     position = Position(0, step.entry, step.n)
     return HookContext(step.scope, step.session, step.event_id, position, at, deadline)
@@ -127,7 +127,7 @@ def recall_context(scope: Scope | RecallScope, deadline: float = 5.0) -> RecallC
     return RecallContext(scope=scope, budget=100_000, deadline=deadline)
 
 
-def feed(provider: MemoryProvider, given: Sequence[Step], *, epoch: int = 1) -> None:
+def feed(provider: MemoryProvider, given: Sequence[SampleStep], *, epoch: int = 1) -> None:
     """Apply steps as a lane does: one transaction where there are any, skipping the ledger's."""
     if isinstance(provider, TransactionalProvider):
         with provider.transaction(Fence(LANE, epoch)) as transaction:
@@ -138,14 +138,14 @@ def feed(provider: MemoryProvider, given: Sequence[Step], *, epoch: int = 1) -> 
         call(provider, given)
 
 
-def call(provider: MemoryProvider, given: Sequence[Step]) -> None:
+def call(provider: MemoryProvider, given: Sequence[SampleStep]) -> None:
     """Call the hooks of steps."""
     apply = bind(provider)
     for step in given:
         apply(step.event, hook_context(step))
 
 
-def progress_at(step: Step, epoch: int = 1) -> Progress:
+def progress_at(step: SampleStep, epoch: int = 1) -> Progress:
     """Return the checkpoint that stands after a step."""
     return Progress(epoch, step.entry, step.n)
 

@@ -7,8 +7,8 @@ waits for its fact; and judgements are only counted, so that their order does no
 import sqlite3
 
 from memorybus_providers.base import HookContext
-from memorybus_providers.holographic import names
-from memorybus_providers.holographic.places import Places
+from memorybus_providers.holographic import facts
+from memorybus_providers.holographic.sessions import Sessions
 
 TRUST = 0.5
 """Trust in a fact that nobody has judged."""
@@ -38,7 +38,7 @@ def trust_of(helpful: int, unhelpful: int) -> float:
 class Judgements:
     """Writes judgements; works inside the transaction its caller has open."""
 
-    def __init__(self, db: sqlite3.Connection, places: Places) -> None:
+    def __init__(self, db: sqlite3.Connection, places: Sessions) -> None:
         """Write through `db`."""
         self._db = db
         self._places = places
@@ -54,6 +54,6 @@ class Judgements:
         return trust_of(*counts) if self._there(scope, fact) else None
 
     def _there(self, scope: int, fact: str) -> bool:
-        mark = names.session_mark(fact)
+        mark = facts.session_mark(fact)
         query, given = (_KEPT, (scope, fact)) if mark is None else (_SAID, (scope, mark, fact))
         return self._db.execute(query, given).fetchone() is not None

@@ -29,10 +29,10 @@ from memorybus_providers.base import (
     TransactionalProvider,
 )
 from memorybus_providers.holographic import digest, tools
-from memorybus_providers.holographic.kept import Note
+from memorybus_providers.holographic.entries import Note
 from memorybus_providers.holographic.ranking import Scored
 from memorybus_providers.holographic.recall import within
-from memorybus_providers.holographic.store import Store
+from memorybus_providers.holographic.store import HolographicStore
 from memorybus_providers.holographic.utterances import Utterance
 
 FILE_NAME = "holographic.db"
@@ -63,7 +63,7 @@ class HolographicProvider(TransactionalProvider):
         """Keep the configuration; the file is opened by `open`."""
         super().__init__(config)
         self.path = config.home / FILE_NAME
-        self._store: Store | None = None
+        self._store: HolographicStore | None = None
 
     # -- life ---------------------------------------------------------------------------------
 
@@ -80,7 +80,7 @@ class HolographicProvider(TransactionalProvider):
                 names it and the remedy.
         """
         if self._store is None:
-            self._store = Store(self.path, self.config.clock)
+            self._store = HolographicStore(self.path, self.config.clock)
 
     def shutdown(self) -> None:
         """Close the database; an open transaction is rolled back."""
@@ -211,7 +211,7 @@ class HolographicProvider(TransactionalProvider):
         return tools.shown(found)
 
     @property
-    def _opened(self) -> Store:
+    def _opened(self) -> HolographicStore:
         if self._store is None:
             raise Unavailable(f"{self.path}: not open; call open() first")
         return self._store

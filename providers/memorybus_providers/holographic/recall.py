@@ -70,7 +70,7 @@ where kind = 'speaker' and scope in ({_SCOPES}) and word in (select value from j
 """  # noqa: S608
 
 
-class Recall:
+class FactSearch:
     """Answers questions from the database."""
 
     def __init__(self, db: sqlite3.Connection) -> None:

@@ -7,7 +7,7 @@ compares stems made here, where "went" meets "go".
 import re
 from functools import lru_cache
 
-from memorybus_providers.holographic.words import BASE_FORM
+from memorybus_providers.holographic.english import BASE_FORM
 
 _WORD = re.compile(r"[a-z]{3,40}")
 _VC = re.compile(r"v+c+")

@@ -9,16 +9,16 @@ from memorybus.clock import Clock
 
 from memorybus_providers import ledger
 from memorybus_providers.base import Fence, Transaction
-from memorybus_providers.holographic import database
+from memorybus_providers.holographic import schema
+from memorybus_providers.holographic.entries import Kept
 from memorybus_providers.holographic.judgements import Judgements
-from memorybus_providers.holographic.kept import Kept
-from memorybus_providers.holographic.places import Places
-from memorybus_providers.holographic.recall import Recall
-from memorybus_providers.holographic.tools import Tools
+from memorybus_providers.holographic.recall import FactSearch
+from memorybus_providers.holographic.sessions import Sessions
+from memorybus_providers.holographic.tools import FactTools
 from memorybus_providers.holographic.utterances import Utterances
 
 
-class Store:
+class HolographicStore:
     """Owns the connection."""
 
     def __init__(self, path: Path, clock: Clock) -> None:
@@ -28,14 +28,14 @@ class Store:
             Unavailable: the file is no database, damaged or of another release.
         """
         self.path = path
-        self.db = database.connect(path, clock)
+        self.db = schema.connect(path, clock)
         self._ledger = ledger.Ledger(self.db)
-        self._places = Places(self.db)
+        self._places = Sessions(self.db)
         self.utterances = Utterances(self.db, self._places)
         self.kept = Kept(self.db, self._places)
-        self.recall = Recall(self.db)
+        self.recall = FactSearch(self.db)
         judgements = Judgements(self.db, self._places)
-        self.tools = Tools(self.db, self.recall, self.kept, judgements)
+        self.tools = FactTools(self.db, self.recall, self.kept, judgements)
 
     def close(self) -> None:
         """Close the connection; an open transaction is rolled back."""
@@ -89,7 +89,7 @@ class Store:
         except sqlite3.DatabaseError as error:
             # Its subclasses speak of one statement, the class itself of the whole file.
             if type(error) is sqlite3.DatabaseError:
-                raise database.damaged(self.path, error) from error
+                raise schema.damaged(self.path, error) from error
             raise
 
     @contextmanager
@@ -105,9 +105,9 @@ class Store:
             raise
 
     def _begin(self, *, wait: bool) -> None:
-        seconds = database.BUSY_SECONDS if wait else 0
+        seconds = schema.BUSY_SECONDS if wait else 0
         self.db.execute(f"pragma busy_timeout = {round(seconds * 1000)}")
         try:
             self.db.execute("begin immediate")
         finally:
-            self.db.execute(f"pragma busy_timeout = {round(database.BUSY_SECONDS * 1000)}")
+            self.db.execute(f"pragma busy_timeout = {round(schema.BUSY_SECONDS * 1000)}")

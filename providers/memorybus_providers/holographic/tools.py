@@ -11,11 +11,11 @@ import msgspec
 from msgspec import Meta
 
 from memorybus_providers.base import HookContext, RecallScope
-from memorybus_providers.holographic import names
+from memorybus_providers.holographic import facts
+from memorybus_providers.holographic.entries import NOTE, Kept, Note
 from memorybus_providers.holographic.judgements import Judgements
-from memorybus_providers.holographic.kept import NOTE, Kept, Note
 from memorybus_providers.holographic.ranking import LAST_MS, Scored
-from memorybus_providers.holographic.recall import Recall
+from memorybus_providers.holographic.recall import FactSearch
 
 RESULTS_KEPT = 10_000
 """Results of writing tools remembered, so that a call that comes again changes nothing (G10)."""
@@ -57,7 +57,7 @@ class Feedback(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Arguments of ``memory_feedback``."""
 
     fact_id: Annotated[
-        str, Meta(pattern=names.PATTERN, description="The fact's id, as memory_search shows it.")
+        str, Meta(pattern=facts.PATTERN, description="The fact's id, as memory_search shows it.")
     ]
     helpful: Annotated[bool, Meta(description="Whether the fact was right and of use.")]
 
@@ -115,11 +115,11 @@ def failed(why: str) -> dict[str, Any]:
     return {"ok": False, "error": why}
 
 
-class Tools:
+class FactTools:
     """Runs the tools; `add` and `feedback` inside the transaction their caller has open."""
 
     def __init__(
-        self, db: sqlite3.Connection, recall: Recall, kept: Kept, judgements: Judgements
+        self, db: sqlite3.Connection, recall: FactSearch, kept: Kept, judgements: Judgements
     ) -> None:
         """Work on the provider's own parts."""
         self._db = db

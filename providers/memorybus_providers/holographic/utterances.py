@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from memorybus_providers.base import HookContext
-from memorybus_providers.holographic import names
-from memorybus_providers.holographic.places import CACHED, Places
+from memorybus_providers.holographic import facts
 from memorybus_providers.holographic.query import folded
+from memorybus_providers.holographic.sessions import CACHED, Sessions
 from memorybus_providers.holographic.texts import clean, passages
 
 _PENDING = """
@@ -70,7 +70,7 @@ class Utterances:
     statement per fact would be three times as slow. A rollback empties the table too.
     """
 
-    def __init__(self, db: sqlite3.Connection, places: Places) -> None:
+    def __init__(self, db: sqlite3.Connection, places: Sessions) -> None:
         """Write through `db`."""
         self._db = db
         self._places = places
@@ -136,7 +136,7 @@ class Utterances:
         event_id = bytes.fromhex(ctx.event_id)
         rows = [
             (
-                place.scope, place.session, names.said(place.mark, event_id, number), event_id,
+                place.scope, place.session, facts.said(place.mark, event_id, number), event_id,
                 ctx.at, said.kind, clean(said.speaker), clean(said.tags), text,
             )
             for number, said, text in pieces

@@ -1,7 +1,7 @@
 """A log written to directly, without spools: for what is done to it behind the bus's back."""
 
 from memorybus.config.settings import Settings
-from memorybus.health.checks import Health, read_health
+from memorybus.health.log_health import LogHealth, read_health
 from memorybus.log.continuity import Gap
 from memorybus.log.stream import EventLog
 from memorybus.redis import scripts
@@ -39,7 +39,7 @@ class Log:
         found: list[tuple[bytes, object]] = self.client.xrange(self.key)  # type: ignore[assignment]
         return found[n - 1][0]
 
-    def look(self) -> Health:
+    def look(self) -> LogHealth:
         """Look once, as `status` does."""
         return read_health(self.settings)
 

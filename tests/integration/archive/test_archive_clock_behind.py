@@ -13,7 +13,7 @@ from memorybus.archive.format.manifest import Place
 from memorybus.archive.format.parquet import RawEntry
 from memorybus.archive.positions import Row
 from memorybus.clock import SYSTEM
-from memorybus.health.checks import read_health
+from memorybus.health.log_health import read_health
 from memorybus.ids import new_rng
 from memorybus.redis import scripts
 from memorybus.testing import no_crash

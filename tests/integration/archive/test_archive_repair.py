@@ -13,7 +13,7 @@ from helpers.redis.servers import RedisServer
 from helpers.stories.scenario import NAME, home, recorded, thread_worker
 from memorybus.archive.renumbering import Renumbering
 from memorybus.errors import ArchiveTaken
-from memorybus.health.checks import read_health
+from memorybus.health.log_health import read_health
 from memorybus.history.history import History
 from memorybus.log.continuity import Gap
 from memorybus.redis import scripts

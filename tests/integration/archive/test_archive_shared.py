@@ -13,7 +13,7 @@ from helpers.archive.sealed_log import QUICK, SealedLog
 from helpers.processes.waiting import wait_until
 from memorybus.archive.format.parquet import RawEntry
 from memorybus.clock import SYSTEM
-from memorybus.health.checks import read_health
+from memorybus.health.log_health import read_health
 from memorybus.history.history import History
 from memorybus.ids import new_rng
 from memorybus.log.entry import moment

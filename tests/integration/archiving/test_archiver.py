@@ -12,7 +12,7 @@ from helpers.stories.scenario import environ
 from memorybus.archive.format.manifest import Place
 from memorybus.clock import SYSTEM
 from memorybus.errors import ArchiveUnavailable
-from memorybus.health.checks import read_health
+from memorybus.health.log_health import read_health
 from memorybus.health.monitor import read_status
 from memorybus.ids import new_rng
 from memorybus.log.entry import moment

@@ -7,7 +7,7 @@ from helpers.processes.waiting import wait_until
 from memorybus.archive.format import parquet
 from memorybus.archive.renumbering import Renumbering
 from memorybus.clock import SYSTEM
-from memorybus.health.checks import read_health
+from memorybus.health.log_health import read_health
 from memorybus.ids import new_rng
 from memorybus.testing import FakeClock, no_crash
 from memorybus_workers.archiving.archiver import Archiver, run_once

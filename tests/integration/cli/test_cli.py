@@ -267,7 +267,7 @@ def test_the_status_has_its_stable_shape(up, run):
         "partitions": 16,
         "providers": {
             "name", "applied", "backlog", "oldest_unapplied_at", "parked_keys", "dead_letters",
-            "lanes", "lanes_owned", "failing", "paused", "live", "copy_of",
+            "lanes", "lanes_owned", "failing", "paused", "live", "copy_of", "kept",
         },
         "workers": {"id", "host", "pid", "lanes", "heartbeat_at"},
         "jobs": {
@@ -290,7 +290,7 @@ def test_the_status_has_its_stable_shape(up, run):
         },
         "disk": {"free", "aof", "seconds_left"},
         "archive": {
-            "working", "error", "damaged", "place", "home", "sealed", "unsealed",
+            "working", "error", "damaged", "hindered", "place", "home", "sealed", "unsealed",
             "oldest_unsealed_at", "segments", "bytes",
         },
         "copies": [],

@@ -34,6 +34,7 @@ SHAPE = {
         "paused",
         "live",
         "copy_of",
+        "kept",
     ],
     "workers": ["id", "host", "pid", "lanes", "heartbeat_at"],
     "jobs": [
@@ -48,7 +49,7 @@ SHAPE = {
         "failed_at",
         "error",
     ],
-    "alarms": ["code", "severity", "subject", "text", "remedy"],
+    "alarms": ["code", "severity", "subject", "text", "remedy", "since"],
     "continuity": ["log", "gaps", "losses"],
     "memory": [
         "used",
@@ -67,6 +68,7 @@ SHAPE = {
         "working",
         "error",
         "damaged",
+        "hindered",
         "place",
         "home",
         "sealed",

@@ -26,7 +26,7 @@ from helpers.stories.scenario import (
 )
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
-from memorybus.health.alarms import Alarm
+from memorybus.health.finding import Finding
 from memorybus.health.monitor import read_status
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
@@ -121,7 +121,7 @@ def test_a_lane_passes_a_strangers_entry_that_was_trimmed(
             wait_until(lambda: texts(home(settings)) == said, "all is applied, each once")
 
 
-def halts(settings: Settings) -> list[Alarm]:
+def halts(settings: Settings) -> list[Finding]:
     """Return the alarms of lanes that stand still."""
     return [alarm for alarm in read_status(settings).alarms if alarm.code == "lane_halted"]
 

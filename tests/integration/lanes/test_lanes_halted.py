@@ -29,7 +29,7 @@ from memorybus.config.settings import Settings
 from memorybus.dead_letters.queue import DeadLetters
 from memorybus.dead_letters.requests import Request, Requests
 from memorybus.errors import ArchiveUnavailable
-from memorybus.health.alarms import Alarm
+from memorybus.health.finding import Finding
 from memorybus.health.monitor import read_status
 from memorybus.ids import new_id
 from memorybus.log.entry import LoggedEvent
@@ -55,7 +55,7 @@ every_kind = pytest.mark.parametrize("kind", KINDS)
 BROKEN = "a mistake of ours"
 
 
-def halts(settings: Settings) -> list[Alarm]:
+def halts(settings: Settings) -> list[Finding]:
     """Return the alarms of lanes that stand still."""
     return [alarm for alarm in read_status(settings).alarms if alarm.code == "lane_halted"]
 

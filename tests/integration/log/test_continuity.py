@@ -12,7 +12,7 @@ from helpers.redis.log import Log
 from helpers.redis.servers import RedisServer
 from memorybus.embedded.binary import find_server_binary
 from memorybus.errors import LogUnavailable
-from memorybus.health.checks import Examiner, read_health
+from memorybus.health.log_health import Examiner, read_health
 from memorybus.health.monitor import read_status
 from memorybus.log.continuity import Gap
 from memorybus.log.inspection import PAGE, PAGES

@@ -18,7 +18,7 @@ from memorybus.config.settings import Settings, to_environ
 from memorybus.dead_letters.events import Published
 from memorybus.dead_letters.queue import Dead, DeadLetters
 from memorybus.events import UnknownEvent
-from memorybus.health.alarms import Alarm
+from memorybus.health.finding import Finding
 from memorybus.health.monitor import read_status
 from memorybus.history.history import History
 from memorybus.log.entry import LoggedEvent
@@ -54,7 +54,7 @@ def fill(client: redis.Redis, settings: Settings) -> int:
     return partition(settings, first)
 
 
-def critical(settings: Settings) -> list[Alarm]:
+def critical(settings: Settings) -> list[Finding]:
     """Return what is badly wrong, as `status` tells it."""
     return [alarm for alarm in read_status(settings).alarms if alarm.severity == "critical"]
 

@@ -15,7 +15,7 @@ from helpers.stories.scenario import worker
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.health.monitor import read_status
-from memorybus.operations.doctor.backends import notes
+from memorybus.operations.doctor.serving import notes
 from memorybus.operations.providers.inventory import instances
 
 MakeHosted = Callable[..., Settings]

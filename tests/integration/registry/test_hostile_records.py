@@ -18,7 +18,7 @@ from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, ForeignKey, MissingProvider
 from memorybus.health.monitor import read_status
 from memorybus.log.stream import EventLog
-from memorybus.operations.doctor.copies import copies
+from memorybus.operations.doctor.serving import copies
 from memorybus.operations.stores import Copies
 from memorybus.redis.keys import Keys
 from memorybus.registry.instances import Instance

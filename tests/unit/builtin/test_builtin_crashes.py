@@ -21,7 +21,7 @@ from helpers.processes.processes import Spawn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from memorybus.events import MemoryWritten
-from memorybus_providers.builtin.entries import Write, fold, parse, render
+from memorybus_providers.builtin.entries import EntryWrite, fold, parse, render
 
 BEFORE = [add("x"), add("tea"), add("kind", "user"), add("kind of", "user")]
 WRITES = [remove("x"), replace("tea", "tea tea"), remove("kind of", "user"), add("calm", "user")]
@@ -210,7 +210,7 @@ def _expected(steps: Sequence[Step]) -> tuple[str, ...]:
     entries: tuple[str, ...] = ()
     exists = False
     for step in steps:
-        writes = [Write(e.action, e.content, e.old_text) for e in step.writes]
+        writes = [EntryWrite(e.action, e.content, e.old_text) for e in step.writes]
         edited_first = step.dies_at in ("before_commit", "after_commit")
         if edited_first and exists:
             entries = _EDITS[step.edit](entries)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from memorybus_providers.builtin.entries import (
-    Write,
+    EntryWrite,
     apply,
     block,
     fold,
@@ -19,7 +19,7 @@ TEXTS = st.text(alphabet=st.sampled_from(f"§ \n\r\t\x0b\x1c\u2028\xa0ab{string.
 ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"])) | TEXTS
 ENTRIES = ANY_TEXT.map(parse)
 WRITES = st.builds(
-    Write,
+    EntryWrite,
     action=st.sampled_from(["add", "replace", "remove"]),
     content=ANY_TEXT,
     old_text=ANY_TEXT,
@@ -58,43 +58,47 @@ HELD = ("likes tea", "likes coffee", "lives in Oslo")
 @pytest.mark.parametrize(
     ("write", "entries", "outcome"),
     [
-        (Write("add", " new \n", ""), (*HELD, "new"), "done"),
-        (Write("add", "likes tea", ""), HELD, "duplicate"),
-        (Write("add", "likes", ""), (*HELD, "likes"), "done"),
-        (Write("add", "", ""), HELD, "empty"),
-        (Write("add", "a\n§\nb\n§\na", ""), (*HELD, "a", "b"), "done"),
-        (Write("add", "a\r\nb", ""), (*HELD, "a\nb"), "done"),
-        (Write("replace", "moved", "Oslo"), ("likes tea", "likes coffee", "moved"), "done"),
-        (Write("replace", "moved", " Oslo\n"), ("likes tea", "likes coffee", "moved"), "done"),
-        (Write("replace", "a\n§\nb", "tea"), ("a", "b", "likes coffee", "lives in Oslo"), "done"),
-        (Write("replace", "new", "Rome"), (*HELD, "new"), "unmatched"),
-        (Write("replace", "new", "likes"), (*HELD, "new"), "ambiguous"),
-        (Write("replace", "likes tea", "Rome"), HELD, "unmatched"),
-        (Write("replace", "new", ""), (*HELD, "new"), "unmatched"),
-        (Write("replace", "", "Oslo"), HELD, "empty"),
-        (Write("remove", "", "coffee"), ("likes tea", "lives in Oslo"), "done"),
-        (Write("remove", "", "Rome"), HELD, "unmatched"),
-        (Write("remove", "", "likes"), HELD, "ambiguous"),
-        (Write("remove", "", " "), HELD, "unmatched"),
+        (EntryWrite("add", " new \n", ""), (*HELD, "new"), "done"),
+        (EntryWrite("add", "likes tea", ""), HELD, "duplicate"),
+        (EntryWrite("add", "likes", ""), (*HELD, "likes"), "done"),
+        (EntryWrite("add", "", ""), HELD, "empty"),
+        (EntryWrite("add", "a\n§\nb\n§\na", ""), (*HELD, "a", "b"), "done"),
+        (EntryWrite("add", "a\r\nb", ""), (*HELD, "a\nb"), "done"),
+        (EntryWrite("replace", "moved", "Oslo"), ("likes tea", "likes coffee", "moved"), "done"),
+        (EntryWrite("replace", "moved", " Oslo\n"), ("likes tea", "likes coffee", "moved"), "done"),
+        (
+            EntryWrite("replace", "a\n§\nb", "tea"),
+            ("a", "b", "likes coffee", "lives in Oslo"),
+            "done",
+        ),
+        (EntryWrite("replace", "new", "Rome"), (*HELD, "new"), "unmatched"),
+        (EntryWrite("replace", "new", "likes"), (*HELD, "new"), "ambiguous"),
+        (EntryWrite("replace", "likes tea", "Rome"), HELD, "unmatched"),
+        (EntryWrite("replace", "new", ""), (*HELD, "new"), "unmatched"),
+        (EntryWrite("replace", "", "Oslo"), HELD, "empty"),
+        (EntryWrite("remove", "", "coffee"), ("likes tea", "lives in Oslo"), "done"),
+        (EntryWrite("remove", "", "Rome"), HELD, "unmatched"),
+        (EntryWrite("remove", "", "likes"), HELD, "ambiguous"),
+        (EntryWrite("remove", "", " "), HELD, "unmatched"),
     ],
 )
-def test_writes(write: Write, entries: tuple[str, ...], outcome: str) -> None:
+def test_writes(write: EntryWrite, entries: tuple[str, ...], outcome: str) -> None:
     """One entry is meant by a substring that no different entry contains; nothing else changes."""
     assert apply(HELD, write) == (entries, outcome)
 
 
 def test_identical_matches_are_not_ambiguous() -> None:
     """Of identical entries the first is taken, one at a time."""
-    assert apply(("x", "y", "x"), Write("remove", "", "x")) == (("y", "x"), "done")
+    assert apply(("x", "y", "x"), EntryWrite("remove", "", "x")) == (("y", "x"), "done")
 
 
 def test_an_exact_match_wins_over_longer_entries() -> None:
     """An entry that equals the old text is meant, though others contain it."""
-    assert apply(("tea time", "tea"), Write("remove", "", "tea")) == (("tea time",), "done")
+    assert apply(("tea time", "tea"), EntryWrite("remove", "", "tea")) == (("tea time",), "done")
 
 
 @given(ENTRIES, st.lists(WRITES, max_size=8))
-def test_writes_keep_the_format(entries: tuple[str, ...], writes: list[Write]) -> None:
+def test_writes_keep_the_format(entries: tuple[str, ...], writes: list[EntryWrite]) -> None:
     """After any writes the entries still survive a round trip."""
     after, outcomes = fold(entries, writes)
 
@@ -103,7 +107,7 @@ def test_writes_keep_the_format(entries: tuple[str, ...], writes: list[Write]) -
 
 
 @given(ENTRIES, WRITES)
-def test_a_write_touches_one_entry_at_most(entries: tuple[str, ...], write: Write) -> None:
+def test_a_write_touches_one_entry_at_most(entries: tuple[str, ...], write: EntryWrite) -> None:
     """All other entries, a person's among them, keep their text and their order."""
     after, _ = apply(entries, write)
 
@@ -112,7 +116,7 @@ def test_a_write_touches_one_entry_at_most(entries: tuple[str, ...], write: Writ
 
 
 @given(ENTRIES, WRITES)
-def test_what_the_agent_wrote_is_held(entries: tuple[str, ...], write: Write) -> None:
+def test_what_the_agent_wrote_is_held(entries: tuple[str, ...], write: EntryWrite) -> None:
     """After an add or a replacement its content is an entry, whether or not the old one matched."""
     after, _ = apply(entries, write)
 

@@ -6,9 +6,10 @@ import msgspec
 import pytest
 from memorybus.archive.seals import Reports, Said
 from memorybus.health import alarms
-from memorybus.health import checks as health
-from memorybus.health.alarms import Alarm, ServerState
-from memorybus.health.sealing import ArchiveStatus, status_of
+from memorybus.health import log_health as health
+from memorybus.health.alarms import ServerState
+from memorybus.health.archive_status import ArchiveStatus, status_of
+from memorybus.health.finding import Finding
 from memorybus.log.continuity import Audit, Gap, Place, View
 from memorybus.log.forecast import Disk, Memory
 from memorybus.log.losses import Loss
@@ -26,7 +27,7 @@ def memory(seconds_left: float) -> Memory:
     return Memory(10, 100, "maxmemory", 1.0, 3600.0, 600.0, "growing", seconds_left)
 
 
-def short(found: Iterable[Alarm]) -> list[tuple[str, str, str]]:
+def short(found: Iterable[Finding]) -> list[tuple[str, str, str]]:
     """Return what tells alarms apart."""
     seen = list(found)
     assert all(alarm.text and alarm.remedy for alarm in seen)
@@ -118,9 +119,9 @@ def test_what_will_be_full_is_told_in_time() -> None:
     assert short(alarms.of_disk(Disk(1, 10_000, None))) == [("disk", "critical", "critical")]
 
 
-def looked(*found: Alarm, disk: Disk | None = None) -> health.Health:
+def looked(*found: Finding, disk: Disk | None = None) -> health.LogHealth:
     """Return the health of one look."""
-    return health.Health(list(found), health.Continuity("ab", [], []), QUIET, disk, archived())
+    return health.LogHealth(list(found), health.Continuity("ab", [], []), QUIET, disk, archived())
 
 
 def test_a_sound_log_passes_the_check_up() -> None:

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from holographic_feeding import AT, add, context, feed, opened, texts, turn
 from memorybus.events import ContextCompressing, Delegated, Event, Message, Scope, ToolCalled
-from memorybus_providers.holographic.names import kept, mark_of, said
+from memorybus_providers.holographic.facts import kept, mark_of, said
 
 OWNER = Scope(agent="coder", user="ann")
 SAID: tuple[Message, ...] = ({"role": "user", "content": "tea"},)

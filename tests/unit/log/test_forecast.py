@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from memorybus.health import checks
+from memorybus.health import memory as health_memory
 from memorybus.log.continuity import Place, View
 from memorybus.log.forecast import (
     AGES_MS,
@@ -14,6 +14,8 @@ from memorybus.log.forecast import (
     LimitFrom,
     Load,
     Memory,
+    describe,
+    describe_disk,
     disk_forecast,
     duration,
     forecast,
@@ -21,8 +23,6 @@ from memorybus.log.forecast import (
     level,
     shortest,
     size,
-    told,
-    told_disk,
 )
 from memorybus.log.inspection import Sight
 
@@ -83,7 +83,7 @@ def test_a_forecast_is_never_absurd(
     """G10: no load divides by zero, gives a negative time, or cannot be told in words."""
     found = forecast(load((600, events), used=used, limit=limit, per_event=per_event))
     assert found.seconds_left is None or found.seconds_left >= 0
-    assert told(found)
+    assert describe(found)
     assert level(found.seconds_left, found.used, found.limit) in ("ok", "warning", "critical")
 
 
@@ -152,16 +152,16 @@ def test_growth_is_measured_where_the_log_reaches_back(
 def test_the_words_of_a_forecast() -> None:
     """G10: the room, whose limit it is, the rate and the time are told, or that nobody knows."""
     growing = forecast(load((3600, 100), used=1 << 20, limit=3 << 20))
-    assert told(growing) == (
+    assert describe(growing) == (
         "1.0 MiB of 3.0 MiB used (maxmemory); at the present rate full in 9 days "
         "(100 events/h of 100 B in the last 60 minutes)"
     )
-    assert told(forecast(load((600, 0)))).endswith("no growth in the last 10 minutes")
-    assert "does not say what an event takes" in told(forecast(load((600, 1), per_event=0.0)))
-    young = told(forecast(load((600, None), limit=None, limit_from="unknown")))
+    assert describe(forecast(load((600, 0)))).endswith("no growth in the last 10 minutes")
+    assert "does not say what an event takes" in describe(forecast(load((600, 1), per_event=0.0)))
+    young = describe(forecast(load((600, None), limit=None, limit_from="unknown")))
     assert "the limit is unknown" in young
     assert "not enough history" in young
-    assert "whatever else runs there" in told(forecast(load((600, 1), limit_from="machine")))
+    assert "whatever else runs there" in describe(forecast(load((600, 1), limit_from="machine")))
 
 
 @pytest.mark.parametrize(
@@ -177,13 +177,13 @@ def test_the_limit_says_whose_it_is(
     info: dict[str, int], left: int | None, expected: tuple[int | None, str]
 ) -> None:
     """G10: the limit is maxmemory, else what our machine has left, else all of Redis's machine."""
-    assert checks.limit_of(info, 5, left) == expected
+    assert health_memory.limit_of(info, 5, left) == expected
 
 
 def test_what_a_machine_has_left() -> None:
     """G10: Linux says what programs can still get; another system says nothing."""
-    assert checks.available("MemTotal: 9 kB\nMemAvailable:    4 kB\n") == 4096
-    assert checks.available("nothing of the kind") is None
+    assert health_memory.available("MemTotal: 9 kB\nMemAvailable:    4 kB\n") == 4096
+    assert health_memory.available("nothing of the kind") is None
 
 
 def test_an_event_takes_its_entry_and_its_remembered_id() -> None:
@@ -193,18 +193,18 @@ def test_an_event_takes_its_entry_and_its_remembered_id() -> None:
         Sight(View(length=30), 3_000, 0, 0, NOW, (None, None)),
         Sight(View(), 0, 0, 0, NOW, (None, None)),
     ]
-    assert checks.bytes_per_event(sights) == 130.0
-    assert checks.bytes_per_event(sights[2:]) == 0.0
+    assert health_memory.bytes_per_event(sights) == 130.0
+    assert health_memory.bytes_per_event(sights[2:]) == 0.0
 
 
 def test_the_load_is_read_from_looks() -> None:
     """G10: INFO and the looks at the partitions make the load; an empty log has no history."""
     info = {"used_memory": 10, "maxmemory": 100}
     old = View(length=2, n=2, first=Place(f"{HOUR_AGO - 1}-0", 1), last=Place(f"{NOW}-0", 2))
-    found = checks.load(info, [Sight(old, 200, 2, 20, NOW, (2, 2))], None)
+    found = health_memory.load(info, [Sight(old, 200, 2, 20, NOW, (2, 2))], None)
     assert found.growths == (Growth(3600.0, 1), Growth(600.0, 1))
     assert (found.used, found.limit, found.bytes_per_event) == (10, 100, 110.0)
-    empty = checks.load(info, [Sight(View(), 0, 0, 0, NOW, (None, None))], None)
+    empty = health_memory.load(info, [Sight(View(), 0, 0, 0, NOW, (None, None))], None)
     assert forecast(empty).trend == "not enough history"
 
 
@@ -213,10 +213,10 @@ def test_the_disk_needs_room_for_a_rewrite() -> None:
     memory = Memory(0, 1, "maxmemory", 136.0, 3600.0, 600.0, "growing", 1.0)
     found = disk_forecast(10_000, 8_000, memory)
     assert found.seconds_left == 2_000 / (136 + AOF_FRAME)
-    assert "no rewrite fits in 10 seconds" in told_disk(found)
+    assert "no rewrite fits in 10 seconds" in describe_disk(found)
     still = disk_forecast(10_000, 8_000, Memory(0, 1, "maxmemory", 1.0, 0.0, 1, "no growth", None))
     assert still.seconds_left is None
-    assert told_disk(still) == "9.8 KiB free, the append-only file has 7.8 KiB"
+    assert describe_disk(still) == "9.8 KiB free, the append-only file has 7.8 KiB"
 
 
 @pytest.mark.parametrize(
@@ -269,13 +269,13 @@ def test_what_the_archive_takes_does_not_fill_the_memory(
     found = forecast(grown)
     assert (found.seconds_left, found.settles_at) == (left, settles)
     if settles and left is None:
-        assert "goes to the archive" in told(found)
+        assert "goes to the archive" in describe(found)
         assert disk_forecast(10_000, 1, found).seconds_left is None
     elif left:
-        assert "full in" in told(found)
+        assert "full in" in describe(found)
 
 
 def test_without_history_the_archive_is_told_all_the_same() -> None:
     """G10: a young log says for how long events stay, and claims no number."""
     young = msgspec.structs.replace(load((600, None)), kept_for=3600.0)
-    assert told(forecast(young)).endswith("what is older than 60 minutes goes to the archive")
+    assert describe(forecast(young)).endswith("what is older than 60 minutes goes to the archive")

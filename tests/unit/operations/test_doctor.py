@@ -5,12 +5,13 @@ import pytest
 from memorybus.archive.seals import Reports, Said
 from memorybus.config.settings import Settings
 from memorybus.errors import LogUnavailable
-from memorybus.health.checks import Continuity, Health
+from memorybus.health.archive_status import status_of
+from memorybus.health.log_health import Continuity, LogHealth
 from memorybus.health.monitor import ProviderStatus, RedisStatus, SpoolStatus, Status, WorkerStatus
-from memorybus.health.sealing import status_of
+from memorybus.health.services import START
 from memorybus.ids import new_id
 from memorybus.log.forecast import Memory
-from memorybus.operations.doctor import canary, disk, doctor
+from memorybus.operations.doctor import canary, doctor, host, serving
 from memorybus.operations.doctor.log import checks
 from memorybus.spool.files import SpoolFiles
 from memorybus.testing import FakeClock
@@ -78,8 +79,8 @@ def test_an_unwritable_place_is_the_remedy_of_all(short_dir):
 
 def test_no_live_worker_is_told():
     """Without a worker the remedy starts one."""
-    assert doctor.worker(status(workers=[])).fix == doctor.UP
-    assert doctor.worker(status()).ok
+    assert serving.worker(status(workers=[])).fix == START
+    assert serving.worker(status()).ok
 
 
 @pytest.mark.parametrize(
@@ -93,7 +94,7 @@ def test_no_live_worker_is_told():
 )
 def test_every_configured_provider_must_be_served(providers, said):
     """A name that no worker serves fails the check, whatever else is well."""
-    check = doctor.providers(status(*providers), ("builtin", "notes"))
+    check = serving.providers(status(*providers), ("builtin", "notes"))
 
     assert check.ok is not bool(said)
     assert said in check.found
@@ -114,22 +115,22 @@ def test_a_backlog_moves_if_anything_of_it_was_done(later, stuck):
     """Applied or put aside is movement; more events alone are none."""
     before = provider("p", applied=5, backlog=3)
 
-    assert doctor.unmoved([before], [later]) == ([before] if stuck else [])
+    assert serving.unmoved([before], [later]) == ([before] if stuck else [])
 
 
 def test_a_backlog_that_stands_still_is_told(monkeypatch, short_dir):
     """Whoever is behind gets some seconds; nobody behind costs none."""
     clock = FakeClock()
     behind = status(provider("slow", backlog=3), provider("well"))
-    monkeypatch.setattr(doctor, "read_status", lambda settings: behind)
+    monkeypatch.setattr(serving, "read_status", lambda settings: behind)
 
-    check = doctor.backlog(Settings(data_dir=short_dir), behind, clock)
+    check = serving.backlog(Settings(data_dir=short_dir), behind, clock)
 
     assert not check.ok
     assert "slow (3 events)" in check.found
     assert "well" not in check.found
     begun = clock.monotonic()
-    assert doctor.backlog(Settings(data_dir=short_dir), status(provider("well")), clock).ok
+    assert serving.backlog(Settings(data_dir=short_dir), status(provider("well")), clock).ok
     assert clock.monotonic() == begun
 
 
@@ -145,7 +146,7 @@ def test_a_backlog_that_stands_still_is_told(monkeypatch, short_dir):
 def test_an_archive_that_trims_nothing_is_not_ticked(workers, ok, warns):
     """G7: what keeps every worker from archiving fails at once; nobody there is a warning."""
     archive = status_of({}, Reports({}, workers), None)
-    look = Health([], Continuity("ab", [], []), QUIET, None, archive)
+    look = LogHealth([], Continuity("ab", [], []), QUIET, None, archive)
 
     (check,) = [one for one in checks(look) if one.name == "archive"]
 
@@ -167,10 +168,10 @@ def test_events_for_another_redis_are_told(short_dir):
     ours = Settings(data_dir=short_dir)
     other = msgspec.structs.replace(ours, url="redis://elsewhere", namespace="zz")
     spooled(ours)
-    assert disk.other_spools(ours).ok
+    assert host.other_spools(ours).ok
 
     spooled(other)
-    check = disk.other_spools(ours)
+    check = host.other_spools(ours)
 
     assert not check.ok
     assert f"1 in {other.spool_dir}" in check.found
@@ -188,9 +189,9 @@ def test_what_our_own_redis_has_does_not_wait(monkeypatch, short_dir):
         asked.append(settings.namespace)
         return status()
 
-    monkeypatch.setattr(disk, "read_status", read)
+    monkeypatch.setattr(host, "read_status", read)
 
-    assert disk.other_spools(ours).ok
+    assert host.other_spools(ours).ok
     assert asked == ["zz"]
 
 
@@ -258,7 +259,7 @@ def test_an_interrupted_canary_is_removed(flushes, raised, monkeypatch, short_di
 )
 def test_the_canary_says_how_far_it_came(flight, ok, said):
     """Each stage that was not reached has its own words."""
-    check = doctor.sung(flight)
+    check = canary.check(flight)
 
     assert check.ok is ok
     assert said in check.found

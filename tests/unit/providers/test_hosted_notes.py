@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from memorybus_providers.adapters.hermes import notes
-from memorybus_providers.adapters.hermes.homes import Place, profile_of
+from memorybus_providers.adapters.hermes.homes import PluginHome, profile_of
 from memorybus_providers.adapters.hermes.notes import SessionNotes
 from memorybus_providers.adapters.owners import Owner
 
@@ -64,7 +64,7 @@ def test_notes_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_an_agents_home_is_that_of_its_profile(tmp_path: Path) -> None:
     """Another agent's HERMES_HOME is named as its profile is, another workspace's uniquely."""
-    own = Place(tmp_path, tmp_path / "profiles" / "coder")
+    own = PluginHome(tmp_path, tmp_path / "profiles" / "coder")
     first = Owner("coder", "anna", "")
     assert profile_of(own, Owner("coder", "bob", ""), first) == own
     one, two = (profile_of(own, Owner("writer", user, ""), first) for user in ("anna", "bob"))

@@ -26,14 +26,14 @@ from memorybus_providers.adapters.hermes.child.failures import (
     PERMANENT,
     TRANSIENT,
     UNAVAILABLE,
-    Refused,
+    CallRefused,
     meaning,
     told,
 )
 from memorybus_providers.adapters.hermes.child.resting import rests
 from memorybus_providers.adapters.hermes.child.settle import ADAPTERS, Settling
-from memorybus_providers.adapters.hermes.child.watch import Call, Watch
-from memorybus_providers.adapters.hermes.homes import Place, make_home, place_of, user_id_of
+from memorybus_providers.adapters.hermes.child.watch import Watch, WatchedCall
+from memorybus_providers.adapters.hermes.homes import PluginHome, make_home, place_of, user_id_of
 from memorybus_providers.adapters.hermes.plugins import PLUGINS, SETTLES
 from memorybus_providers.adapters.owners import Owner
 
@@ -203,7 +203,7 @@ def test_a_plugin_s_tool_is_found_in_either_form_of_its_schema(schema: Any, name
 
     plugin = SimpleNamespace(get_tool_schemas=lambda: [schema], handle_tool_call=call)
     assert hooks.tool_name(schema) == name
-    with nullcontext() if name else pytest.raises(Refused):
+    with nullcontext() if name else pytest.raises(CallRefused):
         hooks.handle_tool_call(plugin, {"tool": "find", "arguments": {}})
     assert calls == (["find"] if name else [])
 
@@ -293,7 +293,7 @@ def test_hindsight_is_over_when_its_queue_is_empty() -> None:
     adapter("hindsight").opened(plugin)
     for number in range(3):
         jobs.put(number)
-    adapter("hindsight").settle(plugin, Call("sync_turn", writes=True))
+    adapter("hindsight").settle(plugin, WatchedCall("sync_turn", writes=True))
     assert done == [0, 1, 2]
     assert plugin._retain_every_n_turns == 1
     jobs.put(None)
@@ -332,7 +332,7 @@ def test_honcho_is_ready_when_its_session_is() -> None:
 
 def test_honcho_without_a_session_is_unavailable() -> None:
     """It is refused instead of dropped."""
-    with pytest.raises(Refused, match="could not begin its session: no route") as raised:
+    with pytest.raises(CallRefused, match="could not begin its session: no route") as raised:
         adapter("honcho").ready(Honcho(succeeds=False))
     assert raised.value.meaning == UNAVAILABLE
 
@@ -352,20 +352,20 @@ def mem0(**differences: Any) -> SimpleNamespace:
 )
 def test_mem0_is_refused_while_it_would_drop(differences: dict[str, Any], said: str) -> None:
     """Its own breaker and a missing backend are seen before the turn is given."""
-    with pytest.raises(Refused, match=said) as raised:
+    with pytest.raises(CallRefused, match=said) as raised:
         adapter("mem0").ready(mem0(**differences))
     assert raised.value.meaning == UNAVAILABLE
 
 
 def test_mem0_that_started_no_thread_has_dropped_the_turn() -> None:
     """A turn is sent by a thread of its own; without one nothing was sent."""
-    with pytest.raises(Refused, match="dropped"):
-        adapter("mem0").settle(mem0(), Call("sync_turn", writes=True))
+    with pytest.raises(CallRefused, match="dropped"):
+        adapter("mem0").settle(mem0(), WatchedCall("sync_turn", writes=True))
 
 
 def test_an_unknown_version_is_named_not_guessed() -> None:
     """An adapter that lacks what it relies on says so, with the remedy."""
-    with pytest.raises(Refused, match="settle = 'generic'"):
+    with pytest.raises(CallRefused, match="settle = 'generic'"):
         adapter("mem0").ready(SimpleNamespace())
 
 
@@ -376,7 +376,7 @@ class Quiet(Settling):
         """Write into `log`."""
         self._log = log
 
-    def settle(self, plugin: Any, call: Call) -> None:
+    def settle(self, plugin: Any, call: WatchedCall) -> None:
         """Note it."""
         self._log.append(f"settled before {call.hook} of {plugin.name}")
 
@@ -394,7 +394,7 @@ def test_an_instance_is_settled_before_it_is_shut_down() -> None:
             shutdown=lambda: log.append(f"{name} is shut down"),
         )
 
-    opened = instances.Instances(make, Quiet(log), 1)
+    opened = instances.PluginInstances(make, Quiet(log), 1)
     opened.of({"session_id": "s1"})
     with opened.of({"session_id": "s1"}).lock:
         opened.of({"session_id": "s2"})  # s1 is being called: it stays, above the limit
@@ -413,7 +413,7 @@ def test_the_instance_of_the_same_chat_goes_on() -> None:
     def make() -> SimpleNamespace:
         return SimpleNamespace(name="", initialize=lambda **_: None, shutdown=lambda: None)
 
-    opened = instances.Instances(make, Quiet(log), 9)
+    opened = instances.PluginInstances(make, Quiet(log), 9)
     writes = opened.of({"session_id": "s1", "chat_id": "1"})
     asked = opened.of({"session_id": "s1"})
     assert asked is not writes
@@ -446,7 +446,7 @@ def test_complaints_fail_the_write_they_fall_into(
         watch.emit(record(tmp_path / "a.py", logging.WARNING, "sync failed"))
         watch.emit(record(tmp_path / "a.py", logging.WARNING, "sync: %s", OSError("x")))
         watch.emit(record(tmp_path / "a.py", logging.ERROR, "no more room"))
-    assert [type(one) for one in call.failures] == [KeyError, Refused, OSError, Refused]
+    assert [type(one) for one in call.failures] == [KeyError, CallRefused, OSError, CallRefused]
     assert "sync failed" in capsys.readouterr().err
 
 
@@ -512,7 +512,7 @@ def test_requests_are_json() -> None:
 
 def test_an_owners_home_has_the_operators_configuration(tmp_path: Path) -> None:
     """Keys and settings are shared by link, memories are not."""
-    own = Place(tmp_path, tmp_path / "hermes")
+    own = PluginHome(tmp_path, tmp_path / "hermes")
     make_home(own.home, own.home, "mem0")
     for name in ("config.yaml", "mem0.json", "memory_store.db", "other.json"):
         (own.home / name).write_text(name)
@@ -526,7 +526,7 @@ def test_an_owners_home_has_the_operators_configuration(tmp_path: Path) -> None:
 
 def test_every_owner_has_a_home_and_a_user_id_of_its_own(tmp_path: Path) -> None:
     """Agents, persons and workspaces are told apart, whatever their names are made of."""
-    own = Place(tmp_path, tmp_path / "hermes")
+    own = PluginHome(tmp_path, tmp_path / "hermes")
     names = ("default", "anna", "a\0b", "b", "a", "\0b")
     owners = {Owner(a, u, w) for a in names for u in names for w in ("", *names)}
     ids = {owner: user_id_of(owner, FIRST) for owner in owners}

@@ -8,7 +8,12 @@ from memorybus.dead_letters.requests import MAX_ITEMS
 from memorybus.errors import ConfigError
 from memorybus.ids import new_id
 from memorybus.operations.dead_letters import selection
-from memorybus.operations.dead_letters.selection import Decision, NoSuchLetter, Selection, Step
+from memorybus.operations.dead_letters.selection import (
+    KeyPlan,
+    LetterSelection,
+    NoSuchLetter,
+    OperatorDecision,
+)
 from memorybus.surfaces.views import dead_letters
 from rich.console import Console
 
@@ -40,7 +45,7 @@ LETTERS = [
 
 def chosen(**wanted):
     """Return the numbers of what a selection means."""
-    return [one.stored.letter.n for one in selection.selected(LETTERS, Selection(**wanted))]
+    return [one.stored.letter.n for one in selection.selected(LETTERS, LetterSelection(**wanted))]
 
 
 def test_each_way_to_select():
@@ -75,24 +80,27 @@ def test_an_event_of_two_providers_needs_a_name():
     """G6: one event refused by two providers is two dead letters."""
     twins = [dead(1, "k", "x", event="e" * 32), dead(1, "k", "x", provider="q", event="e" * 32)]
     with pytest.raises(NoSuchLetter, match="say --provider"):
-        selection.selected(twins, Selection(event="e" * 32))
+        selection.selected(twins, LetterSelection(event="e" * 32))
 
 
 def test_a_retry_takes_the_whole_key():
     """G3: retrying an event retries its key, from its first letter."""
-    assert selection.steps("retry", LETTERS, [LETTERS[1]]) == [Step("p", 0, "k", 3, 0, 0)]
+    assert selection.steps("retry", LETTERS, [LETTERS[1]]) == [KeyPlan("p", 0, "k", 3, 0, 0)]
 
 
 def test_a_discard_says_what_follows():
     """G6: discarding the first applies those behind; discarding another leaves them waiting."""
-    assert selection.steps("discard", LETTERS, [LETTERS[0]]) == [Step("p", 0, "k", 1, 2, 0)]
-    assert selection.steps("discard", LETTERS, [LETTERS[2]]) == [Step("p", 0, "k", 1, 0, 2)]
-    assert selection.steps("edit", LETTERS, [LETTERS[0]]) == [Step("p", 0, "k", 1, 2, 0)]
+    assert selection.steps("discard", LETTERS, [LETTERS[0]]) == [KeyPlan("p", 0, "k", 1, 2, 0)]
+    assert selection.steps("discard", LETTERS, [LETTERS[2]]) == [KeyPlan("p", 0, "k", 1, 0, 2)]
+    assert selection.steps("edit", LETTERS, [LETTERS[0]]) == [KeyPlan("p", 0, "k", 1, 2, 0)]
 
 
 def test_requests_go_to_each_lane():
     """G10: each lane's owner is asked once, of no more than a request may hold."""
-    retry, discard = Decision("retry", "", "me", 1), Decision("discard", "why", "me", 1)
+    retry, discard = (
+        OperatorDecision("retry", "", "me", 1),
+        OperatorDecision("discard", "why", "me", 1),
+    )
     asked = list(selection.requests(retry, LETTERS, new_id))
     assert [(name, one.partition, one.keys) for name, one in asked] == [
         ("p", 0, ("k",)),
@@ -115,7 +123,7 @@ def test_what_changed_between_two_looks():
 
 def test_what_was_done_is_told_by_what_was_asked():
     """G6: what a discard gave up is never counted as applied, nor the other way round."""
-    result = selection.Result(settled=3, left=2, refused=[])
+    result = selection.ActionResult(settled=3, left=2, refused=[])
     assert dead_letters.outcome("retry", result, 0) == (
         "3 events applied; 2 events of the same keys still wait"
     )

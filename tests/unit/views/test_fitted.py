@@ -3,7 +3,7 @@
 from io import StringIO
 
 import pytest
-from memorybus.surfaces.views.fitted import Fitted
+from memorybus.surfaces.views.status import Fitted
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text

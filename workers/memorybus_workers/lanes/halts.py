@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import msgspec
 from memorybus.clock import Clock
 from memorybus.errors import ArchiveError
-from memorybus.health.halted import FIELD
+from memorybus.health.providers import HALTED
 from memorybus.redis import scripts
 from memorybus.redis.keys import Keys, lane_name
 from memorybus.text.redact import one_line
@@ -61,7 +61,7 @@ class Halts:
         if self._halts.pop(partition, None) is not None:
             _log.info("provider %s, %s goes on", self._provider, lane_name(partition))
             with contextlib.suppress(RedisError, OSError):  # said again at the next halt
-                self._redis.hdel(self._keys.lane(partition, self._provider), FIELD)
+                self._redis.hdel(self._keys.lane(partition, self._provider), HALTED)
 
     def free(self, partitions: Iterable[int]) -> list[int]:
         """Return those that need not stand still now."""
@@ -73,4 +73,4 @@ class Halts:
     def _say(self, partition: int, why: str) -> None:
         key = self._keys.lane(partition, self._provider)
         with contextlib.suppress(RedisError, OSError):
-            scripts.run(self._redis, scripts.note(key, {FIELD: why.encode()}))
+            scripts.run(self._redis, scripts.note(key, {HALTED: why.encode()}))

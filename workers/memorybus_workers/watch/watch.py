@@ -1,6 +1,6 @@
 """A worker's watch over the log: what is lost, and what will be, is told within seconds.
 
-Every look is judged by itself (`memorybus.health.checks`). The watch adds what only memory can
+Every look is judged by itself (`memorybus.health.log_health`). The watch adds what only memory can
 tell: that the log is not the one it was, or went back behind what producers may have forgotten.
 That is written down in Redis, so that `status` and `doctor` know it too.
 """
@@ -15,8 +15,8 @@ from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
 from memorybus.errors import LogError
 from memorybus.health import alarms
-from memorybus.health.alarms import Alarm
-from memorybus.health.checks import Examiner, Health
+from memorybus.health.finding import Finding
+from memorybus.health.log_health import Examiner, LogHealth
 from memorybus.log.continuity import Gap, Place, View, tail_lost
 from memorybus.log.losses import Loss, Losses
 from memorybus.log.stream import EventLog
@@ -44,7 +44,7 @@ class _Told(msgspec.Struct, frozen=True):
     """An alarm as it was logged, and when."""
 
     at: float
-    alarm: Alarm
+    alarm: Finding
 
 
 class LogWatch:
@@ -56,7 +56,7 @@ class LogWatch:
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
         """Look at nothing yet."""
-        self.alarms: tuple[Alarm, ...] = ()
+        self.alarms: tuple[Finding, ...] = ()
         self._settings = settings
         self._clock = clock
         self._keys = Keys(settings.namespace)
@@ -133,7 +133,7 @@ class LogWatch:
             losses.record(self._unwritten[0])
             del self._unwritten[0]
 
-    def _untold(self, health: Health) -> list[Alarm]:
+    def _untold(self, health: LogHealth) -> list[Finding]:
         known = {loss.name for loss in health.continuity.losses}
         return list(
             alarms.of_losses(
@@ -143,7 +143,7 @@ class LogWatch:
 
     # -- telling --------------------------------------------------------------------------------
 
-    def _tell(self, found: Sequence[Alarm]) -> None:
+    def _tell(self, found: Sequence[Finding]) -> None:
         """Log what is new, and what is over; a gap that grows is told again, not at every look."""
         now = self._clock.monotonic()
         current = {_subject(alarm): alarm for alarm in found}
@@ -156,18 +156,18 @@ class LogWatch:
         self.alarms = tuple(current.values())
 
 
-def _subject(alarm: Alarm) -> _Subject:
+def _subject(alarm: Finding) -> _Subject:
     return (alarm.code, alarm.subject, alarm.severity)
 
 
-def _is_news(alarm: Alarm, told: _Told | None, now: float) -> bool:
+def _is_news(alarm: Finding, told: _Told | None, now: float) -> bool:
     if told is None:
         return True
     grown = alarm.code == "data_loss" and alarm.text != told.alarm.text
     return grown and now - told.at >= REMIND
 
 
-def _say(alarm: Alarm) -> None:
+def _say(alarm: Finding) -> None:
     level = logging.ERROR if alarm.severity == "critical" else logging.WARNING
     kind = "DATA LOSS: " if alarm.code == "data_loss" else ""
     _log.log(level, "%s%s; %s", kind, alarm.text, alarm.remedy)

@@ -1,4 +1,4 @@
-"""Dead letters as an operator deals with them: which are meant, and what would follow. Pure."""
+"""Which dead letters an operator means, and what an action on them does; pure."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,10 +16,10 @@ Action = Literal["retry", "discard", "edit"]
 
 
 class NoSuchLetter(MemoryBusError):
-    """Nothing, or more than one, is meant by what was asked for."""
+    """The selection means no dead letter, or more than one event."""
 
 
-class Selection(msgspec.Struct, frozen=True):
+class LetterSelection(msgspec.Struct, frozen=True):
     """Which dead letters are meant; exactly one of the first four says so.
 
     Attributes:
@@ -37,7 +37,7 @@ class Selection(msgspec.Struct, frozen=True):
     provider: str | None = None
 
 
-class Step(msgspec.Struct, frozen=True):
+class KeyPlan(msgspec.Struct, frozen=True):
     """What an action does under one key.
 
     Attributes:
@@ -57,7 +57,7 @@ class Step(msgspec.Struct, frozen=True):
     wait: int
 
 
-class Decision(msgspec.Struct, frozen=True):
+class OperatorDecision(msgspec.Struct, frozen=True):
     """What an operator decided, and how it is recorded.
 
     Attributes:
@@ -75,7 +75,7 @@ class Decision(msgspec.Struct, frozen=True):
     event: dict[str, Any] = {}
 
 
-def selected(letters: Sequence[Dead], wanted: Selection) -> list[Dead]:
+def selected(letters: Sequence[Dead], wanted: LetterSelection) -> list[Dead]:
     """Return the letters that are meant.
 
     Raises:
@@ -90,20 +90,20 @@ def selected(letters: Sequence[Dead], wanted: Selection) -> list[Dead]:
         _one_event(wanted.event, found)
     if not found and not wanted.everything:
         raise NoSuchLetter(
-            f"no dead letter has {_asked(wanted)}; it may be applied or discarded already: see "
+            f"no dead letter has {_described(wanted)}; it may be applied or discarded already: see "
             f"memorybus dlq ls"
         )
     return found
 
 
-def _asked(wanted: Selection) -> str:
-    """Return what a selection that meant nothing asked for."""
+def _described(wanted: LetterSelection) -> str:
+    """Return in words what a selection asked for."""
     ways = (("id", wanted.event), ("key", wanted.key), ("group", wanted.error))
     (said,) = (f"the {name} {value!r}" for name, value in ways if value is not None)
     return f"{said} at {wanted.provider}" if wanted.provider else said
 
 
-def _means(wanted: Selection, dead: Dead) -> bool:
+def _means(wanted: LetterSelection, dead: Dead) -> bool:
     letter = dead.stored.letter
     if wanted.event is not None:
         return letter.event_id.startswith(wanted.event) and wanted.event != ""
@@ -113,7 +113,7 @@ def _means(wanted: Selection, dead: Dead) -> bool:
 
 
 def _one_event(event: str, found: Sequence[Dead]) -> None:
-    """Make sure that an id means one event of one provider.
+    """Check that an id means one event of one provider.
 
     Raises:
         NoSuchLetter: it does not.
@@ -132,7 +132,7 @@ def _one_event(event: str, found: Sequence[Dead]) -> None:
         )
 
 
-def steps(action: Action, letters: Sequence[Dead], chosen: Sequence[Dead]) -> list[Step]:
+def steps(action: Action, letters: Sequence[Dead], chosen: Sequence[Dead]) -> list[KeyPlan]:
     """Return what an action on `chosen` does under each of their keys.
 
     Args:
@@ -150,16 +150,16 @@ def steps(action: Action, letters: Sequence[Dead], chosen: Sequence[Dead]) -> li
     return [_step(action, under, marks) for under, marks in by_key.items()]
 
 
-def _step(action: Action, under: tuple[str, int, str], marks: Sequence[bool]) -> Step:
+def _step(action: Action, under: tuple[str, int, str], marks: Sequence[bool]) -> KeyPlan:
     if action == "retry":
-        return Step(*under, len(marks), 0, 0)
+        return KeyPlan(*under, len(marks), 0, 0)
     others = len(marks) - sum(marks)
     is_freed = marks[0]
-    return Step(*under, sum(marks), others if is_freed else 0, 0 if is_freed else others)
+    return KeyPlan(*under, sum(marks), others if is_freed else 0, 0 if is_freed else others)
 
 
 def requests(
-    decision: Decision, chosen: Iterable[Dead], new_id: Callable[[], str]
+    decision: OperatorDecision, chosen: Iterable[Dead], new_id: Callable[[], str]
 ) -> Iterator[tuple[str, Request]]:
     """Return what to ask of the owners of each provider's lanes: a whole key is retried."""
     ordered = sorted(chosen, key=attrgetter("lane"))
@@ -184,7 +184,7 @@ def requests(
             )
 
 
-class Result(msgspec.Struct, frozen=True):
+class ActionResult(msgspec.Struct, frozen=True):
     """What became of the keys that an action touched.
 
     Attributes:
@@ -198,7 +198,9 @@ class Result(msgspec.Struct, frozen=True):
     refused: list[Dead]
 
 
-def compared(steps: Sequence[Step], before: Iterable[Dead], after: Iterable[Dead]) -> Result:
+def compared(
+    steps: Sequence[KeyPlan], before: Iterable[Dead], after: Iterable[Dead]
+) -> ActionResult:
     """Return what became of dead letters between two looks at them."""
     touched = {(step.provider, step.partition, step.key) for step in steps}
     was = {(d.lane, d.stored.id): d for d in before if d.under in touched}
@@ -208,7 +210,7 @@ def compared(steps: Sequence[Step], before: Iterable[Dead], after: Iterable[Dead
         for place, dead in now.items()
         if place in was and dead.stored.letter.attempts > was[place].stored.letter.attempts
     ]
-    return Result(len(was.keys() - now.keys()), len(now), refused)
+    return ActionResult(len(was.keys() - now.keys()), len(now), refused)
 
 
 def behind(letters: Iterable[Dead]) -> Counter[tuple[str, int, str]]:

@@ -6,9 +6,10 @@ from memorybus.agent.client import MemoryBus
 from memorybus.agent.session import Session
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
+from memorybus.health.finding import Check
 from memorybus.operations.journal import CANARY_PREFIX, CANARY_SCOPE
 
-SINGS_WITHIN = 10.0
+RECALLED_WITHIN = 10.0
 LOG_TIMEOUT = 3.0
 RECALL_TIMEOUT = 3.0
 LOOK_EVERY = 0.05
@@ -31,7 +32,7 @@ class Flight(msgspec.Struct, frozen=True):
 def fly(settings: Settings, clock: Clock, word: str) -> Flight:
     """Write a unique word to the canaries' store, recall it, remove it again.
 
-    It is removed also when this is interrupted: the removal waits in the spool then.
+    The word is removed also if this is interrupted: the removal waits in the spool then.
 
     Raises:
         MemoryBusError: nothing can be published, or nobody answers recalls.
@@ -45,15 +46,32 @@ def fly(settings: Settings, clock: Clock, word: str) -> Flight:
         session.memory_written("add", f"The canary of the doctor sings {word}.", store="user")
         try:
             logged = bus.flush("logged", timeout=LOG_TIMEOUT)
-            recalled = logged and _sings(bus, word, clock)
+            recalled = logged and _is_recalled(bus, word, clock)
         finally:
-            _removed(session, word)
+            _remove(session, word)
             bus.flush("logged", timeout=LOG_TIMEOUT if logged else 0)
     return Flight(logged, recalled, clock.monotonic() - begun)
 
 
-def _sings(bus: MemoryBus, word: str, clock: Clock) -> bool:
-    deadline = clock.monotonic() + SINGS_WITHIN
+def check(flight: Flight) -> Check:
+    """Return how far a canary came as a check."""
+    name = "canary"
+    if flight.recalled:
+        found = f"published, applied and recalled in {flight.seconds * 1000:.0f} ms"
+        return Check(name=name, ok=True, found=found)
+    if not flight.logged:
+        found = "published, but Redis did not take it in time: it waits in the spool"
+        return Check(name=name, ok=False, found=found, fix="run: memorybus status")
+    return Check(
+        name=name,
+        ok=False,
+        found=f"published and logged, not recalled within {RECALLED_WITHIN:g} s",
+        fix="see the backlog with `memorybus status`, dead letters with `memorybus dlq ls`",
+    )
+
+
+def _is_recalled(bus: MemoryBus, word: str, clock: Clock) -> bool:
+    deadline = clock.monotonic() + RECALLED_WITHIN
     while clock.monotonic() < deadline:
         found = bus.recall(word, agent=CANARY_SCOPE, user=CANARY_SCOPE, timeout=RECALL_TIMEOUT)
         if word in found.text:
@@ -62,6 +80,6 @@ def _sings(bus: MemoryBus, word: str, clock: Clock) -> bool:
     return False
 
 
-def _removed(session: Session, word: str) -> None:
+def _remove(session: Session, word: str) -> None:
     session.memory_written("remove", store="user", old_text=word)
     session.ended("canary")

@@ -1,27 +1,88 @@
-"""The doctor's checks of the log itself: is it whole and archived, can it be kept, how long.
+"""The doctor's checks of the log: its Redis, its keys, whether it is whole, archived, has room."""
 
-A warning passes, with its remedy: the memory is full within three days. Within one day it fails.
-"""
+from collections.abc import Iterator
 
-from collections.abc import Iterator, Sequence
-
+from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
-from memorybus.errors import LogError
-from memorybus.health.alarms import Alarm, Code
-from memorybus.health.checks import Health, read_health
-from memorybus.health.finding import Check
-from memorybus.health.sealing import ArchiveStatus, told_archive
-from memorybus.log.forecast import told, told_disk
+from memorybus.embedded.binary import OLDEST, dotted, parse_version
+from memorybus.errors import AccessDenied, LogError, MemoryBusError
+from memorybus.health import services
+from memorybus.health.archive_status import describe_archive
+from memorybus.health.finding import Check, Code, Finding
+from memorybus.health.log_health import LogHealth, read_health
+from memorybus.log.forecast import describe, describe_disk
+from memorybus.log.stream import EventLog
+from memorybus.redis.connect import connect_redis
+from memorybus.redis.facts import SAFE_POLICY, Server
 
-_KINDS: dict[str, tuple[Code, ...]] = {
+_TOPICS: dict[str, tuple[Code, ...]] = {
     "continuity": ("data_loss", "numbering", "strays"),
     "persistence": ("persistence",),
     "memory": ("memory",),
-    "disk": ("disk",),
     "archive": ("archive", "archive_ahead"),
+    "disk": ("disk",),
 }
-_HINDERED = "do as the message says, and restart the workers; Redis keeps every event until then"
-_ABSENT = "let a worker run where the archive can be reached; Redis keeps every event until then"
+"""Alarms by check. Eviction and durability have checks of their own, which also say how it is."""
+
+
+def check_redis(settings: Settings, start: str) -> Iterator[Check]:
+    """Check the Redis of the log, then the log in it.
+
+    Args:
+        settings: see `Settings`.
+        start: the remedy if it does not answer.
+    """
+    log = EventLog(connect_redis(settings), settings)
+    try:
+        server = log.server()
+    except MemoryBusError as error:
+        fix = "do as the message says" if isinstance(error, AccessDenied) else start
+        yield Check(name="redis", ok=False, found=str(error), fix=fix)
+        return
+    yield Check(name="redis", ok=True, found=f"answers at {redacted(settings.redis_url)}")
+    yield version(server)
+    yield eviction(server)
+    yield durability(server)
+    if eviction(server).ok:
+        yield _opened(log)
+    yield from check_log(settings)
+
+
+def version(server: Server) -> Check:
+    """Check that the server is new enough."""
+    found = parse_version(f"v={server.version}")
+    ok = found is not None and found >= OLDEST
+    fix = "" if ok else f"use Redis {dotted(OLDEST)} or later, or Valkey"
+    return Check(name="redis version", ok=ok, found=server.version, fix=fix)
+
+
+def eviction(server: Server) -> Check:
+    """Check that the server never evicts keys (G1)."""
+    ok = server.policy == SAFE_POLICY
+    fix = "" if ok else "run: redis-cli config set maxmemory-policy noeviction"
+    return Check(name="eviction policy", ok=ok, found=server.policy, fix=fix)
+
+
+def durability(server: Server) -> Check:
+    """Check that the server keeps an append-only file (G1)."""
+    ok = server.durability.startswith("aof")
+    fix = "" if ok else "run: redis-cli config set appendonly yes (and put it into redis.conf)"
+    return Check(name="durability", ok=ok, found=server.durability, fix=fix)
+
+
+def _opened(log: EventLog) -> Check:
+    """Check that the log can be opened, and that every key of its partitions is ours."""
+    try:
+        log.open()
+        heads, foreign = log.heads(), log.foreign()
+    except (MemoryBusError, OSError) as error:
+        return Check(name="log", ok=False, found=str(error), fix="do as the message says")
+    if foreign:
+        found = f"not ours: {', '.join(foreign)}; these partitions stand still"
+        fix = "rename or delete these keys, or set another `namespace`"
+        return Check(name="log", ok=False, found=found, fix=fix)
+    total = sum(head.n for head in heads)
+    return Check(name="log", ok=True, found=f"{len(heads)} partitions, {total} events")
 
 
 def check_log(settings: Settings) -> Iterator[Check]:
@@ -35,41 +96,26 @@ def check_log(settings: Settings) -> Iterator[Check]:
     yield from checks(health)
 
 
-def checks(health: Health) -> Iterator[Check]:
-    """Return the checks of one look, in order; eviction and durability have checks of their own."""
+def checks(health: LogHealth) -> Iterator[Check]:
+    """Yield the checks of one look, in order: a critical alarm fails its check, a warning warns."""
     well = {
         "continuity": "no number is missing in the log",
         "persistence": "Redis can write what it is given",
-        "memory": told(health.memory),
-        "archive": told_archive(health.archive),
+        "memory": describe(health.memory),
+        "archive": describe_archive(health.archive),
     }
     if health.disk is not None:
-        well["disk"] = told_disk(health.disk)
+        well["disk"] = describe_disk(health.disk)
     for name, found in well.items():
-        check = _check(name, found, [a for a in health.alarms if a.code in _KINDS[name]])
-        yield trimmed(check, health.archive) if name == "archive" else check
+        alarms = [one for one in health.alarms if one.code in _TOPICS[name]]
+        if name == "archive":
+            alarms = _of_archive(health, alarms)
+        yield Check.of(name, alarms, found)
 
 
-def trimmed(check: Check, archive: ArchiveStatus) -> Check:
-    """Return a check of the archive that fails if nothing is ever trimmed, and warns if for now.
-
-    Redis fills up meanwhile (G7), however long it takes until its memory is an alarm.
-    """
-    if archive.working:
-        return check
-    return Check(
-        name=check.name,
-        ok=check.ok and not archive.hindered,
-        found=told_archive(archive) if not check.fix else check.found,
-        fix=check.fix or (_HINDERED if archive.hindered else _ABSENT),
-    )
-
-
-def _check(name: str, well: str, alarms: Sequence[Alarm]) -> Check:
-    critical = any(alarm.severity == "critical" for alarm in alarms)
-    return Check(
-        name=name,
-        ok=not critical,
-        found="; ".join(alarm.text for alarm in alarms) or well,
-        fix="; ".join(dict.fromkeys(alarm.remedy for alarm in alarms)),
-    )
+def _of_archive(health: LogHealth, alarms: list[Finding]) -> list[Finding]:
+    """Return the findings about the archive: an alarm mostly says why nothing is trimmed."""
+    untrimmed = list(services.untrimmed(health.archive))
+    if health.archive.hindered:
+        return [*alarms, *untrimmed]
+    return alarms or untrimmed

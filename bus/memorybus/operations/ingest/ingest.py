@@ -1,4 +1,4 @@
-"""Recorded conversations, published: the same events an agent would have published live.
+"""Publishing recorded conversations: the events that an agent would have published live.
 
 Every turn is published with its ordinal and a time that does not change between runs, so that its
 event id and payload are the same each time: a second ingest of a file adds nothing (G2).
@@ -13,49 +13,54 @@ import msgspec
 from memorybus.agent.client import MemoryBus
 from memorybus.agent.session import Session
 from memorybus.errors import EventError
-from memorybus.operations.ingest.transcripts import Conversation, Transcript, TranscriptError, read
+from memorybus.operations.ingest.transcripts import (
+    RecordedSession,
+    Transcript,
+    TranscriptError,
+    read,
+)
 
 PLATFORM = "ingest"
 
 
-class Source(msgspec.Struct, frozen=True):
-    """A file that was parsed whole, with the time used where it tells none (its own)."""
+class ParsedFile(msgspec.Struct, frozen=True):
+    """A parsed file. Its modification time stands for those that it does not give."""
 
     path: Path
     transcript: Transcript
     modified_ms: int
 
 
-class Refused(msgspec.Struct, frozen=True):
+class RefusedInput(msgspec.Struct, frozen=True):
     """Something that was not published, and why."""
 
     what: str
     why: str
 
 
-class Published(msgspec.Struct, frozen=True):
-    """What one conversation brought."""
+class PublishedTurns(msgspec.Struct, frozen=True):
+    """What one file brought."""
 
     turns: int
-    refused: tuple[Refused, ...] = ()
+    refused: tuple[RefusedInput, ...] = ()
 
 
-def load(paths: Iterable[Path]) -> tuple[list[Source], list[Refused]]:
-    """Parse every file; a file that cannot be read whole is refused, the others go on."""
-    sources: list[Source] = []
-    refused: list[Refused] = []
+def load(paths: Iterable[Path]) -> tuple[list[ParsedFile], list[RefusedInput]]:
+    """Parse every file; one that cannot be read whole is refused, the others are not."""
+    sources: list[ParsedFile] = []
+    refused: list[RefusedInput] = []
     for path in paths:
         try:
-            found = Source(path, read(path), path.stat().st_mtime_ns // 1_000_000)
+            found = ParsedFile(path, read(path), path.stat().st_mtime_ns // 1_000_000)
             _check_apart(found, sources)
             sources.append(found)
         except TranscriptError as error:
-            refused.append(Refused(str(path), str(error)))
+            refused.append(RefusedInput(str(path), str(error)))
     return sources, refused
 
 
-def _check_apart(found: Source, earlier: Iterable[Source]) -> None:
-    """Refuse a file whose sessions would mix with those of another, different file."""
+def _check_apart(found: ParsedFile, earlier: Iterable[ParsedFile]) -> None:
+    """Refuse a file whose sessions would mix with those of a different file."""
     known = {c.session: (source, c) for source in earlier for c in source.transcript.conversations}
     for conversation in found.transcript.conversations:
         source, other = known.get(conversation.session, (found, conversation))
@@ -68,12 +73,12 @@ def _check_apart(found: Source, earlier: Iterable[Source]) -> None:
 
 def publish(
     bus: MemoryBus,
-    source: Source,
+    source: ParsedFile,
     *,
     agent: str | None,
     user: str | None,
     on_turn: Callable[[], None],
-) -> Published:
+) -> PublishedTurns:
     """Publish a file's conversations in order, each continuing the one it names.
 
     A turn or a session that the bus refuses (too large, an id it cannot take) is reported and the
@@ -91,12 +96,12 @@ def publish(
     """
     sessions: dict[str, Session] = {}
     turns = 0
-    refused: list[Refused] = []
+    refused: list[RefusedInput] = []
     for conversation in source.transcript.conversations:
         try:
             session = _session(bus, conversation, sessions, agent, user, source.modified_ms)
         except EventError as error:
-            refused.append(Refused(f"{source.path}: {conversation.session}", str(error)))
+            refused.append(RefusedInput(f"{source.path}: {conversation.session}", str(error)))
             continue
         sessions[conversation.session] = session
         for refusal in _turns(session, conversation, source):
@@ -105,12 +110,12 @@ def publish(
                 turns += 1
             else:
                 refused.append(refusal)
-    return Published(turns, tuple(refused))
+    return PublishedTurns(turns, tuple(refused))
 
 
 def _session(
     bus: MemoryBus,
-    conversation: Conversation,
+    conversation: RecordedSession,
     sessions: Mapping[str, Session],
     agent: str | None,
     user: str | None,
@@ -132,8 +137,8 @@ def _session(
 
 
 def _turns(
-    session: Session, conversation: Conversation, source: Source
-) -> Iterable[Refused | None]:
+    session: Session, conversation: RecordedSession, source: ParsedFile
+) -> Iterable[RefusedInput | None]:
     for ordinal, turn in enumerate(conversation.turns):
         try:
             session.turn_completed(
@@ -148,10 +153,10 @@ def _turns(
             yield None
         except EventError as error:
             what = f"{source.path}: {conversation.session}: turn {ordinal + 1}"
-            yield Refused(what, str(error))
+            yield RefusedInput(what, str(error))
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class IngestReport(msgspec.Struct, frozen=True, kw_only=True):
     """What an ingest did; its ``--json``.
 
     Attributes:
@@ -171,4 +176,4 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     skipped: int = 0
     new_events: int | None = None
     level: Literal["logged", "spooled"] | None = None
-    refused: tuple[Refused, ...] = ()
+    refused: tuple[RefusedInput, ...] = ()

@@ -1,4 +1,4 @@
-"""Publishing much at once, no faster than the log takes it."""
+"""Publishing many events, no faster than the log takes them."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -13,22 +13,22 @@ MOST_UNSENT = 500
 _LOOK_EVERY = 50
 _STEP = 0.5
 _PATIENCE = 120
-"""Steps without any event going out after which an import gives up; it goes on where it was."""
+"""Steps without any event sent, after which an import gives up. Its next run goes on there."""
 
 
-class Stalled(LogUnavailable):
+class LogStalled(LogUnavailable):
     """The log took nothing for a minute; the rest is published by the next run."""
 
 
-class Waiting(Protocol):
-    """Is told that the log is waited for, with the number of events before it."""
+class OnWait(Protocol):
+    """Called while an import waits for the log, with the number of unsent events."""
 
     def __call__(self, unsent: int) -> None:
-        """Take note."""
+        """Take the number of unsent events."""
 
 
 class Paced:
-    """Publishes through a bus.
+    """Publishes through a bus and waits whenever too much is unsent.
 
     Args:
         bus: where to.
@@ -36,19 +36,19 @@ class Paced:
         on_wait: called while the log is waited for.
     """
 
-    def __init__(self, bus: MemoryBus, clock: Clock, on_wait: Waiting) -> None:
-        """Publish nothing yet."""
+    def __init__(self, bus: MemoryBus, clock: Clock, on_wait: OnWait) -> None:
+        """Remember the bus."""
         self._bus = bus
         self._clock = clock
         self._on_wait = on_wait
         self._given = 0
 
     def accepted(self, publish: Callable[[], object]) -> None:
-        """Publish as soon as the spool has room for it: sent rows are kept there for seconds.
+        """Publish as soon as the spool has room; it keeps sent rows for some seconds.
 
         Raises:
             EventError: the event is refused.
-            SpoolFull, Stalled: the spool, or the log, took nothing for a minute.
+            SpoolFull, LogStalled: the spool, or the log, took nothing for a minute.
         """
         if self._given % _LOOK_EVERY == 0:
             self._drain(MOST_UNSENT)
@@ -67,7 +67,7 @@ class Paced:
         """Wait until the log has everything.
 
         Raises:
-            Stalled: it took nothing for a minute; what is published stays spooled.
+            LogStalled: it took nothing for a minute; what is published stays spooled.
         """
         self._drain(1)
 
@@ -78,7 +78,7 @@ class Paced:
             idle = idle + 1 if unsent >= before else 0
             before = unsent
             if idle > _PATIENCE:
-                raise Stalled(
+                raise LogStalled(
                     f"the log took nothing for {_PATIENCE * _STEP:.0f} s: {self._bus.problem}; "
                     f"{unsent} events are spooled and go out by themselves, run this again for "
                     f"the rest"

@@ -111,7 +111,9 @@ def run_dlq_show(
     output = common.output()
     with closing(open_desk(common.settings())) as desk:
         letters = letters_of(desk, provider)
-        dead = selection.selected(letters, selection.Selection(event=event, provider=provider))[0]
+        dead = selection.selected(
+            letters, selection.LetterSelection(event=event, provider=provider)
+        )[0]
         published = desk.event(dead)
     shown = dead_letters.letter_json(dead, published, published.event and as_json(published.event))
     if output.json:
@@ -146,11 +148,11 @@ def run_dlq_retry(
     - `memorybus dlq retry --error 3f9a21c0 --execute`
     - `memorybus dlq retry --key session:aa6edef1a7211261:chat-17`
     """
-    from memorybus.operations.dead_letters.selection import Selection
-    from memorybus.surfaces.cli.dlq_actions import Acting
+    from memorybus.operations.dead_letters.selection import LetterSelection
+    from memorybus.surfaces.cli.dlq_actions import DeadLetterAct
 
-    wanted = Selection(event, key, error, everything, provider)
-    return Acting(common, execute=execute, wait=wait).run("retry", wanted, reason or "")
+    wanted = LetterSelection(event, key, error, everything, provider)
+    return DeadLetterAct(common, execute=execute, wait=wait).run("retry", wanted, reason or "")
 
 
 def run_dlq_discard(
@@ -175,11 +177,11 @@ def run_dlq_discard(
     - `memorybus dlq discard 0198f2c4 --reason "test data"`
     - `memorybus dlq discard --error 3f9a21c0 --reason "ticket 812" --execute`
     """
-    from memorybus.operations.dead_letters.selection import Selection
-    from memorybus.surfaces.cli.dlq_actions import Acting
+    from memorybus.operations.dead_letters.selection import LetterSelection
+    from memorybus.surfaces.cli.dlq_actions import DeadLetterAct
 
-    wanted = Selection(event, key, error, everything, provider)
-    return Acting(common, execute=execute, wait=wait).run("discard", wanted, reason)
+    wanted = LetterSelection(event, key, error, everything, provider)
+    return DeadLetterAct(common, execute=execute, wait=wait).run("discard", wanted, reason)
 
 
 def run_dlq_edit(
@@ -201,11 +203,13 @@ def run_dlq_edit(
 
     - `memorybus dlq edit 0198f2c4 --file new.json --reason "name misspelt" --execute`
     """
-    from memorybus.operations.dead_letters.selection import Selection
-    from memorybus.surfaces.cli.dlq_actions import Acting
+    from memorybus.operations.dead_letters.selection import LetterSelection
+    from memorybus.surfaces.cli.dlq_actions import DeadLetterAct
 
-    wanted = Selection(event=event, provider=provider)
-    return Acting(common, execute=execute, wait=wait).run("edit", wanted, reason, _fields(file))
+    wanted = LetterSelection(event=event, provider=provider)
+    return DeadLetterAct(common, execute=execute, wait=wait).run(
+        "edit", wanted, reason, _fields(file)
+    )
 
 
 def _fields(file: Path) -> dict[str, Any]:

@@ -1,4 +1,7 @@
-"""What ``memorybus dlq`` does to dead letters: it asks the lanes' owners, and waits for them."""
+"""The acts of ``memorybus dlq``: ask the lanes' owners, and wait for them.
+
+It is loaded when such a command runs, not with the command line.
+"""
 
 from collections.abc import Sequence
 from contextlib import closing
@@ -14,21 +17,26 @@ from memorybus.dead_letters.requests import Request
 from memorybus.errors import ConfigError, EventTooLarge, InvalidEvent
 from memorybus.ids import new_id
 from memorybus.operations.dead_letters import selection, waiting
-from memorybus.operations.dead_letters.selection import Action, Decision, Result, Selection, Step
+from memorybus.operations.dead_letters.selection import (
+    Action,
+    ActionResult,
+    KeyPlan,
+    LetterSelection,
+    OperatorDecision,
+)
 from memorybus.operations.dead_letters.waiting import Waited
-from memorybus.surfaces.cli.options import Common
-from memorybus.surfaces.cli.whoami import operator
+from memorybus.surfaces.cli.options import Common, operator
 from memorybus.surfaces.views import dead_letters
 from memorybus.surfaces.views.dead_letters import counted
 from memorybus.surfaces.views.output import NOTHING_DONE
 from memorybus.surfaces.views.safe import one_line
 
 SHOWN = 50
-"""Keys, or refused events, that are named to people; JSON has them all."""
+"""How many keys, or refused events, are shown to people; JSON has them all."""
 
 
-class Acting:
-    """One retry, edit or discard: select, say what would follow, and do it if told to."""
+class DeadLetterAct:
+    """One retry, edit or discard: select, show what would follow, and do it with `--execute`."""
 
     def __init__(self, common: Common, *, execute: bool, wait: float) -> None:
         """Read the settings.
@@ -44,7 +52,11 @@ class Acting:
         self._wait = wait
 
     def run(
-        self, action: Action, wanted: Selection, reason: str, event: dict[str, Any] | None = None
+        self,
+        action: Action,
+        wanted: LetterSelection,
+        reason: str,
+        event: dict[str, Any] | None = None,
     ) -> int:
         """Return the exit code.
 
@@ -55,7 +67,7 @@ class Acting:
             event: the fields of an edited event.
 
         Raises:
-            MemoryBusError: nothing was asked of anybody.
+            MemoryBusError: it cannot be done; no owner was asked for anything.
         """
         with closing(open_desk(self._settings)) as desk:
             letters = letters_of(desk, wanted.provider)
@@ -65,7 +77,7 @@ class Acting:
             steps = selection.steps(action, letters, chosen)
             if not self._execute or not chosen:
                 return self._would(action, steps, dead_letters.untried(action, chosen))
-            decision = Decision(action, reason, operator(), SYSTEM.now_ms(), event or {})
+            decision = OperatorDecision(action, reason, operator(), SYSTEM.now_ms(), event or {})
             waited = self._ask(desk, decision, chosen, steps)
             now = letters_of(desk, wanted.provider)
             result = selection.compared(steps, letters, now)
@@ -73,7 +85,7 @@ class Acting:
             return self._did(action, steps, result, gone, waited)
 
     def _validate(self, desk: DeadLetters, dead: Dead, fields: dict[str, Any]) -> None:
-        """Make sure that an edit is an event.
+        """Check that an edit is an event.
 
         Raises:
             InvalidEvent, EventTooLarge: it is not.
@@ -86,9 +98,9 @@ class Acting:
         if size > most:
             raise EventTooLarge(f"the edited event has {size} bytes, more than {most}")
 
-    def _would(self, action: Action, steps: Sequence[Step], warning: str) -> int:
+    def _would(self, action: Action, steps: Sequence[KeyPlan], warning: str) -> int:
         if self._output.json:
-            self._output.result(_told(action, steps, executed=False))
+            self._output.result(_shown_json(action, steps, executed=False))
             return 0
         if not steps:
             self._output.show("no dead letters")
@@ -104,7 +116,11 @@ class Acting:
         return 0
 
     def _ask(
-        self, desk: DeadLetters, decision: Decision, chosen: Sequence[Dead], steps: Sequence[Step]
+        self,
+        desk: DeadLetters,
+        decision: OperatorDecision,
+        chosen: Sequence[Dead],
+        steps: Sequence[KeyPlan],
     ) -> Waited:
         asked: dict[str, list[Request]] = {}
         for provider, request in selection.requests(decision, chosen, new_id):
@@ -125,11 +141,16 @@ class Acting:
             )
 
     def _did(
-        self, action: Action, steps: Sequence[Step], result: Result, discarded: int, waited: Waited
+        self,
+        action: Action,
+        steps: Sequence[KeyPlan],
+        result: ActionResult,
+        discarded: int,
+        waited: Waited,
     ) -> int:
         if self._output.json:
             self._output.result(
-                _told(action, steps, executed=True)
+                _shown_json(action, steps, executed=True)
                 | {
                     "finished": waited.left == 0,
                     "settled": result.settled,
@@ -142,7 +163,7 @@ class Acting:
         self._complain(result, waited)
         return 1 if result.refused or waited.left else 0
 
-    def _complain(self, result: Result, waited: Waited) -> None:
+    def _complain(self, result: ActionResult, waited: Waited) -> None:
         for dead in result.refused[:SHOWN]:
             letter = dead.stored.letter
             why = f"refused: {letter.event_id} ({one_line(letter.reason)})"
@@ -152,14 +173,14 @@ class Acting:
 
 
 def unfinished(waited: Waited) -> str:
-    """Say what remains, and what to run."""
+    """Return what remains to be done, and what to run."""
     what = f"{counted(waited.left, 'request')} not carried out, and kept for the lanes' owners"
     if waited.unowned:
         return f"{what}: no worker owns these lanes; start one: memorybus up"
     return f"{what}; see how far they are: memorybus dlq ls"
 
 
-def _told(action: Action, steps: Sequence[Step], *, executed: bool) -> dict[str, Any]:
+def _shown_json(action: Action, steps: Sequence[KeyPlan], *, executed: bool) -> dict[str, Any]:
     return {
         "action": action,
         "executed": executed,
@@ -170,7 +191,7 @@ def _told(action: Action, steps: Sequence[Step], *, executed: bool) -> dict[str,
 
 
 def open_desk(settings: Settings) -> DeadLetters:
-    """Return the dead letters of the log that the settings mean.
+    """Return the dead letters of the log.
 
     Raises:
         LogError: Redis is away, or the log cannot be used as it is.

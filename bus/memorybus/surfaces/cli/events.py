@@ -9,8 +9,8 @@ from cyclopts import App, Parameter
 
 from memorybus.events import EVENT_TYPES, AnyEvent, UnknownEvent
 from memorybus.surfaces.cli.options import DEFAULT, LOOK, Common, not_negative, positive
+from memorybus.surfaces.views.events import event_line
 from memorybus.surfaces.views.output import Output
-from memorybus.surfaces.views.render import event_line
 from memorybus.text.display import event_name
 from memorybus.text.times import iso
 

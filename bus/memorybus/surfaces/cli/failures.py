@@ -1,4 +1,4 @@
-"""How a command says that it failed: prose on stderr; with ``--json`` an object on stdout, too.
+"""How a command reports that it failed: prose on stderr; with ``--json`` also an object on stdout.
 
 The object reads ``{"error": kind, "message": what and why, "next": what to do}``, on one line;
 ``next`` is missing where the message says it.
@@ -26,7 +26,7 @@ from memorybus.text.redact import masked
 FAILED, USAGE, PIPE_CLOSED = 1, 2, 141
 
 _MISTAKEN = (AccessDenied, ConfigError, CycloptsError, MissingProvider)
-"""What a person has to write differently."""
+"""Errors in what the user wrote: exit code 2."""
 
 _NEXT: tuple[tuple[type[Exception], str], ...] = (
     (AccessDenied, ""),
@@ -35,41 +35,43 @@ _NEXT: tuple[tuple[type[Exception], str], ...] = (
     (SpoolFull, "see what waits with `memorybus status`, and let it drain with `memorybus up`"),
     (NoServerBinary, "or set MEMORYBUS_URL to a Redis that runs elsewhere"),
 )
-"""The advice of the first kind that fits; "" where the message has it."""
+"""Advice by kind of error, the first that fits; "" where the message has its own."""
 
 
 def wants_json(words: Sequence[str]) -> bool:
-    """Say whether a command line asks for JSON, understood or not."""
+    """Return whether a command line asks for JSON, even if it cannot be parsed."""
     options = words[: words.index("--")] if "--" in words else words
     return "--json" in options
 
 
 def failed(error: Exception, *, as_json: bool) -> int:
-    """Tell people, and with `as_json` programs, of an error; return the exit code."""
+    """Report an error to people, with `as_json` also to programs; return the exit code."""
     if isinstance(error, OSError) and error.filename is None:
         _forget_stdout()
     if isinstance(error, BrokenPipeError):
         return PIPE_CLOSED
     if as_json:
-        _tell_programs(error)
-    if not isinstance(error, CycloptsError):  # told already, by who read the words
+        _print_json(error)
+    if not isinstance(error, CycloptsError):  # the parser has reported it already
         complain(error)
     return USAGE if isinstance(error, _MISTAKEN) else FAILED
 
 
 def complain(error: Exception) -> None:
-    """Print an error as one message that ends with what to do next, where we know it."""
+    """Print an error as one message, which ends with what to do next if we know that."""
     text = Text.assemble(("error: ", "bold red"), visible(_said(error)))
     if advice := _advice(error):
         text.append(f"\n{advice}", style="dim")
     QuietPipeConsole(stderr=True, highlight=False).print(text, soft_wrap=True)
 
 
-def _tell_programs(error: Exception) -> None:
+def _print_json(error: Exception) -> None:
     advice = _advice(error)
-    told = {"error": type(error).__name__, "message": _said(error)}
+    report = {"error": type(error).__name__, "message": _said(error)}
     try:
-        sys.stdout.write(json_text(told | ({"next": advice} if advice else {}), indent=None) + "\n")
+        sys.stdout.write(
+            json_text(report | ({"next": advice} if advice else {}), indent=None) + "\n"
+        )
         sys.stdout.flush()
     except OSError:
         _forget_stdout()
@@ -86,5 +88,5 @@ def _said(error: Exception) -> str:
 
 
 def _forget_stdout() -> None:
-    """Let the interpreter's last flush go nowhere instead of failing."""
+    """Point stdout to nowhere, so that the interpreter's last flush cannot fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 from rich.text import Text
 
-from memorybus.surfaces.cli.doctor import checked
 from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, not_negative
 from memorybus.surfaces.views.output import Output
+from memorybus.surfaces.views.render import check_line
 from memorybus.surfaces.views.safe import visible
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def run_status(*, home: Home = None, python: Python = None, common: Common = DEF
         return 0 if found.ok else 1
     output.show(Text(visible(f"{found.home} (profile {found.profile})")))
     for one in found.checks:
-        output.show(checked(one))
+        output.show(check_line(one))
     output.show(Text(visible(f"spool: {status.told_spool(found.look)}")))
     for problem in found.problems:
         output.show(Text(visible(f"error: {status.told_problem(problem)}"), "red"))

@@ -10,7 +10,7 @@ from memorybus.config.settings import Settings
 from memorybus.errors import AccessDenied, LogUnavailable
 from memorybus.log.stream import EventLog
 from memorybus.operations.ingest import ingest
-from memorybus.operations.ingest.ingest import Refused, Report, Source
+from memorybus.operations.ingest.ingest import IngestReport, ParsedFile, RefusedInput
 from memorybus.redis.connect import connect_redis
 from memorybus.surfaces.views.output import Output
 
@@ -25,7 +25,7 @@ def ingest_all(
     user: str | None,
     agent: str | None,
     output: Output,
-) -> Report:
+) -> IngestReport:
     """Publish every file that can be read whole.
 
     Raises:
@@ -33,7 +33,7 @@ def ingest_all(
     """
     sources, refused = ingest.load(files)
     if not sources:
-        return Report(refused=tuple(refused))
+        return IngestReport(refused=tuple(refused))
     before = events_in_log(settings)
     turns = 0
     with output.progress("turns") as bar, MemoryBus.connect(settings) as bus:
@@ -76,17 +76,17 @@ def _wait_logged(bus: MemoryBus, bar: Progress) -> bool:
 
 
 def _report(
-    sources: Sequence[Source],
-    refused: Sequence[Refused],
+    sources: Sequence[ParsedFile],
+    refused: Sequence[RefusedInput],
     turns: int,
     *,
     logged: bool,
     before: int | None,
     settings: Settings,
-) -> Report:
+) -> IngestReport:
     after = events_in_log(settings) if logged else None
     known = before is not None and after is not None
-    return Report(
+    return IngestReport(
         files=len(sources),
         sessions=sum(len(source.transcript.conversations) for source in sources),
         turns=turns,

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 from cyclopts import App, Parameter
-from rich.text import Text
 
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
@@ -16,14 +15,13 @@ from memorybus.surfaces.cli.options import DEFAULT, MEMORIES, Common, names, pos
 from memorybus.surfaces.cli.scope_options import (
     NOBODY_NAMED,
     WIDER,
-    Asked,
-    Whose,
+    ScopeFilter,
+    ScopeOptions,
     scope_of,
     scope_of_session,
 )
 from memorybus.surfaces.views.output import Output
-from memorybus.surfaces.views.render import grid
-from memorybus.surfaces.views.safe import visible
+from memorybus.surfaces.views.render import grid, line
 from memorybus.text.times import iso
 
 if TYPE_CHECKING:
@@ -33,15 +31,29 @@ if TYPE_CHECKING:
 
 
 AMPLE = 2_000
-"""Characters in which any provider can show something."""
+"""Characters that are enough for any provider to show something."""
 
 
 def asked(_: Any, question: str) -> None:
-    """Validate a question: one without a word would be answered with everything."""
+    """Validate a question: an empty one would be answered with everything."""
     if not question.strip():
         raise ValueError("Ask something: the question is empty.")
 
 
+Session = Annotated[
+    str | None, Parameter(help="As this session would ask: for its agent, user and workspace.")
+]
+Providers = Annotated[
+    str | None, Parameter(help="Only this provider; several by comma.", validator=some_names)
+]
+Budget = Annotated[
+    int | None,
+    Parameter(
+        help="Characters of the block (`text`) at most; single results are shown whole.",
+        validator=positive,
+    ),
+]
+Timeout = Annotated[float, Parameter(help="Seconds to wait for the answer.", validator=positive)]
 User = Annotated[str | None, Parameter(help="The person.")]
 Agent = Annotated[str | None, Parameter(help="The agent's identity.")]
 
@@ -76,7 +88,7 @@ def run_ingest(
     return 1 if report.refused else 0
 
 
-def _show_report(output: Output, report: "ingest.Report") -> None:
+def _show_report(output: Output, report: "ingest.IngestReport") -> None:
     for refusal in report.refused:
         output.note(_refusal(refusal), "red")
     if report.level == "spooled":
@@ -96,7 +108,7 @@ def _show_report(output: Output, report: "ingest.Report") -> None:
         output.show(f"{report.skipped} messages without content were left out")
 
 
-def _refusal(refusal: "ingest.Refused") -> str:
+def _refusal(refusal: "ingest.RefusedInput") -> str:
     said = refusal.why
     return said if said.startswith(refusal.what) else f"{refusal.what}: {said}"
 
@@ -104,24 +116,11 @@ def _refusal(refusal: "ingest.Refused") -> str:
 def run_recall(
     question: Annotated[str, Parameter(validator=asked)],
     *,
-    whose: Whose = NOBODY_NAMED,
-    session: Annotated[
-        str | None,
-        Parameter(help="As this session would ask: for its agent, user and workspace."),
-    ] = None,
-    provider: Annotated[
-        str | None, Parameter(help="Only this provider; several by comma.", validator=some_names)
-    ] = None,
-    budget: Annotated[
-        int | None,
-        Parameter(
-            help="Characters of the block (`text`) at most; single results are shown whole.",
-            validator=positive,
-        ),
-    ] = None,
-    timeout: Annotated[
-        float, Parameter(help="Seconds to wait for the answer.", validator=positive)
-    ] = 10.0,
+    whose: ScopeOptions = NOBODY_NAMED,
+    session: Session = None,
+    provider: Providers = None,
+    budget: Budget = None,
+    timeout: Timeout = 10.0,
     common: Common = DEFAULT,
 ) -> int:
     """Ask what is remembered for one agent, person and workspace: those of the settings.
@@ -166,7 +165,7 @@ class _Question(msgspec.Struct, frozen=True):
     """What is asked, whatever the budget."""
 
     question: str
-    asked: Asked
+    asked: ScopeFilter
     session: str | None
     providers: tuple[str, ...] | None
     timeout: float
@@ -213,6 +212,6 @@ def _show_results(output: Output, results: list[dict[str, Any]]) -> None:
     table = grid("provider", "when", "session", "text")
     for one in results:
         more = " (and more, which the provider left out)" if one["truncated"] else ""
-        cells = (one["provider"], one["at"], one["session"], f"{one['text']}{more}")
-        table.add_row(*(Text(visible(cell or "-")) for cell in cells))
+        cells = (one["provider"], one["at"] or "-", one["session"] or "-", f"{one['text']}{more}")
+        table.add_row(*map(line, cells))  # a memory may have several lines
     output.show(table)

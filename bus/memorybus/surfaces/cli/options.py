@@ -1,6 +1,8 @@
-"""What every command takes: where the bus is, and whether the result is JSON."""
+"""What commands have in common: their groups, options, validators, and who runs them."""
 
+import getpass
 import math
+import socket
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,7 +21,7 @@ CARE = Group("Care", sort_key=4)
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Common:
-    """Options that stand for settings; each may come from memorybus.toml or MEMORYBUS_* too."""
+    """The options of every command; memorybus.toml and MEMORYBUS_* may set them too."""
 
     json: Annotated[bool, Parameter(negative="", help="Print the result as JSON.")] = False
     url: Annotated[
@@ -38,7 +40,7 @@ class Common:
         return load(**self.given())
 
     def given(self) -> dict[str, Any]:
-        """Return what these options say; None is what they leave open."""
+        """Return the settings that these options give; None for those that are not given."""
         return {
             "url": self.url,
             "data_dir": None if self.data_dir is None else self.data_dir.absolute(),
@@ -54,32 +56,32 @@ DEFAULT = Common()
 
 
 def positive(_: Any, value: float | None) -> None:
-    """Validate a number that must be more than nothing, if one is given."""
+    """Validate that a number, if one is given, is more than 0."""
     if value is not None and not 0 < value < math.inf:
         raise ValueError("It must be a number, and more than 0.")
 
 
 def not_negative(_: Any, value: float | None) -> None:
-    """Validate a number that may be nothing, if one is given."""
+    """Validate that a number, if one is given, is not negative."""
     if value is not None and not 0 <= value < math.inf:
         raise ValueError("It must be a number, and not negative.")
 
 
 def some_names(_: Any, text: str | None) -> None:
-    """Validate a list of names parted by commas, if one is given."""
+    """Validate that a list, if one is given, has a name."""
     if text is not None and not names(text):
         raise ValueError("It names nothing.")
 
 
 def names(text: str | None) -> tuple[str, ...]:
-    """Return the names in a list parted by commas."""
+    """Return the names of a list with commas."""
     return tuple(name.strip() for name in (text or "").split(",") if name.strip())
 
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class Serving(Common):
-    """The same for a command that goes on until it is stopped and has no result."""
+class WorkerOptions(Common):
+    """The options of a command that runs workers until it is stopped."""
 
     json: Annotated[
         bool, Parameter(negative="", help="Print one JSON line each time a worker is ready.")
@@ -104,9 +106,18 @@ class Serving(Common):
     ] = None
 
     def given(self) -> dict[str, Any]:
-        """Return what these options say; None is what they leave open."""
+        """Return the settings that these options give; None for those that are not given."""
         own = {"concurrency": self.concurrency, "capacity": self.capacity, "grace": self.grace}
         return super().given() | own
 
 
-SERVING = Serving()
+SERVING = WorkerOptions()
+
+
+def operator() -> str:
+    """Return who runs the command, as ``user@host``: it is recorded beside the reason of an act."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a container's user may have no name
+        user = "unknown"
+    return f"{user}@{socket.gethostname()}"

@@ -9,7 +9,7 @@ from memorybus.processes.child import LogForm
 from memorybus.surfaces.cli.options import (
     RUN,
     SERVING,
-    Serving,
+    WorkerOptions,
     names,
     not_negative,
     positive,
@@ -86,7 +86,7 @@ def run_up(
     processes: Processes = 1,
     jobs: Jobs = None,
     log: Log = "text",
-    common: Serving = SERVING,
+    common: WorkerOptions = SERVING,
 ) -> int:
     """Run the embedded Redis and a worker in one process tree; Ctrl-C stops it whole.
 
@@ -129,7 +129,7 @@ def run_worker(
     processes: Processes = 1,
     jobs: Jobs = None,
     log: Log = "text",
-    common: Serving = SERVING,
+    common: WorkerOptions = SERVING,
 ) -> int:
     """Run a worker against a Redis that is already up, and wait for it if it is not.
 

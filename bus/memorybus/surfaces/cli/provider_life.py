@@ -53,7 +53,7 @@ def run_add(
     - `memorybus provider add notes --kind holographic --from now --execute`
     """
     from memorybus.operations.providers import config_file, lifecycle
-    from memorybus.surfaces.cli.whoami import operator
+    from memorybus.surfaces.cli.options import operator
 
     output, settings = common.output(), common.settings()
     edit = config_file.adding(settings, name, kind or name, given(change or ()))
@@ -97,7 +97,7 @@ def run_pause(
     - `memorybus provider pause mem0 --reason "its quota is used up"`
     """
     from memorybus.operations.providers import lifecycle
-    from memorybus.surfaces.cli.whoami import operator
+    from memorybus.surfaces.cli.options import operator
 
     output = common.output()
     if not reason.strip():
@@ -161,7 +161,7 @@ def run_remove(
     - `memorybus provider remove holographic --reason "moved to Postgres" --execute`
     """
     from memorybus.operations.providers import config_file, removal
-    from memorybus.surfaces.cli.whoami import operator
+    from memorybus.surfaces.cli.options import operator
 
     output, settings = common.output(), common.settings()
     if execute and not (reason or "").strip():

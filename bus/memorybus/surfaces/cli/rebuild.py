@@ -11,9 +11,8 @@ from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, MemoryBusError
 from memorybus.surfaces.cli.key_values import given
-from memorybus.surfaces.cli.options import CARE, DEFAULT, Common
+from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, operator
 from memorybus.surfaces.cli.progress import UNTOUCHED, checked_desk, show_found, steps
-from memorybus.surfaces.cli.whoami import operator
 from memorybus.surfaces.views import rebuild as rebuild_view
 from memorybus.surfaces.views.output import Output
 from memorybus.surfaces.views.safe import visible

@@ -95,7 +95,7 @@ def run_replay(
     from memorybus.config.path_names import check_name
     from memorybus.operations.copies.replay import Wanted
     from memorybus.query.query import Query
-    from memorybus.surfaces.cli.whoami import operator
+    from memorybus.surfaces.cli.options import operator
 
     output, settings = common.output(), common.settings()
     if bool(cancel) == bool(provider or into) or bool(provider) != bool(into):

@@ -1,4 +1,4 @@
-"""Whose memories a command asks for: by default exactly those of whom the settings name."""
+"""The options that say whose memories a command asks for; by default those of the settings."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -17,10 +17,10 @@ _All = Annotated[bool, Parameter(negative="")]
 
 
 class UnknownSession(MemoryBusError):
-    """A session that no event in the log belongs to, or that several people have."""
+    """The log has no session of this id, or several people have one."""
 
 
-class Asked(msgspec.Struct, frozen=True):
+class ScopeFilter(msgspec.Struct, frozen=True):
     """Whose memories are asked for; None means everyone's."""
 
     agent: str | None
@@ -37,8 +37,8 @@ class Asked(msgspec.Struct, frozen=True):
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class Whose:
-    """Options that say whose memories; what is not given is as the settings have it."""
+class ScopeOptions:
+    """Options that say whose memories; the settings decide what is not given."""
 
     user: Annotated[str | None, Parameter(help="The person.")] = None
     agent: Annotated[str | None, Parameter(help="The agent's identity.")] = None
@@ -47,13 +47,13 @@ class Whose:
     all_agents: Annotated[_All, Parameter(help="Of every agent.")] = False
     all_workspaces: Annotated[_All, Parameter(help="Of every workspace.")] = False
 
-    def of(self, own: Scope) -> Asked:
-        """Return whose memories are meant, where nothing is said those of `own`.
+    def of(self, own: Scope) -> ScopeFilter:
+        """Return whose memories are meant; those of `own` where nothing is given.
 
         Raises:
-            ConfigError: one and all are asked for.
+            ConfigError: both one and all are asked for.
         """
-        return Asked(
+        return ScopeFilter(
             agent=_one("agent", self.agent, own.agent, everyone=self.all_agents),
             user=_one("user", self.user, own.user, everyone=self.all_users),
             workspace=_one(
@@ -62,7 +62,7 @@ class Whose:
         )
 
 
-NOBODY_NAMED = Whose()
+NOBODY_NAMED = ScopeOptions()
 
 
 def _one(name: str, given: str | None, own: str, *, everyone: bool) -> str | None:
@@ -78,11 +78,11 @@ def scope_of(settings: Settings) -> Scope:
     return Scope(agent=settings.agent, user=settings.user, workspace=settings.workspace)
 
 
-def scope_of_session(session: str, whose: Whose, settings: Settings) -> Scope:
-    """Return whose a session is; `whose` tells sessions of one id apart.
+def scope_of_session(session: str, whose: ScopeOptions, settings: Settings) -> Scope:
+    """Return the scope of a session; `whose` distinguishes sessions of the same id.
 
     Raises:
-        UnknownSession: nobody's, or several people's.
+        UnknownSession: nobody has it, or several people do.
         LogError: the history cannot be read.
     """
     from memorybus.operations import journal

@@ -1,9 +1,8 @@
 """``memorybus status``: one look, or a look every second."""
 
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-import msgspec
 from cyclopts import App, Parameter
 from rich.console import Group
 
@@ -11,9 +10,10 @@ from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.errors import LogUnavailable
 from memorybus.surfaces.cli.options import DEFAULT, LOOK, Common
-from memorybus.surfaces.views.fitted import Fitted
 from memorybus.surfaces.views.output import Output
-from memorybus.surfaces.views.render import status_tables
+
+if TYPE_CHECKING:
+    from memorybus.health.monitor import Status
 
 WATCH_EVERY = 1.0
 
@@ -54,14 +54,14 @@ def run_status(
     return 0
 
 
-def _status(settings: Settings) -> dict[str, Any]:
+def _status(settings: Settings) -> "Status":
     from memorybus.health.monitor import read_status
 
-    return dict(msgspec.to_builtins(read_status(settings)))
+    return read_status(settings)
 
 
 def _warn(output: Output, settings: Settings) -> None:
-    """Name what stands in our place: its partitions look idle, and stand still."""
+    """Name the foreign keys in place of ours: their partitions look idle, and stand still."""
     from memorybus.log.stream import EventLog
     from memorybus.redis.connect import connect_redis
 
@@ -71,21 +71,23 @@ def _warn(output: Output, settings: Settings) -> None:
         )
 
 
-def _every_second(settings: Settings) -> Iterator[dict[str, Any]]:
+def _every_second(settings: Settings) -> Iterator["Status"]:
     while True:
         yield _status(settings)
         SYSTEM.sleep(WATCH_EVERY)
 
 
-def _show(output: Output, status: dict[str, Any]) -> None:
+def _show(output: Output, status: "Status") -> None:
+    from memorybus.surfaces.views.status import status_tables
+
     if output.json:
         output.result(status)
     else:
-        for part in status_tables(status):
+        for part in status_tables(status, SYSTEM.now_ms()):
             output.show(part)
 
 
-def _watch(output: Output, looks: Iterator[dict[str, Any]]) -> None:
+def _watch(output: Output, looks: Iterator["Status"]) -> None:
     """Show each look in the place of the last on a terminal, else below it."""
     if output.is_live and not output.out.is_dumb_terminal:
         _watch_live(output, looks)
@@ -97,10 +99,12 @@ def _watch(output: Output, looks: Iterator[dict[str, Any]]) -> None:
             output.show("")
 
 
-def _watch_live(output: Output, looks: Iterator[dict[str, Any]]) -> None:
-    """Fill a screen of its own, so that no look leaves rests, however the terminal is resized."""
+def _watch_live(output: Output, looks: Iterator["Status"]) -> None:
+    """Fill a screen of its own, so that nothing of a look remains when the terminal is resized."""
     from rich.live import Live
+
+    from memorybus.surfaces.views.status import Fitted, status_tables
 
     with Live(console=output.out, auto_refresh=False, screen=True) as live:
         for status in looks:
-            live.update(Fitted(Group(*status_tables(status))), refresh=True)
+            live.update(Fitted(Group(*status_tables(status, SYSTEM.now_ms()))), refresh=True)

@@ -13,11 +13,14 @@ from memorybus.registry import tools
 from memorybus.surfaces.cli.memories import Agent, User
 from memorybus.surfaces.cli.options import DEFAULT, MEMORIES, Common, positive
 from memorybus.surfaces.views.output import Output
-from memorybus.surfaces.views.render import grid
-from memorybus.surfaces.views.safe import json_text, visible
+from memorybus.surfaces.views.render import grid, line
+from memorybus.surfaces.views.safe import json_text
 
 SESSION = "memorybus-tools"
 """The session of calls by hand, unless another is named."""
+
+
+_TIMEOUT = 10.0
 
 
 def pairs(_: Any, given: Sequence[str]) -> None:
@@ -33,6 +36,17 @@ def an_object(_: Any, text: str) -> None:
         msgspec.json.decode(text or "{}", type=dict[str, Any])
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise ValueError(f"It is no JSON object: {error}") from error
+
+
+Pairs = Annotated[
+    tuple[str, ...],
+    Parameter(
+        help="An argument as key=value; as often as there are.", negative="", validator=pairs
+    ),
+]
+Arguments = Annotated[str, Parameter(help="All arguments as one JSON object.", validator=an_object)]
+Workspace = Annotated[str | None, Parameter(help="The workspace; '' for none.")]
+Timeout = Annotated[float, Parameter(help="Seconds to wait for the result.", validator=positive)]
 
 
 def register(app: App) -> None:
@@ -61,7 +75,7 @@ def run_ls(*, common: Common = DEFAULT) -> int:
     elif rows:
         _show(output, rows)
     else:
-        output.note("no provider has told of tools yet; they do once a worker runs: memorybus up")
+        output.note("no provider has declared tools yet; workers declare them: memorybus up")
     return 0
 
 
@@ -80,7 +94,7 @@ def _show(output: Output, rows: Sequence[Mapping[str, Any]]) -> None:
     table = grid("tool", "provider", "does", "description")
     for row in rows:
         cells = (row["name"], row["provider"], "writes" if row["writes"] else "reads")
-        table.add_row(*(Text(visible(cell)) for cell in (*cells, row["description"])))
+        table.add_row(*map(line, (*cells, row["description"])))
     output.show(table)
 
 
@@ -88,22 +102,13 @@ def run_call(
     name: str,
     /,
     *,
-    arg: Annotated[
-        tuple[str, ...],
-        Parameter(
-            help="An argument as key=value; as often as there are.", negative="", validator=pairs
-        ),
-    ] = (),
-    json_args: Annotated[
-        str, Parameter(help="All arguments as one JSON object.", validator=an_object)
-    ] = "",
+    arg: Pairs = (),
+    json_args: Arguments = "",
     user: User = None,
     agent: Agent = None,
-    workspace: Annotated[str | None, Parameter(help="The workspace; '' for none.")] = None,
+    workspace: Workspace = None,
     session: Annotated[str, Parameter(help="On behalf of this session.")] = SESSION,
-    timeout: Annotated[
-        float, Parameter(help="Seconds to wait for the result.", validator=positive)
-    ] = 10.0,
+    timeout: Timeout = _TIMEOUT,
     common: Common = DEFAULT,
 ) -> int:
     """Call a tool as a model would. A tool that writes leaves an event in the log.
@@ -132,7 +137,7 @@ def run_call(
 def arguments(
     given_pairs: Sequence[str], json_args: str, offered: tools.OfferedTools, name: str
 ) -> dict[str, Any]:
-    """Return a call's arguments; a pair's value is read as its parameter's type says."""
+    """Return a call's arguments; each pair's value is read as the type of its parameter."""
     given: dict[str, Any] = msgspec.json.decode(json_args or "{}")
     schema = next((one for tool, one in offered.pairs() if tool.offered == name), {})
     properties = schema.get("parameters", {}).get("properties", {})

@@ -9,10 +9,9 @@ from rich.text import Text
 
 from memorybus.clock import SYSTEM
 from memorybus.errors import ConfigError
-from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, not_negative, positive
+from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, not_negative, operator, positive
 from memorybus.surfaces.cli.progress import checked_desk, steps
-from memorybus.surfaces.cli.scope_options import NOBODY_NAMED, Whose, scope_of
-from memorybus.surfaces.cli.whoami import operator
+from memorybus.surfaces.cli.scope_options import NOBODY_NAMED, ScopeOptions, scope_of
 from memorybus.surfaces.views.output import Output
 from memorybus.surfaces.views.render import grid
 from memorybus.surfaces.views.safe import visible
@@ -113,7 +112,7 @@ def run_diff(
         Parameter(negative="", consume_multiple=False, help="A question; may be repeated."),
     ] = None,
     queries: Annotated[Path | None, Parameter(help="A file with a question on each line.")] = None,
-    whose: Whose = NOBODY_NAMED,
+    whose: ScopeOptions = NOBODY_NAMED,
     budget: Annotated[
         int, Parameter(help="Characters that each may recall.", validator=positive)
     ] = 2_000,

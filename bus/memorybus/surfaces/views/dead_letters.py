@@ -9,8 +9,8 @@ from rich.text import Text
 from memorybus.dead_letters.events import Published
 from memorybus.dead_letters.queue import Dead
 from memorybus.dead_letters.records import normalised
-from memorybus.operations.dead_letters.selection import Action, Result, Step, behind
-from memorybus.surfaces.views.render import grid
+from memorybus.operations.dead_letters.selection import Action, ActionResult, KeyPlan, behind
+from memorybus.surfaces.views.render import add_row, grid
 from memorybus.surfaces.views.safe import json_text, one_line, visible
 from memorybus.text.display import iso
 
@@ -39,7 +39,7 @@ def rows(group: Group, letters: Sequence[Dead]) -> list[dict[str, Any]]:
 
 
 def _by_key(letters: Sequence[Dead]) -> list[dict[str, Any]]:
-    """One row for each key: its first letter, and how many events wait."""
+    """Return a row for each key: its first letter, and how many events wait."""
     counts = behind(letters)
     firsts: dict[tuple[str, int, str], Dead] = {}
     for dead in letters:
@@ -66,7 +66,7 @@ def _first(dead: Dead) -> dict[str, Any]:
 
 
 def _by_error(letters: Sequence[Dead]) -> list[dict[str, Any]]:
-    """One row for each kind of refusal: how many keys it holds up, with all that waits."""
+    """Return a row for each kind of refusal: how many keys it holds up, with all that waits."""
     counts = behind(letters)
     groups: dict[str, list[Dead]] = {}
     for dead in letters:
@@ -111,7 +111,7 @@ def table(group: Group, found: Iterable[Mapping[str, Any]]) -> Table:
     columns = _COLUMNS[group]
     made = grid(*(_HEADS.get(name, name) for name in columns))
     for row in found:
-        made.add_row(*(Text(_cell(name, row[name])) for name in columns))
+        add_row(made, *(_cell(name, row[name]) for name in columns))
     return made
 
 
@@ -177,17 +177,17 @@ def _cell_whole(value: Any) -> str:
     return one_line("-" if value is None else str(value))
 
 
-def plan(action: Action, steps: Iterable[Step]) -> Table:
+def plan(action: Action, steps: Iterable[KeyPlan]) -> Table:
     """Return what an action would do, a line for each key."""
     more = () if action == "retry" else ("then tried", "go on waiting")
     made = grid("provider", "key", _DONE[action], *more)
     for step in steps:
         numbers = (step.events, step.then, step.wait)[: 1 + len(more)]
-        made.add_row(Text(one_line(step.provider)), Text(one_line(step.key)), *map(str, numbers))
+        add_row(made, step.provider, step.key, *numbers)
     return made
 
 
-def outcome(action: Action, result: Result, discarded: int) -> str:
+def outcome(action: Action, result: ActionResult, discarded: int) -> str:
     """Return what an action has done, and what is left under its keys.
 
     Args:

@@ -11,14 +11,14 @@ from rich.text import Text
 from memorybus.surfaces.views.safe import json_text, visible
 
 NOTHING_DONE = "nothing is done yet: add --execute"
-"""What a plan says that only shows what would be done."""
+"""The note below a plan that only shows what would be done."""
 
 PIPE_WIDTH = 200
-"""Columns of a table that goes into a pipe or a file, where there is no terminal to ask."""
+"""Columns of a table in a pipe or a file, which have no width of their own."""
 
 
 class QuietPipeConsole(Console):
-    """A console that tells a closed pipe as `BrokenPipeError`, for `main` to end quietly."""
+    """A console that raises `BrokenPipeError` for a closed pipe, so that `main` can end quietly."""
 
     def on_broken_pipe(self) -> NoReturn:
         """Let the error through instead of ending the process here."""
@@ -41,7 +41,7 @@ class Output:
 
     @property
     def is_live(self) -> bool:
-        """Whether a person watches the result being made."""
+        """Whether a person watches while the result is made."""
         return self.out.is_terminal and not self.json
 
     def result(self, value: Any) -> None:
@@ -55,15 +55,15 @@ class Output:
         sys.stdout.flush()
 
     def show(self, renderable: RenderableType) -> None:
-        """Print something for people, never broken into lines by us where it is text."""
+        """Print something for people; text is never wrapped."""
         self.out.print(renderable, soft_wrap=isinstance(renderable, str | Text))
 
     def note(self, text: str, style: str = "dim") -> None:
-        """Tell people something beside the result."""
+        """Print something for people beside the result, on stderr."""
         self.err.print(Text(visible(text), style=style), soft_wrap=True)
 
     def progress(self, what: str) -> Progress:
-        """Return a progress bar on stderr; invisible where nobody looks."""
+        """Return a progress bar on stderr; invisible with JSON, and without a terminal."""
         return Progress(
             TextColumn("{task.description}", markup=False),
             BarColumn(),

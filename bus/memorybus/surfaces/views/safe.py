@@ -1,4 +1,7 @@
-"""Hostile text in what is printed; markup is never interpreted: text goes into `rich.text.Text`."""
+"""The one door for hostile text on its way to a terminal.
+
+Markup is never interpreted: what is printed goes into `rich.text.Text`.
+"""
 
 import json
 from typing import Any
@@ -9,7 +12,7 @@ __all__ = ["json_text", "one_line", "visible"]
 
 
 def one_line(text: str, width: int = 0) -> str:
-    """Return `text` visible, on one line, cut to `width` characters if one is given."""
+    """Return a text harmless and on one line, cut to `width` characters if one is given."""
     flat = visible(" ".join(text.split()))
     return flat if not width or len(flat) <= width else flat[: width - 1] + "…"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from memorybus_providers.adapters.hermes.homes import (
-    Place,
+    PluginHome,
     at_home,
     make_home,
     mark_of,
@@ -17,8 +17,8 @@ from memorybus_providers.adapters.hermes.homes import (
 )
 from memorybus_providers.adapters.hermes.launch import Launch
 from memorybus_providers.adapters.hermes.link import HostLink
-from memorybus_providers.adapters.hermes.options import Options
-from memorybus_providers.adapters.hermes.plugins import Known
+from memorybus_providers.adapters.hermes.options import PluginOptions
+from memorybus_providers.adapters.hermes.plugins import KnownPlugin
 from memorybus_providers.adapters.hermes.python import find_python
 from memorybus_providers.adapters.owners import Owner
 from memorybus_providers.base import ProviderConfig
@@ -40,7 +40,12 @@ class Children:
     """
 
     def __init__(
-        self, config: ProviderConfig, options: Options, plugin: str, directory: str, known: Known
+        self,
+        config: ProviderConfig,
+        options: PluginOptions,
+        plugin: str,
+        directory: str,
+        known: KnownPlugin,
     ) -> None:
         """Start nothing."""
         self._clock = config.clock
@@ -48,12 +53,12 @@ class Children:
         self._plugin = plugin
         self._directory = options.directory or directory
         self._known = known
-        self._links: OrderedDict[Place, HostLink] = OrderedDict()
+        self._links: OrderedDict[PluginHome, HostLink] = OrderedDict()
         self._source = options.home or _home_of(config)
         own = config.home / "hermes" if config.stands_for else self._source
-        self.own = Place(config.home, own)
+        self.own = PluginHome(config.home, own)
 
-    def place(self, owner: Owner) -> Place:
+    def place(self, owner: Owner) -> PluginHome:
         """Return where an owner's memories are.
 
         Raises:
@@ -104,7 +109,12 @@ class Children:
         }
 
     def ask(
-        self, place: Place, request: Mapping[str, Any], seconds: float, *, ends_hung: bool = False
+        self,
+        place: PluginHome,
+        request: Mapping[str, Any],
+        seconds: float,
+        *,
+        ends_hung: bool = False,
     ) -> Any:
         """Ask a place's child; see `HostLink.ask`."""
         return self._link(place).ask(request, seconds, ends_hung=ends_hung)
@@ -114,7 +124,7 @@ class Children:
         while self._links:
             self._links.popitem()[1].close()
 
-    def _link(self, place: Place) -> HostLink:
+    def _link(self, place: PluginHome) -> HostLink:
         if place not in self._links:
             while len(self._links) >= self._options.processes:
                 self._links.popitem(last=False)[1].close()
@@ -123,7 +133,7 @@ class Children:
         self._links.move_to_end(place)
         return self._links[place]
 
-    def _launch(self, place: Place) -> Launch:
+    def _launch(self, place: PluginHome) -> Launch:
         options = self._options
         return Launch(
             python=find_python(options.hermes_python),

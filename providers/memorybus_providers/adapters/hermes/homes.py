@@ -21,22 +21,22 @@ _MARK = 16
 """Hex digits: 64 bits, which nobody meets twice by chance."""
 
 
-class Place(msgspec.Struct, frozen=True):
+class PluginHome(msgspec.Struct, frozen=True):
     """Where a child works: a directory of the provider, and the HERMES_HOME."""
 
     directory: Path
     home: Path
 
 
-def place_of(own: Place, owner: Owner, first: Owner) -> Place:
+def place_of(own: PluginHome, owner: Owner, first: Owner) -> PluginHome:
     """Return an owner's place: the instance's own for `first`, a place below it for others."""
     if owner == first:
         return own
     directory = _directory(own, owner)
-    return Place(directory, directory / "hermes")
+    return PluginHome(directory, directory / "hermes")
 
 
-def profile_of(own: Place, owner: Owner, first: Owner) -> Place:
+def profile_of(own: PluginHome, owner: Owner, first: Owner) -> PluginHome:
     """Return the place of an owner's agent and workspace: the instance's own, or a profile's.
 
     Where it lies tells a plugin the profile's name: the agent's, as in Hermes, if that is a
@@ -49,7 +49,7 @@ def profile_of(own: Place, owner: Owner, first: Owner) -> Place:
     taken = owner.agent in (*_NO_PROFILES, own.home.name)
     name = owner.agent if plain and not taken else f"agent-{mark_of(everybody)}"
     directory = _directory(own, everybody)
-    return Place(directory, directory / "profiles" / name)
+    return PluginHome(directory, directory / "profiles" / name)
 
 
 def at_home(owner: Owner, first: Owner) -> bool:
@@ -62,7 +62,7 @@ def mark_of(owner: Owner) -> str:
     return derived_id(*msgspec.structs.astuple(owner))[:_MARK]
 
 
-def _directory(own: Place, owner: Owner) -> Path:
+def _directory(own: PluginHome, owner: Owner) -> Path:
     return own.directory / "owners" / derived_id(*msgspec.structs.astuple(owner))
 
 

@@ -11,7 +11,7 @@ from memorybus_providers.adapters.owners import Owner
 from memorybus_providers.base import ProviderConfig
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PluginOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """See `SCHEMA`, which describes each."""
 
     hermes_python: str = ""
@@ -82,14 +82,14 @@ SCHEMA: Final[tuple[Mapping[str, Any], ...]] = (
 )
 
 
-def options_of(config: ProviderConfig) -> Options:
+def options_of(config: ProviderConfig) -> PluginOptions:
     """Return an instance's options.
 
     Raises:
         ConfigError: one is unknown or of the wrong type.
     """
     try:
-        found = msgspec.convert(dict(config.options), Options)
+        found = msgspec.convert(dict(config.options), PluginOptions)
     except msgspec.ValidationError as error:
         raise ConfigError(f"provider {config.name}: {error}") from error
     if min(found.instances, found.processes, found.idle) <= 0:

@@ -16,7 +16,7 @@ a plugin makes of its own configuration is held to this by the child's `apart`.
 """
 
 
-class Known(msgspec.Struct, frozen=True):
+class KnownPlugin(msgspec.Struct, frozen=True):
     """What the bus knows of a plugin.
 
     Attributes:
@@ -38,22 +38,22 @@ def _tools(plugin: str, *names: str) -> frozenset[str]:
     return frozenset(f"{plugin}_{name}" for name in names)
 
 
-PLUGINS: Final[Mapping[str, Known]] = MappingProxyType(
+PLUGINS: Final[Mapping[str, KnownPlugin]] = MappingProxyType(
     {
-        "byterover": Known(reading_tools=_tools("brv", "query", "status")),
-        "hindsight": Known("hindsight", "no", _tools("hindsight", "recall", "reflect")),
+        "byterover": KnownPlugin(reading_tools=_tools("brv", "query", "status")),
+        "hindsight": KnownPlugin("hindsight", "no", _tools("hindsight", "recall", "reflect")),
         # `fact_store` reads or writes by its argument: a writing tool then.
-        "holographic": Known("synchronous"),
+        "holographic": KnownPlugin("synchronous"),
         # `honcho_profile` writes if it is given a card.
-        "honcho": Known(
+        "honcho": KnownPlugin(
             "honcho",
             "profile",
             _tools("honcho", "search", "context", "reasoning"),
             peers=frozenset(("user", "ai")),
         ),
-        "mem0": Known("mem0", "plugin", _tools("mem0", "search")),
-        "openviking": Known("openviking", "no", _tools("viking", "search", "read", "browse")),
-        "retaindb": Known(
+        "mem0": KnownPlugin("mem0", "plugin", _tools("mem0", "search")),
+        "openviking": KnownPlugin("openviking", "no", _tools("viking", "search", "read", "browse")),
+        "retaindb": KnownPlugin(
             "retaindb",
             "profile",
             _tools("retaindb", "profile", "search", "context", "list_files", "read_file"),
@@ -61,7 +61,7 @@ PLUGINS: Final[Mapping[str, Known]] = MappingProxyType(
                 "retaindb", "upload_file", "list_files", "read_file", "ingest_file", "delete_file"
             ),
         ),
-        "supermemory": Known("supermemory", "no", _tools("supermemory", "search", "profile")),
+        "supermemory": KnownPlugin("supermemory", "no", _tools("supermemory", "search", "profile")),
     }
 )
 
@@ -78,9 +78,9 @@ _UNSETTLED: Final = MappingProxyType(
 )
 
 
-def known(name: str) -> Known:
+def known(name: str) -> KnownPlugin:
     """Return what is known of a plugin; of a strange one, nothing."""
-    return PLUGINS.get(name, Known())
+    return PLUGINS.get(name, KnownPlugin())
 
 
 def note(name: str, settle: str) -> str:

@@ -35,11 +35,11 @@ from memorybus.events import (
 from memorybus_providers.adapters.hermes import requests
 from memorybus_providers.adapters.hermes.child.frames import CWD, WHOSE
 from memorybus_providers.adapters.hermes.children import Children
-from memorybus_providers.adapters.hermes.homes import Place
+from memorybus_providers.adapters.hermes.homes import PluginHome
 from memorybus_providers.adapters.hermes.link import Mixed
 from memorybus_providers.adapters.hermes.notes import SessionNotes
-from memorybus_providers.adapters.hermes.options import SCHEMA, Options, options_of
-from memorybus_providers.adapters.hermes.plugins import Known, known, note
+from memorybus_providers.adapters.hermes.options import SCHEMA, PluginOptions, options_of
+from memorybus_providers.adapters.hermes.plugins import KnownPlugin, known, note
 from memorybus_providers.adapters.hermes.python import find_python
 from memorybus_providers.adapters.owners import Owner, Owners, owner_of
 from memorybus_providers.adapters.passages import passages
@@ -106,12 +106,12 @@ class HostedHermesProvider(MemoryProvider):
     placement: ClassVar[Placement] = "local"
     plugin: ClassVar[str] = ""
     directory: ClassVar[str] = ""
-    known: ClassVar[Known] = Known()
+    known: ClassVar[KnownPlugin] = KnownPlugin()
 
     def __init__(self, config: ProviderConfig) -> None:
         """Read the options; start nothing."""
         super().__init__(config)
-        self._options: Options = options_of(config)
+        self._options: PluginOptions = options_of(config)
         self._children = Children(config, self._options, self.plugin, self.directory, self.known)
         self._owners = Owners(config.home)
         self._asked: OrderedDict[Owner, str] = OrderedDict()
@@ -292,7 +292,7 @@ class HostedHermesProvider(MemoryProvider):
         session = self._session(scope, session_id, place)
         return str(self._children.ask(place, {**request, "session": session}, seconds))
 
-    def _session(self, scope: Scope, session_id: str, place: Place) -> requests.Args:
+    def _session(self, scope: Scope, session_id: str, place: PluginHome) -> requests.Args:
         """Return a session as its plugin is told of it, and whose it is."""
         owner = owner_of(scope)
         known = self._notes.told(owner, session_id)

@@ -5,11 +5,11 @@ is wrong: nothing of a malformed file is published.
 """
 
 from memorybus.operations.ingest.transcripts.model import (
-    Conversation,
+    RecordedSession,
+    RecordedTurn,
     Transcript,
     TranscriptError,
-    Turn,
 )
 from memorybus.operations.ingest.transcripts.reading import parse, read
 
-__all__ = ["Conversation", "Transcript", "TranscriptError", "Turn", "parse", "read"]
+__all__ = ["RecordedSession", "RecordedTurn", "Transcript", "TranscriptError", "parse", "read"]

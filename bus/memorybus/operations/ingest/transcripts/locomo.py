@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from memorybus.operations.ingest.transcripts.model import (
-    Conversation,
+    RecordedSession,
+    RecordedTurn,
     Transcript,
     TranscriptError,
-    Turn,
 )
 from memorybus.text.times import spoken_time
 
@@ -50,7 +50,7 @@ def transcript(sample: Mapping[str, Any], where: str, stem: str) -> Transcript:
     body = _body(sample)
     speakers = _speakers(body, where)
     name = str(sample.get("sample_id") or stem)
-    conversations: list[Conversation] = []
+    conversations: list[RecordedSession] = []
     skipped = 0
     for key in _sessions(body):
         place = f"{where}: {key}"
@@ -61,7 +61,7 @@ def transcript(sample: Mapping[str, Any], where: str, stem: str) -> Transcript:
             at = _time(body, key, place)
             turns = tuple(_turn(pair, speakers, at) for pair in _paired(said))
             conversations.append(
-                Conversation(
+                RecordedSession(
                     session=f"{name}:{key}",
                     turns=turns,
                     after=after,
@@ -148,8 +148,8 @@ def _paired(said: Sequence[_Utterance]) -> Iterator[_Pair]:
         yield _Pair(asked, None)
 
 
-def _turn(pair: _Pair, speakers: _Speakers, at: int | None) -> Turn:
-    return Turn(
+def _turn(pair: _Pair, speakers: _Speakers, at: int | None) -> RecordedTurn:
+    return RecordedTurn(
         user=pair.user.text if pair.user else "",
         assistant=pair.assistant.text if pair.assistant else "",
         messages=tuple(_message(one) for one in pair if one),

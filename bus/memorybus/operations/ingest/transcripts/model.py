@@ -10,7 +10,7 @@ class TranscriptError(MemoryBusError):
     """A file is not a conversation we can read; the message begins with ``file:line``."""
 
 
-class Turn(msgspec.Struct, frozen=True, kw_only=True):
+class RecordedTurn(msgspec.Struct, frozen=True, kw_only=True):
     """One exchange. Either side may be empty, not both.
 
     Attributes:
@@ -31,7 +31,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     at: int | None = None
 
 
-class Conversation(msgspec.Struct, frozen=True, kw_only=True):
+class RecordedSession(msgspec.Struct, frozen=True, kw_only=True):
     """The turns of one session.
 
     Attributes:
@@ -44,7 +44,7 @@ class Conversation(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     session: str
-    turns: tuple[Turn, ...]
+    turns: tuple[RecordedTurn, ...]
     after: str = ""
     user: str = ""
     at: int | None = None
@@ -59,7 +59,7 @@ class Transcript(msgspec.Struct, frozen=True, kw_only=True):
         skipped: how many messages were left out because nothing was said in them.
     """
 
-    conversations: tuple[Conversation, ...]
+    conversations: tuple[RecordedSession, ...]
     skipped: int = 0
 
     @property

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 from memorybus.events import Message
 from memorybus.operations.ingest.transcripts.model import (
-    Conversation,
+    RecordedSession,
+    RecordedTurn,
     Transcript,
     TranscriptError,
-    Turn,
 )
 from memorybus.text.times import stamp
 
@@ -23,7 +23,7 @@ SPOKEN_ROLES = ("user", "assistant")
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 
 
-class Line(NamedTuple):
+class JsonLine(NamedTuple):
     """One parsed JSON value, where it stood (``file:line``) and its number in the file, from 1."""
 
     where: str
@@ -38,7 +38,7 @@ class _Said(NamedTuple):
     message: Message
 
 
-def transcript(lines: Iterable[Line], stem: str) -> Transcript:
+def transcript(lines: Iterable[JsonLine], stem: str) -> Transcript:
     """Group messages into conversations and turns.
 
     Args:
@@ -60,7 +60,7 @@ def transcript(lines: Iterable[Line], stem: str) -> Transcript:
     return Transcript(conversations=tuple(c for c in conversations if c.turns), skipped=skipped)
 
 
-def _messages(lines: Iterable[Line], stem: str) -> Iterator[tuple[str, Line]]:
+def _messages(lines: Iterable[JsonLine], stem: str) -> Iterator[tuple[str, JsonLine]]:
     for line in lines:
         _check_object(line.where, line.value)
         if "messages" in line.value:
@@ -69,7 +69,7 @@ def _messages(lines: Iterable[Line], stem: str) -> Iterator[tuple[str, Line]]:
             yield _session_of(line.where, line.value) or stem, line
 
 
-def _nested(line: Line, stem: str) -> Iterator[tuple[str, Line]]:
+def _nested(line: JsonLine, stem: str) -> Iterator[tuple[str, JsonLine]]:
     messages = line.value["messages"]
     if not isinstance(messages, list):
         raise TranscriptError(f"{line.where}: 'messages' must be a list, not {_kind(messages)}")
@@ -77,7 +77,7 @@ def _nested(line: Line, stem: str) -> Iterator[tuple[str, Line]]:
     for index, message in enumerate(messages):
         where = f"{line.where}: messages[{index}]"
         _check_object(where, message)
-        yield _session_of(where, message) or session, Line(where, line.number, message)
+        yield _session_of(where, message) or session, JsonLine(where, line.number, message)
 
 
 def _check_object(where: str, value: Any) -> None:
@@ -95,7 +95,7 @@ def _session_of(where: str, value: dict[str, Any]) -> str:
     return ""
 
 
-def _said(line: Line) -> _Said:
+def _said(line: JsonLine) -> _Said:
     role = line.value.get("role")
     if role not in ROLES:
         known = ", ".join(ROLES)
@@ -126,10 +126,10 @@ def _is_silent(said: _Said) -> bool:
     return said.role in SPOKEN_ROLES and not said.text and not carries
 
 
-def _conversation(session: str, said: Sequence[_Said]) -> Conversation:
+def _conversation(session: str, said: Sequence[_Said]) -> RecordedSession:
     turns = tuple(_turn(group) for group in _grouped(said))
     at = next((turn.at for turn in turns if turn.at is not None), None)
-    return Conversation(session=session, turns=turns, at=at)
+    return RecordedSession(session=session, turns=turns, at=at)
 
 
 def _grouped(said: Sequence[_Said]) -> Iterator[list[_Said]]:
@@ -144,8 +144,8 @@ def _grouped(said: Sequence[_Said]) -> Iterator[list[_Said]]:
         yield group
 
 
-def _turn(group: Sequence[_Said]) -> Turn:
-    return Turn(
+def _turn(group: Sequence[_Said]) -> RecordedTurn:
+    return RecordedTurn(
         user=_voice(group, "user"),
         assistant=_voice(group, "assistant"),
         messages=() if _is_plain(group) else tuple(one.message for one in group),

@@ -7,7 +7,7 @@ from typing import Any
 
 from memorybus.operations.ingest.transcripts import locomo, openai
 from memorybus.operations.ingest.transcripts.model import Transcript, TranscriptError
-from memorybus.operations.ingest.transcripts.openai import Line
+from memorybus.operations.ingest.transcripts.openai import JsonLine
 
 
 def read(path: Path) -> Transcript:
@@ -61,12 +61,12 @@ def _single(document: dict[str, Any], name: str, stem: str) -> Transcript:
     """Read a file that is one object; its messages belong to the file's own session."""
     if "messages" in document and not any(document.get(f) for f in openai.SESSION_FIELDS):
         document = document | {openai.SESSION_FIELDS[0]: stem}
-    return openai.transcript([Line(f"{name}:1", 1, document)], stem)
+    return openai.transcript([JsonLine(f"{name}:1", 1, document)], stem)
 
 
-def _numbered(document: list[Any], name: str) -> Iterator[Line]:
+def _numbered(document: list[Any], name: str) -> Iterator[JsonLine]:
     for index, value in enumerate(document, 1):
-        yield Line(f"{name}: item {index}", index, value)
+        yield JsonLine(f"{name}: item {index}", index, value)
 
 
 def _samples(samples: list[Any], name: str, stem: str) -> Transcript:
@@ -86,10 +86,10 @@ def _sample(sample: Mapping[str, Any], name: str, stem: str, index: int) -> Tran
     return locomo.transcript(sample, where, f"{stem}-{index}" if index else stem)
 
 
-def _lines(data: bytes, name: str) -> Iterator[Line]:
+def _lines(data: bytes, name: str) -> Iterator[JsonLine]:
     for number, raw in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
         if raw.strip():
-            yield Line(f"{name}:{number}", number, _value(raw, f"{name}:{number}"))
+            yield JsonLine(f"{name}:{number}", number, _value(raw, f"{name}:{number}"))
 
 
 def _value(raw: bytes, where: str) -> Any:

@@ -15,7 +15,7 @@ from memorybus.events import AnyEvent, SessionEnded, SessionRef, SessionStarted
 from memorybus.ids import derived_id
 from memorybus.lineage import graph
 from memorybus.lineage.identity import identity_of
-from memorybus.operations.ingest.paced import Paced, Waiting
+from memorybus.operations.ingest.paced import OnWait, Paced
 from memorybus.surfaces.hermes.reconcile.known import pair
 from memorybus.surfaces.hermes.reconcile.survey import Found
 from memorybus.surfaces.hermes.transcripts.scaffolding import is_by_host
@@ -35,7 +35,7 @@ class Importer:
         paced: how fast it publishes.
     """
 
-    def __init__(self, bus: MemoryBus, clock: Clock, on_wait: Waiting) -> None:
+    def __init__(self, bus: MemoryBus, clock: Clock, on_wait: OnWait) -> None:
         """Publish nothing yet."""
         self._bus = bus
         self.paced = Paced(bus, clock, on_wait)

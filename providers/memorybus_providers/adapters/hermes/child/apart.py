@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from .failures import Refused
+from .failures import CallRefused
 from .frames import CWD, MIXED, WHOSE
 
 _NAME = 80
@@ -38,7 +38,7 @@ def initialize(plugin: Any, session: Mapping[str, Any]) -> None:
     """Initialise an instance for a session.
 
     Raises:
-        Refused: this plugin, as it is configured, would file it among another owner's.
+        CallRefused: this plugin, as it is configured, would file it among another owner's.
         Exception: whatever the plugin raises.
     """
     told = {name: value for name, value in session.items() if name != WHOSE}
@@ -84,7 +84,7 @@ def _honcho(plugin: Any, told: Mapping[str, Any], whose: Whose) -> None:
 
     It takes an exception of that for a failure of its own, which is kept here.
     """
-    refused: list[Refused] = []
+    refused: list[CallRefused] = []
     names: list[str] = []
     resolve = plugin._resolve_session_key  # noqa: SLF001
 
@@ -92,7 +92,7 @@ def _honcho(plugin: Any, told: Mapping[str, Any], whose: Whose) -> None:
         """Return the Honcho session's name; the first answer counts."""
         try:
             _check_honcho(plugin, config, told, whose)
-        except Refused as refusal:
+        except CallRefused as refusal:
             refused.append(refusal)
             raise
         if not names:
@@ -156,8 +156,8 @@ def _settle_honcho(plugin: Any, config: Any, whose: Whose) -> None:
         )
 
 
-def _refusal(plugin: Any, whose: Whose, why: str, remedy: str) -> Refused:
-    return Refused(
+def _refusal(plugin: Any, whose: Whose, why: str, remedy: str) -> CallRefused:
+    return CallRefused(
         MIXED,
         f"the plugin {plugin.name} does not keep {whose['name']} apart: {why}; {remedy}, "
         "configure an instance of its own, or set apart = false to let everybody share",

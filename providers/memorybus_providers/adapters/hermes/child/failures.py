@@ -36,7 +36,7 @@ _GATEWAY = frozenset((502, 503, 504))
 _LATER = frozenset((408, 409, 423, 425, 429))
 
 
-class Refused(Exception):
+class CallRefused(Exception):
     """A settle adapter or the host says what a failure means.
 
     Args:
@@ -73,12 +73,12 @@ def by_status(status: int) -> str:
 def told(error: BaseException, mask: Callable[[str], str]) -> Answer:
     """Return an error as it is answered: bounded, without credentials."""
     trace = "".join(traceback.format_exception(error))[-_TRACE:]
-    text = f"{type(error).__name__}: {error}" if not isinstance(error, Refused) else str(error)
+    text = f"{type(error).__name__}: {error}" if not isinstance(error, CallRefused) else str(error)
     return {"class": meaning(error), "message": mask(text[:_LONGEST]), "trace": mask(trace)}
 
 
 def _known(error: BaseException) -> str:
-    if isinstance(error, Refused):
+    if isinstance(error, CallRefused):
         return error.meaning
     status = _status(error)
     if status:

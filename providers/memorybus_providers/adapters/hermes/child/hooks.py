@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .failures import PERMANENT, Refused
+from .failures import PERMANENT, CallRefused
 
 Hook = Callable[..., Any]
 
@@ -71,10 +71,10 @@ def handle_tool_call(plugin: Any, args: Mapping[str, Any]) -> str:
     """Return a tool's answer, JSON text by Hermes's contract.
 
     Raises:
-        Refused: the plugin has no such tool; Hermes would not have asked it.
+        CallRefused: the plugin has no such tool; Hermes would not have asked it.
     """
     if args["tool"] not in map(tool_name, plugin.get_tool_schemas()):
-        raise Refused(PERMANENT, f"the plugin has no tool {args['tool']!r}")
+        raise CallRefused(PERMANENT, f"the plugin has no tool {args['tool']!r}")
     answer = plugin.handle_tool_call(args["tool"], dict(args["arguments"]))
     return answer if isinstance(answer, str) else str(answer)
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from . import hooks
-from .failures import UNAVAILABLE, Refused
-from .instances import Instance, Instances
+from .failures import UNAVAILABLE, CallRefused
+from .instances import PluginInstance, PluginInstances
 from .plugin import Plugin
 from .settle import WRITES, Settling
-from .watch import Call, Watch
+from .watch import Watch, WatchedCall
 
 Request = Mapping[str, Any]
 
@@ -56,7 +56,7 @@ class Host:
         self.worn = False
         self._done: OrderedDict[tuple[str, str], Any] = OrderedDict()
         self._writes = threading.Lock()
-        self._instances = Instances(plugin.make, settling, limit)
+        self._instances = PluginInstances(plugin.make, settling, limit)
         self._answers: dict[str, Callable[[Request], Any]] = {
             "hook": self._hook,
             "ping": lambda _: None,
@@ -104,7 +104,7 @@ class Host:
             self._instances.switched(args["parent"], session)
         return value
 
-    def _written(self, instance: Instance, request: Request, args: dict[str, Any]) -> Any:
+    def _written(self, instance: PluginInstance, request: Request, args: dict[str, Any]) -> Any:
         name = request["hook"]
         with self._watch.call(name, request["event"], writes=True) as call:
             try:
@@ -115,7 +115,7 @@ class Host:
         _remember(instance, name, args)
         return value
 
-    def _applied(self, instance: Instance, call: Call, args: dict[str, Any]) -> Any:
+    def _applied(self, instance: PluginInstance, call: WatchedCall, args: dict[str, Any]) -> Any:
         plugin, settling = instance.plugin, self._settling
         if call.hook not in WRITES:
             return HOOKS[call.hook](plugin, args)
@@ -131,7 +131,7 @@ class Host:
         instance.proven = instance.proven or call.hook == "sync_turn"
         return value
 
-    def _failed(self, instance: Instance, call: Call) -> None:
+    def _failed(self, instance: PluginInstance, call: WatchedCall) -> None:
         goes_on = False
         with contextlib.suppress(Exception):  # what matters is why the write failed
             goes_on = self._settling.failed(instance.plugin, call)
@@ -151,15 +151,15 @@ class Host:
             return hooks.handle_tool_call(plugin, request["args"])
 
     @contextlib.contextmanager
-    def _beside(self, request: Request) -> Iterator[tuple[Any, Call]]:
+    def _beside(self, request: Request) -> Iterator[tuple[Any, WatchedCall]]:
         """Give a session's plugin to a call that does not write, when no other calls it."""
         with self._watch.call(request["op"], writes=False) as call:
             instance = self._instances.of(request["session"])
             if not instance.lock.acquire(timeout=request["seconds"]):
-                raise Refused(UNAVAILABLE, "the plugin is busy with this session")
+                raise CallRefused(UNAVAILABLE, "the plugin is busy with this session")
             try:
                 if instance.plugin is None:
-                    raise Refused(UNAVAILABLE, "the plugin's last write failed")
+                    raise CallRefused(UNAVAILABLE, "the plugin's last write failed")
                 yield instance.plugin, call
             finally:
                 instance.lock.release()
@@ -173,7 +173,7 @@ class Host:
         return self._plugin.make().get_tool_schemas()
 
 
-def _with_transcript(instance: Instance, name: str, args: dict[str, Any]) -> dict[str, Any]:
+def _with_transcript(instance: PluginInstance, name: str, args: dict[str, Any]) -> dict[str, Any]:
     """Add the conversation so far where Hermes hands over all of it."""
     if name == "sync_turn":
         return args | {"messages": [*instance.transcript, *args["messages"]]}
@@ -182,7 +182,7 @@ def _with_transcript(instance: Instance, name: str, args: dict[str, Any]) -> dic
     return args
 
 
-def _remember(instance: Instance, name: str, args: Mapping[str, Any]) -> None:
+def _remember(instance: PluginInstance, name: str, args: Mapping[str, Any]) -> None:
     if name == "sync_turn":
         instance.heard(args["messages"])
     if name == "on_session_end" or (name == "on_session_switch" and args["reset"]):

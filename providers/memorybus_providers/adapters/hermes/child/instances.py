@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from . import apart
-from .failures import UNAVAILABLE, Refused
+from .failures import UNAVAILABLE, CallRefused
 from .settle import Settling
-from .watch import Call
+from .watch import WatchedCall
 
 Message = dict[str, Any]
 Key = tuple[str, tuple[str, ...], str]
@@ -23,7 +23,7 @@ _UNTOLD = frozenset(("session_id", "platform", "agent_context"))
 _LONGEST = 2_000
 
 
-class Instance:
+class PluginInstance:
     """A plugin at work for one session.
 
     Attributes:
@@ -51,7 +51,7 @@ class Instance:
         self.transcript = messages[-_LONGEST:]
 
 
-class Instances:
+class PluginInstances:
     """The open instances by session, least recently used first.
 
     Args:
@@ -66,13 +66,13 @@ class Instances:
         self._settling = settling
         self._limit = limit
         self._guard = threading.RLock()
-        self._open: OrderedDict[Key, Instance] = OrderedDict()
+        self._open: OrderedDict[Key, PluginInstance] = OrderedDict()
 
-    def of(self, session: Mapping[str, Any]) -> Instance:
+    def of(self, session: Mapping[str, Any]) -> PluginInstance:
         """Return a session's instance, initialised with `session` if it is new or failed."""
         return self._filled(_key(session, session["session_id"]), session)
 
-    def switching(self, parent: str, session: Mapping[str, Any]) -> Instance | None:
+    def switching(self, parent: str, session: Mapping[str, Any]) -> PluginInstance | None:
         """Return the instance that is to go on as `session`: the parent's, or that of the id.
 
         None if there is neither, or the plugin cannot switch: then a new one is open.
@@ -111,10 +111,10 @@ class Instances:
         others = (key for key in reversed(self._open) if key[:2] == own)
         return same if same in self._open else next(others, None)
 
-    def _filled(self, name: Key, session: Mapping[str, Any]) -> Instance:
+    def _filled(self, name: Key, session: Mapping[str, Any]) -> PluginInstance:
         with self._guard:
             if name not in self._open:
-                self._open[name] = Instance(self._opened(session))
+                self._open[name] = PluginInstance(self._opened(session))
                 self._shrink(name)
             elif self._open[name].plugin is None:
                 self._open[name].plugin = self._opened(session)
@@ -122,18 +122,18 @@ class Instances:
             return self._open[name]
 
     def _opened(self, session: Mapping[str, Any]) -> Any:
-        """Raise `Refused` if there is none to be had: that is no event's fault."""
+        """Raise `CallRefused` if there is none to be had: that is no event's fault."""
         plugin = self._make()
         self._settling.opening(plugin)
         try:
             apart.initialize(plugin, session)
-        except Refused:
+        except CallRefused:
             with contextlib.suppress(Exception):
                 plugin.shutdown()
             raise
         except Exception as error:
             said = f"the plugin could not be initialised: {type(error).__name__}: {error}"
-            raise Refused(UNAVAILABLE, said) from error
+            raise CallRefused(UNAVAILABLE, said) from error
         self._settling.opened(plugin)
         return plugin
 
@@ -149,7 +149,7 @@ class Instances:
         if instance is None or instance.plugin is None:
             return
         with contextlib.suppress(Exception):
-            self._settling.settle(instance.plugin, Call("shutdown", writes=True))
+            self._settling.settle(instance.plugin, WatchedCall("shutdown", writes=True))
         with contextlib.suppress(Exception):
             instance.plugin.shutdown()
 

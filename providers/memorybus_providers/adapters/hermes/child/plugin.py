@@ -5,7 +5,7 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from .failures import UNAVAILABLE, Refused
+from .failures import UNAVAILABLE, CallRefused
 
 
 class Plugin:
@@ -21,7 +21,7 @@ class Plugin:
 
         Raises:
             ImportError: this Python has no Hermes.
-            Refused: there is no such plugin.
+            CallRefused: there is no such plugin.
         """
         self.name = name
         self._memory = importlib.import_module("plugins.memory")
@@ -29,20 +29,20 @@ class Plugin:
         found = Path(directory) if directory else self._memory.find_provider_dir(name)
         if found is None or not (Path(found) / "__init__.py").is_file():
             where = f" in {directory}" if directory else ""
-            raise Refused(UNAVAILABLE, f"Hermes has no memory plugin {name!r}{where}")
+            raise CallRefused(UNAVAILABLE, f"Hermes has no memory plugin {name!r}{where}")
         self.directory = Path(found)
 
     def make(self) -> Any:
         """Return an instance, not initialised yet.
 
         Raises:
-            Refused: it cannot be loaded, or says that it is not available.
+            CallRefused: it cannot be loaded, or says that it is not available.
         """
         made = self._memory._load_provider_from_dir(self.directory)  # noqa: SLF001
         if made is None:
-            raise Refused(UNAVAILABLE, f"Hermes could not load the plugin {self.name!r}")
+            raise CallRefused(UNAVAILABLE, f"Hermes could not load the plugin {self.name!r}")
         if not made.is_available():
-            raise Refused(
+            raise CallRefused(
                 UNAVAILABLE,
                 f"the plugin {self.name!r} says that it is not available: its keys or its "
                 "configuration are missing in HERMES_HOME",

@@ -9,8 +9,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from .failures import TRANSIENT, UNAVAILABLE, Refused, by_status
-from .watch import Call
+from .failures import TRANSIENT, UNAVAILABLE, CallRefused, by_status
+from .watch import WatchedCall
 
 WRITES = frozenset(
     (
@@ -49,9 +49,9 @@ class Settling:
         """Prepare an instance that was just initialised."""
 
     def ready(self, plugin: Any) -> None:
-        """Raise `Refused` if the plugin would drop a write now."""
+        """Raise `CallRefused` if the plugin would drop a write now."""
 
-    def begin(self, plugin: Any, call: Call, *, doubted: bool) -> bool:
+    def begin(self, plugin: Any, call: WatchedCall, *, doubted: bool) -> bool:
         """Prepare for one write; say whether the backend has it already.
 
         Args:
@@ -61,11 +61,11 @@ class Settling:
         """
         return False
 
-    def settle(self, plugin: Any, call: Call) -> None:
+    def settle(self, plugin: Any, call: WatchedCall) -> None:
         """Wait until a write is over."""
         call.join(_PATIENCE)
 
-    def failed(self, plugin: Any, call: Call) -> bool:
+    def failed(self, plugin: Any, call: WatchedCall) -> bool:
         """A write failed; say whether the instance goes on.
 
         One that does may send what failed again by itself. So it goes on only if it may hold what
@@ -77,7 +77,7 @@ class Settling:
 class Settled(Settling):
     """For plugins that hold nothing that counts as applied: who fails is made anew."""
 
-    def failed(self, plugin: Any, call: Call) -> bool:
+    def failed(self, plugin: Any, call: WatchedCall) -> bool:
         """Forget the instance: neither it nor its ``shutdown`` sends what it still holds."""
         return False
 
@@ -87,7 +87,7 @@ class Synchronous(Settled):
 
     complaints = ("Holographic memory_write mirror failed",)
 
-    def settle(self, plugin: Any, call: Call) -> None:
+    def settle(self, plugin: Any, call: WatchedCall) -> None:
         """Nothing is left to wait for."""
 
 
@@ -98,7 +98,7 @@ class Threads(Settled):
     that nothing comes late.
     """
 
-    def settle(self, plugin: Any, call: Call) -> None:
+    def settle(self, plugin: Any, call: WatchedCall) -> None:
         """Wait for the threads."""
         call.join()
 
@@ -110,18 +110,18 @@ class Mem0(Threads):
         """Refuse while the breaker is open; wait for a thread of before."""
         if attribute(plugin, "_backend") is None:
             why = getattr(plugin, "_init_error", "unknown error")
-            raise Refused(UNAVAILABLE, f"mem0 has no backend: {why}")
+            raise CallRefused(UNAVAILABLE, f"mem0 has no backend: {why}")
         _join(attribute(plugin, "_sync_thread"))
         if plugin._is_breaker_open():  # noqa: SLF001  it would drop the turn silently
-            raise Refused(UNAVAILABLE, "mem0 pauses after failures (its own breaker)")
+            raise CallRefused(UNAVAILABLE, "mem0 pauses after failures (its own breaker)")
 
-    def settle(self, plugin: Any, call: Call) -> None:
+    def settle(self, plugin: Any, call: WatchedCall) -> None:
         """Wait for the thread, which must have been started."""
         super().settle(plugin, call)
         if call.hook == "sync_turn" and attribute(plugin, "_sync_thread") not in call.threads:
-            raise Refused(TRANSIENT, "mem0 dropped the turn")
+            raise CallRefused(TRANSIENT, "mem0 dropped the turn")
 
-    def failed(self, plugin: Any, call: Call) -> bool:
+    def failed(self, plugin: Any, call: WatchedCall) -> bool:
         """Close its connections; it holds no turns."""
         plugin.shutdown()
         return False
@@ -135,17 +135,17 @@ class Hindsight(Settled):
         attribute(plugin, "_retain_every_n_turns")
         plugin._retain_every_n_turns = 1  # noqa: SLF001
 
-    def begin(self, plugin: Any, call: Call, *, doubted: bool) -> bool:
+    def begin(self, plugin: Any, call: WatchedCall, *, doubted: bool) -> bool:
         """Let a switch send nothing: every turn was sent when it came."""
         if call.hook == "on_session_switch":
             attribute(plugin, "_session_turns").clear()
         return False
 
-    def settle(self, plugin: Any, call: Call) -> None:
+    def settle(self, plugin: Any, call: WatchedCall) -> None:
         """Wait until the queue is empty and its last job done."""
         attribute(plugin, "_retain_queue").join()
 
-    def failed(self, plugin: Any, call: Call) -> bool:
+    def failed(self, plugin: Any, call: WatchedCall) -> bool:
         """End the writer; what failed has left the queue."""
         plugin.shutdown()
         return False
@@ -189,12 +189,12 @@ class Honcho(Threads):
             _join(attribute(plugin, "_init_thread"))
         if not plugin._session_initialized:  # noqa: SLF001
             why = getattr(plugin, "_init_error", "")
-            raise Refused(UNAVAILABLE, f"honcho could not begin its session: {why}")
+            raise CallRefused(UNAVAILABLE, f"honcho could not begin its session: {why}")
         http = attribute(attribute(plugin, "_manager").honcho, "_http")
         attribute(http, "max_retries")
         http.max_retries = 0
 
-    def begin(self, plugin: Any, call: Call, *, doubted: bool) -> bool:
+    def begin(self, plugin: Any, call: WatchedCall, *, doubted: bool) -> bool:
         """Mark what is sent with the event; ask for a turn that is in doubt."""
         self._event = call.event
         if call.hook != "sync_turn" or attribute(plugin, "_cron_skipped"):
@@ -234,10 +234,10 @@ class RetainDB(Settled):
         client.request = _by_its_text(attribute(client, "request"))
         queue.enqueue = attribute(client, "ingest_session")
 
-    def settle(self, plugin: Any, call: Call) -> None:
+    def settle(self, plugin: Any, call: WatchedCall) -> None:
         """Nothing is left to wait for."""
 
-    def failed(self, plugin: Any, call: Call) -> bool:
+    def failed(self, plugin: Any, call: WatchedCall) -> bool:
         """End its thread."""
         plugin.shutdown()
         return False
@@ -256,21 +256,23 @@ class Supermemory(Threads):
 
     def __init__(self) -> None:
         """Nothing is being written."""
-        self._call: Call | None = None
+        self._call: WatchedCall | None = None
         self._before: tuple[str, list[Any]] = ("", [])
 
     def ready(self, plugin: Any) -> None:
         """Refuse what it would drop for want of a client."""
         if attribute(plugin, "_client") is None:
-            raise Refused(UNAVAILABLE, "supermemory has no client: its package or key is missing")
+            raise CallRefused(
+                UNAVAILABLE, "supermemory has no client: its package or key is missing"
+            )
 
-    def begin(self, plugin: Any, call: Call, *, doubted: bool) -> bool:
+    def begin(self, plugin: Any, call: WatchedCall, *, doubted: bool) -> bool:
         """Keep what an end and a switch forget even if they fail."""
         turns = list(attribute(plugin, "_session_turns"))
         self._call, self._before = call, (attribute(plugin, "_session_id"), turns)
         return False
 
-    def failed(self, plugin: Any, call: Call) -> bool:
+    def failed(self, plugin: Any, call: WatchedCall) -> bool:
         """Let the call be made again, with the turns that it would have sent."""
         if self._call is call:
             plugin._session_id, plugin._session_turns = self._before  # noqa: SLF001
@@ -300,9 +302,9 @@ class OpenViking(Threads):
     def ready(self, plugin: Any) -> None:
         """Refuse what it would drop."""
         if attribute(plugin, "_client") is None:
-            raise Refused(UNAVAILABLE, "openviking's server was not reached")
+            raise CallRefused(UNAVAILABLE, "openviking's server was not reached")
 
-    def begin(self, plugin: Any, call: Call, *, doubted: bool) -> bool:
+    def begin(self, plugin: Any, call: WatchedCall, *, doubted: bool) -> bool:
         """Nothing of this call has failed."""
         self._failure = None
         return False
@@ -337,10 +339,10 @@ def attribute(plugin: Any, name: str) -> Any:
     """Return a private attribute that an adapter relies on.
 
     Raises:
-        Refused: the plugin has none: it is of a version that the adapter does not know.
+        CallRefused: the plugin has none: it is of a version that the adapter does not know.
     """
     if not hasattr(plugin, name):
-        raise Refused(
+        raise CallRefused(
             UNAVAILABLE,
             f"this version of the plugin has no {name}, so that its writes cannot be awaited; "
             "set settle = 'generic' to run it nevertheless",
@@ -363,7 +365,7 @@ def _by_its_text(request: Callable[..., Any]) -> Callable[..., Any]:
         except RuntimeError as error:
             status = re.search(r"failed \((\d{3})\)", str(error))
             means = by_status(int(status[1])) if status else TRANSIENT
-            raise Refused(means, str(error)) from error
+            raise CallRefused(means, str(error)) from error
 
     return asked
 

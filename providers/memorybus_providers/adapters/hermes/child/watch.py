@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from .failures import TRANSIENT, Refused
+from .failures import TRANSIENT, CallRefused
 from .resting import rests
 
 _KEPT = 5
@@ -27,7 +27,7 @@ _FAILURE = re.compile(
 )
 
 
-class Call:
+class WatchedCall:
     """One call into a plugin.
 
     Args:
@@ -89,8 +89,8 @@ class Watch(logging.Handler):
         super().__init__(logging.DEBUG)
         self._directory = f"{directory}/"
         self._complaints = complaints
-        self._calls: WeakKeyDictionary[threading.Thread, Call] = WeakKeyDictionary()
-        self._writing: Call | None = None
+        self._calls: WeakKeyDictionary[threading.Thread, WatchedCall] = WeakKeyDictionary()
+        self._writing: WatchedCall | None = None
         self._standing: list[threading.Thread] = []
         self.last: deque[str] = deque(maxlen=_KEPT)
 
@@ -118,9 +118,9 @@ class Watch(logging.Handler):
         return len(self._standing)
 
     @contextlib.contextmanager
-    def call(self, hook: str = "", event: str = "", *, writes: bool) -> Iterator[Call]:
+    def call(self, hook: str = "", event: str = "", *, writes: bool) -> Iterator[WatchedCall]:
         """See what this thread and those it starts do. Only one call that writes at a time."""
-        thread, call = threading.current_thread(), Call(hook, event, writes=writes)
+        thread, call = threading.current_thread(), WatchedCall(hook, event, writes=writes)
         around = self._calls.get(thread)
         self._calls[thread] = call
         if writes:
@@ -144,7 +144,7 @@ class Watch(logging.Handler):
         if record.name.startswith("plugins.memory") or self._is_plugins(record):
             self.last.append(message)
         if self._complains(record):
-            self._failed(_cause(record) or Refused(TRANSIENT, message))
+            self._failed(_cause(record) or CallRefused(TRANSIENT, message))
 
     def _complains(self, record: logging.LogRecord) -> bool:
         """Whether a record tells of a failure; a warning may also be advice, which is no reason

@@ -1,8 +1,10 @@
-"""What `memorybus doctor` says of this host's files."""
+"""The doctor's checks of this host: its Python, its Redis server, its files."""
 
+import platform
 import shlex
 import shutil
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -11,6 +13,7 @@ import msgspec
 
 from memorybus import private
 from memorybus.config.settings import Settings
+from memorybus.embedded.binary import dotted, find_server_binary
 from memorybus.errors import MemoryBusError
 from memorybus.health.finding import Check
 from memorybus.health.monitor import read_status
@@ -20,7 +23,25 @@ HEADROOM = 256 << 20
 """Free bytes below which a disk is called nearly full."""
 
 _NAMED = 3
-"""Open files that are named."""
+"""How many open files are named."""
+
+
+def python() -> Check:
+    """Show the interpreter; an unsupported one cannot install the package."""
+    shown = ".".join(map(str, sys.version_info[:3]))
+    return Check(name="python", ok=True, found=f"{shown} ({platform.python_implementation()})")
+
+
+def binary(settings: Settings) -> Check:
+    """Check that the embedded server could be started, unless a URL says it is not needed.
+
+    Raises:
+        MemoryBusError: no server was found that is new enough.
+    """
+    if settings.url:
+        return Check(name="server binary", ok=True, found="not needed: a url is configured")
+    found = find_server_binary()
+    return Check(name="server binary", ok=True, found=f"{found.path} ({dotted(found.version)})")
 
 
 def spool(settings: Settings) -> Check:
@@ -61,7 +82,7 @@ def other_spools(settings: Settings) -> Check:
 
 
 def _waiting(settings: Settings, place: Path) -> int:
-    """Count a directory's unsent events; only our own Redis can be asked which it has."""
+    """Count a directory's unsent events; only our own Redis can say which it has already."""
     namespace, _, where = place.name.rpartition("-")
     if settings.spool_dir.name.endswith(f"-{where}"):
         with suppress(MemoryBusError):
@@ -71,7 +92,7 @@ def _waiting(settings: Settings, place: Path) -> int:
 
 
 def privacy(settings: Settings) -> Check:
-    """Check that nobody else of this machine reads the memories; links are not followed."""
+    """Check that no other user of this machine can read the memories; links are not followed."""
     roots = [root for root in (settings.data_dir, _local_archive(settings)) if root is not None]
     found = [f"{path} ({mode:04o})" for root in roots for path, mode in _open_below(root)]
     if not found:
@@ -86,13 +107,13 @@ def privacy(settings: Settings) -> Check:
 
 
 def _local_archive(settings: Settings) -> Path | None:
-    """Return the archive's directory, if it is one and not below `data_dir`."""
+    """Return the archive's directory; None if the archive is elsewhere, or below `data_dir`."""
     place = settings.archive.removeprefix("file://")
     return Path(place) if place and "://" not in place and Path(place).is_dir() else None
 
 
 def _open_below(root: Path) -> Iterator[tuple[Path, int]]:
-    """Yield what others may read: a closed directory closes what is in it, but a copy would not."""
+    """Yield what others may read, with its mode, also in closed directories: a copy is open."""
     for path in (root, *sorted(root.rglob("*"))):
         with suppress(FileNotFoundError):  # others write and delete meanwhile
             known = path.lstat()

@@ -1,7 +1,7 @@
 """What doctor says of rebuilds and verifications whose command is gone; as a table (G8)."""
 
 import pytest
-from memorybus.operations.doctor.rebuilds import left_held
+from memorybus.operations.doctor.serving import left_behind
 from memorybus.registry.instances import Instance, InstancesView, Live
 from memorybus.registry.pauses import InstancePause, command_pause
 
@@ -30,7 +30,7 @@ def sight(*copies: Instance, live: Live | None = None, **held: InstancePause) ->
 )
 def test_what_goes_on_unseen_is_named(seen: InstancesView, ok: bool, said: str) -> None:
     """G8: what a command that is gone left is named with what to do; nothing while it lives."""
-    found = left_held(seen, ())
+    found = left_behind(seen, ())
     assert (found.ok, found.found.startswith(said)) == (ok, True), found.found
     assert bool(found.fix) == (said != "none was cut short")
-    assert left_held(seen, ("p",)).found == "none was cut short"
+    assert left_behind(seen, ("p",)).found == "none was cut short"

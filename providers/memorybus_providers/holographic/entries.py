@@ -13,9 +13,9 @@ from typing import Final
 import msgspec
 
 from memorybus_providers.base import HookContext
-from memorybus_providers.holographic import names
-from memorybus_providers.holographic.places import Places
+from memorybus_providers.holographic import facts
 from memorybus_providers.holographic.query import folded
+from memorybus_providers.holographic.sessions import Sessions
 from memorybus_providers.holographic.texts import clean, names_in
 
 _INSERT = """
@@ -71,7 +71,7 @@ class Note(msgspec.Struct, frozen=True):
 class Kept:
     """Writes kept facts; works inside the transaction its caller has open."""
 
-    def __init__(self, db: sqlite3.Connection, places: Places) -> None:
+    def __init__(self, db: sqlite3.Connection, places: Sessions) -> None:
         """Write through `db`."""
         self._db = db
         self._places = places
@@ -86,7 +86,7 @@ class Kept:
         if not content or content.isspace():
             return None
         same = self._same(note.kind, content, ctx)
-        name = names.kept(ctx.scope, note.kind, content)
+        name = facts.kept(ctx.scope, note.kind, content)
         fact = self._insert(name, note, content, ctx) if same is None else same
         if note.kind == NOTE:
             self._say(fact, note, ctx)

@@ -1,12 +1,11 @@
-"""The health of the log and its Redis: one look, for workers, `status` and `doctor` alike.
+"""The health of the log and its Redis, read in one look by workers, `status` and `doctor`.
 
-What no look alone can tell (a log that was wiped and born anew) a worker's watch finds, and writes
-to the losses that are read here.
+One look cannot tell that a log was wiped and began anew. A worker's watch can: it writes such a
+loss to Redis, and it is read here.
 """
 
-import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
@@ -21,20 +20,12 @@ from memorybus.archive.seals import Part, SealReports
 from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
 from memorybus.health import alarms
-from memorybus.health.alarms import Alarm, ServerState
-from memorybus.health.sealing import ArchiveStatus, oldest_unsealed, status_of
+from memorybus.health.alarms import ServerState
+from memorybus.health.archive_status import ArchiveStatus, oldest_unsealed, status_of
+from memorybus.health.finding import Finding
+from memorybus.health.memory import available, bounded, load
 from memorybus.log.continuity import Gap, Place, View, gaps_of
-from memorybus.log.forecast import (
-    Disk,
-    Grown,
-    LimitFrom,
-    Load,
-    Memory,
-    disk_forecast,
-    forecast,
-    growth_of,
-    shortest,
-)
+from memorybus.log.forecast import Disk, Memory, disk_forecast, forecast, shortest
 from memorybus.log.inspection import Inspector, Sight
 from memorybus.log.losses import Loss, Losses
 from memorybus.redis.cluster import Shard, by_shard
@@ -50,7 +41,7 @@ class Continuity(msgspec.Struct, frozen=True):
     """Whether the log is whole.
 
     Attributes:
-        log: its id, given at its birth; null if it has no birth certificate.
+        log: the id that it got when it was created; null if its record is gone.
         gaps: numbers that it lacks.
         losses: what workers saw it lose, and it no longer shows.
     """
@@ -60,14 +51,19 @@ class Continuity(msgspec.Struct, frozen=True):
     losses: list[Loss]
 
 
-class Health(msgspec.Struct, frozen=True):
-    """One look: what is wrong first, then what it was judged from.
+class LogHealth(msgspec.Struct, frozen=True):
+    """One look at the log: what is wrong, and the figures that say so.
 
     Attributes:
-        parts: what the archive has of each partition, as archivers say.
+        alarms: what is wrong.
+        continuity: whether the log is whole.
+        memory: how long the memory of Redis lasts; of a cluster, of the shard that is full first.
+        disk: how long the embedded server's disk lasts; None for any other server.
+        archive: the status of the archive.
+        parts: what the archive has of each partition, as archivers report.
     """
 
-    alarms: list[Alarm]
+    alarms: list[Finding]
     continuity: Continuity
     memory: Memory
     disk: Disk | None
@@ -76,7 +72,7 @@ class Health(msgspec.Struct, frozen=True):
 
 
 class _Server(msgspec.Struct, frozen=True):
-    """One server of the log: what INFO says, and how long its memory lasts."""
+    """One server of the log: its INFO, and how long its memory lasts."""
 
     info: dict[str, Any]
     memory: Memory
@@ -101,15 +97,15 @@ class Examiner:
         self._homes = Homes(redis, self._keys)
 
     def log_id(self) -> str | None:
-        """Return the id the log was given at its birth; None if it has no certificate."""
+        """Return the id that the log got when it was created; None if its record is gone."""
         found = self._redis.hget(self._keys.meta, "log")
         return found.decode("ascii", "replace") if isinstance(found, bytes) else None
 
-    def look(self, settled: Mapping[int, Place] | None = None) -> Health:
+    def look(self, settled: Mapping[int, Place] | None = None) -> LogHealth:
         """Look once.
 
         Args:
-            settled: places to look before and behind (see `Inspector.look`).
+            settled: the places before and behind which to look (see `Inspector.look`).
         """
         self.sights = self._inspector.look(settled)
         self._inspector.audit(self.sights)
@@ -123,17 +119,19 @@ class Examiner:
         found = chain(
             self._of_log(continuity),
             *(alarms.of_server(state_of(server.info)) for server in servers),
-            alarms.of_memory(memory, archive.told),
+            alarms.of_memory(memory, archive.obstacle),
             alarms.of_disk(disk),
             alarms.of_archive(archive, self._views(), self._late(now)),
         )
-        return Health(list(dict.fromkeys(found)), continuity, memory, disk, archive, reports.parts)
+        return LogHealth(
+            list(dict.fromkeys(found)), continuity, memory, disk, archive, reports.parts
+        )
 
     def _views(self) -> dict[int, View]:
         return {partition: sight.view for partition, sight in self.sights.items()}
 
     def _late(self, now: int) -> float | None:
-        """Return by how many seconds the oldest event that is not sealed is overdue."""
+        """Return the seconds by which sealing is overdue; None if all events are sealed."""
         oldest = oldest_unsealed(self.sights)
         due = self._settings.seal_after + self._settings.segment_age
         return None if oldest is None else (now - oldest) / 1000 - due
@@ -144,7 +142,7 @@ class Examiner:
         held = self._homes.all().get(ARCHIVE_LANE)
         return f"{held.host} in {held.path}" if held else None
 
-    def _of_log(self, continuity: Continuity) -> Iterator[Alarm]:
+    def _of_log(self, continuity: Continuity) -> Iterator[Finding]:
         yield from alarms.of_gaps(continuity.gaps)
         yield from alarms.of_losses(continuity.losses, self._keys)
         yield from alarms.of_numbering(self._views(), self._inspector.audits, self._keys)
@@ -175,7 +173,7 @@ class Examiner:
         return None
 
     def _disk(self, info: Mapping[str, Any], memory: Memory) -> Disk | None:
-        """Return the room of the embedded server's file; another server's disk is not ours."""
+        """Return how long the embedded server's disk lasts; None for a server that is not ours."""
         aof = int(info.get("aof_current_size", 0))
         if self._settings.url or not aof:
             return None
@@ -185,12 +183,12 @@ class Examiner:
         return None
 
 
-def read_health(settings: Settings) -> Health:
+def read_health(settings: Settings) -> LogHealth:
     """Look once.
 
     Raises:
         LogUnavailable: Redis does not answer.
-        ForeignKey: the birth certificate, or the hash of losses, is not ours.
+        ForeignKey: the log's record, or the hash of losses, was written by somebody else.
     """
     redis = connect_redis(settings)
     try:
@@ -202,7 +200,7 @@ def read_health(settings: Settings) -> Health:
 
 
 def state_of(info: Mapping[str, Any]) -> ServerState:
-    """Return what INFO says of how the server keeps what it was given."""
+    """Return what INFO says of how a server keeps its data."""
     return ServerState(
         policy=str(info.get("maxmemory_policy", SAFE_POLICY)),
         aof=bool(int(info.get("aof_enabled", 0))),
@@ -210,79 +208,3 @@ def state_of(info: Mapping[str, Any]) -> ServerState:
         aof_rewrite=str(info.get("aof_last_bgrewrite_status", "ok")),
         snapshot=str(info.get("rdb_last_bgsave_status", "ok")),
     )
-
-
-def load(info: Mapping[str, Any], sights: Iterable[Sight], left: int | None) -> Load:
-    """Return what the forecast is made from.
-
-    Args:
-        info: INFO's sections `memory` and `persistence`.
-        sights: the partitions.
-        left: bytes left on the machine, if Redis runs on ours.
-    """
-    seen = list(sights)
-    used = int(info["used_memory"])
-    limit, limit_from = limit_of(info, used, left)
-    return Load(
-        used=used,
-        limit=limit,
-        limit_from=limit_from,
-        bytes_per_event=bytes_per_event(seen),
-        growths=growth_of(
-            [g for g in map(_grown, seen) if g], max((s.now_ms for s in seen), default=0)
-        ),
-    )
-
-
-def limit_of(info: Mapping[str, Any], used: int, left: int | None) -> tuple[int | None, LimitFrom]:
-    """Return how much memory Redis may use, and who says so."""
-    if limit := int(info.get("maxmemory", 0)):
-        return limit, "maxmemory"
-    if left is not None:
-        return used + left, "available"
-    if total := int(info.get("total_system_memory", 0)):
-        return total, "machine"
-    return None, "unknown"
-
-
-def bytes_per_event(sights: Iterable[Sight]) -> float:
-    """Return what an event takes: in its stream, and its id in the window of ids."""
-    seen = list(sights)
-    events, ids = sum(s.view.length for s in seen), sum(s.ids for s in seen)
-    stream = sum(s.size for s in seen) / events if events else 0.0
-    return stream + (sum(s.ids_size for s in seen) / ids if ids else 0.0)
-
-
-def bounded(load: Load, sights: Sequence[Sight], settings: Settings) -> Load:
-    """Return a load of which the archive takes what has left the hot window."""
-    events = sum(sight.view.length for sight in sights)
-    log = sum(sight.size + 2 * sight.ids_size for sight in sights)
-    return msgspec.structs.replace(
-        load,
-        kept_for=max(settings.hot_window, settings.seal_after + settings.segment_age),
-        fixed=max(0, load.used - log) + _remembered(load, sights, settings),
-        bytes_per_event=sum(sight.size for sight in sights) / events if events else 0.0,
-    )
-
-
-def _remembered(load: Load, sights: Sequence[Sight], settings: Settings) -> int:
-    """Return the bytes that two full windows of event ids will take at the present rate."""
-    ids = sum(sight.ids for sight in sights)
-    rate = max((g.events / g.seconds for g in load.growths if g.events is not None), default=0.0)
-    most = min(rate * settings.dedupe_window, settings.dedupe_max_ids * len(sights))
-    return round(2 * most * sum(sight.ids_size for sight in sights) / ids) if ids else 0
-
-
-def available(meminfo: str) -> int | None:
-    """Return the bytes that Linux says programs can still get."""
-    found = re.search(r"^MemAvailable:\s+(\d+) kB$", meminfo, re.MULTILINE)
-    return int(found[1]) * 1024 if found else None
-
-
-def _grown(sight: Sight) -> Grown | None:
-    """Return how a partition grew; None if it never held an event."""
-    view = sight.view
-    if view.first is None:
-        return Grown(view.n, 0, sight.now_ms, sight.numbers) if view.n else None
-    at = int(view.first.entry.partition("-")[0])
-    return Grown(view.n, view.first.n, at, sight.numbers)

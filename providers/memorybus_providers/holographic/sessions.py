@@ -6,14 +6,14 @@ import msgspec
 from memorybus.events import Scope
 
 from memorybus_providers.base import HookContext
-from memorybus_providers.holographic.names import mark_of
+from memorybus_providers.holographic.facts import mark_of
 from memorybus_providers.holographic.texts import clean
 
 CACHED = 10_000
 """Sessions whose rows are remembered in memory (G10)."""
 
 
-class Place(msgspec.Struct, frozen=True):
+class SessionRows(msgspec.Struct, frozen=True):
     """The rows of a scope and a session, and the session's mark (see `names`)."""
 
     scope: int
@@ -21,19 +21,19 @@ class Place(msgspec.Struct, frozen=True):
     mark: str
 
 
-class Places:
+class Sessions:
     """Finds or makes the rows; works inside the transaction its caller has open."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         """Read and write through `db`."""
         self._db = db
-        self._known: dict[tuple[Scope, str, str], Place] = {}
+        self._known: dict[tuple[Scope, str, str], SessionRows] = {}
 
     def forget(self) -> None:
         """Drop row numbers that a rollback may have taken back."""
         self._known.clear()
 
-    def of(self, ctx: HookContext) -> Place:
+    def of(self, ctx: HookContext) -> SessionRows:
         """Return where the facts of a context belong."""
         key = (ctx.scope, ctx.session.id, ctx.session.root)
         place = self._known.get(key)
@@ -44,13 +44,13 @@ class Places:
             self._known[key] = place
         return place
 
-    def _found(self, ctx: HookContext) -> Place:
+    def _found(self, ctx: HookContext) -> SessionRows:
         scope = self._row(
             "scopes", agent=ctx.scope.agent, user=ctx.scope.user, workspace=ctx.scope.workspace
         )
         name, mark = ctx.session.id, mark_of(ctx.session.id)
         session = self._row("sessions", scope=scope, name=name, root=ctx.session.root, mark=mark)
-        return Place(scope, session, mark)
+        return SessionRows(scope, session, mark)
 
     def _row(self, table: str, **values: str | int) -> int:
         cleaned = [clean(v) if isinstance(v, str) else v for v in values.values()]

@@ -1,4 +1,4 @@
-"""How the archive stands, from what the log shows and what archivers say; pure."""
+"""The status of the archive, from what the log shows and what archivers report; pure."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -12,28 +12,30 @@ if TYPE_CHECKING:
     from memorybus.archive.seals import Reports
     from memorybus.log.inspection import Sight
 
-NOBODY = "no worker archives"
+_NOBODY = "no worker archives"
 
 
 class ArchiveStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """How the archive stands, as `status --json` prints it; times are ISO 8601, UTC.
+    """The status of the archive, as `status --json` prints it; times are ISO 8601, UTC.
 
     Attributes:
-        working: whether some worker archives, and nothing keeps it from doing so.
-        error: what does; "" if nothing.
+        working: whether some worker archives.
+        error: what keeps all workers from archiving; "" if one archives.
         damaged: whether the archive itself is not as it was: a person has to act.
+        hindered: whether workers should archive and an error keeps all of them from it.
         place: where it lies; null if no worker has said so.
         home: the host and directory of an archive that lies in a data_dir; null otherwise.
         sealed: how many events of the log are sealed.
         unsealed: how many are not yet.
-        oldest_unsealed_at: since when the oldest of those is in the log; null for none.
-        segments: how many files.
-        bytes: of these.
+        oldest_unsealed_at: when the oldest of these entered the log; null for none.
+        segments: how many files it has.
+        bytes: the size of these files.
     """
 
     working: bool = False
-    error: str = NOBODY
+    error: str = _NOBODY
     damaged: bool = False
+    hindered: bool = False
     place: str | None = None
     home: str | None = None
     sealed: int = 0
@@ -43,30 +45,26 @@ class ArchiveStatus(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int = 0
 
     @property
-    def hindered(self) -> bool:
-        """Whether workers would archive and something keeps them all from it, so none ever will."""
-        return not self.working and not self.error.startswith(NOBODY)
-
-    @property
-    def told(self) -> str:
+    def obstacle(self) -> str:
         """What keeps the log from being trimmed; "" if nothing."""
         return "" if self.working else self.error
 
 
 def status_of(sights: Mapping[int, "Sight"], reports: "Reports", home: str | None) -> ArchiveStatus:
-    """Return how the archive stands.
+    """Return the status of the archive.
 
     Args:
         sights: the partitions.
-        reports: what archivers say.
-        home: the host and directory where it lies; None if every worker reaches it, or nobody has
-            it yet.
+        reports: what archivers report.
+        home: the host and directory where it lies; None if every worker reaches it, or no host
+            has claimed it yet.
     """
     views = [sight.view for sight in sights.values()]
     return ArchiveStatus(
         working=reports.working,
         error=_error(reports, home),
         damaged=any(one.damaged for one in reports.workers.values()),
+        hindered=bool(reports.error),
         place=reports.place or None,
         home=home,
         sealed=sum(view.sealed for view in views),
@@ -81,17 +79,17 @@ def _error(reports: "Reports", home: str | None) -> str:
     if reports.working or reports.error:
         return reports.error
     where = f"; it lies on {home}: a worker has to run there" if reports.workers and home else ""
-    return f"{NOBODY}{where}"
+    return f"{_NOBODY}{where}"
 
 
 def oldest_unsealed(sights: Mapping[int, "Sight"]) -> int | None:
-    """Return when the oldest event came that is not sealed (milliseconds); None if all are."""
+    """Return when the oldest unsealed event came (wall time, milliseconds); None if none is."""
     places = [sight.view.unsealed for sight in sights.values()]
     return min((int(place.entry.partition("-")[0]) for place in places if place), default=None)
 
 
-def told_archive(status: ArchiveStatus) -> str:
-    """Return how the archive stands in words."""
+def describe_archive(status: ArchiveStatus) -> str:
+    """Return the status of the archive in words."""
     place = status.place or "no place yet"
     if not status.working:
         return f"nothing is trimmed: {status.error}"

@@ -1,0 +1,87 @@
+"""What the forecast of Redis's memory is made from: INFO and the partitions' figures; pure."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from memorybus.config.settings import Settings
+from memorybus.log.forecast import Grown, LimitFrom, Load, growth_of
+from memorybus.log.inspection import Sight
+
+
+def load(info: Mapping[str, Any], sights: Iterable[Sight], left: int | None) -> Load:
+    """Return what the forecast is made from.
+
+    Args:
+        info: INFO's sections `memory` and `persistence`.
+        sights: the partitions.
+        left: bytes left on the machine, if Redis runs on ours.
+    """
+    seen = list(sights)
+    used = int(info["used_memory"])
+    limit, limit_from = limit_of(info, used, left)
+    return Load(
+        used=used,
+        limit=limit,
+        limit_from=limit_from,
+        bytes_per_event=bytes_per_event(seen),
+        growths=growth_of(
+            [g for g in map(_grown, seen) if g], max((s.now_ms for s in seen), default=0)
+        ),
+    )
+
+
+def limit_of(info: Mapping[str, Any], used: int, left: int | None) -> tuple[int | None, LimitFrom]:
+    """Return how much memory Redis may use, and who says so."""
+    if limit := int(info.get("maxmemory", 0)):
+        return limit, "maxmemory"
+    if left is not None:
+        return used + left, "available"
+    if total := int(info.get("total_system_memory", 0)):
+        return total, "machine"
+    return None, "unknown"
+
+
+def bytes_per_event(sights: Iterable[Sight]) -> float:
+    """Return what an event takes: in its stream, and its id in the window of ids."""
+    seen = list(sights)
+    events, ids = sum(s.view.length for s in seen), sum(s.ids for s in seen)
+    stream = sum(s.size for s in seen) / events if events else 0.0
+    return stream + (sum(s.ids_size for s in seen) / ids if ids else 0.0)
+
+
+def bounded(load: Load, sights: Sequence[Sight], settings: Settings) -> Load:
+    """Return a load of which the archive takes what has left the hot window."""
+    events = sum(sight.view.length for sight in sights)
+    log = sum(sight.size + 2 * sight.ids_size for sight in sights)
+    return msgspec.structs.replace(
+        load,
+        kept_for=max(settings.hot_window, settings.seal_after + settings.segment_age),
+        fixed=max(0, load.used - log) + _remembered(load, sights, settings),
+        bytes_per_event=sum(sight.size for sight in sights) / events if events else 0.0,
+    )
+
+
+def _remembered(load: Load, sights: Sequence[Sight], settings: Settings) -> int:
+    """Return the bytes that two full windows of event ids will take at the present rate."""
+    ids = sum(sight.ids for sight in sights)
+    rate = max((g.events / g.seconds for g in load.growths if g.events is not None), default=0.0)
+    most = min(rate * settings.dedupe_window, settings.dedupe_max_ids * len(sights))
+    return round(2 * most * sum(sight.ids_size for sight in sights) / ids) if ids else 0
+
+
+def available(meminfo: str) -> int | None:
+    """Return the bytes that Linux says programs can still get."""
+    found = re.search(r"^MemAvailable:\s+(\d+) kB$", meminfo, re.MULTILINE)
+    return int(found[1]) * 1024 if found else None
+
+
+def _grown(sight: Sight) -> Grown | None:
+    """Return how a partition grew; None if it never held an event."""
+    view = sight.view
+    if view.first is None:
+        return Grown(view.n, 0, sight.now_ms, sight.numbers) if view.n else None
+    at = int(view.first.entry.partition("-")[0])
+    return Grown(view.n, view.first.n, at, sight.numbers)

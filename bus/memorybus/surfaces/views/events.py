@@ -1,0 +1,88 @@
+"""Events as people read them: one safe line each; pure."""
+
+from rich.text import Text
+
+from memorybus.events import (
+    AnyEvent,
+    ContextCompressing,
+    DeadLetterResolved,
+    Delegated,
+    Envelope,
+    MemoryWritten,
+    Omitted,
+    SessionEnded,
+    SessionStarted,
+    SessionSwitched,
+    ToolCalled,
+    TurnCompleted,
+    TurnStarted,
+    UnknownEvent,
+)
+from memorybus.surfaces.views.safe import one_line
+from memorybus.text.display import event_name
+from memorybus.text.times import iso
+
+SUMMARY_WIDTH = 96
+_ARROWS = {"add": "+", "replace": "±", "remove": "−"}
+_COLOURS = {
+    "SessionStarted": "green",
+    "SessionSwitched": "magenta",
+    "MemoryWritten": "yellow",
+    "ContextCompressing": "blue",
+    "Delegated": "cyan",
+    "SessionEnded": "red",
+}
+
+
+def summary(event: AnyEvent, width: int = SUMMARY_WIDTH) -> str:
+    """Return what happened in one safe line of at most `width` characters."""
+    return one_line(_describe(event), width)
+
+
+def _describe(event: AnyEvent) -> str:  # noqa: C901, PLR0911  one flat dispatch
+    match event:
+        case SessionStarted(title=title, parent=parent, reason=reason):
+            return " ".join(filter(None, (title or reason, parent and f"(from {parent})")))
+        case TurnStarted(message=message):
+            return message
+        case TurnCompleted():
+            return _turn(event)
+        case MemoryWritten():
+            return _write(event)
+        case SessionSwitched(new_id=new_id, parent=parent, reason=reason):
+            return f"{reason}: {parent} → {new_id}"
+        case ContextCompressing(messages=messages, compression_count=count):
+            return f"compression {count}, {len(messages)} messages leave the window"
+        case Delegated(task=task, result=result):
+            return f"{task} → {result}"
+        case SessionEnded(reason=reason):
+            return reason or "over"
+        case ToolCalled(provider=provider, tool=tool):
+            return f"{provider}: {tool}"
+        case DeadLetterResolved(provider=provider, action=action, event_id=event_id, reason=why):
+            return f"{provider}: {action} {event_id[:12]}: {why}"
+        case UnknownEvent(wire_version=version):
+            return f"unknown to this release (version {version}), kept as it is"
+        case Omitted(why=why):
+            return f"left out: {why}"
+
+
+def _turn(event: TurnCompleted) -> str:
+    sides = ((event.user_name or "user", event.user), (event.assistant_name, event.assistant))
+    return " ⏎ ".join(f"{name or 'assistant'}: {text}" for name, text in sides if text)
+
+
+def _write(event: MemoryWritten) -> str:
+    old = f"“{event.old_text}” " if event.old_text else ""
+    return f"{event.store} {_ARROWS[event.action]} {old}{event.content}".rstrip()
+
+
+def event_line(envelope: Envelope) -> Text:
+    """Return an event as one line: time, type, session, what happened."""
+    name = event_name(envelope.event)
+    return Text.assemble(
+        (f"{iso(envelope.at) or '-':<24} ", "dim"),
+        (f"{one_line(name, 18):<18} ", _COLOURS.get(name, "")),
+        (f"{one_line(envelope.session.id, 28):<28} ", "dim"),
+        summary(envelope.event),
+    )

@@ -1,0 +1,153 @@
+"""The status as people read it: what is wrong, then the figures; pure."""
+
+from collections.abc import Iterable, Sequence
+
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.segment import Segment
+from rich.table import Table
+from rich.text import Text
+
+from memorybus.health.archive_status import describe_archive
+from memorybus.health.finding import Finding
+from memorybus.health.monitor import Status, WorkerStatus
+from memorybus.health.providers import ProviderStatus
+from memorybus.health.recalls import JobsStatus
+from memorybus.health.services import findings_of
+from memorybus.log.forecast import describe, describe_disk
+from memorybus.surfaces.views.render import add_row, cell, grid, line, remedy
+from memorybus.surfaces.views.safe import one_line, visible
+
+_QUOTED = 1_000
+"""Characters of a finding that are shown; the JSON form has all."""
+
+
+def status_tables(status: Status, now_ms: int) -> list[Table | Text]:
+    """Return a status as lines and tables: findings first.
+
+    Args:
+        status: what ``memorybus status --json`` prints.
+        now_ms: this machine's wall time in milliseconds.
+    """
+    return [
+        *map(finding_line, findings_of(status, now_ms)),
+        _head(status),
+        _providers(status.providers),
+        *_copies(status.copies),
+        *map(_served_by, (one for one in status.providers if one.live)),
+        *map(_kept, (one for one in status.copies if one.kept)),
+        *_workers(status.workers),
+        _jobs(status.jobs),
+    ]
+
+
+def finding_line(finding: Finding) -> Text:
+    """Return what is wrong as a coloured line, with its remedy below."""
+    kind = "DATA LOSS" if finding.code == "data_loss" else finding.severity.upper()
+    since = f" (since {finding.since})" if finding.since else ""
+    text = visible(f"{kind}: {one_line(finding.text, _QUOTED)}{since}")
+    style = "bold red" if finding.severity == "critical" else "yellow"
+    return Text.assemble((text, style), remedy(finding.remedy))
+
+
+def _head(status: Status) -> Text:
+    redis, spool = status.redis, status.spool
+    oldest = f", the oldest since {spool.oldest_at}" if spool.oldest_at else ""
+    disk = "" if status.disk is None else f"\nDisk: {describe_disk(status.disk)}"
+    return line(
+        f"Redis {redis.version} at {redis.url} ({redis.durability}), "
+        f"{status.partitions} partitions\n"
+        f"Spool: {spool.events} events to send, {spool.bytes} bytes{oldest}\n"
+        f"Memory: {describe(status.memory)}{disk}\n"
+        f"Archive: {describe_archive(status.archive)}"
+    )
+
+
+def _providers(providers: Sequence[ProviderStatus]) -> Table:
+    table = grid(
+        "provider", "applied", "backlog", "oldest unapplied", "parked", "dead letters", "lanes"
+    )
+    for one in providers:
+        add_row(
+            table,
+            one.name,
+            one.applied,
+            cell(one.backlog, "yellow" if one.backlog else ""),
+            one.oldest_unapplied_at,
+            cell(one.parked_keys, "red" if one.parked_keys else ""),
+            cell(one.dead_letters, "red" if one.dead_letters else ""),
+            cell(_lanes(one), "" if one.lanes_owned else "yellow"),
+        )
+    return table
+
+
+def _copies(copies: Sequence[ProviderStatus]) -> Iterable[Table]:
+    """Yield the table of the instances that serve nobody, if there are any."""
+    if not copies:
+        return
+    table = grid("copy", "of", "to do", "parked", "lanes")
+    for one in copies:
+        to_do = None if one.kept else one.backlog  # a rollback brings it up to date
+        add_row(table, one.name, one.copy_of, to_do, one.parked_keys, _lanes(one))
+    yield table
+
+
+def _lanes(provider: ProviderStatus) -> str:
+    return f"{provider.lanes_owned}/{provider.lanes}"
+
+
+def _served_by(provider: ProviderStatus) -> Text:
+    return cell(f"{provider.name} is served by {provider.live}", "dim")
+
+
+def _kept(copy: ProviderStatus) -> Text:
+    return cell(f"{copy.name} stands still, {copy.paused}", "dim")
+
+
+def _workers(workers: Sequence[WorkerStatus]) -> Iterable[Table]:
+    if not workers:
+        return
+    table = grid("worker", "host", "pid", "lanes", "heartbeat")
+    for one in workers:
+        add_row(table, one.id, one.host, one.pid, one.lanes, one.heartbeat_at)
+    yield table
+
+
+def _jobs(jobs: Sequence[JobsStatus]) -> Table:
+    table = grid("queue", "queued", "oldest", "started", "failed", "skipped", "last error")
+    for one in jobs:
+        add_row(
+            table,
+            one.queue,
+            one.queued,
+            one.oldest_at,
+            one.started,
+            cell(one.failed, "red" if one.failing else ""),
+            f"{one.skipped}{' (paused)' if one.paused else ''}",
+            f"{one.failed_at} {one.error}" if one.error else None,
+        )
+    return table
+
+
+class Fitted:
+    """Something cut to the lines of the terminal: the last line counts those that are hidden.
+
+    Args:
+        what: what is shown.
+    """
+
+    def __init__(self, what: RenderableType) -> None:
+        """Remember it."""
+        self._what = what
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield the lines that fit."""
+        lines = console.render_lines(self._what, options.update(height=None), pad=False)
+        rows = options.height or options.max_height
+        hidden = len(lines) - max(0, rows - 1) if len(lines) > rows else 0
+        for one in lines[: len(lines) - hidden]:
+            yield from one
+            yield Segment.line()
+        if hidden:
+            what = "line" if hidden == 1 else "lines"
+            said = f"… {hidden} more {what}: enlarge the terminal, or run `memorybus status`"
+            yield Text(said, style="yellow", overflow="crop", no_wrap=True)

@@ -1,0 +1,116 @@
+"""Findings about workers, providers and recalls: what is said, and what to do."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from memorybus.health.finding import Finding
+from memorybus.health.log_health import Continuity
+from memorybus.health.monitor import ProviderStatus, RedisStatus, SpoolStatus, Status
+from memorybus.health.recalls import JobsStatus
+from memorybus.health.services import findings_of, paused, recalls
+from memorybus.log.forecast import Memory
+from memorybus.recall.queue import LIFE, LONGEST
+from memorybus.text.display import iso
+
+NOW = 1_700_000_000_000
+WELL = JobsStatus(
+    queue="mb-recall-rec",
+    queued=0,
+    started=0,
+    failed=0,
+    oldest_at=None,
+    failing=0,
+    skipped=0,
+    paused=False,
+    failed_at=None,
+    error="",
+)
+
+
+def with_(**changed: Any) -> JobsStatus:
+    """Return a queue's status that differs from one that is well."""
+    return msgspec.structs.replace(WELL, **changed)
+
+
+@pytest.mark.parametrize(
+    ("jobs", "ok", "said", "fix"),
+    [
+        ((), True, "", ""),
+        ((WELL,), True, "", ""),
+        ((WELL, with_(queued=3, oldest_at=iso(NOW - 1_000))), True, "", ""),
+        ((with_(failed=9),), True, "", ""),
+        (
+            (WELL, with_(failing=1, error="Unavailable: down")),
+            True,
+            "mb-recall-rec: 1 failed in a row, the last with: Unavailable: down",
+            "look at the backend",
+        ),
+        ((with_(failing=5, paused=True, error="x"),), False, "asking pauses", "backend"),
+        ((with_(failing=3, error="x"),), False, "3 failed in a row, the last", "backend"),
+        ((with_(queued=LONGEST),), False, "too many recalls wait", "--jobs"),
+        ((with_(queued=1, oldest_at=iso(NOW - LIFE * 900)),), False, "wait (1)", "--jobs"),
+    ],
+)
+def test_recalls_that_fail_or_pile_up_are_told(
+    jobs: tuple[JobsStatus, ...], ok: bool, said: str, fix: str
+) -> None:
+    """G10: failures warn, and fail the check from the third on; a pile names the remedy."""
+    found = list(recalls(jobs, NOW))
+    assert all(one.severity == "warning" for one in found) is ok
+    assert said in "; ".join(one.text for one in found)
+    assert fix in "; ".join(one.remedy for one in found)
+    assert bool(found) is bool(fix)
+
+
+def status(*providers: ProviderStatus, copies: tuple[ProviderStatus, ...] = ()) -> Status:
+    """Return a status of some providers, without a worker."""
+    return Status(
+        redis=RedisStatus("unix:///x", "7.2.4", "aof:everysec"),
+        spool=SpoolStatus(0, 0, None),
+        partitions=16,
+        providers=list(providers),
+        workers=[],
+        jobs=[],
+        alarms=[Finding("strays", "warning", "p01", "4 entries", "find who")],
+        continuity=Continuity(None, [], []),
+        memory=Memory(0, None, "unknown", 0.0, None, None, "not enough history", None),
+        disk=None,
+        copies=list(copies),
+    )
+
+
+def provider(**changed: Any) -> ProviderStatus:
+    """Return a provider that is well but for `changed`."""
+    return msgspec.structs.replace(ProviderStatus("p", 5, 0, None, 0, 0, 16, 16), **changed)
+
+
+@pytest.mark.parametrize(
+    ("one", "code", "severity", "said"),
+    [
+        (provider(name="mem0", failing="Transient: 500"), "failing", "critical", "Transient: 500"),
+        (provider(dead_letters=7, parked_keys=2), "dead_letters", "critical", "7 events, 2 keys"),
+        (provider(paused="upgrade", backlog=3), "paused", "warning", "upgrade (3 events wait)"),
+    ],
+)
+def test_what_is_wrong_with_a_provider_is_found(
+    one: ProviderStatus, code: str, severity: str, said: str
+) -> None:
+    """G6, G9: a backend that is down, refused events and a pause are named, with what to run."""
+    (found,) = [f for f in findings_of(status(one), NOW) if f.code == code]
+    assert (found.severity, found.subject) == (severity, one.name)
+    assert said in found.text
+    assert found.remedy
+
+
+def test_the_alarms_come_first_then_who_does_not_work() -> None:
+    """G10: one list has the alarms of the log and all that the figures say is wrong."""
+    assert [f.code for f in findings_of(status(provider()), NOW)] == ["strays", "no_worker"]
+
+
+def test_what_is_kept_for_a_rollback_is_no_pause() -> None:
+    """G8: it shall stand still, whatever its pause says; a copy that somebody paused is told."""
+    kept = provider(name="p", copy_of="p", paused="kept", kept=True)
+    held = provider(name="may", copy_of="p", paused="kept for memorybus rebuild --rollback")
+    found = list(paused(status(provider(name="q"), copies=(kept, held))))
+    assert [one.subject for one in found] == ["may"]

@@ -1,0 +1,138 @@
+"""The status and the doctor's checks as people read them."""
+
+import io
+
+from memorybus.health.finding import Check
+from memorybus.health.monitor import Status
+from memorybus.surfaces.views.render import check_line
+from memorybus.surfaces.views.status import status_tables
+from msgspec import convert
+from rich.console import Console
+
+NOW = 1_767_600_000_000
+
+
+def printed(*renderables: object, width: int = 160) -> str:
+    """Return what a pipe would get."""
+    console = Console(file=io.StringIO(), width=width, markup=False, highlight=False)
+    for one in renderables:
+        console.print(one)
+    return console.file.getvalue()
+
+
+def shown(status: dict[str, object], width: int = 160) -> str:
+    """Return a status as a pipe would get it."""
+    return printed(*status_tables(convert(status, Status), NOW), width=width)
+
+
+STATUS = {
+    "redis": {"url": "unix:///x", "version": "7.2.4", "durability": "aof:everysec"},
+    "spool": {"events": 3, "bytes": 900, "oldest_at": "2026-01-01T00:00:00.000Z"},
+    "partitions": 16,
+    "providers": [
+        {
+            "name": "builtin",
+            "applied": 7,
+            "backlog": 2,
+            "oldest_unapplied_at": "2026-01-01T00:00:00.000Z",
+            "parked_keys": 1,
+            "dead_letters": 4,
+            "lanes": 16,
+            "lanes_owned": 15,
+            "failing": "",
+        }
+    ],
+    "workers": [{"id": "w1", "host": "h\x1b", "pid": 5, "lanes": 15, "heartbeat_at": "2026-01-01"}],
+    "jobs": [
+        {
+            "queue": "mb.recall",
+            "queued": 1,
+            "started": 0,
+            "failed": 2,
+            "oldest_at": "2026-01-03T00:00:00.000Z",
+            "failing": 2,
+            "skipped": 77,
+            "paused": True,
+            "failed_at": "2026-01-02T00:00:00.000Z",
+            "error": "Unavailable: down\x1b[2J",
+        }
+    ],
+    "alarms": [],
+    "continuity": {"log": "ab", "gaps": [], "losses": []},
+    "memory": {
+        "used": 3 << 20,
+        "limit": 6 << 20,
+        "limit_from": "maxmemory",
+        "bytes_per_event": 300.0,
+        "events_per_hour": 36.0,
+        "measured_over": 3600.0,
+        "trend": "growing",
+        "seconds_left": 864_000.0,
+    },
+    "disk": None,
+    "archive": {"working": False, "error": "no worker archives", "sealed": 0, "unsealed": 3},
+}
+
+
+def test_the_status_says_everything_that_its_json_says():
+    """Every value of the JSON form stands in the form for people, made harmless."""
+    text = shown(STATUS)
+
+    spool = "3 events to send, 900 bytes"
+    for word in ("unix:///x", "7.2.4", "aof:everysec", spool, "builtin", "15/16"):
+        assert word in text
+    assert "h\\x1b" in text
+    for word in ("mb.recall", "2026-01-03", "77 (paused)", "Unavailable: down\\x1b[2J"):
+        assert word in text
+
+
+def test_the_status_says_how_long_the_memory_lasts():
+    """The forecast, its rate and whose limit it is stand in one line (G10)."""
+    text = shown(STATUS, width=300)
+
+    for word in ("3.0 MiB of 6.0 MiB used (maxmemory)", "full in 10 days", "36 events/h"):
+        assert word in text
+
+
+def test_an_alarm_is_a_red_line_above_all():
+    """Data loss comes first, in red, with its remedy, and hostile text in it is harmless (G7)."""
+    alarm = {
+        "code": "data_loss",
+        "severity": "critical",
+        "subject": "p03:1",
+        "text": "partition p03: events 1 to 4 are gone\x1b[2J",
+        "remedy": "stop who trims",
+    }
+
+    first, *_ = status_tables(convert(STATUS | {"alarms": [alarm]}, Status), NOW)
+
+    text = printed(first)
+    assert text.startswith("DATA LOSS: partition p03: events 1 to 4 are gone\\x1b[2J\n")
+    assert "→ stop who trims" in text
+    assert str(first.spans[0].style) == "bold red"
+
+
+def test_a_provider_whose_calls_fail_says_why_it_waits():
+    """G6: what a backend says while it is down stands above the table, safe to look at."""
+    status = STATUS | {
+        "providers": [STATUS["providers"][0] | {"failing": "Transient: 500 \x1b[31m"}]
+    }
+    said = shown(status)
+    assert "builtin waits, its calls fail: Transient: 500" in said
+    assert "\x1b" not in said
+
+
+def test_a_status_without_workers_says_what_to_do():
+    """No worker is not an empty table but a remedy."""
+    assert "memorybus up" in shown(STATUS | {"workers": []})
+
+
+def test_a_failed_check_carries_its_fix():
+    """The remedy stands under the failure, and only there."""
+    bad = Check(name="redis", ok=False, found="no answer", fix="run: memorybus up")
+    good = Check(name="redis", ok=True, found="answers")
+    soon = Check(name="memory", ok=True, found="full in 2 days", fix="make room")
+
+    assert "→ run: memorybus up" in printed(check_line(bad))
+    assert "→" not in printed(check_line(good))
+    assert printed(check_line(soon)).startswith("! memory")
