@@ -15,16 +15,17 @@ from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
 from memorybus.testing import FakeClock
 from memorybus_providers.base import ProviderConfig
+from memorybus_workers.apply.applier import OpenInstance
 from memorybus_workers.apply.parallel import ParallelApplier
-from memorybus_workers.apply.pool import Call, Done, Pool, Task
-from memorybus_workers.apply.serving import Serving
+from memorybus_workers.apply.pool import Call, CallResult, Pool, Task
 from memorybus_workers.calls.retry import Breaker
 from memorybus_workers.calls.tracker import Slot, Troubles
 from memorybus_workers.hosting.lane_set import LaneSet
-from memorybus_workers.lanes.context import Surroundings
-from memorybus_workers.lanes.isolation import Alone
+from memorybus_workers.lanes.context import InstanceContext, Role, WorkerContext
+from memorybus_workers.lanes.isolation import IsolationProbe
 from memorybus_workers.lanes.lane import Lane
 from memorybus_workers.lanes.leases import Leases
+from memorybus_workers.lanes.news import News
 from redis.exceptions import RedisError
 
 from helpers.model.model_backend import IN_FLIGHT, KINDS, Backend
@@ -61,9 +62,9 @@ class HandPool(Pool):
             raise
         except BaseException as raised:
             error = raised
-        self._done.append(Done(task, error))
+        self._done.append(CallResult(task, error))
 
-    def collect(self) -> Iterator[Done]:
+    def collect(self) -> Iterator[CallResult]:
         """Yield what was done since the last call."""
         while self.hurry and self.tasks:
             self.run(0)
@@ -97,8 +98,16 @@ class Process:
         self._rng = random.Random(0)
         self._breaker = Breaker(self._rng)
         self._troubles = Troubles(clock, self._rng, settings.attempts)
-        self._alone = Alone(clock)
         self.leases = Leases(settings, clock, name)
+        self._worker = WorkerContext(
+            settings=settings,
+            clock=clock,
+            rng=self._rng,
+            leases=self.leases,
+            isolation=IsolationProbe(clock),
+            entries_read=False,
+            news=News(),
+        )
         self._renewed_at = clock.monotonic()
         self._lanes: LaneSet | None = None
         self._stop = threading.Event()
@@ -150,7 +159,7 @@ class Process:
         self._thread.join(MOST)
         assert not self._thread.is_alive(), f"{self.name} does not end"
         if self._lanes is not None:
-            self._lanes._links.history.close()
+            self._lanes._shared.history.close()
             self._lanes._redis.close()
         self.leases._redis.close()
 
@@ -231,25 +240,9 @@ class Process:
         config = ProviderConfig(name=self._instance, home=Path(), crash=self._pass)
         provider = KINDS[self._kind](config, self._backend)
         slot = Slot(self._clock)
-        serving = Serving(
-            provider,
-            self.settings,
-            self._clock,
-            slot,
-            self._troubles,
-            self._breaker,
-            self._alone,
-        )
-        around = Surroundings(
-            self.settings,
-            self._clock,
-            self._rng,
-            self.leases,
-            self._alone,
-            self._pass,
-            entries_read=False,
-        )
-        lanes = LaneSet(self._instance, serving, around, self._stop, lambda: None)
+        context = InstanceContext(self._worker, self._instance, Role(self._instance), self._pass)
+        instance = OpenInstance(context, provider, slot, self._troubles, self._breaker)
+        lanes = LaneSet(instance, self._stop, lambda: None)
         if isinstance(lanes.applier, ParallelApplier):
             lanes.applier.pool = HandPool(self._clock, lanes.applier._run)
         return lanes

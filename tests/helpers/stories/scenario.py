@@ -18,6 +18,8 @@ from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings, load, to_environ
 from memorybus.events import Scope
 from memorybus.redis.keys import Keys, partition_of, session_key
+from memorybus_workers.hosting.host import ProviderHost
+from memorybus_workers.lanes.context import InstanceContext
 from memorybus_workers.processes.worker import Worker
 
 from helpers.processes.processes import Child, Spawn
@@ -43,14 +45,13 @@ def recorded(kind: str, **options: Any) -> dict[str, Any]:
 
 def begin_after_a_failure(monkeypatch: "pytest.MonkeyPatch") -> None:
     """Let the provider of every worker of this process seem down: its first call is a probe."""
-    made = Worker._host
+    init = ProviderHost.__init__
 
-    def made_after_a_failure(self: Worker, name: str, role: Any) -> Any:
-        found = made(self, name, role)
-        found._breaker.failed(SYSTEM.monotonic())
-        return found
+    def begin(self: ProviderHost, context: InstanceContext) -> None:
+        init(self, context)
+        self._breaker.failed(SYSTEM.monotonic())
 
-    monkeypatch.setattr(Worker, "_host", made_after_a_failure)
+    monkeypatch.setattr(ProviderHost, "__init__", begin)
 
 
 def patient(settings: Settings) -> Settings:

@@ -32,7 +32,7 @@ from memorybus.dead_letters.queue import DeadLetters
 from memorybus.dead_letters.requests import Request, Requests
 from memorybus.ids import new_id
 from memorybus.redis.keys import Keys
-from memorybus_workers.apply.applier import LANDING
+from memorybus_workers.apply.applier import STILL_UNDER_WAY
 from memorybus_workers.calls.abandoned import LONGEST
 
 LOCKED = 4.0
@@ -172,7 +172,7 @@ def test_a_dead_letter_waits_for_its_abandoned_call(
         wait_until(lambda: redis_client.xlen(dead), "it is parked")
         retry(redis_client, settings)
         (dead_letter,) = DeadLetters(settings).letters([NAME])
-        assert dead_letter.stored.letter.reason == LANDING
+        assert dead_letter.stored.letter.reason == STILL_UNDER_WAY
         flag.unlink()
         wait_until(lambda: texts(home(settings)) == [text], "it has landed")
         retry(redis_client, settings)

@@ -29,7 +29,7 @@ from memorybus.registry.homes import Home, Homes
 from memorybus.surfaces.cli.app import OK, main
 from memorybus.surfaces.cli.failures import FAILED
 from memorybus_workers.archiving.archiver import run_once
-from memorybus_workers.lanes.parking import Failure, Parked
+from memorybus_workers.lanes.parking import Failure, ParkedKeys
 
 P = SealedLog.PARTITION
 EVE = Tombstone(id="t", query=Query(users=("eve",)), reason="she asked")
@@ -175,7 +175,7 @@ def test_a_forgotten_letter_is_told(
     scripts.run(log.redis, scripts.acquire(log.keys, P, NAME, "w", 60_000))
     epoch = int(log.redis.hget(log.keys.lane(P, NAME), "epoch"))  # type: ignore[arg-type]
     events = History.of(log.redis, log.settings).read(P)
-    Parked(log.redis, log.keys, P, NAME, epoch).put_aside(events[:1], Failure("no", 1))
+    ParkedKeys(log.redis, log.keys, P, NAME, epoch).put_aside(events[:1], Failure("no", 1))
     run_once(log.settings)
     log.archive().forget(EVE)
     assert main(["dlq", "show", events[0].envelope.id]) == OK

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 import redis
 from conftest import MakeSettings
+from helpers.processes.contexts import instance_context
 from helpers.stories.scenario import NAME
 from memorybus.config.settings import Settings
 from memorybus.dead_letters.events import GONE, published
@@ -24,7 +25,8 @@ from memorybus.redis.keys import Keys
 from memorybus.testing import FakeClock
 from memorybus.wire.codec import Encoder
 from memorybus_workers.dead_letters.redo import DEADLY, SLICE, Redo
-from memorybus_workers.lanes.parking import BEHIND, Begins, Failure, Parked
+from memorybus_workers.lanes.lane import LaneContext
+from memorybus_workers.lanes.parking import BEHIND, Failure, NoteTry, ParkedKeys
 
 A, B = "session:a", "session:b"
 STEPS = ("redo.before_apply", "redo.after_apply", "redo.after_settle")
@@ -48,9 +50,9 @@ class Backend:
     def pin(self, lane: Any) -> None:
         """Have no checkpoint of its own."""
 
-    def again(self, lane: Any, event: LoggedEvent, begin: Begins) -> Failure | None:
+    def again(self, lane: Any, event: LoggedEvent, note_try: NoteTry) -> Failure | None:
         """Apply an event once."""
-        refusal = begin()
+        refusal = note_try()
         if refusal is not None:
             return refusal
         self.on_call()
@@ -81,7 +83,7 @@ def outgoing(number: int, session: str, text: str) -> scripts.Outgoing:
 class FakeLane:
     """A lane that only has what a redo looks at."""
 
-    def __init__(self, parked: Parked, epoch: int, n: int) -> None:
+    def __init__(self, parked: ParkedKeys, epoch: int, n: int) -> None:
         """Own partition 0."""
         self.partition, self.epoch, self.parked = 0, epoch, parked
         self.window = msgspec.defstruct("Window", [("n", int)])(n)
@@ -117,20 +119,18 @@ class Scene:
         acquired = scripts.run(self.redis, call)
         assert acquired is not None
         self.lane = self.made_lane(acquired.epoch)
-        self.redo = Redo(
-            self.redis,
-            self.keys,
-            NAME,
-            applier=cast("Any", self.backend),
-            history=self.history,
-            clock=self.clock,
-            crash=crash,
+        instance = instance_context(
+            self.settings, NAME, self.clock, leases=cast("Any", None), crash=crash
         )
+        shared = LaneContext.of(instance, self.redis)
+        self.redo = Redo(shared, cast("Any", self.backend))
 
     def made_lane(self, epoch: int) -> FakeLane:
         """Return the lane under an epoch, with its checkpoint past the whole log."""
         n = int(self.redis.hget(self.keys.state(0), "n") or 0)  # type: ignore[arg-type]
-        return FakeLane(Parked(self.redis, self.keys, 0, NAME, epoch, f"w-{self.lives}"), epoch, n)
+        return FakeLane(
+            ParkedKeys(self.redis, self.keys, 0, NAME, epoch, f"w-{self.lives}"), epoch, n
+        )
 
     def publish(self, session: str, *texts: str) -> None:
         """Put turns of a session into the log."""

@@ -14,8 +14,8 @@ from memorybus.clock import SYSTEM
 from memorybus.errors import ArchiveDamaged, ArchiveUnavailable
 from memorybus.history.history import History
 from memorybus.redis.scripts import Acquired
-from memorybus_workers.lanes.start import Beginning
-from memorybus_workers.lanes.window import Begin
+from memorybus_workers.lanes.start_point import StartFinder
+from memorybus_workers.lanes.window import StartPoint
 
 P = SealedLog.PARTITION
 
@@ -89,7 +89,7 @@ def test_a_checkpoint_that_is_not_there_halts_its_lane(log: SealedLog) -> None:
     newest_manifest(log).unlink()
     known = Acquired(epoch=1, entry=entry, n=70, head=100)
     with pytest.raises(ArchiveUnavailable):
-        Beginning(of(log), known, P, "rec").found(Begin(entry, 70))
+        StartFinder(of(log), known, P, "rec").find(StartPoint(entry, 70))
 
 
 def test_damage_of_one_partition_hides_no_other(

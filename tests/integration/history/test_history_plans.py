@@ -1,6 +1,5 @@
 """Lanes of an instance that takes a part of the history: what is left out costs nothing."""
 
-import random
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,6 +9,7 @@ import pytest
 import redis
 from conftest import MakeSettings
 from helpers.archive.sealed_log import QUICK
+from helpers.processes.contexts import instance_context, open_instance
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
 from helpers.stories.scenario import NAME, home, recorded, say
@@ -21,17 +21,11 @@ from memorybus.query.query import Query
 from memorybus.query.ranges import Plan, Span
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
-from memorybus.testing import FakeClock, no_crash
-from memorybus_workers.apply.serving import Serving
+from memorybus.testing import FakeClock
 from memorybus_workers.archiving.archiver import run_once
-from memorybus_workers.calls.retry import Breaker
-from memorybus_workers.calls.tracker import Slot, Troubles
 from memorybus_workers.hosting.instances import make
 from memorybus_workers.hosting.lane_set import LaneSet
 from memorybus_workers.lanes import lane
-from memorybus_workers.lanes.context import Surroundings
-from memorybus_workers.lanes.isolation import Alone
-from memorybus_workers.lanes.leases import Leases
 
 KINDS = ("Transactional", "Keyed", "Lookup", "Recording", "KeyedSide")
 OURS: Any = QUICK | {"lease": 1e6}
@@ -43,16 +37,11 @@ def lanes_of(
     settings: Settings, plan: Plan, clock: FakeClock | None = None
 ) -> Iterator[Callable[[int], None]]:
     """Own all lanes of an instance with a plan; yield what gives them some turns."""
-    rng = random.Random(0)
-    leases = Leases(settings, SYSTEM, "w")
-    alone = Alone(SYSTEM)
-    around = Surroundings(settings, clock or SYSTEM, rng, leases, alone, no_crash, True, plan=plan)
+    context = instance_context(settings, NAME, clock or SYSTEM, plan=plan)
     provider = make(settings, NAME, SYSTEM)
     provider.open()
-    troubles = Troubles(SYSTEM, rng, 5)
-    slot, breaker = Slot(SYSTEM), Breaker(rng)
-    serving = Serving(provider, settings, SYSTEM, slot, troubles, breaker, alone)
-    lanes = LaneSet(NAME, serving, around, threading.Event(), lambda: None)
+    instance = open_instance(context, provider)
+    lanes = LaneSet(instance, threading.Event(), lambda: None)
     lanes.balance(range(settings.partitions))
 
     def turns(count: int) -> None:

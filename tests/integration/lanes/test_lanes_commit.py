@@ -96,13 +96,13 @@ def test_others_commit_each_event(run: Run) -> None:
 @pytest.mark.parametrize("kind", ["transactional", "keyed"])
 def test_slow_batches_are_committed_each(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """G4: what a crash repeats is a moment's work and a batch, not all that a lane has read."""
-    take = SerialApplier._take
+    before = SerialApplier._before_chunk
 
-    def slowly(self: SerialApplier, lane: Lane, chunk: list[object]) -> bool:
+    def slowly(self: SerialApplier, lane: Lane, chunk: list[object]) -> None:
         run.world.clock.advance(COMMIT_EVERY)
-        return take(self, lane, chunk)  # type: ignore[arg-type]
+        before(self, lane, chunk)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(SerialApplier, "_take", slowly)
+    monkeypatch.setattr(SerialApplier, "_before_chunk", slowly)
     assert run.turn() == [4]
     assert run.turn() == [8]
 

@@ -1,6 +1,5 @@
 """A lane that fails, for whatever reason, stands still alone: no other loses its turn (G3, G6)."""
 
-import random
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -10,6 +9,7 @@ import pytest
 import redis
 from conftest import MakeSettings
 from helpers.archive.sealed_log import QUICK
+from helpers.processes.contexts import instance_context, open_instance
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
 from helpers.stories.scenario import (
@@ -34,21 +34,15 @@ from memorybus.health.monitor import read_status
 from memorybus.ids import new_id
 from memorybus.log.entry import LoggedEvent
 from memorybus.redis.keys import Keys, lane_name
-from memorybus.testing import FakeClock, no_crash
+from memorybus.testing import FakeClock
 from memorybus_workers.apply.parallel import ParallelApplier
-from memorybus_workers.apply.serving import Serving
 from memorybus_workers.archiving.archiver import run_once
 from memorybus_workers.archiving.sealer import Sealer
-from memorybus_workers.calls.retry import Breaker
-from memorybus_workers.calls.tracker import Slot, Troubles
 from memorybus_workers.dead_letters.redo import Redo
 from memorybus_workers.hosting.instances import make
 from memorybus_workers.hosting.lane_set import LaneSet
 from memorybus_workers.hosting.runner import Runner
-from memorybus_workers.lanes.context import Surroundings
-from memorybus_workers.lanes.isolation import Alone
 from memorybus_workers.lanes.lane import Lane
-from memorybus_workers.lanes.leases import Leases
 
 KINDS = ["Transactional", "Keyed", "KeyedSide", "Lookup", "Recording"]
 every_kind = pytest.mark.parametrize("kind", KINDS)
@@ -246,14 +240,11 @@ def stage(
     with MemoryBus.connect(settings) as bus:
         say(bus, "s", "!transient= x")
         assert bus.flush("logged", 10)
-    rng, clock = random.Random(0), FakeClock()
-    leases, alone = Leases(settings, SYSTEM, "w"), Alone(clock)
-    around = Surroundings(settings, clock, rng, leases, alone, no_crash, True)
+    clock = FakeClock()
     provider = make(settings, NAME, SYSTEM)
     provider.open()
-    troubles = Troubles(clock, rng, 1_000)
-    serving = Serving(provider, settings, clock, Slot(clock), troubles, Breaker(rng), alone)
-    lanes = LaneSet(NAME, serving, around, threading.Event(), lambda: None)
+    instance = open_instance(instance_context(settings, NAME, clock), provider, attempts=1_000)
+    lanes = LaneSet(instance, threading.Event(), lambda: None)
     lanes.balance(range(settings.partitions))
     try:
         yield Stage(lanes, clock, settings)

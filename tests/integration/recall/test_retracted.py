@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import redis
 from conftest import MakeSettings
+from helpers.processes.contexts import instance_context
 from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.stories.scenario import PATIENT, thread_worker, wait_applied, worker
@@ -189,11 +190,10 @@ def test_without_redis_nothing_is_forgotten_half(
     def away(*_: Any) -> None:
         raise redis.ConnectionError("gone")
 
-    monkeypatch.setattr(answers.recall_retracted, "change_at_once", away)
-    around: Any = type("Around", (), {"settings": settings, "stands_for": ""})()
+    monkeypatch.setattr(answers.retracted, "change_at_once", away)
     ctx: Any = type("Context", (), {"scope": Scope()})()
     with pytest.raises(Unavailable, match="gone"):
-        answers.forgetting(around, NAME, ctx)
+        answers.forget_warm_results(instance_context(settings, NAME), ctx)
 
 
 def test_an_older_release_s_switch_takes_nothing_back() -> None:

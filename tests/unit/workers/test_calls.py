@@ -98,11 +98,12 @@ def test_an_event_that_hung_lets_others_go_first() -> None:
     known = troubles(clock)
     known.hung("e1", backend_up=True)
     clock.advance(100)
-    until = known.until("e1")
+    until = known.retry_at("e1")
+    assert until is not None
     assert until > clock.monotonic()
     clock.advance(100)
-    assert known.until("e1") == 0.0
-    assert known.until("e2") == 0.0
+    assert known.retry_at("e1") is None
+    assert known.retry_at("e2") is None
 
 
 def test_what_is_settled_is_forgotten() -> None:

@@ -7,26 +7,36 @@ from hypothesis import given
 from hypothesis import strategies as st
 from memorybus.concurrency.backoff import backoff
 from memorybus.errors import Permanent, ProviderHung, StaleEpoch, Transient, Unavailable
-from memorybus_workers.calls.retry import STRIKES, Breaker, decide, pause, reason
+from memorybus_workers.calls.retry import (
+    STRIKES,
+    BackendDown,
+    Breaker,
+    LaneReplaced,
+    ParkKey,
+    RetryIn,
+    decide,
+    pause,
+    reason,
+)
 
 
 @pytest.mark.parametrize(
-    ("error", "attempt", "action"),
+    ("error", "attempt", "decision"),
     [
-        (Transient("busy"), 1, "retry"),
-        (Transient("busy"), 4, "retry"),
-        (Transient("busy"), 5, "park"),
-        (Unavailable("down"), 1, "pause"),
-        (Unavailable("down"), 99, "pause"),
-        (ProviderHung("slow"), 3, "pause"),
-        (Permanent("no"), 1, "park"),
-        (ValueError("a mistake"), 1, "park"),
-        (StaleEpoch("old"), 1, "stop"),
+        (Transient("busy"), 1, RetryIn),
+        (Transient("busy"), 4, RetryIn),
+        (Transient("busy"), 5, ParkKey),
+        (Unavailable("down"), 1, BackendDown),
+        (Unavailable("down"), 99, BackendDown),
+        (ProviderHung("slow"), 3, BackendDown),
+        (Permanent("no"), 1, ParkKey),
+        (ValueError("a mistake"), 1, ParkKey),
+        (StaleEpoch("old"), 1, LaneReplaced),
     ],
 )
-def test_decision(error: Exception, attempt: int, action: str) -> None:
+def test_decision(error: Exception, attempt: int, decision: type) -> None:
     """A backend that is down parks nothing; a refused or worn-out event parks its key (G6)."""
-    assert decide(error, attempt, 5, random.Random(1)).action == action
+    assert type(decide(error, attempt, 5, random.Random(1))) is decision
 
 
 @given(st.integers(1, 10_000), st.integers())

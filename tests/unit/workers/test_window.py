@@ -10,7 +10,7 @@ from memorybus.events import Envelope, Position, Scope, SessionRef, TurnComplete
 from memorybus.ids import derived_id
 from memorybus.log.entry import LoggedEvent
 from memorybus.registry.done_set import above
-from memorybus_workers.lanes.window import SPAN, Begin, Window
+from memorybus_workers.lanes.window import SPAN, LaneWindow, StartPoint
 
 SIZE = 64
 
@@ -33,9 +33,9 @@ def turns(keys: Sequence[str], first: int = 1) -> list[LoggedEvent]:
     return [turn(n, key) for n, key in enumerate(keys, first)]
 
 
-def fresh(begin: Begin | None = None) -> Window:
+def fresh(begin: StartPoint | None = None) -> LaneWindow:
     """Return an empty window."""
-    return Window(begin or Begin("0-0", 0), SIZE)
+    return LaneWindow(begin or StartPoint("0-0", 0), SIZE)
 
 
 def test_a_batch_that_leaves_nothing_open_moves_the_checkpoint() -> None:
@@ -57,7 +57,7 @@ def test_a_crash_finds_what_was_done() -> None:
     """G4: a window begun from a checkpoint and its done-set knows what need not be done again."""
     window = fresh()
     window.take_in(turns("abcdef"), left={2, 5})
-    after = fresh(Begin(window.entry, window.n, above(window.done(), window.n)))
+    after = fresh(StartPoint(window.entry, window.n, above(window.done(), window.n)))
     assert [n for n in range(1, 8) if after.is_done(n)] == [1, 3, 4, 6]
 
 
@@ -112,7 +112,7 @@ def test_an_abandoned_key_is_done_with_all_its_events() -> None:
 
 def test_a_full_window_has_no_room() -> None:
     """G10: a lane holds no more events than the window's size, and reads so many times ahead."""
-    window = Window(Begin("0-0", 0), 4)
+    window = LaneWindow(StartPoint("0-0", 0), 4)
     window.take_in(turns("abcd"), left={1, 2, 3, 4})
     assert window.room() == 0
     for event in list(window.take(3)):
@@ -125,14 +125,14 @@ def test_a_full_window_has_no_room() -> None:
 @pytest.mark.parametrize(("to", "found"), [(3, [4]), (4, []), (0, [])])
 def test_a_gap_keeps_what_is_known_to_be_done(to: int, found: list[int]) -> None:
     """A lane that goes on behind a gap keeps its done-set; before a lost tail it means nothing."""
-    window = fresh(Begin("1-0", 1, 0b101))  # 2 and 4 are done
+    window = fresh(StartPoint("1-0", 1, 0b101))  # 2 and 4 are done
     window.jump(to)
     assert [n for n in range(window.n + 1, 9) if window.is_done(n)] == found
 
 
 def test_a_busy_key_does_not_fill_the_window() -> None:
     """G10: of one key only a share of the window is held; others go on far ahead of it."""
-    window = Window(Begin("0-0", 0), 16)
+    window = LaneWindow(StartPoint("0-0", 0), 16)
     log = turns("a" * 10 + "b")
     window.take_in(log, left=set(range(1, 12)))
     assert window.open == window.most + 1
@@ -148,7 +148,7 @@ def test_a_busy_key_does_not_fill_the_window() -> None:
 
 def test_what_was_skipped_of_a_parked_key_is_put_aside_when_it_is_read() -> None:
     """G6: the skipped events of a parked key count as done once they are read and put aside."""
-    window = Window(Begin("0-0", 0), 8)
+    window = LaneWindow(StartPoint("0-0", 0), 8)
     log = turns("aaab")
     window.take_in(log, left={1, 2, 3, 4})
     first, other = window.take(9)
@@ -167,7 +167,7 @@ def test_what_was_skipped_of_a_parked_key_is_put_aside_when_it_is_read() -> None
 def test_order_and_checkpoint_hold_under_any_course(keys: str, seed: int, size: int) -> None:
     """G3, G4: whatever finishes, fails or is read next, keys keep order and nothing is passed."""
     rng = random.Random(seed)
-    window = Window(Begin("0-0", 0), size)
+    window = LaneWindow(StartPoint("0-0", 0), size)
     log = turns(keys)
     busy: list[LoggedEvent] = []
     done: list[int] = []
@@ -206,7 +206,7 @@ def behind(event: LoggedEvent, chunk: list[LoggedEvent], left: set[int]) -> bool
     return any(e.position.n in left for e in chunk if e.envelope.key == key and e.position.n <= n)
 
 
-def agrees(window: Window, done: set[int]) -> None:
+def agrees(window: LaneWindow, done: set[int]) -> None:
     """Fail unless the window says exactly what is done, and its checkpoint passes nothing else."""
     every = range(1, window.read_n + 1)
     assert {n for n in every if window.is_done(n)} == done

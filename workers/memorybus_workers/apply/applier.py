@@ -1,33 +1,65 @@
-"""The applier: a lane's events into one provider instance (design, part 5).
+"""The applier: a lane's events into one provider instance.
 
-By delivery class (G4): a transactional provider takes a whole batch, its ledger and its checkpoint
-in one transaction (`transactional`); the others are called event by event (`serial`), or with keys
-side by side (`parallel`), and the checkpoint in Redis follows. All of them skip what is done, put
-parked keys aside *before* the checkpoint passes them, and hold up nothing but the key that fails.
+Its way depends on the provider's delivery class (G4). A transactional provider takes a batch, its
+ledger and its checkpoint in one transaction (`transactional`). The others are called event by event
+(`serial`), or for several keys at once (`parallel`), and the checkpoint in Redis follows. Every
+applier skips what is done, puts parked keys aside *before* the checkpoint passes them, and holds up
+only the key that fails.
 """
 
 import logging
+from collections.abc import Sequence
+from functools import partial
 
+import msgspec
 from memorybus.errors import LeaseLost, StaleEpoch, Transient, Unavailable
 from memorybus.log.entry import LoggedEvent
 from memorybus.registry.done_set import above
-from memorybus_providers.base import HookContext
+from memorybus_providers.base import HookContext, MemoryProvider
 from memorybus_providers.dispatch import bind
 
 from memorybus_workers.apply.pool import Pool
-from memorybus_workers.apply.serving import Serving
+from memorybus_workers.apply.verdict import PARKED, Parked, RetryAt
 from memorybus_workers.calls.log_fields import of_event
-from memorybus_workers.calls.retry import decide, reason
-from memorybus_workers.calls.tracker import Slot
+from memorybus_workers.calls.retry import (
+    BackendDown,
+    Breaker,
+    LaneReplaced,
+    ParkKey,
+    RetryIn,
+    decide,
+    reason,
+)
+from memorybus_workers.calls.tracker import Slot, Troubles
+from memorybus_workers.lanes.answers import forget_warm_results
+from memorybus_workers.lanes.context import InstanceContext
 from memorybus_workers.lanes.isolation import AGAIN
 from memorybus_workers.lanes.lane import Lane
-from memorybus_workers.lanes.parking import Begins, Failure, failure
-from memorybus_workers.lanes.window import Begin
+from memorybus_workers.lanes.parking import BEHIND, Failure, NoteTry, failure
+from memorybus_workers.lanes.window import StartPoint
 
 _log = logging.getLogger("memorybus")
 
 HUNG = "every try outlived call_timeout, or the time limit of its hook"
-LANDING = "an earlier call for it hangs and may still take effect: retry it in some minutes"
+STILL_UNDER_WAY = "an earlier call for it hangs and may still take effect: retry it in some minutes"
+
+
+class OpenInstance(msgspec.Struct, frozen=True):
+    """A provider instance that is open, and what is known of its calls.
+
+    Attributes:
+        context: the instance, in its worker.
+        provider: the provider itself.
+        slot: the call that its own thread is busy with.
+        troubles: its failing events.
+        breaker: holds its calls back while its backend is down.
+    """
+
+    context: InstanceContext
+    provider: MemoryProvider
+    slot: Slot
+    troubles: Troubles
+    breaker: Breaker
 
 
 class Applier:
@@ -40,23 +72,25 @@ class Applier:
     pool: Pool | None = None
     """Its threads, if it makes several calls at once."""
     has_room = False
-    """Whether more keys could be handed out now (only if that is done in advance)."""
+    """Whether more keys could be handed to the pool now; False without a pool."""
 
-    def __init__(self, serving: Serving) -> None:
+    def __init__(self, instance: OpenInstance) -> None:
         """Bind the provider's hooks."""
+        context, worker = instance.context, instance.context.worker
         self.dirty: set[Lane] = set()
-        self._provider = serving.provider
-        self._settings = serving.settings
-        self._clock = serving.clock
-        self._slot = serving.slot
-        self._troubles = serving.troubles
-        self._breaker = serving.breaker
-        self._alone = serving.alone
-        self._lookup = serving.provider.delivery == "lookup"
-        self._apply = bind(serving.provider, serving.before_retracting)
-        self._limits = serving.provider.time_limits
+        self._provider = instance.provider
+        self._settings = worker.settings
+        self._clock = worker.clock
+        self._slot = instance.slot
+        self._troubles = instance.troubles
+        self._breaker = instance.breaker
+        self._isolation = worker.isolation
+        self._lookup = instance.provider.delivery == "lookup"
+        retracting = partial(forget_warm_results, context) if context.role.answering else None
+        self._apply = bind(instance.provider, retracting)
+        self._limits = instance.provider.time_limits
 
-    # -- what a lane asks -------------------------------------------------------------------------
+    # -- a lane's life ----------------------------------------------------------------------------
 
     def floor(self, partition: int) -> int:
         """Return the newest epoch that the provider's own store has seen of a lane; 0 if none."""
@@ -72,17 +106,17 @@ class Applier:
         """
         return self._settings.batch if deaths else 0
 
-    def begin(self, lane: Lane) -> Begin:
+    def begin(self, lane: Lane) -> StartPoint:
         """Return where the lane goes on, and claim it in the provider's own store if it has one.
 
         Raises:
             LeaseLost: the store has seen a newer owner.
         """
         known = lane.checkpoint
-        return Begin(known.entry, known.n, above(known.done, known.n))
+        return StartPoint(known.entry, known.n, above(known.done, known.n))
 
-    def advance(self, lane: Lane) -> bool:
-        """Work on a lane for a while; return whether there may be more to do at once.
+    def work(self, lane: Lane) -> bool:
+        """Read, apply and commit for a while; return whether there may be more to do at once.
 
         Raises:
             LeaseLost: the lane has another owner.
@@ -90,11 +124,20 @@ class Applier:
         """
         raise NotImplementedError
 
+    def apply(self, lane: Lane, events: Sequence[LoggedEvent]) -> bool:
+        """Apply what was read, as far as it may be now; return whether there may be more at once.
+
+        Raises:
+            LeaseLost: the lane has another owner.
+            redis.RedisError: Redis is away.
+        """
+        raise NotImplementedError
+
     @of_event
-    def again(self, lane: Lane, event: LoggedEvent, begin: Begins) -> Failure | None:
+    def again(self, lane: Lane, event: LoggedEvent, note_try: NoteTry) -> Failure | None:
         """Apply a dead letter: None if it is applied now or was before, else why not.
 
-        Its call may end this process: `begin` comes right before it.
+        Its call may end this process: `note_try` is called right before it.
 
         Raises:
             Unavailable: the backend is down, or the call may be tried later.
@@ -105,9 +148,9 @@ class Applier:
         lane.check(self._settings.call_timeout)
         if self._hung_before(event):
             return self._failure(event, HUNG)
-        if lane.landings.until(lane.lease.key, event.envelope.id):
-            return self._failure(event, LANDING)
-        return begin() or self._once_more(lane, event)
+        if lane.abandoned_calls.look_again_at(lane.lease.key, event.envelope.id):
+            return self._failure(event, STILL_UNDER_WAY)
+        return note_try() or self._once_more(lane, event)
 
     def _once_more(self, lane: Lane, event: LoggedEvent) -> Failure | None:
         lane.check(self._settings.call_timeout)
@@ -128,7 +171,7 @@ class Applier:
         return None
 
     def pin(self, lane: Lane) -> None:
-        """Bring the provider's own checkpoint, if it keeps one, to where the lane's stands.
+        """Bring the provider's own checkpoint, if it keeps one, to where the lane stands.
 
         Raises:
             LeaseLost: the lane has another owner.
@@ -143,14 +186,14 @@ class Applier:
         return self.rests(lane)
 
     def rests(self, lane: Lane) -> bool:
-        """Say whether nothing of a lane is in flight, nor may land that was given up."""
-        return not lane.landings.among(lane.lease.key)
+        """Say whether no call of a lane is in flight, nor an abandoned one that may take effect."""
+        return not lane.abandoned_calls.among(lane.lease.key)
 
     def keep(self, lane: Lane) -> None:
-        """A lane that was to be given up stays."""
+        """Note that a lane which was to be given up stays."""
 
     def forget(self, lane: Lane) -> None:
-        """A lane is given up or lost: what is known of its events is the next owner's to find."""
+        """Forget what is known of the events of a lane that is given up or lost."""
         if self._troubles:
             self._troubles.forget(event.envelope.id for event in lane.window.held())
 
@@ -219,8 +262,8 @@ class Applier:
     @of_event
     def _judge(
         self, lane: Lane, event: LoggedEvent, error: BaseException, served: int | None = None
-    ) -> float:
-        """Decide what follows a failure; return when to try again, 0.0 if the key is parked.
+    ) -> Parked | RetryAt:
+        """Decide what follows a failure, and do it.
 
         `served` counts the successes before its call, if others were under way since.
 
@@ -228,23 +271,27 @@ class Applier:
             LeaseLost: the lane has another owner.
         """
         now = self._clock.monotonic()
-        if isinstance(error, Unavailable):
-            if self._lookup:
-                self._troubles.doubted(event.envelope.id)
-            return self._backend_down(error, now)
-        up = self._breaker.closed
-        trouble = self._troubles.failed(event.envelope.id, backend_up=up, served=served)
-        decision = decide(error, trouble.tries, self._settings.attempts, self._troubles.rng)
-        if decision.action == "stop":
-            raise LeaseLost(str(error)) from error
-        if decision.action == "retry":
-            self._breaker.struck(now, reason(error))
-            return max(now + decision.delay, self._breaker.until)
-        self._breaker.succeeded()  # it answered, or serves others: what failed is the event
-        self._park(lane, event, self._failure(event, reason(error), error))
-        return 0.0
+        tries = 0
+        if not isinstance(error, Unavailable):  # a backend that is down is no event's fault
+            up = self._breaker.closed
+            tries = self._troubles.failed(event.envelope.id, backend_up=up, served=served).tries
+        match decide(error, tries, self._settings.attempts, self._troubles.rng):
+            case LaneReplaced():
+                raise LeaseLost(str(error)) from error
+            case BackendDown():
+                if self._lookup:
+                    self._troubles.doubted(event.envelope.id)
+                return RetryAt(self._backend_down(error, now))
+            case RetryIn(delay):
+                self._breaker.struck(now, reason(error))
+                return RetryAt(max(now + delay, self._breaker.until))
+            case ParkKey():
+                self._breaker.succeeded()  # it answered, or serves others: the event is at fault
+                self._park(lane, event, self._failure(event, reason(error), error))
+                return PARKED
 
-    def _backend_down(self, error: Unavailable, now: float) -> float:
+    def _backend_down(self, error: BaseException, now: float) -> float:
+        """Open the breaker; return until when it holds calls back."""
         was_closed = self._breaker.closed
         delay = self._breaker.failed(now, reason(error))
         if was_closed:
@@ -285,30 +332,37 @@ class Applier:
         lane.parked.put_aside([event], failure)
         self._troubles.settled(event.envelope.id)
 
-    def _before_try(self, lane: Lane, event: LoggedEvent) -> float | None:
-        """On a lane whose owners died: note the try; park an event that has ended too many.
+    def _before_try(self, lane: Lane, event: LoggedEvent) -> Parked | RetryAt | None:
+        """Note a try on a lane whose owners died; park an event that has ended too many of them.
 
         Returns:
-            None if it is to be tried, 0.0 if it is parked; else when to come back, since another is
-            tried alone.
+            None if it is to be tried now; `RetryAt` if another event is tried alone meanwhile.
         """
         n = event.position.n
         if not (lane.careful and self._apply.handles(type(event.envelope.event))):
             return None
         now = self._clock.monotonic()
-        if not self._alone.begin(lane.lease, n):
-            return now + AGAIN
+        if not self._isolation.begin(lane.lease, n):
+            return RetryAt(now + AGAIN)
         kills = lane.kills(n)
         if not kills:
             return None
-        self._alone.end(lane.lease, n)
+        self._isolation.end(lane.lease, n)
         at, why = self._clock.now_ms(), f"it ended its worker {kills} times"
         self._park(lane, event, Failure(why, kills, "", at, at))
-        return 0.0
+        return PARKED
 
     def _survived(self, lane: Lane, event: LoggedEvent) -> None:
-        """Its try is over, and this worker lives."""
+        """Note that the try of an event is over, and this worker lives."""
         n = event.position.n
-        if self._alone.is_on(lane.lease, n):
+        if self._isolation.is_on(lane.lease, n):
             lane.survived(n)
-            self._alone.end(lane.lease, n)
+            self._isolation.end(lane.lease, n)
+
+    def _parked_before(self, lane: Lane, events: Sequence[LoggedEvent]) -> Sequence[LoggedEvent]:
+        """Put aside the events of keys that are parked already; return the others."""
+        parked = lane.parked.keys
+        if not parked:
+            return events
+        lane.parked.put_aside([e for e in events if e.envelope.key in parked], BEHIND)
+        return [event for event in events if event.envelope.key not in parked]

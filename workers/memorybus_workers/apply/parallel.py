@@ -1,4 +1,4 @@
-"""The applier of slow providers: keys side by side, each key in order (design, part 5).
+"""The applier of slow providers: it calls several keys at once, each key in order.
 
 What is done out of order is kept in the checkpoint's done-set, so that a crash repeats only what
 was not done. Before a ``lookup`` provider gets an event, the checkpoint says that it may have it.
@@ -8,11 +8,10 @@ from collections.abc import Callable, Sequence
 
 from memorybus.errors import ArchiveError, LeaseLost, ProviderHung
 from memorybus.log.entry import LoggedEvent
-from redis import Redis
 
-from memorybus_workers.apply.applier import HUNG, Applier
-from memorybus_workers.apply.pool import Done, Pool, Task, Withdrawn
-from memorybus_workers.apply.serving import Serving
+from memorybus_workers.apply.applier import HUNG, Applier, OpenInstance
+from memorybus_workers.apply.pool import CallResult, Pool, Task, Withdrawn
+from memorybus_workers.apply.verdict import PARKED, Parked, RetryAt
 from memorybus_workers.calls.blame import own
 from memorybus_workers.calls.log_fields import at_calls, at_lane
 from memorybus_workers.calls.tracker import Slot
@@ -36,12 +35,11 @@ class ParallelApplier(Applier):
         pool: its threads.
     """
 
-    def __init__(self, serving: Serving, redis: Redis, wake: Callable[[], None]) -> None:
+    def __init__(self, instance: OpenInstance, wake: Callable[[], None]) -> None:
         """Bind the provider's hooks; threads start when there is work."""
-        super().__init__(serving)
-        self._redis = redis
-        name, size = serving.provider.config.name, serving.settings.concurrency
-        self.pool: Pool = Pool(name, size, serving.clock, self._run, wake)
+        super().__init__(instance)
+        name, size = instance.provider.config.name, self._settings.concurrency
+        self.pool: Pool = Pool(name, size, self._clock, self._run, wake)
         self._in_flight: dict[Lane, int] = {}
         self._leaving: set[Lane] = set()
         self._failed: dict[Lane, Exception] = {}
@@ -53,54 +51,54 @@ class ParallelApplier(Applier):
 
     # -- a lane's turn ----------------------------------------------------------------------------
 
-    def advance(self, lane: Lane) -> bool:
+    def work(self, lane: Lane) -> bool:
         """Read on, hand out what is ready, commit now and then."""
         if lane in self._failed:
             raise self._failed.pop(lane)
         lane.check()
+        unreadable: ArchiveError | None = None
+        more = False
         try:
-            more = self._fill(lane)
-        except ArchiveError:
-            self._work_off(lane)  # what is open goes on
-            raise
-        self._work_off(lane)
-        return more
-
-    def _work_off(self, lane: Lane) -> None:
+            more = self._read_on(lane)
+        except ArchiveError as error:
+            unreadable = error  # what is open already goes on
         lane.window.wake(self._clock.monotonic())
         self._hand_out(lane)
-        self._commit(lane)
+        now = self._clock.monotonic()
+        last = self._committed_at.get(lane, 0.0)
+        if lane not in self._in_flight or now >= last + COMMIT_EVERY:
+            lane.commit()
+            self._committed_at[lane] = now
+            self.dirty.discard(lane)
+        if unreadable is not None:
+            raise unreadable
+        return more
 
-    def _fill(self, lane: Lane) -> bool:
+    def _read_on(self, lane: Lane) -> bool:
         """Read as much as there is room for; return whether there may be more at once."""
         if self._is_paused():
             return False
         if lane.catch_up():
             return True
-        batch, window = self._settings.batch, lane.window
-        if window.room() < min(batch, self._settings.window) // 4:
+        batch, room = self._settings.batch, lane.window.room()
+        if room < min(batch, self._settings.window) // 4:
             return False
         events = lane.read(batch)
-        if not events:
-            return False
-        left = self._admitted(lane, events)
-        window.take_in(events, left)
-        if left and self._lookup:
-            lane.commit(sent=window.read_n)
-        return lane.more and window.room() > 0
+        return bool(events) and self.apply(lane, events)
 
-    def _admitted(self, lane: Lane, events: Sequence[LoggedEvent]) -> set[int]:
-        """Return which events have to be handed out; put those of parked keys aside."""
+    def apply(self, lane: Lane, events: Sequence[LoggedEvent]) -> bool:
+        """Take events into the window, from where `_hand_out` gives them to the pool."""
+        handles, is_done = self._apply.handles, lane.window.is_done
         todo = [
             event
             for event in events
-            if self._apply.handles(type(event.envelope.event))
-            and not lane.window.is_done(event.position.n)
+            if handles(type(event.envelope.event)) and not is_done(event.position.n)
         ]
-        parked = lane.parked.keys
-        if parked:
-            lane.parked.put_aside([e for e in todo if e.envelope.key in parked], BEHIND)
-        return {event.position.n for event in todo if event.envelope.key not in parked}
+        left = {event.position.n for event in self._parked_before(lane, todo)}
+        lane.window.take_in(events, left)
+        if left and self._lookup:
+            lane.commit(sent=lane.window.read_n)
+        return lane.more and lane.window.room() > 0
 
     def _hand_out(self, lane: Lane) -> None:
         window = lane.window
@@ -115,30 +113,35 @@ class ParallelApplier(Applier):
             most = 1
         now = self._clock.monotonic()
         for event in window.take(most):
-            until = lane.landings.until(lane.lease.key, event.envelope.id)
-            if not until and not self._breaker.room(now, 1):
-                until = max(self._breaker.until, now + _PROBE)
-            if until:
-                window.postpone(event, until)
+            wait = lane.abandoned_calls.look_again_at(lane.lease.key, event.envelope.id)
+            if wait is None and not self._breaker.room(now, 1):
+                wait = max(self._breaker.until, now + _PROBE)
+            if wait is not None:
+                window.postpone(event, wait)
             else:
                 self._submit(lane, event)
 
     def _submit(self, lane: Lane, event: LoggedEvent) -> None:
         try:
-            until = self._before_try(lane, event)
+            verdict = self._before_try(lane, event)
         except BaseException:
             self._breaker.released()
             raise
-        if until is None:
+        if verdict is None:
             self._in_flight[lane] = self._in_flight.get(lane, 0) + 1
             probes = not self._breaker.closed
             self.pool.submit(Task(lane, event, self._troubles.served, probes))
-            return
-        self._breaker.released()
-        if until:
-            lane.window.postpone(event, until)
         else:
-            self._abandon(lane, event)
+            self._breaker.released()
+            self._put_back(lane, event, verdict)
+
+    def _put_back(self, lane: Lane, event: LoggedEvent, verdict: Parked | RetryAt) -> None:
+        """Keep an event open for another try; or, if it is parked, pass it with its whole key."""
+        if isinstance(verdict, RetryAt):
+            lane.window.postpone(event, verdict.at)
+        else:
+            lane.parked.put_aside(lane.window.waiting(event)[1:], BEHIND)  # they wait with it (G6)
+            lane.window.abandon(event)
 
     def _room(self) -> int:
         """Return how many calls may be handed out: few wait, so that a pause reaches them all."""
@@ -148,14 +151,6 @@ class ParallelApplier(Applier):
     def has_room(self) -> bool:  # type: ignore[override]
         """Whether more keys could be handed out now."""
         return self._room() > 0
-
-    def _commit(self, lane: Lane) -> None:
-        now = self._clock.monotonic()
-        busy = self._in_flight.get(lane, 0)
-        if not busy or now >= self._committed_at.get(lane, 0.0) + COMMIT_EVERY:
-            lane.commit()
-            self._committed_at[lane] = now
-            self.dirty.discard(lane)
 
     # -- in the threads ---------------------------------------------------------------------------
 
@@ -193,7 +188,7 @@ class ParallelApplier(Applier):
             if left:
                 self._in_flight[lane] = left
             if done.given_up:
-                lane.landings.note(done.given_up)
+                lane.abandoned_calls.note(done.given_up)
             if lane.lease.lost:
                 self._release(done.task)
                 continue
@@ -208,7 +203,7 @@ class ParallelApplier(Applier):
             self.dirty.add(lane)  # if it is lost, its next turn finds out
         return {lane.partition for lane in self.dirty}
 
-    def _settle(self, lane: Lane, done: Done) -> None:
+    def _settle(self, lane: Lane, done: CallResult) -> None:
         event = done.task.event
         self._survived(lane, event)
         if isinstance(done.error, Withdrawn):
@@ -223,31 +218,22 @@ class ParallelApplier(Applier):
             lane.window.finish(event)
             lane.answers.given(event, done.said)
             return
-        until = self._after(done.task, done.error)
-        if until:
-            lane.window.postpone(event, until)
-            return
-        self._abandon(lane, event)
-
-    def _abandon(self, lane: Lane, event: LoggedEvent) -> None:
-        """An event is parked: those of its key that wait behind it are put aside with it (G6)."""
-        lane.parked.put_aside(lane.window.waiting(event)[1:], BEHIND)
-        lane.window.abandon(event)
+        self._put_back(lane, event, self._after(done.task, done.error))
 
     def _release(self, task: Task) -> None:
         if task.probes:
             self._breaker.released()
 
-    def _after(self, task: Task, error: BaseException) -> float:
-        """Return when to try a failed event again, 0.0 if it is parked."""
+    def _after(self, task: Task, error: BaseException) -> Parked | RetryAt:
+        """Decide what follows a failed call."""
         event_id, served = task.event.envelope.id, task.served
         if not isinstance(error, ProviderHung):
             return self._judge(task.lane, task.event, error, served)
         self._troubles.hung(event_id, backend_up=self._breaker.closed, served=served)
         self._breaker.struck(self._clock.monotonic(), HUNG)
         if self._parked_as_hung(task.lane, task.event):
-            return 0.0
-        return max(self._breaker.until, self._troubles.until(event_id))
+            return PARKED
+        return RetryAt(max(self._breaker.until, self._troubles.retry_at(event_id) or 0.0))
 
     # -- the rest ---------------------------------------------------------------------------------
 

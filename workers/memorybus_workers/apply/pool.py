@@ -39,7 +39,7 @@ class Task(msgspec.Struct, frozen=True):
     probes: bool
 
 
-class Done(msgspec.Struct, frozen=True):
+class CallResult(msgspec.Struct, frozen=True):
     """A task that ended, with what it raised, or else what its hook replied.
 
     Attributes:
@@ -97,7 +97,7 @@ class Pool:
         self._call = call
         self._wake = wake
         self._tasks: SimpleQueue[Task | None] = SimpleQueue()
-        self._done: deque[Done] = deque()
+        self._done: deque[CallResult] = deque()
         self._threads: list[PoolThread] = []
         self._hung: list[PoolThread] = []
         self._lock = threading.Lock()
@@ -110,7 +110,7 @@ class Pool:
         if len(self._threads) < min(self._size, self.unfinished):
             self._start()
 
-    def collect(self) -> Iterator[Done]:
+    def collect(self) -> Iterator[CallResult]:
         """Yield the tasks that ended; those that are not asked for are there the next time."""
         while self._done:
             self.unfinished -= 1
@@ -154,10 +154,10 @@ class Pool:
             self._start()
         event_id = task.event.envelope.id
         error = ProviderHung(f"a call for event {event_id} was abandoned")
-        self._finish(Done(task, error, given_up=thread.slot))
+        self._finish(CallResult(task, error, given_up=thread.slot))
         return True
 
-    def _finish(self, done: Done) -> None:
+    def _finish(self, done: CallResult) -> None:
         self._done.append(done)
         self._wake()
 
@@ -175,4 +175,4 @@ class Pool:
                 if thread.slot.abandoned:
                     return
                 thread.task = None
-            self._finish(Done(task, error, said))
+            self._finish(CallResult(task, error, said))

@@ -9,13 +9,12 @@ from memorybus.log.stream import START
 from memorybus.redis.keys import lane_name
 from memorybus_providers.base import Fence, Progress, Transaction, TransactionalProvider
 
+from memorybus_workers.apply.applier import OpenInstance
 from memorybus_workers.apply.serial import Outcome, SerialApplier
-from memorybus_workers.apply.serving import Serving
 from memorybus_workers.calls.log_fields import at_calls
 from memorybus_workers.calls.retry import reason
 from memorybus_workers.lanes.lane import Lane
-from memorybus_workers.lanes.parking import BEHIND
-from memorybus_workers.lanes.window import Begin
+from memorybus_workers.lanes.window import StartPoint
 
 
 class TransactionalApplier(SerialApplier):
@@ -24,9 +23,9 @@ class TransactionalApplier(SerialApplier):
     The ledger stands for the done-set: what is done above the checkpoint is found in it.
     """
 
-    def __init__(self, serving: Serving, store: TransactionalProvider) -> None:
+    def __init__(self, instance: OpenInstance, store: TransactionalProvider) -> None:
         """Bind the provider's hooks."""
-        super().__init__(serving)
+        super().__init__(instance)
         self._store = store
         self._whole = False
 
@@ -44,13 +43,13 @@ class TransactionalApplier(SerialApplier):
         finally:
             self._slot.end()
 
-    def begin(self, lane: Lane) -> Begin:
+    def begin(self, lane: Lane) -> StartPoint:
         """The provider's own checkpoint holds; our epoch is written beside it at once (G5)."""
         known = self._known(lane.partition)
         # A fresh store begins at the log's beginning, wherever Redis thinks the lane is.
         entry, n = (known.entry, known.n) if known else (START, 0)
         self._set(lane, entry, n)
-        return Begin(entry, n)
+        return StartPoint(entry, n)
 
     def pin(self, lane: Lane) -> None:
         """Bring the store's checkpoint to where the lane's stands."""
@@ -81,7 +80,7 @@ class TransactionalApplier(SerialApplier):
         """Apply a chunk in one transaction; if it fails, one by one."""
         outcome = Outcome(set(), {})
         simple = lane.window.idle
-        mine = self._put_aside(lane, self._mine(lane, events, outcome))
+        mine = self._parked_before(lane, self._mine(lane, events, outcome))
         if lane.careful or self._troubles.among(event.envelope.id for event in mine):
             return self._one_by_one(lane, mine, outcome)
         served = self._troubles.served
@@ -117,14 +116,6 @@ class TransactionalApplier(SerialApplier):
             return calling
         return [event for event in calling if not self._waits(lane, event, outcome)]
 
-    def _put_aside(self, lane: Lane, events: Sequence[LoggedEvent]) -> Sequence[LoggedEvent]:
-        """Put aside what waits behind parked keys; return the others."""
-        waiting = lane.parked.keys
-        if not waiting:
-            return events
-        lane.parked.put_aside([e for e in events if e.envelope.key in waiting], BEHIND)
-        return [event for event in events if event.envelope.key not in waiting]
-
     def _apply_all(
         self, lane: Lane, transaction: Transaction, events: Sequence[LoggedEvent]
     ) -> list[tuple[LoggedEvent, str]]:
@@ -147,12 +138,9 @@ class TransactionalApplier(SerialApplier):
                 continue
             self._whole = simple and not outcome.left
             try:
-                until = self._try(lane, event)
+                outcome.note(event, self._try(lane, event))
             finally:
                 self._whole = False
-            if until:
-                outcome.left.add(event.position.n)
-                outcome.delays[event.envelope.key] = until
         return outcome
 
     def _once(self, lane: Lane, event: LoggedEvent) -> None:

@@ -28,7 +28,7 @@ from memorybus_workers.archiving.due import GivenTwice
 from memorybus_workers.archiving.policy import policy_of
 from memorybus_workers.archiving.sealer import Around, Owned, Sealer
 from memorybus_workers.calls.blame import own
-from memorybus_workers.calls.limited_warning import Complaint
+from memorybus_workers.calls.limited_warning import RateLimitedWarning
 from memorybus_workers.calls.log_fields import at_lane, at_partition
 from memorybus_workers.calls.retry import reason
 
@@ -72,7 +72,7 @@ class Archiving:
         self._sealer = Sealer(around)
         self._reports = SealReports(around.redis, self._keys)
         self._compactor = Compactor(around.settings)
-        self._failing = Complaint("a partition is not archived: %s", around.clock)
+        self._failing = RateLimitedWarning("a partition is not archived: %s", around.clock)
         self._archive: tuple[str, Archive] | None = None
         self._seen: dict[int, int] = {}
         self._due_since: float | None = None
@@ -149,7 +149,7 @@ class Archiving:
         except Exception as error:
             why = own(error, redacted(self._around.settings.redis_url))
             self.unreached[partition] = reason(why)
-            self._failing.say(f"{lane_name(partition)}: {reason(why)}", why)
+            self._failing.warn(f"{lane_name(partition)}: {reason(why)}", why)
 
     def _opened(self) -> tuple[str, Archive] | None:
         """Return the id of the log that is there now, and its archive; None if none was born."""

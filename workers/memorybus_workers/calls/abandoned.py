@@ -1,9 +1,8 @@
 """Calls that were given up and may still take effect (G4).
 
-A thread cannot be stopped: what it has sent may land long after its call was abandoned. Where the
-backend would take a repetition for another effect, the event waits for the thread before it is sent
-again, and its lane goes to no other worker meanwhile. Not for ever: what lands after that is not
-waited for any more.
+A thread cannot be stopped: what it has sent may take effect long after its call was abandoned.
+Where the backend would take a repetition for a second effect, the event is not sent again before
+the thread has returned, and its lane goes to no other worker meanwhile. The wait is bounded.
 """
 
 from memorybus.clock import Clock
@@ -14,33 +13,33 @@ LONGEST = 12
 """A call is waited for until it has taken so many times as long as it may (G10)."""
 
 AGAIN = 0.1
-"""Seconds after which is looked again whether a call has ended."""
+"""Seconds between two looks whether a call has ended."""
 
 
-class Landings:
-    """What one worker process waits for. Shared by its threads."""
+class AbandonedCalls:
+    """The abandoned calls of one worker process. Shared by its threads."""
 
     def __init__(self, clock: Clock, call_timeout: float) -> None:
-        """Wait for nothing."""
+        """Know of none."""
         self._clock = clock
         self._call_timeout = call_timeout
         self._calls: dict[tuple[str, str], tuple[Slot, Sending]] = {}
 
     def note(self, slot: Slot) -> None:
-        """A slot is abandoned: what it is sending may land. Again changes nothing."""
+        """Note the call that an abandoned slot is sending; a second time changes nothing."""
         sending = slot.sending()
         if sending is not None:
             self._calls[sending.lane, sending.event_id] = (slot, sending)
 
-    def until(self, lane: str, event_id: str) -> float:
-        """Return when to look again whether an event may be sent (monotonic), 0.0 if it may be now.
+    def look_again_at(self, lane: str, event_id: str) -> float | None:
+        """Return when to look again whether an event may be sent (monotonic), None if it may now.
 
         Args:
             lane: the key of its lane's lease.
             event_id: which.
         """
         if not self._is_pending((lane, event_id)):
-            return 0.0
+            return None
         return self._clock.monotonic() + AGAIN
 
     def among(self, lane: str) -> bool:

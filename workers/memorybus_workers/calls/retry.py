@@ -1,7 +1,6 @@
-"""What to do after a failure: pure decisions, no clock and no I/O (design, part 5)."""
+"""What to do after a failed call: pure decisions, without a clock and without I/O."""
 
 import random
-from typing import Literal
 
 import msgspec
 from memorybus.concurrency.backoff import backoff
@@ -14,20 +13,26 @@ _CAP = 30.0
 STRIKES = 5
 """Transient failures in a row, of whatever events, that count as one of the backend."""
 
-Action = Literal["retry", "park", "pause", "stop"]
+
+class RetryIn(msgspec.Struct, frozen=True):
+    """Try the event again after so many seconds; other keys go on meanwhile."""
+
+    delay: float
 
 
-class Decision(msgspec.Struct, frozen=True):
-    """What to do with an event that failed.
+class ParkKey(msgspec.Struct, frozen=True):
+    """Park the event's key: the event is refused for good (G6)."""
 
-    Attributes:
-        action: try the event again; park its key (G6); pause the whole provider, nothing is
-            parked; stop, because the lane has another owner (G5).
-        delay: seconds to wait before, for "retry" and "pause".
-    """
 
-    action: Action
-    delay: float = 0.0
+class BackendDown(msgspec.Struct, frozen=True):
+    """Hold back all calls of the provider: nothing is parked for that (G6)."""
+
+
+class LaneReplaced(msgspec.Struct, frozen=True):
+    """Stop: the lane has another owner (G5)."""
+
+
+Decision = RetryIn | ParkKey | BackendDown | LaneReplaced
 
 
 def decide(error: BaseException, attempt: int, attempts: int, rng: random.Random) -> Decision:
@@ -40,12 +45,12 @@ def decide(error: BaseException, attempt: int, attempts: int, rng: random.Random
         rng: jitter.
     """
     if isinstance(error, StaleEpoch):
-        return Decision("stop")
+        return LaneReplaced()
     if isinstance(error, Unavailable):
-        return Decision("pause", pause(attempt, rng))
+        return BackendDown()
     if isinstance(error, Transient) and attempt < attempts:
-        return Decision("retry", pause(attempt, rng))
-    return Decision("park")
+        return RetryIn(pause(attempt, rng))
+    return ParkKey()
 
 
 def pause(failures: int, rng: random.Random) -> float:

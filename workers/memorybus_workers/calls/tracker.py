@@ -121,14 +121,25 @@ class Slot:
 
 
 class Trouble(msgspec.Struct):
-    """An event that failed: how often that counts against it, and when to try it again."""
+    """An event that failed.
+
+    Attributes:
+        served: calls of the provider that had succeeded before it failed first.
+        tries: how many failures count against it.
+        first_at: when it failed first, milliseconds since the Unix epoch.
+        last_at: when it failed last.
+        until: when it may be tried again (monotonic).
+        hung: whether a call for it was abandoned.
+        pause_pending: whether its pause begins only when its lane next comes to it.
+    """
 
     served: int
     tries: int = 0
     first_at: int = 0
     last_at: int = 0
-    until: float | None = 0.0
+    until: float = 0.0
     hung: bool = False
+    pause_pending: bool = False
 
 
 class Troubles:
@@ -181,21 +192,22 @@ class Troubles:
     def hung(self, event_id: str, *, backend_up: bool, served: int | None = None) -> None:
         """A call for an event was abandoned: it is tried again after a while, others first."""
         trouble = self.failed(event_id, backend_up=backend_up, served=served)
-        trouble.hung = True
-        trouble.until = None
+        trouble.hung = trouble.pause_pending = True
 
-    def until(self, event_id: str) -> float:
-        """Return when an event may be tried (monotonic); 0.0 if it may be now.
+    def retry_at(self, event_id: str) -> float | None:
+        """Return when an event may be tried again (monotonic), None if it may be tried now.
 
-        The time of one that hung begins when it is come by again, so that others go first.
+        The pause of an event that hung begins when its lane next comes to it, so that others go
+        first.
         """
         trouble = self.of(event_id)
         if trouble is None:
-            return 0.0
+            return None
         now = self._clock.monotonic()
-        if trouble.until is None:
+        if trouble.pause_pending:
+            trouble.pause_pending = False
             trouble.until = now + pause(trouble.tries, self.rng)
-        return trouble.until if trouble.until > now else 0.0
+        return trouble.until if trouble.until > now else None
 
     def settled(self, event_id: str) -> None:
         """An event is applied or parked: forget it."""

@@ -19,7 +19,7 @@ from memorybus.log.entry import LoggedEvent
 from memorybus_workers.lanes.parking import Failure
 
 
-class Act(msgspec.Struct, frozen=True):
+class LetterAction(msgspec.Struct, frozen=True):
     """What to do with one letter: discard it, put an edited event in its place, apply it.
 
     Attributes:
@@ -33,7 +33,7 @@ class Act(msgspec.Struct, frozen=True):
     apply: bool = False
 
 
-LEAVE = Act()
+LEAVE = LetterAction()
 
 
 class Pass:
@@ -64,7 +64,7 @@ class Pass:
         self._named = {entry: request for request in requests for entry in request.entries}
         self._causes = dict(self._drained)
 
-    def decide(self, letter: DeadLetter) -> Act:
+    def decide(self, letter: DeadLetter) -> LetterAction:
         """Decide what to do with the next letter; asked again for the same one, say the same.
 
         A key is applied in order: nothing of it is while an earlier letter waits (G3).
@@ -75,13 +75,13 @@ class Pass:
         if request is not None:
             self._causes[letter.key] = max(request.id, self._causes.get(letter.key, ""))
         if request is not None and request.action == "discard":
-            return Act(discard=request)
+            return LetterAction(discard=request)
         # One that was never tried and waits behind nothing is free: its key's first is settled.
         wanted = request is not None or letter.key in self._drained or not letter.refused
         turn = wanted and letter.key not in self._waiting
         if not turn:
             self.left(letter)
-        return Act(edit=request, apply=turn) if request or turn else LEAVE
+        return LetterAction(edit=request, apply=turn) if request or turn else LEAVE
 
     def left(self, letter: DeadLetter) -> None:
         """A letter stays: the later ones of its key wait behind it."""
@@ -181,7 +181,7 @@ def refused(stored: Stored, failure: Failure) -> Amendment:
     )
 
 
-def told(
+def resolution(
     provider: str, request: Request, letter: DeadLetter, event: LoggedEvent | None
 ) -> Envelope:
     """Return the event that tells the log of an operator's decision, by which it is history.

@@ -9,18 +9,14 @@ whose try ended the owner is not tried again for the same request.
 import logging
 from collections.abc import Iterable, Mapping
 
-from memorybus.clock import Clock
 from memorybus.dead_letters.events import Published, published
 from memorybus.dead_letters.records import Amendment, Box, DeadLetter, Stored
 from memorybus.dead_letters.requests import Request, Requests
 from memorybus.errors import ForeignKey, InvalidEvent, LeaseLost, Unavailable
-from memorybus.history.history import History
 from memorybus.log.entry import LoggedEvent
 from memorybus.redis.connect import translated
 from memorybus.redis.keys import Keys
-from memorybus.testing import CrashPoint, no_crash
 from memorybus.wire.codec import Encoder
-from redis import Redis
 from redis.exceptions import RedisError
 
 from memorybus_workers.apply.applier import Applier
@@ -34,9 +30,9 @@ from memorybus_workers.dead_letters.decide import (
     as_edited,
     edited,
     refused,
-    told,
+    resolution,
 )
-from memorybus_workers.lanes.lane import Lane
+from memorybus_workers.lanes.lane import Lane, LaneContext
 from memorybus_workers.lanes.parking import Failure
 
 _log = logging.getLogger("memorybus")
@@ -53,38 +49,24 @@ _AFTER_A_FAILURE = 30.0
 class Redo:
     """Carries out requests for the lanes of one provider instance. Belongs to its thread."""
 
-    def __init__(
-        self,
-        redis: Redis,
-        keys: Keys,
-        provider: str,
-        *,
-        applier: Applier,
-        history: History,
-        clock: Clock,
-        crash: CrashPoint = no_crash,
-    ) -> None:
+    def __init__(self, shared: LaneContext, applier: Applier) -> None:
         """Know of no request yet.
 
         Args:
-            redis: made by `links.connect_redis`.
-            keys: of the namespace.
-            provider: the instance's name.
+            shared: what the lanes share; passes the crash points ``redo.before_apply``,
+                ``redo.after_apply``, ``redo.after_settle`` and ``redo.before_done``.
             applier: its `again` applies one event.
-            history: has the events, wherever they are now.
-            clock: time.
-            crash: passes ``redo.before_apply``, ``redo.after_apply``, ``redo.after_settle`` and
-                ``redo.before_done``.
         """
-        self._redis = redis
-        self._keys = keys
-        self._provider = provider
+        instance = shared.instance
+        self._redis = shared.redis
+        self._keys = Keys(instance.worker.settings.namespace)
+        self._provider = instance.name
         self._applier = applier
-        self._history = history
-        self._clock = clock
-        self._crash = crash
+        self._history = shared.history
+        self._clock = instance.worker.clock
+        self._crash = instance.crash
         self._encoder = Encoder(0)
-        self._requests = Requests(redis, keys, provider)
+        self._requests = Requests(self._redis, self._keys, self._provider)
         self._passes: dict[int, Pass] = {}
         self._unreadable: set[str] = set()
         self._is_foreign = False
@@ -195,7 +177,7 @@ class Redo:
             return
         found = published(self._history, lane.partition, stored.letter)
         if act.discard is not None:
-            lane.parked.settle(stored, self._told(act.discard, stored.letter, found.event))
+            lane.parked.settle(stored, self._resolution(act.discard, stored.letter, found.event))
             way.counts["discarded"] += 1
         if act.edit is not None:
             stored = self._edit(lane, way, stored, act.edit, found.event)
@@ -208,12 +190,14 @@ class Redo:
     ) -> Stored:
         new = edited(stored, request)
         if new is not stored and new.amendment is not None:
-            lane.parked.amend(stored, new.amendment, self._told(request, stored.letter, event))
+            lane.parked.amend(
+                stored, new.amendment, self._resolution(request, stored.letter, event)
+            )
             way.counts["edited"] += 1
         return new
 
-    def _told(self, request: Request, letter: DeadLetter, event: LoggedEvent | None) -> bytes:
-        return self._encoder.envelope(told(self._provider, request, letter, event))
+    def _resolution(self, request: Request, letter: DeadLetter, event: LoggedEvent | None) -> bytes:
+        return self._encoder.envelope(resolution(self._provider, request, letter, event))
 
     def _apply(self, lane: Lane, way: Pass, stored: Stored, found: Published) -> None:
         if stored.strange:

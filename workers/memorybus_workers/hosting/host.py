@@ -3,7 +3,7 @@
 A call that outlives its deadline cannot be stopped. If it was made on the runner's thread, that is
 abandoned with its instance and its leases, and a new instance goes on; of a pool of threads only
 the one that hangs is replaced. What an abandoned call still does is fenced by the epoch (G5), or
-waited for where it would count twice (`landings.py`, G4); the agent has long gone on (G9).
+waited for where it would count twice (`abandoned_calls.py`, G4); the agent has long gone on (G9).
 """
 
 import contextlib
@@ -16,8 +16,8 @@ from redis.exceptions import RedisError
 from memorybus_workers.apply.pool import PoolThread
 from memorybus_workers.calls.retry import Breaker
 from memorybus_workers.calls.tracker import Troubles
-from memorybus_workers.hosting.runner import MakeProvider, Runner
-from memorybus_workers.lanes.context import Surroundings
+from memorybus_workers.hosting.runner import Runner
+from memorybus_workers.lanes.context import InstanceContext
 
 _log = logging.getLogger("memorybus")
 
@@ -29,28 +29,25 @@ class ProviderHost:
     """Keeps one provider running: replaces what hangs.
 
     Args:
-        name: the instance's name.
-        make: makes an unopened instance.
-        around: see `Surroundings`.
+        context: the instance, in its worker.
     """
 
-    def __init__(self, name: str, make: MakeProvider, around: Surroundings) -> None:
+    def __init__(self, context: InstanceContext) -> None:
         """Prepare; `start` begins."""
-        self.name = name
-        self._make = make
-        self._around = around
-        self._breaker = Breaker(around.rng)
+        worker = context.worker
+        self.name = context.name
+        self._context = context
+        self._settings = worker.settings
+        self._clock = worker.clock
+        self._leases = worker.leases
+        self._breaker = Breaker(worker.rng)
         self._hung: list[Runner | PoolThread] = []
-        troubles = Troubles(around.clock, around.rng, around.settings.attempts)
-        self._runner = Runner(name, make, around, troubles, self._breaker)
+        troubles = Troubles(worker.clock, worker.rng, worker.settings.attempts)
+        self._runner = Runner(context, troubles, self._breaker)
 
     def start(self) -> None:
         """Start the thread."""
         self._runner.start()
-
-    def tell(self, partitions: set[int]) -> None:
-        """Say that some partitions have news."""
-        self._runner.tell(partitions)
 
     def want(self, partitions: frozenset[int]) -> None:
         """Say which lanes the provider shall have here."""
@@ -80,13 +77,13 @@ class ProviderHost:
         Raises:
             ProviderHung: too many threads hang; a thread cannot be ended, so the process must.
         """
-        timeout = self._around.settings.call_timeout
+        timeout = self._settings.call_timeout
         pool = self._runner.pool
         for event_id in pool.watch(timeout) if pool else ():
-            self._tell_hung(event_id)
+            self._log_hung(event_id)
         self._hung += pool.taken_hung() if pool else []
         self._hung = [one for one in self._hung if one.alive]
-        if len(self._hung) >= MOST_HUNG + (self._around.settings.concurrency if pool else 0):
+        if len(self._hung) >= MOST_HUNG + (self._settings.concurrency if pool else 0):
             raise self._given_up(len(self._hung))
         what = self._runner.slot.hanging(timeout)
         if what:
@@ -98,7 +95,7 @@ class ProviderHost:
             f"their threads; another process goes on. Mend the backend"
         )
 
-    def _tell_hung(self, what: str) -> None:
+    def _log_hung(self, what: str) -> None:
         _log.error(
             "provider %s: a call (%s) has taken longer than it may; it is abandoned",
             self.name,
@@ -108,20 +105,20 @@ class ProviderHost:
 
     def _replace(self, what: str, redis: Redis) -> None:
         backend_up = self._breaker.closed
-        self._breaker.failed(self._around.clock.monotonic(), f"a call hangs: {what}")
+        self._breaker.failed(self._clock.monotonic(), f"a call hangs: {what}")
         hanging = self._runner
         self._hung.append(hanging)
-        self._tell_hung(what)
+        self._log_hung(what)
         if hanging.slot.in_hook:
             hanging.troubles.hung(what, backend_up=backend_up)
         slots = [*hanging.slots(), *(one.slot for one in self._hung)]
-        free = self._around.leases.give_up(hanging.abandon(), slots)
+        free = self._leases.give_up(hanging.abandon(), slots)
         troubles = hanging.troubles.inherited()
-        self._runner = Runner(self.name, self._make, self._around, troubles, self._breaker)
+        self._runner = Runner(self._context, troubles, self._breaker)
         self._runner.want(hanging.wanted)
         self._runner.start()
         with contextlib.suppress(RedisError, OSError):  # without Redis they expire
-            self._around.leases.release(redis, free)
+            self._leases.release(redis, free)
 
     def stop(self) -> None:
         """Ask the thread to end."""
@@ -134,9 +131,9 @@ class ProviderHost:
 
     def join(self) -> None:
         """Wait for the thread, not for ever."""
-        self._runner.join(self._around.settings.call_timeout + 2.0)
+        self._runner.join(self._settings.call_timeout + 2.0)
 
     def give_up(self) -> None:
         """Renew no lease any more of a thread that was told to end, and does not."""
         for lease in self._runner.abandon():
-            self._around.leases.drop(lease)
+            self._leases.drop(lease)

@@ -1,17 +1,14 @@
 """The provider hosts of a worker: started and stopped as the instances that it serves change."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
-from memorybus.clock import Clock
 from memorybus.errors import ProviderHung
+from memorybus.testing import crash_points
 from redis import Redis
 
 from memorybus_workers.hosting.host import ProviderHost
-from memorybus_workers.hosting.served import Role
-
-Begin = Callable[[str, Role], ProviderHost]
-"""Makes a host of an instance, unstarted."""
+from memorybus_workers.lanes.context import InstanceContext, Role, WorkerContext
 
 
 class _Leaving(msgspec.Struct, frozen=True):
@@ -22,23 +19,22 @@ class _Leaving(msgspec.Struct, frozen=True):
 
 
 class Hosts:
-    """Belongs to the worker's thread; `tell` may be called by any.
+    """The hosts of one worker. Belongs to the worker's thread.
 
     Args:
-        begin: makes them.
-        clock: time.
+        worker: what they share.
         patience: seconds that a host may take to end.
 
     Attributes:
         all: those at work.
     """
 
-    def __init__(self, begin: Begin, clock: Clock, patience: float) -> None:
+    def __init__(self, worker: WorkerContext, patience: float) -> None:
         """Have none."""
         self.all: Sequence[ProviderHost] = ()
         self._roles: dict[str, Role] = {}
-        self._begin = begin
-        self._clock = clock
+        self._worker = worker
+        self._clock = worker.clock
         self._patience = patience
         self._leaving: list[_Leaving] = []
 
@@ -60,15 +56,16 @@ class Hosts:
         leaving = {one.host.name for one in self._leaving}
         for name, role in roles.items():
             if name not in known and name not in leaving:
-                known[name] = self._begun(name, role)
+                known[name] = self._started(name, role)
         self.all = [known[name] for name in roles if name in known]
 
     def is_current(self, name: str, role: Role | None) -> bool:
         """Say whether an instance runs in this role; if not, it must not get lanes any more."""
         return self._roles.get(name) == role
 
-    def _begun(self, name: str, role: Role) -> ProviderHost:
-        host = self._begin(name, role)
+    def _started(self, name: str, role: Role) -> ProviderHost:
+        crash = crash_points(self._worker.settings.crash_at)
+        host = ProviderHost(InstanceContext(self._worker, name, role, crash))
         self._roles[name] = role
         host.start()
         return host
@@ -88,11 +85,6 @@ class Hosts:
     def names(self) -> set[str]:
         """The instances that run, those included that are about to end."""
         return {host.name for host in self.all} | {one.host.name for one in self._leaving}
-
-    def tell(self, partitions: set[int]) -> None:
-        """Say that some partitions have news."""
-        for host in self.all:
-            host.tell(partitions)
 
     def watch(self, redis: Redis) -> dict[str, ProviderHung]:
         """Replace what hangs; return those of which too many threads hang, and what that means."""

@@ -14,6 +14,8 @@ from memorybus.text.redact import described
 from memorybus_providers.base import MemoryProvider, ProviderConfig
 from memorybus_providers.registry import create, kept_alone, load
 
+from memorybus_workers.lanes.context import Role
+
 _log = logging.getLogger("memorybus")
 
 _AS_CONFIGURED: Mapping[str, Any] = MappingProxyType({})
@@ -107,6 +109,27 @@ def make_copy(
             f'memorybus.toml of this worker: [provider."{name}"] with {" or ".join(here)} = …'
         )
     return made
+
+
+def make_in_role(
+    settings: Settings, name: str, role: Role, clock: Clock, crash: CrashPoint = no_crash
+) -> MemoryProvider:
+    """Return an unopened instance in its role: one of the settings, or a copy of one.
+
+    Raises:
+        MissingProvider, ConfigError: see `make` and `make_copy`.
+    """
+    if role.provider == name:
+        return make(settings, name, clock, crash, answering=role.answering)
+    return make_copy(
+        settings,
+        name,
+        role.provider,
+        clock,
+        crash,
+        options=role.options,
+        answering=role.answering,
+    )
 
 
 def place_of(options: Mapping[str, Any], made: MemoryProvider) -> dict[str, str]:

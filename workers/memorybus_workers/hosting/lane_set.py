@@ -1,4 +1,4 @@
-"""The lanes that one provider instance owns, worked on in turn (design, part 5)."""
+"""The lanes that one provider instance owns in a worker, worked on in turn."""
 
 import contextlib
 import logging
@@ -11,16 +11,14 @@ from memorybus.redis.keys import Keys
 from memorybus.redis.scripts import Acquired
 from redis.exceptions import RedisError
 
+from memorybus_workers.apply.applier import OpenInstance
 from memorybus_workers.apply.choice import applier_for
-from memorybus_workers.apply.serving import Serving
 from memorybus_workers.calls.blame import own
 from memorybus_workers.calls.log_fields import at_lane, at_partition
 from memorybus_workers.dead_letters.redo import Redo
-from memorybus_workers.lanes.context import Surroundings
 from memorybus_workers.lanes.halts import Halts
-from memorybus_workers.lanes.lane import COMMIT_EVERY, Lane
+from memorybus_workers.lanes.lane import COMMIT_EVERY, Lane, LaneContext
 from memorybus_workers.lanes.leases import Lease
-from memorybus_workers.lanes.shared import linked
 
 _log = logging.getLogger("memorybus")
 
@@ -40,9 +38,7 @@ class LaneSet:
     """Acquires, works on and gives up lanes. Belongs to the provider's thread.
 
     Args:
-        name: the instance's.
-        serving: the open instance.
-        around: see `Surroundings`.
+        instance: the open instance.
         stop: set when this ends.
         wake: called from other threads when there is something to take in.
 
@@ -52,43 +48,38 @@ class LaneSet:
     """
 
     def __init__(
-        self,
-        name: str,
-        serving: Serving,
-        around: Surroundings,
-        stop: threading.Event,
-        wake: Callable[[], None],
+        self, instance: OpenInstance, stop: threading.Event, wake: Callable[[], None]
     ) -> None:
         """Own nothing yet."""
+        context, worker = instance.context, instance.context.worker
         self.unfinished: set[int] = set()
-        self._name = name
-        self._around = around
-        self._clock = around.clock
-        self._breaker = serving.breaker
-        self._failures = serving.breaker.failures
+        self._name = context.name
+        self._crash = context.crash
+        self._settings = worker.settings
+        self._clock = worker.clock
+        self._all_leases = worker.leases
+        self._breaker = instance.breaker
+        self._failures = instance.breaker.failures
         self._stop = stop
         self._lanes: dict[int, Lane] = {}
-        self._beginning: Lease | None = None
+        self._taking: Lease | None = None
         self._foreign: set[int] = set()
         self._missing: list[int] = []
-        self._redis = connect_redis(around.settings, single=True)
-        self._links = linked(name, self._redis, around)
-        self._pace = self._links.pace
-        self.applier = applier_for(serving, self._redis, wake)
-        keys = Keys(around.settings.namespace)
-        history, clock, crash = self._links.history, around.clock, around.crash
-        self._redo = Redo(
-            self._redis, keys, name, applier=self.applier, history=history, clock=clock, crash=crash
-        )
-        self._halts = Halts(self._redis, keys, name, around.clock)
+        self._redis = connect_redis(self._settings, single=True)
+        self._shared = LaneContext.of(context, self._redis)
+        self._pace = self._shared.pace
+        self.applier = applier_for(instance, wake)
+        self._redo = Redo(self._shared, self.applier)
+        keys = Keys(self._settings.namespace)
+        self._halts = Halts(self._redis, keys, self._name, self._clock)
         self._tried_at = self._redone_at = self._looked_at = -_NEVER
         self._redo_more = False
         self._last = -1
 
     def leases(self) -> list[Lease]:
         """Return what is owned now, or about to be."""
-        begun = [self._beginning] if self._beginning else []
-        return begun + [lane.lease for lane in list(self._lanes.values())]
+        taking = [self._taking] if self._taking else []
+        return taking + [lane.lease for lane in list(self._lanes.values())]
 
     def look_at_all(self) -> None:
         """Look at every lane in the next step."""
@@ -104,7 +95,7 @@ class LaneSet:
             ProviderError: the provider's store cannot be used.
         """
         for partition, lane in list(self._lanes.items()):
-            if partition in wanted or lane.landings.among(lane.lease.key):
+            if partition in wanted or lane.abandoned_calls.among(lane.lease.key):
                 self.applier.keep(lane)
             else:
                 self._hand_over(partition)
@@ -126,14 +117,14 @@ class LaneSet:
                 return
         except (LeaseLost, Exception) as error:  # whatever it is, another owner begins anew
             _log.info("%s: %s", lane, error)
-        self._around.crash("lane.before_release")
+        self._crash("lane.before_release")
         self._let_go(partition)
 
     def _acquire_one(self, partition: int) -> None:
         at_partition(partition)
         try:
             floor = self.applier.floor(partition)
-            taken = self._around.leases.acquire(self._redis, self._name, partition, floor)
+            taken = self._all_leases.acquire(self._redis, self._name, partition, floor)
             if taken is not None:
                 self._begin(partition, *taken)
         except LeaseLost as lost:
@@ -142,9 +133,9 @@ class LaneSet:
             self._stumbled(partition, error)
 
     def _begin(self, partition: int, lease: Lease, checkpoint: Acquired) -> None:
-        self._beginning = lease  # a hang from here on gives it back
+        self._taking = lease  # if this hangs from here on, the lease is given back
         try:
-            lane = at_lane(Lane(self._links, partition, lease, checkpoint))
+            lane = at_lane(Lane(self._shared, partition, lease, checkpoint))
             lane.begin(self.applier.begin(lane), self.applier.suspects(checkpoint.deaths))
             if lane.n > checkpoint.n:
                 lane.commit()  # Redis lost what the provider's own checkpoint still says
@@ -152,19 +143,19 @@ class LaneSet:
             self._release(lease)
             raise
         finally:
-            self._beginning = None
+            self._taking = None
         self._lanes[partition] = lane
         self.unfinished.add(partition)
         self._foreign.discard(partition)
 
     def _release(self, lease: Lease) -> None:
         with contextlib.suppress(RedisError, OSError):  # without Redis it expires
-            self._around.leases.release(self._redis, [lease])
+            self._all_leases.release(self._redis, [lease])
 
     def _let_go(self, partition: int) -> None:
         """A lane is given up or lost; while a call of it is under way, its lease has to run out."""
         lane = self._lanes.pop(partition)
-        self._around.leases.give_up([lane.lease])
+        self._all_leases.give_up([lane.lease])
         self.applier.forget(lane)
         if self.applier.rests(lane):
             self._release(lane.lease)
@@ -191,40 +182,60 @@ class LaneSet:
     # -- working ----------------------------------------------------------------------------------
 
     def step(self, news: set[int]) -> None:
-        """Give every lane that may have something its turn.
+        """Give each lane that may have something its turn, beginning behind the last one's.
 
         Raises:
             Unavailable: the backend has been down for a while: open another instance.
             LogUnavailable: Redis is away.
         """
         now = self._clock.monotonic()
-        self.unfinished |= self.applier.collect() | news
-        self.unfinished |= {p for p, lane in self._lanes.items() if lane.window.next_at() <= now}
-        if now >= self._looked_at + LOOK_AROUND:
-            self._looked_at = now
-            self.look_at_all()  # a lost word must not stop a lane
+        self._note(news, now)
         if self._breaker.failures - self._failures >= REOPEN:
             self._failures = self._breaker.failures
             raise Unavailable("the backend stays down; the instance is opened anew")
         if now < self._breaker.until:
             return
         self._pace.share(lane.ended for lane in self._lanes.values())
-        self._give_turns(now + TURNS)
-        self._redo_some(now)
-
-    def _give_turns(self, until: float) -> None:
-        """Work on what is due until then, beginning behind the lane that was last."""
         due = sorted(self._halts.free(self._due()), key=lambda p: (p <= self._last, p))
         self.unfinished.clear()
+        until = self._clock.monotonic() + TURNS
         for index, partition in enumerate(due):
-            now = self._clock.monotonic()
-            over = now >= until or now < self._breaker.until or self._pace.wait() > 0
-            if over or self._stop.is_set():
+            if self._is_held_back(until):
                 self.unfinished.update(due[index:])
-                return
+                break
             self._last = partition
-            if self._step_one(partition) or self._clock.monotonic() < self._breaker.until:
+            if self._turn(partition) or self._clock.monotonic() < self._breaker.until:
                 self.unfinished.add(partition)
+        self._redo_some(now)
+
+    def _note(self, news: set[int], now: float) -> None:
+        """Note which lanes may have something to do."""
+        self.unfinished |= self.applier.collect() | news
+        self.unfinished |= {p for p, lane in self._lanes.items() if lane.window.next_at() <= now}
+        if now >= self._looked_at + LOOK_AROUND:
+            self._looked_at = now
+            self.look_at_all()  # a lost announcement must not stop a lane
+
+    def _is_held_back(self, until: float) -> bool:
+        """Say whether no lane gets a turn now: time is up, or calls or reads have to wait."""
+        now = self._clock.monotonic()
+        over = now >= until or now < self._breaker.until or self._pace.wait() > 0
+        return over or self._stop.is_set()
+
+    def _turn(self, partition: int) -> bool:
+        """Let a lane read, apply and commit; return whether it has more to do at once."""
+        lane = at_lane(self._lanes[partition])
+        try:
+            more = self.applier.work(lane)
+        except LeaseLost as lost:
+            _log.info("%s", lost)
+            self._let_go(partition)
+        except Exception as error:
+            self._stumbled(partition, error)
+        else:
+            self._halts.go_on(partition)
+            return more
+        return False
 
     def _due(self) -> set[int]:
         if self.applier.has_room:
@@ -258,27 +269,13 @@ class LaneSet:
         most = COMMIT_EVERY if self.applier.dirty & set(free.values()) else LOOK_AROUND
         return min(most, max(0.0, due - now))
 
-    def _step_one(self, partition: int) -> bool:
-        lane = at_lane(self._lanes[partition])
-        try:
-            more = self.applier.advance(lane)
-        except LeaseLost as lost:
-            _log.info("%s", lost)
-            self._let_go(partition)
-        except Exception as error:
-            self._stumbled(partition, error)
-        else:
-            self._halts.go_on(partition)
-            return more
-        return False
-
     def leave(self) -> None:
         """Finish what is in flight, give up all lanes and the connection.
 
         A lane of which a call is still in flight after its time is not released: its lease
         expires, and is renewed only while that call may have an effect that would be repeated.
         """
-        until = self._clock.monotonic() + self._around.settings.call_timeout
+        until = self._clock.monotonic() + self._settings.call_timeout
         try:
             with contextlib.suppress(RedisError, OSError, LogError):
                 while self._lanes and self._clock.monotonic() < until:
@@ -290,7 +287,7 @@ class LaneSet:
         finally:
             mine = [lease for lease in self.leases() if not lease.lost]
             pool = self.applier.pool
-            self._around.leases.give_up(mine, pool.slots() if pool else ())
+            self._all_leases.give_up(mine, pool.slots() if pool else ())
             self.applier.stop()
-            self._links.history.close()
+            self._shared.history.close()
             self._redis.close()

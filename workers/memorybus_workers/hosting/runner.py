@@ -1,34 +1,31 @@
 """The thread that runs one provider instance on its lanes.
 
-One thread per instance runs its lanes in turn, which is faster than a thread per lane and lets no
-provider wait for another.
+There is one thread per instance, which works on its lanes in turn. That is faster than a thread per
+lane, and lets no provider wait for another.
 """
 
 import logging
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, closing, nullcontext
-from functools import partial
 
 from memorybus.errors import LogError, MemoryBusError
 from memorybus_providers.base import MemoryProvider
 from redis.exceptions import RedisError
 from structlog.contextvars import bind_contextvars
 
+from memorybus_workers.apply.applier import OpenInstance
 from memorybus_workers.apply.pool import Pool
-from memorybus_workers.apply.serving import Serving
 from memorybus_workers.calls.log_fields import at_no_lane
 from memorybus_workers.calls.retry import Breaker, reason
 from memorybus_workers.calls.tracker import Slot, Troubles
+from memorybus_workers.hosting.instances import make_in_role
 from memorybus_workers.hosting.lane_set import LaneSet
 from memorybus_workers.hosting.store_use import StoreUse
-from memorybus_workers.lanes.answers import forgetting
-from memorybus_workers.lanes.context import Surroundings
+from memorybus_workers.lanes.context import InstanceContext
 from memorybus_workers.lanes.leases import Lease
 
 _log = logging.getLogger("memorybus")
-
-MakeProvider = Callable[[], MemoryProvider]
 
 
 class Runner:
@@ -42,62 +39,43 @@ class Runner:
         serving: whether an instance is open and works on its lanes.
     """
 
-    def __init__(
-        self,
-        name: str,
-        make: MakeProvider,
-        around: Surroundings,
-        troubles: Troubles,
-        breaker: Breaker,
-    ) -> None:
+    def __init__(self, context: InstanceContext, troubles: Troubles, breaker: Breaker) -> None:
         """Prepare; `start` begins."""
-        self.slot = Slot(around.clock)
+        self.slot = Slot(context.worker.clock)
         self.troubles = troubles
         self.ready = threading.Event()
         self.opened = threading.Event()
         self.wanted: frozenset[int] = frozenset()
         self.serving = False
-        self._name = name
-        self._make = make
-        self._around = around
+        self._context = context
+        self._name = context.name
+        self._settings = context.worker.settings
+        self._clock = context.worker.clock
         self._breaker = breaker
         self._lanes: LaneSet | None = None
-        self._dirty: set[int] = set()
-        self._woken = False
-        self._told = False
-        self._news = threading.Condition()
+        self._inbox = context.worker.news.subscribe()
+        self._was_asked = False
         self._stop = threading.Event()
         self._abandoned = False
         self._log_failed = False
-        self._thread = threading.Thread(target=self._run, name=f"memorybus-{name}", daemon=True)
+        thread_name = f"memorybus-{context.name}"
+        self._thread = threading.Thread(target=self._run, name=thread_name, daemon=True)
 
     def start(self) -> None:
         """Start the thread."""
         self._thread.start()
 
-    def tell(self, partitions: set[int]) -> None:
-        """Say that some partitions have news."""
-        with self._news:
-            self._dirty |= partitions
-            self._woken = True
-            self._news.notify()
-
     def want(self, partitions: frozenset[int]) -> None:
         """Say which lanes it shall have."""
-        if partitions != self.wanted or not self._told:
+        if partitions != self.wanted or not self._was_asked:
             self.wanted = partitions
-            self._told = True
-            self._wake()
-
-    def _wake(self) -> None:
-        with self._news:
-            self._woken = True
-            self._news.notify()
+            self._was_asked = True
+            self._inbox.put()
 
     def stop(self) -> None:
         """Ask the thread to end after its present batch."""
         self._stop.set()
-        self._wake()
+        self._inbox.put()
 
     def join(self, timeout: float) -> None:
         """Wait for the thread, not for ever."""
@@ -121,47 +99,39 @@ class Runner:
         """Give the thread up; return the leases it held, for the caller to release."""
         self._abandoned = True
         self._stop.set()
+        self._context.worker.news.unsubscribe(self._inbox)
         return self._lanes.leases() if self._lanes else []
 
     # -- the thread -------------------------------------------------------------------------------
 
     def _run(self) -> None:
         bind_contextvars(provider=self._name)
-        self._stop.wait(max(0.0, self._breaker.until - self._around.clock.monotonic()))
+        self._stop.wait(max(0.0, self._breaker.until - self._clock.monotonic()))
         while not self._stop.is_set():
             try:
                 self._serve()
             except BaseException as error:  # the thread must outlive any mistake
                 self._pause(error)
+        self._context.worker.news.unsubscribe(self._inbox)
 
     def _serve(self) -> None:
         """Open an instance, run its lanes until something breaks, leave nothing behind."""
-        provider = self._make()
+        context = self._context
+        provider = make_in_role(
+            self._settings, context.name, context.role, self._clock, context.crash
+        )
         with self._use(provider):
             try:
                 self._watched("open", provider.open)
-                self._work(provider)
+                instance = OpenInstance(context, provider, self.slot, self.troubles, self._breaker)
+                self._run_lanes(LaneSet(instance, self._stop, self._inbox.put))
             finally:
                 self._watched("shutdown", provider.shutdown)
 
     def _use(self, provider: MemoryProvider) -> AbstractContextManager[object]:
         if provider.placement != "local":
             return nullcontext()
-        return closing(StoreUse(provider.config.home, self._around.settings.log_name))
-
-    def _work(self, provider: MemoryProvider) -> None:
-        around = self._around
-        serving = Serving(
-            provider,
-            around.settings,
-            around.clock,
-            self.slot,
-            self.troubles,
-            self._breaker,
-            around.alone,
-            partial(forgetting, around, self._name) if around.answering else None,
-        )
-        self._run_lanes(LaneSet(self._name, serving, around, self._stop, self._wake))
+        return closing(StoreUse(provider.config.home, self._settings.log_name))
 
     def _watched(self, what: str, call: Callable[[], None]) -> None:
         self.slot.enter(what)
@@ -171,18 +141,21 @@ class Runner:
             self.slot.end()
 
     def _run_lanes(self, lanes: LaneSet) -> None:
+        """Work on the lanes until told to stop; leave them in good order."""
         self._lanes = lanes
         self.serving = True
         self.opened.set()
         try:
             while not self._stop.is_set():
-                told = self._told
+                was_asked = self._was_asked
                 self._balance(lanes)
-                if told:
+                if was_asked:
                     self.ready.set()
-                lanes.step(self._taken_dirty())
+                lanes.step(self._inbox.take())
                 self._log_answers()
-                self._await_news(lanes)
+                rest = lanes.rest()
+                if rest and not self._stop.is_set():
+                    self._inbox.wait(rest)
         finally:
             self.serving = False
             lanes.leave()  # an abandoned thread too, should its call ever return
@@ -207,26 +180,12 @@ class Runner:
                 len(now),
             )
 
-    def _taken_dirty(self) -> set[int]:
-        with self._news:
-            dirty, self._dirty = self._dirty, set()
-            self._woken = False
-        return dirty
-
-    def _await_news(self, lanes: LaneSet) -> None:
-        rest = lanes.rest()
-        if not rest:
-            return
-        with self._news:
-            if not (self._woken or self._stop.is_set()):
-                self._news.wait(rest)
-
     def _pause(self, error: BaseException) -> None:
         self.slot.end()
         if self._abandoned:
             return
         at_no_lane()
-        delay = self._breaker.failed(self._around.clock.monotonic(), reason(error))
+        delay = self._breaker.failed(self._clock.monotonic(), reason(error))
         self._log_failed = isinstance(error, LogError | RedisError)
         known = isinstance(error, MemoryBusError | RedisError | OSError)
         _log.warning(

@@ -2,13 +2,12 @@
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
 import msgspec
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
-from memorybus.query.ranges import WHOLE, Plan
+from memorybus.query.ranges import WHOLE
 from memorybus.redis.keys import Keys
 from memorybus.registry.instances import (
     Instance,
@@ -24,53 +23,15 @@ from memorybus.registry.pauses import InstancePause, lasting_pause, prepared_cop
 from memorybus.registry.rebuild_lock import at_work
 from memorybus.registry.roster import ProviderInfo
 from memorybus.registry.tools import Declared
-from memorybus.testing import CrashPoint, no_crash
 from memorybus.text.redact import described, one_line
 from memorybus_providers.base import MemoryProvider
 from redis import Redis
 
 from memorybus_workers.hosting.declare import info_of, infos, tools_of
-from memorybus_workers.hosting.instances import make, make_copy
+from memorybus_workers.hosting.instances import make_in_role
+from memorybus_workers.lanes.context import Role
 
 _log = logging.getLogger("memorybus")
-
-
-class Role(msgspec.Struct, frozen=True):
-    """How an instance is made and run. If any of it changes, the instance is made anew.
-
-    Attributes:
-        provider: the instance of the settings whose kind and options it has.
-        options: what differs from these.
-        plan: what it takes of the history.
-        answering: whether agents are answered by it: of a provider and its copies, one does so, and
-            around a swap two.
-    """
-
-    provider: str
-    options: dict[str, Any] = {}
-    plan: Plan = WHOLE
-    answering: bool = True
-
-
-def made(
-    settings: Settings, name: str, role: Role, clock: Clock, crash: CrashPoint = no_crash
-) -> MemoryProvider:
-    """Return an unopened instance in its role.
-
-    Raises:
-        MissingProvider, ConfigError: see `make` and `make_copy`.
-    """
-    if role.provider == name:
-        return make(settings, name, clock, crash, answering=role.answering)
-    return make_copy(
-        settings,
-        name,
-        role.provider,
-        clock,
-        crash,
-        options=role.options,
-        answering=role.answering,
-    )
 
 
 class Served:
@@ -141,7 +102,7 @@ class Served:
         }
         self._made = {name: kept for name, kept in self._made.items() if name in copies}
         self.infos = self._told | known
-        self.roles = {name: self._told_role(name, sight) for name in self._told} | filled
+        self.roles = {name: self._configured_role(name, sight) for name in self._told} | filled
         busy = at_work(self._redis, self._keys, self._told)  # after the look: who made one, is seen
         self._abandon(sight, busy)
         self.held = frozenset(sight.pauses) - self._let_go(sight, busy)
@@ -209,7 +170,7 @@ class Served:
             )
         self._ignored = found
 
-    def _told_role(self, name: str, sight: InstancesView) -> Role:
+    def _configured_role(self, name: str, sight: InstancesView) -> Role:
         late = sight.all.get(name)
         plan = late.plan if late is not None and not late.is_copy else WHOLE
         return Role(name, {}, plan, answers(name, name, sight.live))
@@ -223,7 +184,7 @@ class Served:
 
     def _tried(self, one: Instance, role: Role) -> ProviderInfo | str:
         try:
-            provider = made(self._settings, one.name, role, self._clock)
+            provider = make_in_role(self._settings, one.name, role, self._clock)
         except Exception as error:  # one copy's options must not stop the others
             why = str(error) if isinstance(error, MemoryBusError) else described(error)
             _log.error(

@@ -19,7 +19,7 @@ from memorybus_providers.base import HookContext
 from redis import Redis
 from redis.exceptions import RedisError
 
-from memorybus_workers.lanes.context import Surroundings
+from memorybus_workers.lanes.context import InstanceContext
 
 _log = logging.getLogger("memorybus")
 
@@ -28,26 +28,24 @@ class Answers:
     """Answers for one provider instance. Belongs to its thread; never raises what Redis raises.
 
     Args:
-        redis: made by `links.connect_redis`.
-        instance: its name.
-        around: its `answering` says whether there is anybody to answer; passes the crash point
-            ``lane.before_reply``.
+        redis: made by `connect_redis`.
+        instance: whose answers these are; passes the crash point ``lane.before_reply``.
     """
 
-    def __init__(self, redis: Redis, instance: str, around: Surroundings) -> None:
+    def __init__(self, redis: Redis, instance: InstanceContext) -> None:
         """Answer nothing yet."""
         self._redis = redis
-        self._provider = around.stands_for or instance
-        self._around = around
-        self._keys = Keys(around.settings.namespace)
+        self._instance = instance
+        self._settings = instance.worker.settings
+        self._keys = Keys(self._settings.namespace)
 
     def given(self, event: LoggedEvent, text: str | None) -> None:
         """An event is applied for good, and its hook said `text`; None if it said nothing."""
         if text is not None and isinstance(event.envelope.event, SessionSwitched):
             self._forgotten(event)
         elif text is not None and self._is_awaited(event):
-            self._around.crash("lane.before_reply")
-            most = self._around.settings.reply_max_bytes
+            self._instance.crash("lane.before_reply")
+            most = self._settings.reply_max_bytes
             self._put(event, replies.reply_to(event.envelope.event, text, most))
 
     def refused(self, event: LoggedEvent, why: str) -> None:
@@ -57,24 +55,24 @@ class Answers:
 
     def _forgotten(self, event: LoggedEvent) -> None:
         """What was recalled while the provider forgot something is not read any more."""
-        if self._around.answering:
-            scope, provider = event.envelope.scope, self._provider
+        if self._instance.role.answering:
+            scope, provider = event.envelope.scope, self._instance.role.provider
             try:
-                retracted.change(self._redis, self._around.settings, scope, provider)
+                retracted.change(self._redis, self._settings, scope, provider)
             except (RedisError, OSError) as error:
                 _log.warning("event %s: warm results stay: %s", event.envelope.id, error)
 
     def _is_awaited(self, event: LoggedEvent) -> bool:
         asked = event.envelope.event
-        elsewhere = isinstance(asked, ToolCalled) and asked.provider != self._provider
-        return self._around.answering and replies.is_awaited(asked) and not elsewhere
+        elsewhere = isinstance(asked, ToolCalled) and asked.provider != self._instance.role.provider
+        return self._instance.role.answering and replies.is_awaited(asked) and not elsewhere
 
     def _put(self, event: LoggedEvent, reply: Reply) -> None:
         position = event.position
         try:
             if self._age_ms(position.entry) <= LIFE * 1000:
                 key = self._keys.reply(position.partition, event.envelope.id)
-                replies.put(self._redis, key, self._provider, reply)
+                replies.put(self._redis, key, self._instance.role.provider, reply)
         except (RedisError, OSError) as error:
             _log.debug("event %s: its asker is not answered: %s", event.envelope.id, error)
 
@@ -84,16 +82,16 @@ class Answers:
         return int(seconds) * 1000 - int(entry.partition("-")[0])
 
 
-def forgetting(around: Surroundings, instance: str, ctx: HookContext) -> None:
-    """Let nothing be read any more of what was recalled before a provider forgets; on any thread.
+def forget_warm_results(instance: InstanceContext, context: HookContext) -> None:
+    """Make unreadable what was recalled before a provider forgets; may be called on any thread.
 
-    Said before and after: a worker that dies in between has said it.
+    It is called before and after: a worker that dies in between has called it once.
 
     Raises:
         Unavailable: Redis is away.
     """
-    provider = around.stands_for or instance
     try:
-        retracted.change_at_once(around.settings, ctx.scope, provider)
+        settings, provider = instance.worker.settings, instance.role.provider
+        retracted.change_at_once(settings, context.scope, provider)
     except (RedisError, OSError) as error:
         raise Unavailable(f"Redis is away: {error}") from error

@@ -1,35 +1,70 @@
-"""What every thread of a worker shares."""
+"""What a worker hands to its threads: one object for the worker, one for each instance it runs."""
 
 import random
+from typing import Any
 
 import msgspec
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
 from memorybus.query.ranges import WHOLE, Plan
-from memorybus.testing import CrashPoint
+from memorybus.testing import CrashPoint, no_crash
 
-from memorybus_workers.lanes.isolation import Alone
+from memorybus_workers.lanes.isolation import IsolationProbe
 from memorybus_workers.lanes.leases import Leases
+from memorybus_workers.lanes.news import News
 
 
-class Surroundings(msgspec.Struct, frozen=True):
-    """Settings, time, chance, leases and crash points.
+class WorkerContext(msgspec.Struct, frozen=True):
+    """What all threads of a worker share.
 
     Attributes:
-        alone: what is tried alone now.
-        entries_read: whether the server's consumer groups count entries read.
-        answering: whether those are answered who wait for what became of their event.
-        stands_for: the provider as agents know it, if the instance is a copy of it.
-        plan: what the instance takes of the history; what it does not take counts as done.
+        settings: see `Settings`.
+        clock: time.
+        rng: jitter.
+        leases: the lanes that this worker owns.
+        isolation: lets one event at a time be tried alone.
+        entries_read: whether the server's consumer groups count the entries read.
+        news: tells the runners which partitions have new entries.
     """
 
     settings: Settings
     clock: Clock
     rng: random.Random
     leases: Leases
-    alone: Alone
-    crash: CrashPoint
+    isolation: IsolationProbe
     entries_read: bool
-    answering: bool = True
-    stands_for: str = ""
+    news: News
+
+
+class Role(msgspec.Struct, frozen=True):
+    """How an instance is made and run. If any of it changes, the instance is made anew.
+
+    Attributes:
+        provider: the instance of the settings whose kind and options it has; agents know it by
+            this name.
+        options: what differs from these.
+        plan: what it takes of the history; what it does not take counts as done.
+        answering: whether it answers agents. Of a provider and its copies one does so, and around
+            a swap two.
+    """
+
+    provider: str
+    options: dict[str, Any] = {}
     plan: Plan = WHOLE
+    answering: bool = True
+
+
+class InstanceContext(msgspec.Struct, frozen=True):
+    """One provider instance in its worker.
+
+    Attributes:
+        worker: what all threads of the worker share.
+        name: the instance's.
+        role: how it is run.
+        crash: its crash points, for fault tests.
+    """
+
+    worker: WorkerContext
+    name: str
+    role: Role
+    crash: CrashPoint = no_crash

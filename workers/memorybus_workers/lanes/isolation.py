@@ -16,7 +16,7 @@ _GONE = 1.0
 """Seconds after which who has not come back waits no more."""
 
 
-class Alone:
+class IsolationProbe:
     """The event that a worker tries alone now, if there is one. Shared by its providers' threads.
 
     On a lane whose owners died an event is counted before its try; if the worker ends meanwhile, it

@@ -6,26 +6,25 @@ Live, catch-up and replay are the same lane with another starting point and anot
 import logging
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 
 import msgspec
-from memorybus.config.settings import Settings
 from memorybus.errors import LeaseLost
 from memorybus.history.history import History
 from memorybus.log.entry import LoggedEvent
-from memorybus.query.ranges import WHOLE, Plan
 from memorybus.redis import scripts
 from memorybus.redis.keys import Keys
 from memorybus.redis.scripts import Acquired, Checkpoint
-from memorybus.testing import CrashPoint
+from memorybus.registry.lanes import LaneKeys
 from redis import Redis
 
 from memorybus_workers.lanes.answers import Answers
-from memorybus_workers.lanes.intake import consecutive, upto
-from memorybus_workers.lanes.leases import Lease, Leases
-from memorybus_workers.lanes.pace import Pace
-from memorybus_workers.lanes.parking import BEHIND, Parked
-from memorybus_workers.lanes.start import Beginning
-from memorybus_workers.lanes.window import Begin, Window
+from memorybus_workers.lanes.context import InstanceContext
+from memorybus_workers.lanes.leases import Lease
+from memorybus_workers.lanes.pace import Pace, unfinished
+from memorybus_workers.lanes.parking import BEHIND, ParkedKeys
+from memorybus_workers.lanes.start_point import StartFinder
+from memorybus_workers.lanes.window import LaneWindow, StartPoint
 
 _log = logging.getLogger("memorybus")
 
@@ -39,19 +38,36 @@ KILLS = 2
 """Workers that one event may end, tried alone, before it is parked (G6)."""
 
 
-class Links(msgspec.Struct, frozen=True):
-    """What the lanes of one provider instance share."""
+class LaneContext(msgspec.Struct, frozen=True):
+    """What the lanes of one provider instance share.
 
-    provider: str
+    Attributes:
+        instance: the instance, in its worker.
+        redis: a connection of its own.
+        history: archive and log.
+        answers: tells those who wait what became of their events.
+        pace: how fast the instance may go.
+    """
+
+    instance: InstanceContext
     redis: Redis
     history: History
-    leases: Leases
-    settings: Settings
-    crash: CrashPoint
-    entries_read: bool
     answers: Answers
     pace: Pace
-    plan: Plan = WHOLE
+
+    @classmethod
+    def of(cls, instance: InstanceContext, redis: Redis) -> "LaneContext":
+        """Return what the lanes of an instance share; no I/O yet."""
+        worker, role = instance.worker, instance.role
+        lanes = LaneKeys(redis, worker.settings)
+        count = partial(unfinished, lanes, instance.name, role.plan)
+        return cls(
+            instance,
+            redis,
+            History.of(redis, worker.settings),
+            Answers(redis, instance),
+            Pace(worker.clock, role.plan.rate, count),
+        )
 
 
 class Lane:
@@ -61,56 +77,68 @@ class Lane:
         partition: which one.
         epoch: our fencing token.
         lease: our ownership.
+        checkpoint: what Redis knew of it when we took it over.
         parked: its parked keys.
         answers: tells those who wait what became of their events.
         window: what is read and not yet done.
         doubt: the highest n that a former owner may have handed to the provider.
-        landings: calls that were given up.
+        abandoned_calls: calls that were given up and may still take effect.
         more: whether the log may hold more than the last `read` returned.
     """
 
-    def __init__(self, links: Links, partition: int, lease: Lease, checkpoint: Acquired) -> None:
+    def __init__(
+        self, context: LaneContext, partition: int, lease: Lease, checkpoint: Acquired
+    ) -> None:
         """Take over; `begin` says where it goes on.
 
         Raises:
             redis.RedisError: Redis is away.
         """
+        instance, worker = context.instance, context.instance.worker
         self.partition = partition
         self.epoch = lease.epoch
         self.lease = lease
         self.checkpoint = checkpoint
-        self.crash = links.crash
-        self.landings = links.leases.landings
-        self._links = links
-        self._keys = Keys(links.settings.namespace)
-        self._place = (self._keys, partition, links.provider, lease.epoch)
-        self.answers = links.answers
-        told, secrets = links.answers.refused, links.settings.secrets
-        self.parked = Parked(links.redis, *self._place, lease.worker, told, secrets)
-        self._careful_upto = -1
-        self._end = links.plan.end(partition)
-        self._ended = False
+        self.crash = instance.crash
+        self.abandoned_calls = worker.leases.abandoned_calls
+        self.answers = context.answers
         self.more = False
+        self._name = instance.name
+        self._plan = instance.role.plan
+        self._settings = worker.settings
+        self._leases = worker.leases
+        self._entries_read = worker.entries_read
+        self._redis = context.redis
+        self._history = context.history
+        self._pace = context.pace
+        self._place = (Keys(worker.settings.namespace), partition, self._name, lease.epoch)
+        self.parked = ParkedKeys(
+            self._redis, *self._place, lease.worker, self.answers.refused, self._settings.secrets
+        )
+        self._careful_upto = -1
+        self._end = self._plan.end(partition)
+        self._ended = False
 
-    def begin(self, begin: Begin, suspects: int) -> None:
-        """Go on there.
+    def begin(self, point: StartPoint, suspects: int) -> None:
+        """Go on at a start point.
 
         Args:
-            begin: the checkpoint and what is done above it.
+            point: the checkpoint and what is done above it.
             suspects: how many events above what is done may have been under way when an owner
-                died: these go one by one.
+                died: these are tried one by one.
 
         Raises:
             LogUnavailable: Redis is away.
         """
-        settings, checkpoint = self._links.settings, self.checkpoint
-        place = (self.partition, self._links.provider)
-        begin = Beginning(self._links.history, checkpoint, *place).found(begin)
-        self.window = Window(begin, settings.window)
-        self.doubt = max(checkpoint.sent, begin.n + begin.done.bit_length() + 1)
+        checkpoint = self.checkpoint
+        finder = StartFinder(self._history, checkpoint, self.partition, self._name)
+        point = finder.find(point)
+        self.window = LaneWindow(point, self._settings.window)
+        known = point.n + point.done.bit_length()
+        self.doubt = max(checkpoint.sent, known + 1)
         if suspects:
-            known = begin.n + begin.done.bit_length()
-            self._careful_upto = min(known + suspects, checkpoint.head)  # later ones killed nobody
+            # What came into the log after an owner died cannot have killed it.
+            self._careful_upto = min(known + suspects, checkpoint.head)
         self._committed = Checkpoint(checkpoint.entry, checkpoint.n, checkpoint.done)
         self.crash("lane.after_acquire")
 
@@ -122,11 +150,11 @@ class Lane:
     @property
     def ended(self) -> bool:
         """Whether its checkpoint is where its plan ends."""
-        return self._links.plan.ended(self.partition, self.n)
+        return self._plan.ended(self.partition, self.n)
 
     def __str__(self) -> str:
         """Name it for people."""
-        return f"{self._links.provider}, partition {self.partition}"
+        return f"{self._name}, partition {self.partition}"
 
     # -- reading ----------------------------------------------------------------------------------
 
@@ -140,7 +168,7 @@ class Lane:
             LogUnavailable: Redis is away.
             ArchiveError: the archive is needed, and cannot be read.
         """
-        window, pace = self.window, self._links.pace
+        window, pace = self.window, self._pace
         count = pace.batch(min(most, window.room()))
         self.more = False
         if not count or self._is_over():
@@ -153,15 +181,15 @@ class Lane:
             self._look_back(events[0].position.n)
             window.jump(events[0].position.n - 1)
         self.crash("lane.after_read")
-        found = pace.taken(upto(self._end, consecutive(events)))
-        whole = len(events) < count and not self._links.history.cut_short
+        found = pace.taken(_up_to(self._end, _consecutive(events)))
+        whole = len(events) < count and not self._history.cut_short
         self.more = not whole or len(found) < len(events)
         return found
 
     def _events(self, count: int) -> list[LoggedEvent]:
-        window, links = self.window, self._links
-        return links.history.read(
-            self.partition, window.read_entry, count, after_n=window.read_n, plan=links.plan
+        window = self.window
+        return self._history.read(
+            self.partition, window.read_entry, count, after_n=window.read_n, plan=self._plan
         )
 
     def _is_over(self) -> bool:
@@ -177,10 +205,10 @@ class Lane:
     def _leap(self) -> None:
         """Pass over what no span of the plan takes, if that is more than reading it would cost."""
         window = self.window
-        first = self._links.plan.next(self.partition, window.read_n + 1)
+        first = self._plan.next(self.partition, window.read_n + 1)
         if first is None or first - window.read_n <= LEAP or not window.at_rest:
             return
-        place = self._links.history.place(self.partition, first - 1)
+        place = self._history.place(self.partition, first - 1)
         if place is not None and place.n > window.n:
             window.leap(place.entry, place.n)
             self.commit()
@@ -197,9 +225,8 @@ class Lane:
         if found is None:
             return False
         key, (entry, n) = found
-        links = self._links
-        events = links.history.read(
-            self.partition, entry, links.settings.batch, after_n=n, plan=links.plan
+        events = self._history.read(
+            self.partition, entry, self._settings.batch, after_n=n, plan=self._plan
         )
         parked = key in self.parked.keys
         if parked:
@@ -220,7 +247,7 @@ class Lane:
         window = self.window
         if n > window.n:
             _log.error("%s: after %d comes %d; events between are lost", self, window.n, n)
-        elif not self._links.history.has(self.partition, window.entry):
+        elif not self._history.has(self.partition, window.entry):
             raise LeaseLost(f"{self}: the log lost its tail")
 
     # -- committing -------------------------------------------------------------------------------
@@ -242,10 +269,9 @@ class Lane:
         now = Checkpoint(window.entry, window.n, window.done(), sent)
         if now == self._committed:
             return
-        links = self._links
-        call = scripts.commit(*self._place, now, entries_read=links.entries_read)
-        if not scripts.run(links.redis, call):
-            links.leases.drop(self.lease)
+        call = scripts.commit(*self._place, now, entries_read=self._entries_read)
+        if not scripts.run(self._redis, call):
+            self._leases.drop(self.lease)
             raise LeaseLost(f"{self}: epoch {self.epoch}")
         self._committed = Checkpoint(now.entry, now.n, now.done)
         self.crash("lane.after_commit")
@@ -256,7 +282,7 @@ class Lane:
         Raises:
             LeaseLost: it is not, or nobody knows.
         """
-        self._links.leases.check(self.lease, room)
+        self._leases.check(self.lease, room)
 
     def room(self, seconds: float) -> AbstractContextManager[None]:
         """Hold the lane for a call of `seconds`, more than any other may take.
@@ -264,7 +290,7 @@ class Lane:
         Raises:
             LeaseLost: it is not ours any more, or nobody knows.
         """
-        return self._links.leases.room(self.lease, seconds)
+        return self._leases.room(self.lease, seconds)
 
     # -- what may kill a worker -------------------------------------------------------------------
 
@@ -297,7 +323,25 @@ class Lane:
         self._trying(n, -1)
 
     def _trying(self, n: int, step: int) -> int:
-        tries = scripts.run(self._links.redis, scripts.note_try(*self._place, n, step))
+        tries = scripts.run(self._redis, scripts.note_try(*self._place, n, step))
         if tries < 0:
             raise LeaseLost(f"{self}: epoch {self.epoch}")
         return tries
+
+
+def _consecutive(events: Sequence[LoggedEvent]) -> Sequence[LoggedEvent]:
+    """Return the events before the first whose number does not follow: it is read again alone."""
+    numbers = [event.position.n for event in events]
+    if not numbers:
+        return events
+    first = numbers[0]
+    if numbers == list(range(first, first + len(numbers))):
+        return events
+    return events[: next(i for i, n in enumerate(numbers) if n != first + i)]
+
+
+def _up_to(end: int | None, events: Sequence[LoggedEvent]) -> Sequence[LoggedEvent]:
+    """Return the consecutive events up to a plan's end; None is no end."""
+    if end is None or not events or events[-1].position.n <= end:
+        return events
+    return [event for event in events if event.position.n <= end]

@@ -16,7 +16,7 @@ from memorybus.redis.scripts import Acquired
 from redis import Redis
 from redis.exceptions import RedisError
 
-from memorybus_workers.calls.abandoned import Landings
+from memorybus_workers.calls.abandoned import AbandonedCalls
 from memorybus_workers.calls.tracker import Slot
 
 _log = logging.getLogger("memorybus")
@@ -50,7 +50,7 @@ class Leases:
     until that is over; its lane can be taken again here, and by nobody else (G4).
 
     Attributes:
-        landings: calls that were given up.
+        abandoned_calls: calls that were given up.
     """
 
     def __init__(self, settings: Settings, clock: Clock, worker: str) -> None:
@@ -61,7 +61,7 @@ class Leases:
         self._keys = Keys(settings.namespace)
         self._ms = round(settings.lease * 1000)
         self._spare = settings.lease - settings.call_timeout
-        self.landings = Landings(clock, settings.call_timeout)
+        self.abandoned_calls = AbandonedCalls(clock, settings.call_timeout)
         self._held: dict[str, Lease] = {}
         self._left: dict[str, Lease] = {}
         self._epochs: dict[tuple[str, int], int] = {}
@@ -171,8 +171,8 @@ class Leases:
             self.drop(lease)
         for slot in slots:
             slot.abandoned = True
-            self.landings.note(slot)
-        late = {lease.key: lease for lease in leases if self.landings.among(lease.key)}
+            self.abandoned_calls.note(slot)
+        late = {lease.key: lease for lease in leases if self.abandoned_calls.among(lease.key)}
         with self._lock:
             self._left.update(late)
         return [lease for lease in leases if lease.key not in late]
@@ -246,5 +246,5 @@ class Leases:
         """Release what was given up and has nothing to wait for any more."""
         with self._lock:
             left = list(self._left.values())
-        over = [lease for lease in left if not self.landings.among(lease.key)]
+        over = [lease for lease in left if not self.abandoned_calls.among(lease.key)]
         self.release(self._redis, over)

@@ -57,7 +57,7 @@ def failure(why: str, trouble: Trouble | None, now: int, error: BaseException | 
     return Failure(why, trouble.tries, trace, trouble.first_at, trouble.last_at)
 
 
-Begins = Callable[[], Failure | None]
+NoteTry = Callable[[], Failure | None]
 """Notes that a call is about to begin, or returns why it may not."""
 
 _FREED = 2
@@ -72,7 +72,7 @@ def _nobody(event: LoggedEvent, why: str) -> None:
     """Nobody waits for it."""
 
 
-class Parked:
+class ParkedKeys:
     """The parked keys of one lane, as its owner knows them. Belongs to one thread.
 
     Attributes:

@@ -23,7 +23,7 @@ _SHARE = 8
 """One key gets this share of the window."""
 
 
-class Begin(msgspec.Struct, frozen=True):
+class StartPoint(msgspec.Struct, frozen=True):
     """Where a lane goes on: the checkpoint, and what is done above it (bit i is n + 1 + i)."""
 
     entry: str
@@ -42,7 +42,7 @@ class Skipped(msgspec.Struct, frozen=True):
     before: Place
 
 
-class Window:
+class LaneWindow:
     """The open events of one lane, by key and in order. Belongs to one thread.
 
     Attributes:
@@ -54,14 +54,14 @@ class Window:
         most: how many of them may be one key's.
     """
 
-    def __init__(self, begin: Begin, size: int) -> None:
+    def __init__(self, point: StartPoint, size: int) -> None:
         """Hold nothing open; `size` is how many events may be held (G10)."""
-        self.entry = self.read_entry = begin.entry
-        self.n = self.read_n = begin.n
+        self.entry = self.read_entry = point.entry
+        self.n = self.read_n = point.n
         self.open = 0
         self.most = max(1, size // _SHARE)
         self._size = size
-        self._done = begin.done
+        self._done = point.done
         self._before: dict[int, Place] = {}
         self._lows: list[int] = []
         self._queues: dict[str, deque[LoggedEvent]] = {}

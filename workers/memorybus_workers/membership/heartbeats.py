@@ -11,14 +11,14 @@ from memorybus.clock import Clock
 from memorybus.registry.roster import BEAT, WorkerInfo
 
 
-class _Pulse(msgspec.Struct, frozen=True):
+class _Heartbeat(msgspec.Struct, frozen=True):
     """A heartbeat, and when it was by our own clock (monotonic)."""
 
     beat: int
     at: float
 
 
-class Pulses:
+class Heartbeats:
     """What one worker has heard of the others. Belongs to one thread.
 
     Args:
@@ -28,7 +28,7 @@ class Pulses:
     def __init__(self, clock: Clock) -> None:
         """Have heard of nobody."""
         self._clock = clock
-        self._known: dict[str, _Pulse] = {}
+        self._known: dict[str, _Heartbeat] = {}
 
     def hear(self, workers: Iterable[WorkerInfo], now_ms: int) -> None:
         """Take in all heartbeats that are there.
@@ -37,16 +37,16 @@ class Pulses:
             workers: whose.
             now_ms: the server's time now, milliseconds.
         """
-        self._known = {one.id: self._pulse(one, now_ms) for one in workers}
+        self._known = {one.id: self._heartbeat(one, now_ms) for one in workers}
 
-    def _pulse(self, worker: WorkerInfo, now_ms: int) -> _Pulse:
+    def _heartbeat(self, worker: WorkerInfo, now_ms: int) -> _Heartbeat:
         last = self._known.get(worker.id)
         if last is not None and last.beat == worker.heartbeat_at:
             return last
         age = abs(now_ms - worker.heartbeat_at) / 1_000
         if last is not None:
             age = min(age, BEAT)  # it has changed since we looked
-        return _Pulse(worker.heartbeat_at, self._clock.monotonic() - age)
+        return _Heartbeat(worker.heartbeat_at, self._clock.monotonic() - age)
 
     def silent(self, workers: Sequence[WorkerInfo], seconds: float) -> list[WorkerInfo]:
         """Return the workers that have said nothing for longer than that, of those heard of."""

@@ -16,10 +16,11 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from memorybus_workers.hosting.hosts import Hosts
-from memorybus_workers.hosting.served import Role, Served
+from memorybus_workers.hosting.served import Served
+from memorybus_workers.lanes.context import Role
 from memorybus_workers.lanes.leases import Leases
 from memorybus_workers.membership.balance import Balance
-from memorybus_workers.membership.heartbeats import Pulses
+from memorybus_workers.membership.heartbeats import Heartbeats
 
 _log = logging.getLogger("memorybus")
 
@@ -82,7 +83,7 @@ class Presence:
         self._homeless: dict[str, int] = {}
         self._patient: set[str] = set()
         self._balance = Balance(settings, clock, worker, served, leases)
-        self._pulses = Pulses(clock)
+        self._heartbeats = Heartbeats(clock)
         self.alive: Sequence[WorkerInfo] = ()
         self.given_up: set[str] = set()
         self._beats = 0
@@ -182,9 +183,9 @@ class Presence:
 
     def _hear(self, workers: Sequence[WorkerInfo]) -> None:
         (now_ms,) = (one.heartbeat_at for one in workers if one.id == self._worker)
-        self._pulses.hear(workers, now_ms)
-        self._roster.leave(*(one.id for one in self._pulses.silent(workers, _FORGOTTEN)))
-        silent = self._pulses.silent(workers, self._balance.silence)
+        self._heartbeats.hear(workers, now_ms)
+        self._roster.leave(*(one.id for one in self._heartbeats.silent(workers, _FORGOTTEN)))
+        silent = self._heartbeats.silent(workers, self._balance.silence)
         self.alive = [one for one in workers if one not in silent]
 
     def _find_homes(self) -> None:

@@ -10,7 +10,6 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Sequence
-from functools import partial
 
 from memorybus import logs
 from memorybus.clock import SYSTEM, Clock
@@ -29,15 +28,16 @@ from memorybus.testing import crash_points
 from redis.exceptions import RedisError
 
 from memorybus_workers.archiving.archiver import Archiver
-from memorybus_workers.calls.limited_warning import Complaint
+from memorybus_workers.calls.limited_warning import RateLimitedWarning
 from memorybus_workers.hosting.drop import clear
 from memorybus_workers.hosting.host import ProviderHost
 from memorybus_workers.hosting.hosts import Hosts
 from memorybus_workers.hosting.instances import make
-from memorybus_workers.hosting.served import Role, Served, made
-from memorybus_workers.lanes.context import Surroundings
-from memorybus_workers.lanes.isolation import Alone
+from memorybus_workers.hosting.served import Served
+from memorybus_workers.lanes.context import WorkerContext
+from memorybus_workers.lanes.isolation import IsolationProbe
 from memorybus_workers.lanes.leases import Leases
+from memorybus_workers.lanes.news import News
 from memorybus_workers.membership.presence import Presence
 from memorybus_workers.processes.heap import Heap, trimmer
 from memorybus_workers.processes.recall_processes import JobProcesses
@@ -98,18 +98,17 @@ class Worker:
         self._stop = threading.Event()
         self._redis = connect_redis(settings)
         self._leases = Leases(settings, clock, self.id)
-        self._alone = Alone(clock)
         self._jobs = jobs
         self._recalled: list[str] = []
         self._log_form: logs.Form = log
-        self._unseen = Complaint("this worker does not show in `memorybus status`: %s", clock)
-        self._unsent = Complaint("spools of dead processes wait: %s", clock)
+        self._unseen = RateLimitedWarning(
+            "this worker does not show in `memorybus status`: %s", clock
+        )
+        self._unsent = RateLimitedWarning("spools of dead processes wait: %s", clock)
         self._log_watch = LogWatch(settings, clock)
         self._archiver = Archiver(
             settings, clock, self.id, new_rng(), crash_points(settings.crash_at)
         )
-        # As long as a call may take, and a little more to give the lanes up.
-        self._hosts = Hosts(self._host, clock, settings.call_timeout + _END)
 
     def stop(self) -> None:
         """Ask the worker to end: each lane finishes its batch, leases are given up."""
@@ -142,9 +141,11 @@ class Worker:
             self._leases,
         )
         self._presence.register()
-        self._server = server
+        context = self._context(server)
+        # A host may take as long as a call may, and a little more to give its lanes up.
+        self._hosts = Hosts(context, self._settings.call_timeout + _END)
         self._children = JobProcesses(self._settings, (), self._jobs, self._clock, self._log_form)
-        tail = Tail(self._settings, self._clock, self._rng, self._tell)
+        tail = Tail(self._settings, self._clock, self._rng, context.news.announce)
         try:
             self._start(tail)
             if on_ready is not None:
@@ -175,22 +176,17 @@ class Worker:
                 failures += 1
         return None
 
-    def _host(self, name: str, role: Role) -> ProviderHost:
-        crash = crash_points(self._settings.crash_at)
-        around = Surroundings(
+    def _context(self, server: Server) -> WorkerContext:
+        """Return what all our threads share."""
+        return WorkerContext(
             settings=self._settings,
             clock=self._clock,
             rng=self._rng,
             leases=self._leases,
-            alone=self._alone,
-            crash=crash,
-            entries_read=self._server.counts_entries_read,
-            answering=role.answering,
-            stands_for=role.provider,
-            plan=role.plan,
+            isolation=IsolationProbe(self._clock),
+            entries_read=server.counts_entries_read,
+            news=News(),
         )
-        make_one = partial(made, self._settings, name, role, self._clock, crash)
-        return ProviderHost(name, make_one, around)
 
     def _start(self, tail: Tail) -> None:
         self._leases.start()
@@ -220,9 +216,6 @@ class Worker:
             self._recalled = recalled
         self._hosts.serve(self._presence.roles())
 
-    def _tell(self, partitions: set[int]) -> None:
-        self._hosts.tell(partitions)
-
     def _clear_dropped(self) -> None:
         running, alive = self._hosts.names, self._presence.alive
         clear(self._settings, self._redis, self._served.dropped, running, alive)
@@ -243,7 +236,7 @@ class Worker:
                 self._log_watch.look(self._redis)
                 heap.look()
             except (MemoryBusError, RedisError, OSError) as error:
-                self._unseen.say(error)
+                self._unseen.warn(error)
 
     def _watch(self) -> None:
         for name, error in self._hosts.watch(self._redis).items():
@@ -276,7 +269,7 @@ class Worker:
                 if sent:
                     _log.info("sent %d events that ended processes had left", sent)
             except Exception as error:
-                self._unsent.say(error)
+                self._unsent.warn(error)
             self._stop.wait(_ADOPT_EVERY)
         redis.close()
 

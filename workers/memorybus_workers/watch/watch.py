@@ -26,7 +26,7 @@ from memorybus.text.display import iso
 from redis import Redis
 from redis.exceptions import RedisError
 
-from memorybus_workers.calls.limited_warning import Complaint
+from memorybus_workers.calls.limited_warning import RateLimitedWarning
 
 _log = logging.getLogger("memorybus")
 
@@ -61,7 +61,7 @@ class LogWatch:
         self._clock = clock
         self._keys = Keys(settings.namespace)
         self._next = float("-inf")
-        self._unwatched = Complaint("the log cannot be watched: %s", clock)
+        self._unwatched = RateLimitedWarning("the log cannot be watched: %s", clock)
         self._told: dict[_Subject, _Told] = {}
         self._log_id: str | None = None
         self._views: Mapping[int, View] = {}
@@ -82,9 +82,9 @@ class LogWatch:
         try:
             self._look(redis)
         except LogError as error:
-            self._unwatched.say(error)
+            self._unwatched.warn(error)
         except (RedisError, OSError) as error:
-            self._unwatched.say(translated(error, redacted(self._settings.redis_url)))
+            self._unwatched.warn(translated(error, redacted(self._settings.redis_url)))
 
     def _look(self, redis: Redis) -> None:
         self._examiner = self._examiner or Examiner(redis, self._settings)

@@ -6,7 +6,7 @@ from memorybus.history.history import History
 from memorybus.log.stream import START
 from memorybus.redis.scripts import Acquired
 
-from memorybus_workers.lanes.window import Begin
+from memorybus_workers.lanes.window import StartPoint
 
 _log = logging.getLogger("memorybus")
 
@@ -14,7 +14,7 @@ STEP_BACK = 5_000
 """A store's checkpoint so far above Redis's is not followed: its ledger knows what comes again."""
 
 
-class Beginning:
+class StartFinder:
     """Finds the place in the history for what a lane's owners left.
 
     Redis may have come back without its last second: without events, without what was committed
@@ -38,7 +38,7 @@ class Beginning:
         self._partition = partition
         self._provider = provider
 
-    def found(self, begin: Begin) -> Begin:
+    def find(self, point: StartPoint) -> StartPoint:
         """Return a place of the history, at or before what the provider or Redis says.
 
         Raises:
@@ -46,43 +46,43 @@ class Beginning:
             ArchiveError: the archive is needed, and cannot be read.
         """
         known = self._known
-        if 0 < begin.n - known.n <= STEP_BACK:
-            begin = Begin(known.entry, known.n)  # dead letters may be lost up to there
-        if begin.entry == START or self._is_there(begin):
-            return begin  # at the beginning, or behind what is missing there
-        found = self._surviving(begin)
+        if 0 < point.n - known.n <= STEP_BACK:
+            point = StartPoint(known.entry, known.n)  # dead letters may be lost up to there
+        if point.entry == START or self._is_there(point):
+            return point  # at the beginning, or behind what is missing there
+        found = self._surviving(point)
         _log.warning(
             "%s, partition %d: the log does not have the checkpoint %d: it lost its tail, or was "
             "trimmed, or the store served another log; going on behind %d",
             self._provider,
             self._partition,
-            begin.n,
+            point.n,
             found.n,
         )
         return found
 
-    def _is_there(self, begin: Begin) -> bool:
+    def _is_there(self, point: StartPoint) -> bool:
         """Say whether the history has a checkpoint's entry, and goes on behind it.
 
         What only the archive has may lie behind the end of a log that lost more than it should, and
         gives these numbers again: what the log gives is what counts.
         """
-        if self._history.log.has(self._partition, begin.entry):
+        if self._history.log.has(self._partition, point.entry):
             return True
-        sealed = self._history.has(self._partition, begin.entry)
-        return sealed and not self._is_given_again(begin)
+        sealed = self._history.has(self._partition, point.entry)
+        return sealed and not self._is_given_again(point)
 
-    def _is_given_again(self, begin: Begin) -> bool:
+    def _is_given_again(self, point: StartPoint) -> bool:
         """Say whether the log goes on with numbers up to the checkpoint's behind its entry."""
-        following = self._history.part.first(self._partition, f"({begin.entry}")
-        return following is not None and following.n <= begin.n
+        following = self._history.part.first(self._partition, f"({point.entry}")
+        return following is not None and following.n <= point.n
 
-    def _surviving(self, begin: Begin) -> Begin:
+    def _surviving(self, point: StartPoint) -> StartPoint:
         """Return the last place before a checkpoint that the history still has."""
         known = self._known
-        before = self._history.before(self._partition, begin.entry)
-        if before is not None and before.n < begin.n:
-            return Begin(before.entry, before.n)
-        if not self._is_given_again(begin):
-            return begin  # trimmed: what it stood for is done
-        return Begin(START, 0) if begin.n <= known.n else Begin(known.entry, known.n)
+        before = self._history.before(self._partition, point.entry)
+        if before is not None and before.n < point.n:
+            return StartPoint(before.entry, before.n)
+        if not self._is_given_again(point):
+            return point  # trimmed: what it stood for is done
+        return StartPoint(START, 0) if point.n <= known.n else StartPoint(known.entry, known.n)

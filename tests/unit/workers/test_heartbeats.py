@@ -2,7 +2,7 @@
 
 from memorybus.registry.roster import WorkerInfo
 from memorybus.testing import FakeClock
-from memorybus_workers.membership.heartbeats import Pulses
+from memorybus_workers.membership.heartbeats import Heartbeats
 
 NOW = 1_700_000_000_000
 HOUR = 3_600_000
@@ -15,7 +15,7 @@ class Heard:
     def __init__(self) -> None:
         """Hear nobody yet."""
         self.clock = FakeClock()
-        self.pulses = Pulses(self.clock)
+        self.pulses = Heartbeats(self.clock)
 
     def silent(self, now_ms: int, **beats: int) -> set[str]:
         """Hear heartbeats; return those that are silent."""

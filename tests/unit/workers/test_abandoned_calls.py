@@ -3,7 +3,7 @@
 import pytest
 from memorybus.errors import LeaseLost
 from memorybus.testing import FakeClock
-from memorybus_workers.calls.abandoned import AGAIN, LONGEST, Landings
+from memorybus_workers.calls.abandoned import AGAIN, LONGEST, AbandonedCalls
 from memorybus_workers.calls.tracker import Slot
 
 LANE = "ns:{p00}:lease:p"
@@ -11,61 +11,61 @@ LANE = "ns:{p00}:lease:p"
 
 def test_a_call_is_waited_for_until_it_ends(fake_clock: FakeClock) -> None:
     """G4: an event may be sent again once its abandoned call has returned."""
-    slot, landings = Slot(fake_clock), Landings(fake_clock, 2.0)
+    slot, abandoned_calls = Slot(fake_clock), AbandonedCalls(fake_clock, 2.0)
     slot.begin("e", LANE)
-    landings.note(slot)
-    assert landings.until(LANE, "e") == fake_clock.monotonic() + AGAIN
-    assert landings.among(LANE)
-    assert not landings.among("another")
-    assert landings.until(LANE, "another") == 0.0
+    abandoned_calls.note(slot)
+    assert abandoned_calls.look_again_at(LANE, "e") == fake_clock.monotonic() + AGAIN
+    assert abandoned_calls.among(LANE)
+    assert not abandoned_calls.among("another")
+    assert abandoned_calls.look_again_at(LANE, "another") is None
     slot.end()
-    assert landings.until(LANE, "e") == 0.0
-    assert not landings.among(LANE)
+    assert abandoned_calls.look_again_at(LANE, "e") is None
+    assert not abandoned_calls.among(LANE)
 
 
 def test_a_call_is_not_waited_for_for_ever(fake_clock: FakeClock) -> None:
     """G10: `LONGEST` call time-outs after it began it is waited for no more."""
-    slot, landings = Slot(fake_clock), Landings(fake_clock, 2.0)
+    slot, abandoned_calls = Slot(fake_clock), AbandonedCalls(fake_clock, 2.0)
     slot.begin("e", LANE)
-    landings.note(slot)
+    abandoned_calls.note(slot)
     fake_clock.advance(LONGEST * 2.0 - 0.1)
-    landings.note(slot)  # again makes it no younger
-    assert landings.among(LANE)
+    abandoned_calls.note(slot)  # again makes it no younger
+    assert abandoned_calls.among(LANE)
     fake_clock.advance(0.2)
-    assert not landings.among(LANE)
+    assert not abandoned_calls.among(LANE)
 
 
 def test_a_call_that_may_take_long_is_waited_for_as_much_longer(fake_clock: FakeClock) -> None:
     """G10: the wait goes by what the call itself might take, which may be more than its waiting."""
-    slot, landings = Slot(fake_clock), Landings(fake_clock, 2.0)
+    slot, abandoned_calls = Slot(fake_clock), AbandonedCalls(fake_clock, 2.0)
     slot.begin("e", LANE, 30.0)
-    landings.note(slot)
+    abandoned_calls.note(slot)
     fake_clock.advance(LONGEST * 30.0 - 0.1)
-    assert landings.among(LANE)
+    assert abandoned_calls.among(LANE)
     fake_clock.advance(0.2)
-    assert not landings.among(LANE)
+    assert not abandoned_calls.among(LANE)
 
 
 @pytest.mark.parametrize("what", ["idle", "asks", "opens", "harmless"])
 def test_what_sends_nothing_is_not_waited_for(fake_clock: FakeClock, what: str) -> None:
     """G6: a question, an opening, a call that may be repeated: nobody waits for these."""
-    slot, landings = Slot(fake_clock), Landings(fake_clock, 2.0)
+    slot, abandoned_calls = Slot(fake_clock), AbandonedCalls(fake_clock, 2.0)
     slot.begin("before", LANE)
     slot.end()
     if what == "opens":
         slot.enter("open")
     elif what != "idle":
         slot.begin("e")
-    landings.note(slot)
-    assert not landings.among(LANE)
+    abandoned_calls.note(slot)
+    assert not abandoned_calls.among(LANE)
 
 
 def test_an_abandoned_thread_begins_no_call(fake_clock: FakeClock) -> None:
     """G4: what was not under way when its thread was given up is never sent by it."""
-    slot, landings = Slot(fake_clock), Landings(fake_clock, 2.0)
+    slot, abandoned_calls = Slot(fake_clock), AbandonedCalls(fake_clock, 2.0)
     slot.abandoned = True
     with pytest.raises(LeaseLost, match="given up"):
         slot.begin("e", LANE)
-    landings.note(slot)
-    assert not landings.among(LANE)
+    abandoned_calls.note(slot)
+    assert not abandoned_calls.among(LANE)
     assert slot.hanging(-1.0) == ""

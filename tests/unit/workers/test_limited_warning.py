@@ -4,18 +4,18 @@ import logging
 
 import pytest
 from memorybus.testing import FakeClock
-from memorybus_workers.calls.limited_warning import AGAIN, Complaint
+from memorybus_workers.calls.limited_warning import AGAIN, RateLimitedWarning
 
 
 def test_each_reason_is_said_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
     """G10: who looks each second does not fill the log; another reason is news at once."""
     clock = FakeClock()
-    complaint = Complaint("it waits: %s", clock)
+    warning = RateLimitedWarning("it waits: %s", clock)
     with caplog.at_level(logging.WARNING, "memorybus"):
         for reason in ("refused", "refused", "no password", "refused"):
-            complaint.say(OSError(reason))
+            warning.warn(OSError(reason))
             clock.advance(1.0)
         assert caplog.messages == ["it waits: refused", "it waits: no password"]
         clock.advance(AGAIN)
-        complaint.say("refused")
+        warning.warn("refused")
     assert caplog.messages[2:] == ["it waits: refused"]
