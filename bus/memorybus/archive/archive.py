@@ -10,23 +10,19 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from memorybus.archive import tombstones
-from memorybus.archive.backward import BackRows
-from memorybus.archive.format.manifest import NOT_JUDGED, Damage, Judged, Place, Segment, Whose
+from memorybus.archive.format.manifest import NOT_JUDGED, Damage, Judged, Segment, Whose
 from memorybus.archive.format.parquet import RawEntry
 from memorybus.archive.objects.local import LocalObjects
 from memorybus.archive.objects.store import Objects, open_objects
 from memorybus.archive.partition import SealedPartition, Shared
-from memorybus.archive.positions import Row, places_of
 from memorybus.archive.read_ahead import Aside
-from memorybus.archive.rows import Rows
-from memorybus.archive.scan import ScanRows
-from memorybus.archive.sealed_ids import ids_of
+from memorybus.archive.rows import SealedRow, SealedRows
 from memorybus.archive.tombstones import Tombstone
 from memorybus.archive.verification import Report, check
 from memorybus.archive.writer import Omit, Writer
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
-from memorybus.log.entry import LoggedEvent, moment
+from memorybus.log.entry import LoggedEvent, Place, moment
 from memorybus.log.stream import START
 from memorybus.query.query import Query
 from memorybus.query.ranges import WHOLE, Plan
@@ -154,8 +150,7 @@ class Archive:
         Raises:
             ArchiveDamaged: a part cannot be read, and `damage` is None.
         """
-        rows = ScanRows(self._of(partition), self._decoder)
-        return rows.read(plan, after, (since, until), damage)
+        return self._rows(partition).scan(plan, after, (since, until), damage)
 
     def back(
         self, partition: int, before: str, plan: Plan = WHOLE, damage: list[str] | None = None
@@ -164,15 +159,15 @@ class Archive:
 
         Segments that hold nothing wanted are passed over. `damage`, and what is raised: see `scan`.
         """
-        return BackRows(self._of(partition), self._decoder).read(before, plan, damage)
+        return self._rows(partition).back(before, plan, damage)
 
     def ids(self, partition: int) -> Iterator[Sequence[str]]:
         """Yield the ids of all rows, a group at a time, also of those without content by now."""
-        return ids_of(self._of(partition))
+        return self._rows(partition).ids()
 
-    def places(self, partition: int, first: str, last: str) -> Iterator[Row]:
+    def places(self, partition: int, first: str, last: str) -> Iterator[SealedRow]:
         """Yield where the rows from one entry to another lie, both included, and their events."""
-        return places_of(self._of(partition), first, last)
+        return self._rows(partition).places(first, last)
 
     def has(self, partition: int, entry: str) -> bool:
         """Say whether an entry is sealed."""
@@ -293,8 +288,8 @@ class Archive:
             self._partitions[partition] = SealedPartition(of, self._shared, self._aside)
         return self._partitions[partition]
 
-    def _rows(self, partition: int) -> Rows:
-        return Rows(self._of(partition), self._decoder)
+    def _rows(self, partition: int) -> SealedRows:
+        return SealedRows(self._of(partition), self._decoder)
 
     def _writer(self, partition: int) -> Writer:
         return Writer(self._of(partition), self._decoder, self._clock, self._crash)

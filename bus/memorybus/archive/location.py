@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Protocol
 from redis import Redis
 from redis.exceptions import RedisError
 
-from memorybus.archive.format.manifest import Place
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.path_names import log_id_of
 from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
 from memorybus.errors import ArchiveUnavailable
 from memorybus.log.continuity import View
+from memorybus.log.entry import Place
 from memorybus.log.inspection import Inspector
 from memorybus.redis.connect import connect_redis, translated
 from memorybus.redis.keys import Keys, lane_name

@@ -6,6 +6,7 @@ there; only their numbers say nothing any more.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -14,14 +15,15 @@ from redis.exceptions import RedisError
 
 from memorybus.archive.agreement import Comparing
 from memorybus.archive.archive import Archive
-from memorybus.archive.format.manifest import Place
 from memorybus.clock import Clock
 from memorybus.errors import ArchiveTaken
+from memorybus.log.entry import Place
+from memorybus.log.inspection import numbers_behind
 from memorybus.log.stream import START
 from memorybus.redis import scripts
 from memorybus.redis.connect import translated
 from memorybus.redis.keys import ARCHIVE_LANE, Keys, lane_name
-from memorybus.redis.scripts import AUDIT, RENUMBER, Call, acquire, release
+from memorybus.redis.scripts import RENUMBER, Call, acquire, release
 
 TIMEOUT = 600.0
 """Seconds to wait for Redis while it renumbers: some ten thousand entries a second."""
@@ -96,11 +98,13 @@ class Renumbering:
 
     def _read(self, partition: int, place: Place) -> tuple[int, tuple[int, int] | None]:
         """Return how many entries are behind a place, and the first number that is not above."""
-        entries, read, twice = 0, _PAGE, None
-        while read == _PAGE:
-            place, read, pairs = self._page(partition, place)
-            entries += read
-            twice = twice or next((pair for pair in pairs if pair[1] <= pair[0]), None)
+        key = self._keys.log(partition)
+        entries, done, twice = 0, False, None
+        while not done:
+            page = self._asked(partial(numbers_behind, self._redis, key, place, _PAGE), key)
+            place, done = page.upto, page.done
+            entries += page.read - page.foreign
+            twice = twice or next((pair for pair in page.breaks if pair[1] <= pair[0]), None)
         return entries, twice
 
     def _noted(self, partition: int) -> Place:
@@ -110,12 +114,6 @@ class Renumbering:
             self._keys.state(partition),
         )
         return Place(entry.decode() if entry else START, int(n or 0))
-
-    def _page(self, partition: int, after: Place) -> tuple[Place, int, list[tuple[int, int]]]:
-        key = self._keys.log(partition)
-        entry, n, read, _, breaks = self._run(Call(AUDIT, (key,), (after.entry, after.n, _PAGE)))
-        pairs = list(zip(map(int, breaks[::2]), map(int, breaks[1::2]), strict=True))
-        return Place(entry.decode(), int(n)), int(read), pairs
 
     def mend(self, twice: Twice) -> int:
         """Give what is behind the archive's end new numbers; return how many entries got one.

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 from redis import Redis
 
-from memorybus.archive.format.manifest import Place
+from memorybus.log.entry import Place
 from memorybus.redis import scripts
 from memorybus.redis.keys import ARCHIVE_LANE, Keys, lane_name
 from memorybus.redis.scripts import SEAL, Call

@@ -9,7 +9,8 @@ from memorybus.archive.format.manifest import Manifest, Segment
 from memorybus.archive.format.reader import rows_of
 from memorybus.archive.partition import SealedPartition
 from memorybus.errors import ArchiveDamaged
-from memorybus.log.continuity import Place, View, lacking
+from memorybus.log.continuity import View, lacking
+from memorybus.log.entry import Place
 
 _ANY_MANIFEST = "manifest-*.jsonl"
 

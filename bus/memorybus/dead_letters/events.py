@@ -8,7 +8,7 @@ import msgspec
 from memorybus.dead_letters.records import DeadLetter
 from memorybus.errors import ArchiveError
 from memorybus.events import Omission, Omitted
-from memorybus.history.joined import Joined
+from memorybus.history.history import History
 from memorybus.log.entry import LoggedEvent, moment
 
 _LAST = (1 << 64) - 1
@@ -36,7 +36,7 @@ class Published(msgspec.Struct, frozen=True):
 
 
 def published(
-    history: Joined, partition: int, letter: DeadLetter, *, shown: bool = False
+    history: History, partition: int, letter: DeadLetter, *, shown: bool = False
 ) -> Published:
     """Return the event of a dead letter; what is forgotten stays gone.
 
@@ -56,12 +56,12 @@ def published(
         return Published(None, f"the event cannot be read now: {error}")
 
 
-def _found(history: Joined, partition: int, letter: DeadLetter, *, shown: bool) -> Published:
+def _found(history: History, partition: int, letter: DeadLetter, *, shown: bool) -> Published:
     if not letter.n:
         return Published(None, f"memorybus did not write this record: {_END}")
     with contextlib.nullcontext() if shown else contextlib.suppress(ArchiveError):
         history.forgotten()  # from here on, `read` knows it
-    for event in history.read(partition, _before(letter.entry), 1, after_n=letter.n - 1):
+    for event in history.read(partition, _before(letter.entry), 1, after_n=letter.n - 1).events:
         if event.position.entry == letter.entry:
             return _whole(event, letter)
     return Published(None, GONE)

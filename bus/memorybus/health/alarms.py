@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 
 from memorybus.health.sealing import ArchiveStatus
-from memorybus.log.continuity import Audit, Gap, View, counter_lost, only_archived
+from memorybus.log.continuity import Gap, Numbers, View, counter_lost, foreign_in, only_archived
 from memorybus.log.forecast import Disk, Memory, level, told, told_disk
 from memorybus.log.losses import Loss
 from memorybus.redis.facts import SAFE_POLICY
@@ -89,13 +89,13 @@ def of_gaps(gaps: list[Gap]) -> Iterator[Alarm]:
     for gap in gaps:
         # A gap may grow, and is still the same one.
         subject = f"{lane_name(gap.partition)}:{gap.first}"
-        yield Alarm("data_loss", "critical", subject, gap.told, _RESTORE)
+        yield Alarm("data_loss", "critical", subject, str(gap), _RESTORE)
 
 
 def of_losses(losses: list[Loss], keys: Keys) -> Iterator[Alarm]:
     """Yield an alarm for each loss that was written down."""
     for loss in losses:
-        said = "; ".join(gap.told for gap in loss.gaps) or "it held no event when last looked at"
+        said = "; ".join(map(str, loss.gaps)) or "it held no event when last looked at"
         how = _HOW_LOST[loss.what]
         remedy = (
             f"restore the backup of Redis, or publish these events again if their source still has "
@@ -105,11 +105,11 @@ def of_losses(losses: list[Loss], keys: Keys) -> Iterator[Alarm]:
 
 
 def of_numbering(
-    views: Mapping[int, View], audits: Mapping[int, Audit], keys: Keys
+    views: Mapping[int, View], numbers: Mapping[int, Numbers], keys: Keys
 ) -> Iterator[Alarm]:
-    """Yield an alarm for each partition whose numbers repeat, or will, or that holds strangers."""
+    """Yield an alarm for each partition whose numbers repeat, or will, or where others write."""
     for partition, view in views.items():
-        name, audit = lane_name(partition), audits.get(partition)
+        name, read = lane_name(partition), numbers.get(partition)
         if counter_lost(view) and view.last is not None:
             yield Alarm(
                 "numbering",
@@ -119,22 +119,22 @@ def of_numbering(
                 f"numbers will be given twice",
                 f"stop publishing, then: redis-cli hset {keys.state(partition)} n {view.last.n}",
             )
-        elif audit is not None and audit.restarted:
+        elif read is not None and read.restarted:
             yield Alarm(
                 "numbering",
                 "critical",
                 name,
-                f"partition {name}: after event {audit.restarted} the numbers begin anew: its "
+                f"partition {name}: after event {read.restarted} the numbers begin anew: its "
                 f"counter was lost",
                 "give them new ones: memorybus archive repair --execute",
             )
-        if audit is not None and audit.strays:
+        elif read is not None and (foreign := foreign_in(view, read)):
             yield Alarm(
                 "strays",
                 "warning",
                 name,
-                f"partition {name}: {audit.strays} entries that memorybus did not write",
-                f"find who adds to {keys.log(partition)}; lanes park such entries",
+                f"partition {name}: {foreign} entries that memorybus did not write",
+                f"find who adds to {keys.log(partition)}; lanes pass over such entries",
             )
 
 

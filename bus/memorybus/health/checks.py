@@ -23,7 +23,8 @@ from memorybus.config.settings import Settings
 from memorybus.health import alarms
 from memorybus.health.alarms import Alarm, ServerState
 from memorybus.health.sealing import ArchiveStatus, oldest_unsealed, status_of
-from memorybus.log.continuity import Gap, Place, View, gaps_of
+from memorybus.log.continuity import Gap, Numbers, View, gaps_of
+from memorybus.log.entry import Place
 from memorybus.log.forecast import (
     Disk,
     Grown,
@@ -92,6 +93,7 @@ class Examiner:
     def __init__(self, redis: Redis, settings: Settings) -> None:
         """Use the log's Redis."""
         self.sights: dict[int, Sight] = {}
+        self._numbers: dict[int, Numbers] = {}
         self._redis = redis
         self._settings = settings
         self._keys = Keys(settings.namespace)
@@ -112,7 +114,7 @@ class Examiner:
             settled: places to look before and behind (see `Inspector.look`).
         """
         self.sights = self._inspector.look(settled)
-        self._inspector.audit(self.sights)
+        self._numbers = self._inspector.numbers(self.sights)
         continuity = Continuity(self.log_id(), self._gaps(), self._losses.all())
         now = max((sight.now_ms for sight in self.sights.values()), default=0)
         reports = self._sealed.read(now, self._settings.partitions)
@@ -147,14 +149,13 @@ class Examiner:
     def _of_log(self, continuity: Continuity) -> Iterator[Alarm]:
         yield from alarms.of_gaps(continuity.gaps)
         yield from alarms.of_losses(continuity.losses, self._keys)
-        yield from alarms.of_numbering(self._views(), self._inspector.audits, self._keys)
+        yield from alarms.of_numbering(self._views(), self._numbers, self._keys)
 
     def _gaps(self) -> list[Gap]:
-        audits = self._inspector.audits
         return [
             gap
             for partition, sight in self.sights.items()
-            for gap in gaps_of(partition, sight.view, audits.get(partition))
+            for gap in gaps_of(partition, sight.view, self._numbers.get(partition))
         ]
 
     def _shards(self) -> list[Shard]:

@@ -1,7 +1,7 @@
 """The log as it stands: what `continuity` and `forecast` judge, read in one round trip.
 
 Reading changes nothing, and costs the same however long the log is; where the counts do not agree,
-entries are read one by one, a bounded number at each look.
+numbers are read one by one, a bounded number at each look.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,8 @@ from redis import Redis
 
 from memorybus.config.settings import Settings
 from memorybus.errors import ForeignKey
-from memorybus.log.continuity import Audit, Page, Place, View, advanced, audit_of, needs_audit
+from memorybus.log.continuity import Numbers, View, slack, unsealed_from
+from memorybus.log.entry import Place
 from memorybus.log.forecast import AGES_MS
 from memorybus.redis import scripts
 from memorybus.redis.connect import translated
@@ -22,9 +23,9 @@ from memorybus.redis.scripts import Call
 SAMPLES = 5
 """Nodes of a stream that are weighed."""
 
-PAGE = 200
-PAGES = 50
-"""An audit reads this many pages of so many entries at each look, over all partitions."""
+PAGE = 1_000
+PAGES = 10
+"""Where counts do not agree, this many pages of so many entries of a partition are read."""
 
 
 class Sight(msgspec.Struct, frozen=True):
@@ -48,16 +49,11 @@ class Sight(msgspec.Struct, frozen=True):
 
 
 class Inspector:
-    """Looks at the log. Belongs to one thread.
-
-    Attributes:
-        audits: what was read entry by entry, by partition; kept from one look to the next.
-    """
+    """Looks at the log. Belongs to one thread."""
 
     def __init__(self, redis: Redis, settings: Settings, ages: Sequence[int] = AGES_MS) -> None:
         """Use the log's Redis; look up the number at some `ages` (milliseconds)."""
         self._ages = tuple(ages)
-        self.audits: dict[int, Audit] = {}
         self._redis = redis
         self._keys = Keys(settings.namespace)
         self._partitions = range(settings.partitions)
@@ -80,18 +76,20 @@ class Inspector:
             if not _is_foreign(reply)
         }
 
-    def audit(self, sights: Mapping[int, Sight]) -> None:
-        """Read on where the counts do not agree, up to the bound of one look.
+    def numbers(self, sights: Mapping[int, Sight]) -> dict[int, Numbers]:
+        """Read the numbers of the partitions whose counts do not agree, from what is not sealed on.
 
         Raises:
             redis.RedisError: no answer.
         """
-        pages = PAGES
-        for partition, sight in sights.items():
-            while pages and needs_audit(sight.view, self.audits.get(partition)):
-                pages -= 1
-                audit = audit_of(sight.view, self.audits.get(partition))
-                self.audits[partition] = advanced(audit, self._page(partition, audit.upto), PAGE)
+        return {p: self._numbers(p, one.view) for p, one in sights.items() if slack(one.view)}
+
+    def _numbers(self, partition: int, view: View) -> Numbers:
+        key = self._keys.log(partition)
+        found = numbers_behind(self._redis, key, unsealed_from(view), PAGE)
+        while not found.done and found.read < PAGE * PAGES:
+            found = found.joined(numbers_behind(self._redis, key, found.upto, PAGE))
+        return found
 
     def _call(self, partition: int, settled: Place | None) -> Call:
         keys = (
@@ -101,11 +99,24 @@ class Inspector:
         )
         return Call(scripts.LOOK, keys, (settled.entry if settled else "", SAMPLES, *self._ages))
 
-    def _page(self, partition: int, after: Place) -> Page:
-        call = Call(scripts.AUDIT, (self._keys.log(partition),), (after.entry, after.n, PAGE))
-        entry, n, read, strays, breaks = scripts.run(self._redis, call)
-        pairs = tuple(zip(map(int, breaks[::2]), map(int, breaks[1::2]), strict=True))
-        return Page(Place(entry.decode(), int(n)), int(read), int(strays), pairs)
+
+def numbers_behind(redis: Redis, key: str, after: Place, count: int) -> Numbers:
+    """Return what the numbers of up to `count` entries behind a place say.
+
+    Args:
+        redis: the log's Redis.
+        key: the partition's stream.
+        after: an entry, exclusive, and the number there.
+        count: at most so many.
+
+    Raises:
+        redis.RedisError: no answer.
+    """
+    call = Call(scripts.AUDIT, (key,), (after.entry, after.n, count))
+    entry, n, read, foreign, breaks = scripts.run(redis, call)
+    pairs = tuple(zip(map(int, breaks[::2]), map(int, breaks[1::2]), strict=True))
+    upto = Place(entry.decode(), int(n))
+    return Numbers(upto, int(read) < count, int(read), int(foreign), pairs)
 
 
 def _is_foreign(reply: Any) -> bool:
@@ -122,13 +133,12 @@ def _is_foreign(reply: Any) -> bool:
 
 
 def _sight(reply: Sequence[Any]) -> Sight:
-    length, n, sealed, deleted, size, ids, ids_size, first, last, before, after, *rest = reply
+    length, n, sealed, size, ids, ids_size, first, last, before, after, *rest = reply
     now, ages, sealed_at, unsealed = rest
     view = View(
         length=int(length),
         n=_number(n),
         sealed=_number(sealed),
-        deleted=deleted.decode(),
         first=_place(first),
         last=_place(last),
         before=_place(before),

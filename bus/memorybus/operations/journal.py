@@ -141,6 +141,7 @@ def follow(log: EventLog, places: Places) -> Iterator[LoggedEvent]:
     while True:
         news = log.wait(places.after, FOLLOW_WAIT)
         fresh = [event for p in news for event in log.read(p, places.after[p], PAGE)]
+        places.after |= news  # also past an entry that is not ours
         yield from places.noted(sorted(fresh, key=_moment))
 
 

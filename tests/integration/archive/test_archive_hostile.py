@@ -10,11 +10,12 @@ import msgspec
 import pytest
 from helpers.archive.archives import LOG, entries
 from helpers.archive.sealed_log import SealedLog
-from memorybus.archive.format.manifest import Place, Segment, Whose, render
+from memorybus.archive.format.manifest import Segment, Whose, render
 from memorybus.archive.format.parquet import META, Line, lines_of
 from memorybus.archive.format.parquet import sealed as seal
 from memorybus.errors import ArchiveDamaged
 from memorybus.ids import sha256
+from memorybus.log.entry import Place
 from memorybus.operations.archive.import_events import Imported, imported
 from memorybus.query.query import EVERYTHING
 from memorybus.wire.codec import Decoder

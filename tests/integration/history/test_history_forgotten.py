@@ -101,7 +101,7 @@ def test_an_outage_stops_no_reader_of_the_log(
     clock = FakeClock()
     history, place = history_of(log, clock)
     after, n = "0-0", 0
-    while page := history.read(P, after, 200, after_n=n):
+    while page := history.read(P, after, 200, after_n=n).events:
         after, n = page[-1].position.entry, page[-1].position.n
     place.is_away = True
     clock.advance(TOMBSTONE_AGE + 1)
@@ -109,7 +109,7 @@ def test_an_outage_stops_no_reader_of_the_log(
     log.append(5, user="eve")
     place.asked = 0
     for _ in range(3):
-        page = history.read(P, after, 200, after_n=n)
+        page = history.read(P, after, 200, after_n=n).events
         assert [bool(event.envelope.key) for event in page] == [True] * 5 + [False] * 5
     assert place.asked == 1
     with pytest.raises(ArchiveUnavailable):

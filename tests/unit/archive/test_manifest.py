@@ -7,8 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 from helpers.archive.archives import LOG
-from memorybus.archive.format.manifest import Manifest, Place, Segment, Whose, nothing, render
+from memorybus.archive.format.manifest import Manifest, Segment, Whose, nothing, render
 from memorybus.archive.format.manifest_repair import parse
+from memorybus.log.entry import Place
 
 OF = Whose("t", LOG, 7)
 COUNT = 6

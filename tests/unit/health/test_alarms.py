@@ -9,7 +9,8 @@ from memorybus.health import alarms
 from memorybus.health import checks as health
 from memorybus.health.alarms import Alarm, ServerState
 from memorybus.health.sealing import ArchiveStatus, status_of
-from memorybus.log.continuity import Audit, Gap, Place, View
+from memorybus.log.continuity import Gap, Numbers, View
+from memorybus.log.entry import Place
 from memorybus.log.forecast import Disk, Memory
 from memorybus.log.losses import Loss
 from memorybus.operations.doctor.log import checks
@@ -61,8 +62,8 @@ def test_numbers_given_twice_and_strangers() -> None:
     """G2, G6: a lost counter is told with the command that repairs it, also when it is too late."""
     lost = View(length=2, n=0, first=Place("1-0", 1), last=Place("2-0", 2))
     whole = View(length=2, n=2, first=Place("1-0", 1), last=Place("2-0", 2))
-    begun_anew = Audit((0, "", ""), Place("2-0", 2), done=True, restarted=9)
-    strange = Audit((0, "", ""), Place("2-0", 2), done=True, strays=4)
+    begun_anew = Numbers(Place("2-0", 2), done=True, breaks=((9, 1),))
+    strange = Numbers(Place("2-0", 2), done=True, foreign=4)
     views = {0: lost, 1: whole, 2: whole, 3: whole}
     found = list(alarms.of_numbering(views, {1: begun_anew, 2: strange}, KEYS))
     assert short(found) == [

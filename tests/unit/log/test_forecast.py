@@ -5,7 +5,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from memorybus.health import checks
-from memorybus.log.continuity import Place, View
+from memorybus.log.continuity import View
+from memorybus.log.entry import Place
 from memorybus.log.forecast import (
     AGES_MS,
     AOF_FRAME,

@@ -10,14 +10,14 @@ from collections.abc import Callable, Sequence
 import msgspec
 from memorybus.archive.agreement import Comparing
 from memorybus.archive.archive import Archive
-from memorybus.archive.format.manifest import Place, Segment
+from memorybus.archive.format.manifest import Segment
 from memorybus.archive.format.parquet import RawEntry
 from memorybus.archive.seals import Part, SealReports, seal
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
 from memorybus.errors import ArchiveDamaged, ArchiveTaken, LeaseLost
 from memorybus.log import continuity
-from memorybus.log.entry import number_of
+from memorybus.log.entry import Place
 from memorybus.log.inspection import Sight
 from memorybus.log.losses import Loss, Losses
 from memorybus.log.stream import START, read_entries
@@ -28,7 +28,7 @@ from memorybus.text.display import iso
 from redis import Redis
 
 from memorybus_workers.archiving import due
-from memorybus_workers.archiving.due import Numbered, moment_of
+from memorybus_workers.archiving.due import moment_of
 from memorybus_workers.archiving.policy import judged, omit_of
 from memorybus_workers.archiving.retention import Policy
 from memorybus_workers.lanes.leases import Lease, Leases
@@ -149,9 +149,7 @@ class Sealer:
 
     def _check_behind(self, owned: Owned, sight: Sight, end: Place | None) -> None:
         view = sight.view
-        first = view.first or (self._first(owned.partition) if view.length else None)
-        behind = continuity.Place(end.entry, end.n) if end else None
-        gap = continuity.lacking(owned.partition, view.sealed, behind, first)
+        gap = continuity.lacking(owned.partition, view.sealed, end, view.first)
         if gap is not None:
             state = self._keys.state(owned.partition)
             raise ArchiveDamaged(
@@ -161,19 +159,9 @@ class Sealer:
                 f"sealed {gap.first - 1}"
             )
 
-    def _first(self, partition: int) -> continuity.Place | None:
-        """Return our first entry, however many of others are before it."""
-        key, after = self._keys.log(partition), START
-        while page := read_entries(self._around.redis, key, f"({after}", count=due.PAGE):
-            for entry, fields in page:
-                if (n := number_of(fields)) is not None:
-                    return continuity.Place(entry.decode(), n)
-            after = page[-1][0].decode()
-        return None
-
     def _ready(
         self, owned: Owned, sight: Sight, end: Place | None, *, force: bool
-    ) -> Sequence[Numbered]:
+    ) -> Sequence[RawEntry]:
         """Return what makes the next segment; nothing if none is ready, or we were told to end."""
         settings = self._around.settings
         if self._around.stopping():
@@ -182,29 +170,29 @@ class Sealer:
         taken, full = self._gathered(owned.partition, end or Place(START, 0), cutoff)
         return taken if taken and (full or force or self._is_old(taken[0], sight)) else ()
 
-    def _is_old(self, first: Numbered, sight: Sight) -> bool:
+    def _is_old(self, first: RawEntry, sight: Sight) -> bool:
         age = sight.now_ms - due.moment_of(first.entry)
         return age >= self._around.settings.segment_age * 1000
 
     def _gathered(
         self, partition: int, after: Place, cutoff: int
-    ) -> tuple[Sequence[Numbered], bool]:
+    ) -> tuple[Sequence[RawEntry], bool]:
         """Read the entries of one segment, page by page; say whether it is full."""
-        taken: list[Numbered] = []
+        taken: list[RawEntry] = []
         size, entry, n = 0, after.entry, after.n
         key = self._keys.log(partition)
         while count := due.room(taken, size, self._around.settings):
             found = read_entries(self._around.redis, key, f"({entry}", str(cutoff), count=count)
-            page = [(name.decode(), fields) for name, fields in found]
-            taken += due.numbered(page, n)
-            size += sum(len(part) for _, fields in page for part in fields)
-            if len(page) < count:
-                return due.whole(taken), False
-            entry, n = taken[-1].entry, due.last_of(taken, after.n)
-        return due.whole(taken) or due.alone(taken, after.n), True
+            page = due.numbered([(name.decode(), fields) for name, fields in found], n)
+            taken += page
+            size += sum(len(part) for one in page for part in one.fields)
+            if len(found) < count:
+                return taken, False
+            entry, n = found[-1][0].decode(), taken[-1].n if taken else n
+        return taken, True
 
     def _sealed(
-        self, owned: Owned, taken: Sequence[Numbered], policy: Policy, now_ms: int
+        self, owned: Owned, taken: Sequence[RawEntry], policy: Policy, now_ms: int
     ) -> Segment:
         """Publish one segment behind the archive's end, note it, trim.
 
@@ -212,9 +200,8 @@ class Sealer:
             ArchiveTaken: another log sealed there meanwhile: ours were passed over.
         """
         self._check(owned)
-        rows = [RawEntry(one.entry, one.n, one.fields) for one in taken]
         omit = omit_of(policy, moment_of(taken[0].entry), moment_of(taken[-1].entry), now_ms)
-        segment = owned.archive.publish(owned.partition, rows, omit, judged(policy, now_ms))
+        segment = owned.archive.publish(owned.partition, taken, omit, judged(policy, now_ms))
         if segment.first.entry != taken[0].entry:
             raise ArchiveTaken(f"{owned.archive.where} goes on behind {taken[0].entry}")
         self._around.crash("archiver.after_publish")
@@ -225,7 +212,7 @@ class Sealer:
     def _record(self, owned: Owned, gaps: list[continuity.Gap]) -> None:
         """Write down what was lost before it could be sealed: behind the seal nobody would tell."""
         for gap in gaps:
-            _log.error("DATA LOSS: %s, and were never sealed", gap.told)
+            _log.error("DATA LOSS: %s, and were never sealed", gap)
             now = iso(self._around.clock.now_ms()) or ""
             self._losses.record(Loss("gap", owned.log_id, now, [gap]))
 

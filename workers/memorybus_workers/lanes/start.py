@@ -74,7 +74,7 @@ class Beginning:
 
     def _is_given_again(self, begin: Begin) -> bool:
         """Say whether the log goes on with numbers up to the checkpoint's behind its entry."""
-        following = self._history.part.first(self._partition, f"({begin.entry}")
+        following = self._history.following(self._partition, begin.entry)
         return following is not None and following.n <= begin.n
 
     def _surviving(self, begin: Begin) -> Begin:

@@ -11,24 +11,13 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from memorybus.ids import sha256
+from memorybus.log.entry import Place
 
 FORMAT = 1
 
 _SUM = b',"sum":"'
 _HEX = 64
 _TAIL = len(_SUM) + _HEX + len(b'"}')
-
-
-class Place(msgspec.Struct, frozen=True):
-    """A place in a partition.
-
-    Attributes:
-        entry: the id of the stream's entry.
-        n: its dense number.
-    """
-
-    entry: str
-    n: int
 
 
 class Whose(msgspec.Struct, frozen=True):

@@ -1,8 +1,8 @@
 """Segments: sealed entries of a partition as Parquet, for any engine to query as they lie.
 
 A row holds what a query looks at as columns, and the envelope as msgpack, unpacked. Entries that
-are not ours keep their raw fields, so that reading one back is the same as reading it from the log.
-Rows are cut into groups, which readers take one at a time.
+cannot be read keep their raw fields, so that reading one back is the same as reading it from the
+log. Rows are cut into groups, which readers take one at a time.
 """
 
 import io
@@ -12,11 +12,11 @@ from typing import Any
 import msgspec
 
 from memorybus.archive.format import bloom
-from memorybus.archive.format.manifest import FORMAT, NOT_JUDGED, Judged, Place, Segment, Whose
+from memorybus.archive.format.manifest import FORMAT, NOT_JUDGED, Judged, Segment, Whose
 from memorybus.archive.objects.store import missing
 from memorybus.events import Envelope, UnknownEvent
 from memorybus.ids import sha256
-from memorybus.log.entry import LoggedEvent, logged
+from memorybus.log.entry import LoggedEvent, Place, logged
 from memorybus.query.query import row_of
 from memorybus.wire.codec import Decoder
 
@@ -31,6 +31,9 @@ SEGMENT_BYTES = 64 << 20
 
 _LEVEL = 3
 """Of zstd. Level 9 saves a tenth more of real conversations and takes five times as long."""
+
+UNREADABLE = "stray"
+"""The `kind` of a row whose `envelope` holds the raw fields of its entry (G6)."""
 
 META = b"memorybus"
 """The key of `Inside` in a file's metadata."""
@@ -59,7 +62,7 @@ class RawEntry(msgspec.Struct, frozen=True):
 
     Attributes:
         entry: its id.
-        n: its dense number; for one that carries none, the one it counts as.
+        n: its dense number.
         fields: names and values by turns.
     """
 
@@ -132,11 +135,17 @@ COLUMNS = Line.__struct_fields__
 
 
 def line_of(partition: int, raw: RawEntry, decoder: Decoder) -> Line:
-    """Return an entry's row: decoded for the columns, its bytes kept."""
-    event = logged(partition, raw.entry, raw.fields, raw.n, decoder)
+    """Return an entry's row: decoded for the columns, its bytes kept.
+
+    Raises:
+        ValueError: somebody else wrote the entry: it is no event.
+    """
+    event = logged(partition, raw.entry, raw.fields, decoder)
+    if event is None:
+        raise ValueError(f"entry {raw.entry} is no event")
     body = _body(raw, event, decoder)
     if body is None:
-        return _line(raw, event.envelope, "stray", msgspec.msgpack.encode(list(raw.fields)))
+        return _line(raw, event.envelope, UNREADABLE, msgspec.msgpack.encode(list(raw.fields)))
     if event.envelope.event.volatile:
         return _line(raw, event.envelope, "r" if event.resent else "e", None, "volatile")
     return _line(raw, event.envelope, "r" if event.resent else "e", body)
@@ -144,8 +153,7 @@ def line_of(partition: int, raw: RawEntry, decoder: Decoder) -> Line:
 
 def _body(raw: RawEntry, event: LoggedEvent, decoder: Decoder) -> bytes | None:
     """Return an entry's unpacked envelope; None if it cannot be told from the columns alone."""
-    ours = len(raw.fields) == 4 and raw.fields[0] == b"n" and raw.fields[2] in (b"e", b"r")
-    if not ours or event.position.n != raw.n or raw.fields[1] != b"%d" % raw.n:
+    if raw.fields[1] != b"%d" % raw.n:
         return None
     if isinstance(event.envelope.event, UnknownEvent) and event.envelope.event.wire_version == 0:
         return None  # not an envelope
@@ -156,7 +164,7 @@ def _line(
     raw: RawEntry, envelope: Envelope, kind: str, body: bytes | None, omitted: str = ""
 ) -> Line:
     row, session = row_of(envelope), envelope.session
-    unknown = isinstance(envelope.event, UnknownEvent) and kind != "stray"
+    unknown = isinstance(envelope.event, UnknownEvent) and kind != UNREADABLE
     return Line(
         n=raw.n,
         entry=raw.entry,
@@ -180,16 +188,13 @@ def _line(
 
 
 def lines_of(partition: int, entries: Iterable[RawEntry], decoder: Decoder) -> list[Line]:
-    """Return the rows of as many entries as one segment holds (`SEGMENT_BYTES`), at least one.
-
-    An entry of others goes with the one behind it, whose number it counts as.
-    """
+    """Return the rows of as many entries as one segment holds (`SEGMENT_BYTES`), at least one."""
     lines: list[Line] = []
     size = 0
     for raw in entries:
         lines.append(line_of(partition, raw, decoder))
         size += len(lines[-1].envelope or b"")
-        if size >= SEGMENT_BYTES and lines[-1].kind != "stray":
+        if size >= SEGMENT_BYTES:
             break
     return lines
 
