@@ -27,7 +27,7 @@ _XRANGE, _XREVRANGE = b"XRANGE", b"XREVRANGE"
 """As bytes, so that the client leaves the fields of an entry as they stand."""
 
 
-class Sealed(Protocol):
+class SealedPlaces(Protocol):
     """What comparing needs of the archive (`memorybus.archive.archive.Archive`)."""
 
     @property
@@ -64,7 +64,7 @@ class Comparing:
     Every method raises `LogUnavailable` without Redis, and what the archive raises.
     """
 
-    def __init__(self, redis: Redis, keys: Keys, archive: Sealed) -> None:
+    def __init__(self, redis: Redis, keys: Keys, archive: SealedPlaces) -> None:
         """Use the log's Redis, and its archive."""
         self._redis = redis
         self._keys = keys

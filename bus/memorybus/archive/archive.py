@@ -10,15 +10,15 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from memorybus.archive import tombstones
-from memorybus.archive.format.manifest import NOT_JUDGED, Damage, Judged, Segment, Whose
+from memorybus.archive.format.manifest import NOT_JUDGED, Damage, Judged, LogPartition, Segment
 from memorybus.archive.format.parquet import RawEntry
 from memorybus.archive.objects.local import LocalObjects
 from memorybus.archive.objects.store import Objects, open_objects
-from memorybus.archive.partition import SealedPartition, Shared
-from memorybus.archive.read_ahead import Aside
+from memorybus.archive.partition import SealedPartition, TwinKnowledge
+from memorybus.archive.read_ahead import ReadAheadThread
 from memorybus.archive.rows import SealedRow, SealedRows
 from memorybus.archive.tombstones import Tombstone
-from memorybus.archive.verification import Report, check
+from memorybus.archive.verification import FileReport, check
 from memorybus.archive.writer import Omit, Writer
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
@@ -45,7 +45,7 @@ class Archive:
         *,
         clock: Clock = SYSTEM,
         crash: CrashPoint = no_crash,
-        shared: Shared | None = None,
+        shared: TwinKnowledge | None = None,
     ) -> None:
         """Touch nothing yet.
 
@@ -62,8 +62,8 @@ class Archive:
         self._log_id = log_id
         self._clock = clock
         self._crash = crash
-        self._shared = shared or Shared(objects, clock)
-        self._aside, self._decoder = Aside(), Decoder()
+        self._shared = shared or TwinKnowledge(objects, clock)
+        self._aside, self._decoder = ReadAheadThread(), Decoder()
         self._partitions: dict[int, SealedPartition] = {}
 
     @classmethod
@@ -277,14 +277,14 @@ class Archive:
 
     # -- checking -------------------------------------------------------------------------------
 
-    def verify(self, partitions: Iterable[int]) -> Iterator[Report]:
+    def verify(self, partitions: Iterable[int]) -> Iterator[FileReport]:
         """Check manifests and every segment's bytes; yield a report for each file, as they go."""
         for partition in partitions:
             yield from check(self._of(partition))
 
     def _of(self, partition: int) -> SealedPartition:
         if partition not in self._partitions:
-            of = Whose(self._namespace, self._log_id, partition)
+            of = LogPartition(self._namespace, self._log_id, partition)
             self._partitions[partition] = SealedPartition(of, self._shared, self._aside)
         return self._partitions[partition]
 

@@ -44,7 +44,7 @@ def seen_type(name: str, version: int) -> str:
     return UnknownEvent.__name__ if kind is None or version > kind.version else name
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class RowFilter(msgspec.Struct, frozen=True):
     """What a reader wants of the rows.
 
     Attributes:
@@ -73,9 +73,9 @@ class Wanted(msgspec.Struct, frozen=True):
         """The columns to read for that."""
         return (*self.needs, *(("v",) if "type" in self.needs else ()))
 
-    def hiding(self, forgotten: tuple[Query, ...]) -> "Wanted":
+    def hiding(self, forgotten: tuple[Query, ...]) -> "RowFilter":
         """Return the same for what is forgotten by now."""
-        return self if forgotten == self.forgotten else Wanted(self.plan, forgotten)
+        return self if forgotten == self.forgotten else RowFilter(self.plan, forgotten)
 
     def reasons(self, partition: int, group: Group, rows: range) -> list[Omission | None]:
         """Return for each row why it is left out, None if it is wanted."""

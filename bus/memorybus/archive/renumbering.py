@@ -36,7 +36,7 @@ _PATIENCE, _AGAIN = 5.0, 0.05
 """Seconds for which an archiver is waited for, which looks for a moment; between tries."""
 
 
-class Twice(msgspec.Struct, frozen=True, kw_only=True):
+class TwiceNumbered(msgspec.Struct, frozen=True, kw_only=True):
     """A partition of which numbers were given twice.
 
     Attributes:
@@ -72,7 +72,7 @@ class Renumbering:
         self._archive = archive
         self._comparing = Comparing(redis, keys, archive)
 
-    def find(self, partition: int) -> Twice | None:
+    def find(self, partition: int) -> TwiceNumbered | None:
         """Return what was given twice behind what the archive has; None if nothing was.
 
         Raises:
@@ -86,7 +86,7 @@ class Renumbering:
             twice = end.n, found.lacking.n
         if twice is None:
             return None
-        return Twice(
+        return TwiceNumbered(
             partition=partition,
             before=twice[0],
             after=twice[1],
@@ -115,7 +115,7 @@ class Renumbering:
         )
         return Place(entry.decode() if entry else START, int(n or 0))
 
-    def mend(self, twice: Twice) -> int:
+    def mend(self, twice: TwiceNumbered) -> int:
         """Give what is behind the archive's end new numbers; return how many entries got one.
 
         They come again at new places, in their order, and marked: lanes that had them treat them as
@@ -145,7 +145,7 @@ class Renumbering:
                 raise _taken(partition, "an archiver is at work on it now; run this again")
             self._clock.sleep(_AGAIN)
 
-    def _moved(self, twice: Twice) -> int:
+    def _moved(self, twice: TwiceNumbered) -> int:
         partition = twice.partition
         keys = self._keys.log(partition), self._keys.state(partition), *self._lanes(partition)
         where = (twice.known, twice.end.entry, twice.end.n, twice.sealed)

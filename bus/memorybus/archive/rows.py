@@ -7,7 +7,7 @@ import msgspec
 
 from memorybus.archive.damage import tell
 from memorybus.archive.decoding import (
-    Wanted,
+    RowFilter,
     events_of,
     has_unreadable,
     placeholders,
@@ -69,7 +69,7 @@ class SealedRows:
 
     def read(self, after: str, count: int, plan: Plan) -> list[LoggedEvent]:
         """See `Archive.read`."""
-        wanted = Wanted(plan, self._part.shared.forgotten())
+        wanted = RowFilter(plan, self._part.shared.forgotten())
         found: list[LoggedEvent] = []
         place = moment(after)
         while len(found) < count:
@@ -86,7 +86,7 @@ class SealedRows:
         return found
 
     def _page(
-        self, place: Moment, count: int, wanted: Wanted
+        self, place: Moment, count: int, wanted: RowFilter
     ) -> tuple[Moment, list[LoggedEvent]] | None:
         """Return some rows of one group, and how far they go; None if nothing follows."""
         while (segment := self._part.after(place)) is not None:
@@ -99,7 +99,7 @@ class SealedRows:
         return None
 
     def _some(
-        self, segment: Segment, place: Moment, count: int, wanted: Wanted
+        self, segment: Segment, place: Moment, count: int, wanted: RowFilter
     ) -> tuple[Moment, list[LoggedEvent]]:
         passed = _may_pass(segment, wanted)
         names = () if passed else _names(wanted)
@@ -128,7 +128,7 @@ class SealedRows:
 
     def before(self, place: Moment) -> LoggedEvent | None:
         """Return the last event before a moment, None if there is none."""
-        wanted = Wanted(Plan(), self._part.shared.forgotten())
+        wanted = RowFilter(Plan(), self._part.shared.forgotten())
         while (segment := self._part.before(place)) is not None:
             with self._part.telling(segment):
                 index = self._part.opened(segment).group_before(place)
@@ -166,7 +166,7 @@ class SealedRows:
         self, plan: Plan, after: str, times: Times, damage: list[str] | None
     ) -> Iterator[LoggedEvent]:
         """See `Archive.scan`."""
-        wanted = Wanted(plan, self._part.shared.forgotten())
+        wanted = RowFilter(plan, self._part.shared.forgotten())
 
         def pages(segment: Segment, place: Moment) -> Iterator[tuple[Moment, list[LoggedEvent]]]:
             nonlocal wanted
@@ -224,7 +224,7 @@ class SealedRows:
             return self._part.beyond(place)
 
     def _wanted_pages(
-        self, segment: Segment, place: Moment, wanted: Wanted, times: Times
+        self, segment: Segment, place: Moment, wanted: RowFilter, times: Times
     ) -> Iterator[tuple[Moment, list[LoggedEvent]]]:
         """Yield a segment's wanted rows after a place, each time with how far they go."""
         if _may_pass(segment, wanted) or _is_untimely(segment, times):
@@ -277,7 +277,7 @@ class SealedRows:
 
     def back(self, before: str, plan: Plan, damage: list[str] | None) -> Iterator[LoggedEvent]:
         """See `Archive.back`."""
-        wanted = Wanted(plan, self._part.shared.forgotten())
+        wanted = RowFilter(plan, self._part.shared.forgotten())
         place = moment(before)
         segments = self._part.refreshed().segments
         while (segment := last_before(segments, place)) is not None:
@@ -308,7 +308,9 @@ class SealedRows:
         except ArchiveDamaged as error:
             tell(error, damage)
 
-    def _backward(self, segment: Segment, place: Moment, wanted: Wanted) -> Iterator[LoggedEvent]:
+    def _backward(
+        self, segment: Segment, place: Moment, wanted: RowFilter
+    ) -> Iterator[LoggedEvent]:
         """Yield a segment's rows before a moment; nothing if the manifest tells that all go."""
         if _may_pass(segment, wanted):
             return
@@ -332,13 +334,13 @@ def _pages(rows: range, reasons: Reasons) -> Iterator[tuple[range, Reasons]]:
         yield rows[start : start + _PAGE], reasons[start : start + _PAGE]
 
 
-def _may_pass(segment: Segment, wanted: Wanted) -> bool:
+def _may_pass(segment: Segment, wanted: RowFilter) -> bool:
     """Say whether the manifest alone tells that nothing of a segment is wanted."""
     sessions = wanted.plan.query.sessions
     return bool(sessions) and not bloom.may_hold(segment.sessions, sessions)
 
 
-def _names(wanted: Wanted) -> tuple[str, ...]:
+def _names(wanted: RowFilter) -> tuple[str, ...]:
     """Return the columns to read first: those that decide, or, if nothing does, the content."""
     return wanted.reads if wanted.filters else CONTENT
 

@@ -5,10 +5,10 @@ from collections.abc import Collection, Mapping, Sequence
 import msgspec
 
 from memorybus.archive.format.manifest import Manifest, Segment
-from memorybus.archive.objects.store import Stored
+from memorybus.archive.objects.store import StoredFile
 
 
-class Idle(msgspec.Struct, frozen=True):
+class UnneededFiles(msgspec.Struct, frozen=True):
     """Files that may be deleted.
 
     Attributes:
@@ -23,10 +23,10 @@ class Idle(msgspec.Struct, frozen=True):
 def idle(
     folder: str,
     recent: Sequence[Manifest],
-    found: Mapping[str, Stored],
+    found: Mapping[str, StoredFile],
     before: int,
     damaged: Collection[str] = (),
-) -> Idle:
+) -> UnneededFiles:
     """Return the segments that nobody needs.
 
     A file is needed for as long as a reader may still have the manifest that named it, which its
@@ -43,7 +43,7 @@ def idle(
     """
     files = [{f"{folder}/{one.file}" for one in manifest.segments} for manifest in recent]
     if not recent or not all(one.whole for one in recent) or not files[-1] <= found.keys():
-        return Idle()
+        return UnneededFiles()
     lost = [one for one in recent[-1].segments if one.sha256 in damaged]
     old = [
         name
@@ -53,7 +53,9 @@ def idle(
         and not any(_has_rows_of(name, segment) for segment in lost)
     ]
     named = set[str]().union(*files)
-    return Idle([one for one in old if one not in named], [one for one in old if one in named])
+    return UnneededFiles(
+        [one for one in old if one not in named], [one for one in old if one in named]
+    )
 
 
 def _written_anew(newest: Manifest, name: str) -> int:

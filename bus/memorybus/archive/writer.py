@@ -7,7 +7,7 @@ import msgspec
 from memorybus.archive import tombstones
 from memorybus.archive.decoding import seen_type
 from memorybus.archive.format.manifest import NOT_JUDGED, Judged, Manifest, Segment, render
-from memorybus.archive.format.parquet import Line, RawEntry, lines_of, sealed
+from memorybus.archive.format.parquet import RawEntry, SegmentRow, lines_of, sealed
 from memorybus.archive.format.reader import SegmentReader, rows_of
 from memorybus.archive.partition import KEPT_MANIFESTS, SealedPartition, manifest_name
 from memorybus.archive.unneeded import idle
@@ -108,7 +108,7 @@ class Writer:
         self,
         known: Manifest,
         before: Sequence[Segment],
-        lines: Sequence[Line],
+        lines: Sequence[SegmentRow],
         after: Sequence[Segment] = (),
         judged: Judged = NOT_JUDGED,
     ) -> Segment:
@@ -124,7 +124,7 @@ class Writer:
         self._crash("archive.published")
         return self._part.refreshed().segments[len(before)]
 
-    def _read_back(self, segment: Segment, name: str, lines: Sequence[Line]) -> None:
+    def _read_back(self, segment: Segment, name: str, lines: Sequence[SegmentRow]) -> None:
         where = f"{self._objects.where}/{name}"
         file = self._objects.open(name)
         if file is None or sha256_of(file) != segment.sha256:
@@ -147,7 +147,7 @@ class Writer:
             self._objects.delete(manifest_name(self._part.folder, version - KEPT_MANIFESTS))
 
     def copy(
-        self, segment: Segment, lines: Iterable[Line], query: Query, hidden: Sequence[Query]
+        self, segment: Segment, lines: Iterable[SegmentRow], query: Query, hidden: Sequence[Query]
     ) -> Segment:
         """See `Archive.copy`."""
 
@@ -161,7 +161,7 @@ class Writer:
         rows = [self._kept(line, omit) for line in lines]
         return self._put(known, known.segments, rows, judged=judged)
 
-    def lines(self, segment: Segment) -> Iterator[Line]:
+    def lines(self, segment: Segment) -> Iterator[SegmentRow]:
         """Yield a segment's rows.
 
         Raises:
@@ -172,7 +172,7 @@ class Writer:
         except ArchiveDamaged as error:
             raise SegmentDamaged(str(error), segment.sha256) from error
 
-    def _kept(self, line: Line, omit: Omit | None) -> Line:
+    def _kept(self, line: SegmentRow, omit: Omit | None) -> SegmentRow:
         why = omit(_row(line), line.at) if omit and not line.omitted else None
         return line if why is None else without(line, why)
 
@@ -180,14 +180,14 @@ class Writer:
         return f"{self._objects.where}/{self._part.folder}"
 
 
-def without(line: Line, why: Omission) -> Line:
+def without(line: SegmentRow, why: Omission) -> SegmentRow:
     """Return a row without its content and without what tells whose it was."""
     nobody = dict.fromkeys(("key", "session", "root", "parent", "agent", "user"), "")
     nowhere = dict.fromkeys(("workspace", "platform", "origin"), "")
     return msgspec.structs.replace(line, envelope=None, omitted=why, **nobody, **nowhere)
 
 
-def _row(line: Line) -> Row:
+def _row(line: SegmentRow) -> Row:
     return Row(
         line.id.hex(),
         line.session,

@@ -17,7 +17,7 @@ import msgspec
 from redis import Redis
 from redis.exceptions import RedisError
 
-from memorybus.archive.seals import Part, SealReports
+from memorybus.archive.seals import ArchivedPart, SealReports
 from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
 from memorybus.health import alarms
@@ -36,7 +36,7 @@ from memorybus.log.forecast import (
     growth_of,
     shortest,
 )
-from memorybus.log.inspection import Inspector, Sight
+from memorybus.log.inspection import LogInspector, PartitionSight
 from memorybus.log.losses import Loss, Losses
 from memorybus.redis.cluster import Shard, by_shard
 from memorybus.redis.connect import connect_redis, translated
@@ -73,7 +73,7 @@ class Health(msgspec.Struct, frozen=True):
     memory: Memory
     disk: Disk | None
     archive: ArchiveStatus = ArchiveStatus()
-    parts: Mapping[int, Part] = MappingProxyType({})
+    parts: Mapping[int, ArchivedPart] = MappingProxyType({})
 
 
 class _Server(msgspec.Struct, frozen=True):
@@ -92,12 +92,12 @@ class Examiner:
 
     def __init__(self, redis: Redis, settings: Settings) -> None:
         """Use the log's Redis."""
-        self.sights: dict[int, Sight] = {}
+        self.sights: dict[int, PartitionSight] = {}
         self._numbers: dict[int, Numbers] = {}
         self._redis = redis
         self._settings = settings
         self._keys = Keys(settings.namespace)
-        self._inspector = Inspector(redis, settings)
+        self._inspector = LogInspector(redis, settings)
         self._losses = Losses(redis, self._keys)
         self._sealed = SealReports(redis, self._keys)
         self._homes = Homes(redis, self._keys)
@@ -111,7 +111,7 @@ class Examiner:
         """Look once.
 
         Args:
-            settled: places to look before and behind (see `Inspector.look`).
+            settled: places to look before and behind (see `LogInspector.look`).
         """
         self.sights = self._inspector.look(settled)
         self._numbers = self._inspector.numbers(self.sights)
@@ -213,7 +213,7 @@ def state_of(info: Mapping[str, Any]) -> ServerState:
     )
 
 
-def load(info: Mapping[str, Any], sights: Iterable[Sight], left: int | None) -> Load:
+def load(info: Mapping[str, Any], sights: Iterable[PartitionSight], left: int | None) -> Load:
     """Return what the forecast is made from.
 
     Args:
@@ -246,7 +246,7 @@ def limit_of(info: Mapping[str, Any], used: int, left: int | None) -> tuple[int 
     return None, "unknown"
 
 
-def bytes_per_event(sights: Iterable[Sight]) -> float:
+def bytes_per_event(sights: Iterable[PartitionSight]) -> float:
     """Return what an event takes: in its stream, and its id in the window of ids."""
     seen = list(sights)
     events, ids = sum(s.view.length for s in seen), sum(s.ids for s in seen)
@@ -254,7 +254,7 @@ def bytes_per_event(sights: Iterable[Sight]) -> float:
     return stream + (sum(s.ids_size for s in seen) / ids if ids else 0.0)
 
 
-def bounded(load: Load, sights: Sequence[Sight], settings: Settings) -> Load:
+def bounded(load: Load, sights: Sequence[PartitionSight], settings: Settings) -> Load:
     """Return a load of which the archive takes what has left the hot window."""
     events = sum(sight.view.length for sight in sights)
     log = sum(sight.size + 2 * sight.ids_size for sight in sights)
@@ -266,7 +266,7 @@ def bounded(load: Load, sights: Sequence[Sight], settings: Settings) -> Load:
     )
 
 
-def _remembered(load: Load, sights: Sequence[Sight], settings: Settings) -> int:
+def _remembered(load: Load, sights: Sequence[PartitionSight], settings: Settings) -> int:
     """Return the bytes that two full windows of event ids will take at the present rate."""
     ids = sum(sight.ids for sight in sights)
     rate = max((g.events / g.seconds for g in load.growths if g.events is not None), default=0.0)
@@ -280,7 +280,7 @@ def available(meminfo: str) -> int | None:
     return int(found[1]) * 1024 if found else None
 
 
-def _grown(sight: Sight) -> Grown | None:
+def _grown(sight: PartitionSight) -> Grown | None:
     """Return how a partition grew; None if it never held an event."""
     view = sight.view
     if view.first is None:

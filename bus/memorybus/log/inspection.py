@@ -28,7 +28,7 @@ PAGES = 10
 """Where counts do not agree, this many pages of so many entries of a partition are read."""
 
 
-class Sight(msgspec.Struct, frozen=True):
+class PartitionSight(msgspec.Struct, frozen=True):
     """One partition at one moment.
 
     Attributes:
@@ -48,7 +48,7 @@ class Sight(msgspec.Struct, frozen=True):
     numbers: tuple[int | None, ...]
 
 
-class Inspector:
+class LogInspector:
     """Looks at the log. Belongs to one thread."""
 
     def __init__(self, redis: Redis, settings: Settings, ages: Sequence[int] = AGES_MS) -> None:
@@ -58,7 +58,7 @@ class Inspector:
         self._keys = Keys(settings.namespace)
         self._partitions = range(settings.partitions)
 
-    def look(self, settled: Mapping[int, Place] | None = None) -> dict[int, Sight]:
+    def look(self, settled: Mapping[int, Place] | None = None) -> dict[int, PartitionSight]:
         """Look at every partition; one whose key is not ours is left out.
 
         Args:
@@ -76,7 +76,7 @@ class Inspector:
             if not _is_foreign(reply)
         }
 
-    def numbers(self, sights: Mapping[int, Sight]) -> dict[int, Numbers]:
+    def numbers(self, sights: Mapping[int, PartitionSight]) -> dict[int, Numbers]:
         """Read the numbers of the partitions whose counts do not agree, from what is not sealed on.
 
         Raises:
@@ -132,7 +132,7 @@ def _is_foreign(reply: Any) -> bool:
     raise reply
 
 
-def _sight(reply: Sequence[Any]) -> Sight:
+def _sight(reply: Sequence[Any]) -> PartitionSight:
     length, n, sealed, size, ids, ids_size, first, last, before, after, *rest = reply
     now, ages, sealed_at, unsealed = rest
     view = View(
@@ -147,7 +147,7 @@ def _sight(reply: Sequence[Any]) -> Sight:
         unsealed=_place(unsealed),
     )
     numbers = tuple(place.n if place else None for place in map(_place, ages))
-    return Sight(view, int(size), int(ids), int(ids_size), int(now), numbers)
+    return PartitionSight(view, int(size), int(ids), int(ids_size), int(now), numbers)
 
 
 def _place(reply: Sequence[bytes]) -> Place | None:

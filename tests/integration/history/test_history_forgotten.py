@@ -10,7 +10,7 @@ from helpers.archive.archives import sealed as sealed_in
 from helpers.archive.sealed_log import QUICK, SealedLog
 from memorybus.archive.archive import Archive
 from memorybus.archive.objects.local import LocalObjects
-from memorybus.archive.objects.store import Stored
+from memorybus.archive.objects.store import StoredFile
 from memorybus.archive.tombstones import Tombstone
 from memorybus.errors import ArchiveDamaged, ArchiveUnavailable
 from memorybus.history.forgotten import TOMBSTONE_AGE
@@ -31,7 +31,7 @@ class Away(LocalObjects):
     is_away = False
     asked = 0
 
-    def list(self, folder: str) -> list[Stored]:
+    def list(self, folder: str) -> list[StoredFile]:
         """List, if it is there."""
         self.asked += 1
         if self.is_away:

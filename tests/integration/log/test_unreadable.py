@@ -15,7 +15,7 @@ from helpers.stories.scenario import PATIENT, apart, backlog, home, partition, s
 from memorybus.agent.client import MemoryBus
 from memorybus.archive.location import archive_of
 from memorybus.config.settings import Settings, to_environ
-from memorybus.dead_letters.events import Published
+from memorybus.dead_letters.events import LetterEvent
 from memorybus.dead_letters.queue import Dead, DeadLetters
 from memorybus.events import UnknownEvent
 from memorybus.health.alarms import Alarm
@@ -64,7 +64,7 @@ def passed(client: redis.Redis, settings: Settings) -> bool:
     return all(backlog(client, settings, name) == 0 for name in settings.providers)
 
 
-def letters(settings: Settings) -> dict[str, list[tuple[Dead, Published]]]:
+def letters(settings: Settings) -> dict[str, list[tuple[Dead, LetterEvent]]]:
     """Return the dead letters of both providers with what they refer to."""
     desk = DeadLetters(settings)
     try:

@@ -7,15 +7,15 @@ from typing import Any
 import msgspec
 import pytest
 from helpers.archive.archives import LOG
-from memorybus.archive.format.manifest import Manifest, Segment, Whose, nothing, render
+from memorybus.archive.format.manifest import LogPartition, Manifest, Segment, nothing, render
 from memorybus.archive.format.manifest_repair import parse
 from memorybus.log.entry import Place
 
-OF = Whose("t", LOG, 7)
+OF = LogPartition("t", LOG, 7)
 COUNT = 6
 
 
-def segment(number: int, of: Whose = OF) -> Segment:
+def segment(number: int, of: LogPartition = OF) -> Segment:
     """Return the segment of ten rows of a number, from 0."""
     first, last = number * 10 + 1, number * 10 + 10
     return Segment(
@@ -35,7 +35,7 @@ def segment(number: int, of: Whose = OF) -> Segment:
     )
 
 
-def written(count: int = COUNT, of: Whose = OF, version: int = 3) -> bytes:
+def written(count: int = COUNT, of: LogPartition = OF, version: int = 3) -> bytes:
     """Return a manifest's bytes."""
     return render(of, version, [segment(n, of) for n in range(count)], 1)
 
@@ -90,7 +90,7 @@ def swapped(all_lines: list[bytes]) -> list[bytes]:
     return [*all_lines[:2], all_lines[3], all_lines[2], *all_lines[4:]]
 
 
-FOREIGN = written(of=Whose("t", LOG, 8)).splitlines(keepends=True)
+FOREIGN = written(of=LogPartition("t", LOG, 8)).splitlines(keepends=True)
 CASES = {
     "edited": (
         lambda x: [*x[:2], x[2].replace(b'"count":10', b'"count":11'), *x[3:]],

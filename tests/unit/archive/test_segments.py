@@ -12,7 +12,7 @@ from helpers.archive.archives import LOG, archive_in, as_logged, entries, entry,
 from helpers.stories.samples import SAMPLES
 from memorybus.archive import writer
 from memorybus.archive.format import bloom
-from memorybus.archive.format.manifest import Whose
+from memorybus.archive.format.manifest import LogPartition
 from memorybus.archive.format.parquet import GROUP_ROWS, UNREADABLE, RawEntry, lines_of, sealed
 from memorybus.archive.format.reader import SegmentReader
 from memorybus.errors import ArchiveDamaged
@@ -22,7 +22,7 @@ from memorybus.query.query import Query
 from memorybus.query.ranges import Plan
 from memorybus.wire.codec import Decoder
 
-OF = Whose("t", LOG, 0)
+OF = LogPartition("t", LOG, 0)
 
 
 def newer(n: int) -> RawEntry:
@@ -111,7 +111,7 @@ def test_large_events_are_cut_into_small_groups(tmp_path: Path) -> None:
 def test_a_segment_says_whose_it_is() -> None:
     """G7: a file in another's place is named by what it says of itself."""
     segment, data = sealed(OF, lines_of(0, entries(5), Decoder()), 1)
-    other = msgspec.structs.replace(segment, of=Whose("t", LOG, 3))
+    other = msgspec.structs.replace(segment, of=LogPartition("t", LOG, 3))
     with pytest.raises(ArchiveDamaged, match="holds a segment of partition 0"):
         SegmentReader(io.BytesIO(data), other, "x")
     moved, _ = sealed(OF, lines_of(0, entries(5, 6), Decoder()), 1)

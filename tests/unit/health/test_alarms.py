@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import msgspec
 import pytest
-from memorybus.archive.seals import Reports, Said
+from memorybus.archive.seals import ArchiverReport, Reports
 from memorybus.health import alarms
 from memorybus.health import checks as health
 from memorybus.health.alarms import Alarm, ServerState
@@ -184,20 +184,20 @@ def test_why_nothing_is_trimmed_is_part_of_the_remedy() -> None:
     ("workers", "home", "working", "error"),
     [
         ({}, None, False, "no worker archives"),
-        ({"a": Said(1)}, None, True, ""),
-        ({"a": Said(1, error="no disk")}, None, False, "no disk"),
-        ({"a": Said(1, error="no disk"), "b": Said(1)}, None, True, ""),
+        ({"a": ArchiverReport(1)}, None, True, ""),
+        ({"a": ArchiverReport(1, error="no disk")}, None, False, "no disk"),
+        ({"a": ArchiverReport(1, error="no disk"), "b": ArchiverReport(1)}, None, True, ""),
         (
-            {"a": Said(1, elsewhere=True)},
+            {"a": ArchiverReport(1, elsewhere=True)},
             "h in /d",
             False,
             "no worker archives; it lies on h in /d: a worker has to run there",
         ),
-        ({"a": Said(1, elsewhere=True), "b": Said(1)}, "h in /d", True, ""),
+        ({"a": ArchiverReport(1, elsewhere=True), "b": ArchiverReport(1)}, "h in /d", True, ""),
     ],
 )
 def test_whether_the_archive_works(
-    workers: dict[str, Said], home: str | None, *, working: bool, error: str
+    workers: dict[str, ArchiverReport], home: str | None, *, working: bool, error: str
 ) -> None:
     """G7: one worker that can is enough; else why none does is told."""
     found = status_of({}, Reports({}, workers), home)

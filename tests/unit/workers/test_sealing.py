@@ -9,7 +9,7 @@ from memorybus.archive.format.parquet import RawEntry
 from memorybus.config.settings import Settings
 from memorybus.log.continuity import Gap, View, lacking
 from memorybus.log.entry import Place, number_of
-from memorybus.log.inspection import Sight
+from memorybus.log.inspection import PartitionSight
 from memorybus_workers.archiving import due
 from memorybus_workers.archiving.archiver import EVERY, every
 from memorybus_workers.archiving.due import GivenTwice
@@ -25,7 +25,7 @@ def place(n: int, age: float) -> Place:
 
 def sight(
     *, n: int, sealed: int, first: Place | None, unsealed: Place | None, young: int | None = None
-) -> Sight:
+) -> PartitionSight:
     """Return a partition at `NOW`."""
     length = n - first.n + 1 if first else 0
     view = View(
@@ -36,7 +36,7 @@ def sight(
         last=place(n, 0) if first else None,
         unsealed=unsealed,
     )
-    return Sight(view, 0, 0, 0, NOW, (young,))
+    return PartitionSight(view, 0, 0, 0, NOW, (young,))
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def sight(
         "what is not sealed cannot be seen from its beginning",
     ],
 )
-def test_what_is_due(seen: Sight, *, force: bool, expected: tuple[bool, bool]) -> None:
+def test_what_is_due(seen: PartitionSight, *, force: bool, expected: tuple[bool, bool]) -> None:
     """G7: a segment is sealed when it is full or old, never with what Redis may still lose."""
     found = due.due(seen, SETTINGS, force=force)
     assert (found.seal, found.trim) == expected

@@ -12,7 +12,7 @@ from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
 from memorybus.log.continuity import Gap
 from memorybus.log.entry import number_of
-from memorybus.log.inspection import Sight
+from memorybus.log.inspection import PartitionSight
 
 PAGE = 500
 """Entries that are read at once, at most."""
@@ -47,7 +47,7 @@ class GivenTwice(MemoryBusError):
     """A partition's numbers go back: they were given twice, and cannot be put in one order."""
 
 
-def due(sight: Sight, settings: Settings, *, force: bool = False) -> Due:
+def due(sight: PartitionSight, settings: Settings, *, force: bool = False) -> Due:
     """Say what there is to be done.
 
     Args:
@@ -66,7 +66,7 @@ def due(sight: Sight, settings: Settings, *, force: bool = False) -> Due:
     return Due(seal=ripe and (force or full or old), trim=_cold(sight, settings))
 
 
-def _is_hidden(sight: Sight) -> bool:
+def _is_hidden(sight: PartitionSight) -> bool:
     """Say whether something is not sealed, though a look does not see where that begins.
 
     Many entries of others are before it, or it lies before what is sealed since a clock went back.
@@ -75,7 +75,7 @@ def _is_hidden(sight: Sight) -> bool:
     return bool(view.length) and (view.last.n if view.last else view.n) > view.sealed
 
 
-def ripe_events(sight: Sight) -> int:
+def ripe_events(sight: PartitionSight) -> int:
     """Return how many unsealed events are old enough to be sealed."""
     view = sight.view
     if view.unsealed is None or view.last is None:
@@ -84,7 +84,7 @@ def ripe_events(sight: Sight) -> int:
     return max(0, (view.last.n + 1 if young is None else young) - view.unsealed.n)
 
 
-def _cold(sight: Sight, settings: Settings) -> bool:
+def _cold(sight: PartitionSight, settings: Settings) -> bool:
     """Say whether the log's first entries are sealed and older than the hot window."""
     view = sight.view
     if view.first is None or view.first.n > view.sealed or view.length <= 1:

@@ -12,7 +12,7 @@ from memorybus.ids import sha256
 from memorybus.query.query import Row
 
 from memorybus_workers.archiving.due import moment_of
-from memorybus_workers.archiving.retention import Policy, Sealed
+from memorybus_workers.archiving.retention import Policy, SegmentAges
 
 _MARK = 16
 """Digits of a mark."""
@@ -75,9 +75,9 @@ def omit_of(policy: Policy, first: int, last: int, now_ms: int) -> Omit | None:
     return omit
 
 
-def seen(segment: Segment) -> Sealed:
+def seen(segment: Segment) -> SegmentAges:
     """Return what matters of a segment for what is kept of it."""
-    return Sealed(
+    return SegmentAges(
         first_at=moment_of(segment.first.entry),
         last_at=moment_of(segment.last.entry),
         judged_at=segment.judged.at or segment.made_at,

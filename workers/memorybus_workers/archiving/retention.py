@@ -16,7 +16,7 @@ DAY_MS = 86_400_000
 once a day at most."""
 
 
-class Sealed(msgspec.Struct, frozen=True):
+class SegmentAges(msgspec.Struct, frozen=True):
     """What the manifest says of a segment, as far as it matters here; times in milliseconds.
 
     Attributes:
@@ -78,7 +78,7 @@ class Policy(msgspec.Struct, frozen=True):
         )
         return min((self.ages[name] for name in names if self.ages.get(name)), default=None)
 
-    def concerns(self, segment: Sealed, now: int) -> bool:
+    def concerns(self, segment: SegmentAges, now: int) -> bool:
         """Say whether a segment has to be looked through again."""
         if not segment.kept:
             return False
@@ -87,7 +87,7 @@ class Policy(msgspec.Struct, frozen=True):
             self._passed(segment, age, now) for age in set(self.ages.values())
         )
 
-    def _passed(self, segment: Sealed, age: float, now: int) -> bool:
+    def _passed(self, segment: SegmentAges, age: float, now: int) -> bool:
         """Say whether enough rows have grown older than an age since the segment was looked at."""
         age_ms = round(age * 1000)
         if not age_ms or segment.first_at + age_ms > now:

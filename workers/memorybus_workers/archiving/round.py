@@ -18,7 +18,7 @@ from memorybus.errors import (
     ArchiveUnavailable,
     LeaseLost,
 )
-from memorybus.log.inspection import Inspector, Sight
+from memorybus.log.inspection import LogInspector, PartitionSight
 from memorybus.redis.keys import Keys, lane_name
 from memorybus.registry.homes import Homes, here
 
@@ -26,7 +26,7 @@ from memorybus_workers.archiving import due as sealing
 from memorybus_workers.archiving.compactor import Compactor
 from memorybus_workers.archiving.due import GivenTwice
 from memorybus_workers.archiving.policy import policy_of
-from memorybus_workers.archiving.sealer import Around, Owned, Sealer
+from memorybus_workers.archiving.sealer import Owned, Sealer, SealingContext
 from memorybus_workers.calls.blame import own
 from memorybus_workers.calls.limited_warning import Complaint
 from memorybus_workers.calls.log_fields import at_lane, at_partition
@@ -50,11 +50,11 @@ class Archiving:
         busy: partitions that another archiver was at work on when we last tried.
     """
 
-    def __init__(self, around: Around, patience: float) -> None:
+    def __init__(self, around: SealingContext, patience: float) -> None:
         """Look at nothing yet.
 
         Args:
-            around: see `Around`.
+            around: see `SealingContext`.
             patience: seconds for which others go first: one that archived before goes on.
         """
         self.place = ""
@@ -67,7 +67,7 @@ class Archiving:
         self._patience = patience
         self._keys = Keys(around.settings.namespace)
         ages = (round(around.settings.seal_after * 1000),)
-        self._inspector = Inspector(around.redis, around.settings, ages)
+        self._inspector = LogInspector(around.redis, around.settings, ages)
         self._homes = Homes(around.redis, self._keys)
         self._sealer = Sealer(around)
         self._reports = SealReports(around.redis, self._keys)
@@ -114,7 +114,9 @@ class Archiving:
         finally:
             opened[1].close()
 
-    def _due(self, archive: Archive, sights: Mapping[int, Sight]) -> dict[int, Sight]:
+    def _due(
+        self, archive: Archive, sights: Mapping[int, PartitionSight]
+    ) -> dict[int, PartitionSight]:
         due = {}
         for partition, sight in sights.items():
             with self._apart(archive, partition):
@@ -123,7 +125,7 @@ class Archiving:
         return due
 
     def _all_done(
-        self, log_id: str, archive: Archive, todo: Mapping[int, Sight], *, force: bool
+        self, log_id: str, archive: Archive, todo: Mapping[int, PartitionSight], *, force: bool
     ) -> int:
         sealed = 0
         for partition, sight in todo.items():
@@ -164,7 +166,7 @@ class Archiving:
             self.place = archive.where
         return self._archive
 
-    def _is_due(self, archive: Archive, partition: int, sight: Sight) -> bool:
+    def _is_due(self, archive: Archive, partition: int, sight: PartitionSight) -> bool:
         """Say whether there is something to do; also if Redis knows less than the archive."""
         sealed = sight.view.sealed
         known = self._seen.get(partition)
@@ -175,7 +177,7 @@ class Archiving:
         self._seen[partition] = sealed
         return bool(sealing.due(sight, self._around.settings))
 
-    def _is_our_turn(self, due: Mapping[int, Sight]) -> bool:
+    def _is_our_turn(self, due: Mapping[int, PartitionSight]) -> bool:
         """Say whether to act now: at once who did so lately, others when nobody has for a while."""
         if not due:
             self._due_since = None
@@ -184,7 +186,7 @@ class Archiving:
         self._due_since = now if self._due_since is None else self._due_since
         return self._keen or now - self._due_since >= self._patience
 
-    def _rotation(self, sights: Mapping[int, Sight]) -> dict[int, Sight]:
+    def _rotation(self, sights: Mapping[int, PartitionSight]) -> dict[int, PartitionSight]:
         """Return the partition whose segments are looked through now; mostly none."""
         now = self._around.clock.monotonic()
         if now < self._rotate_at:
@@ -202,7 +204,7 @@ class Archiving:
         return not self.elsewhere
 
     def _done(
-        self, log_id: str, archive: Archive, partition: int, sight: Sight, *, force: bool
+        self, log_id: str, archive: Archive, partition: int, sight: PartitionSight, *, force: bool
     ) -> int:
         """Do what is due about a partition, unless another archiver does."""
         owned = self._sealer.own(archive, log_id, partition)
@@ -222,7 +224,7 @@ class Archiving:
             self._sealer.leave(owned)
         return 0
 
-    def _owned(self, owned: Owned, sight: Sight, *, force: bool) -> int:
+    def _owned(self, owned: Owned, sight: PartitionSight, *, force: bool) -> int:
         settings = self._around.settings
         policy = policy_of(owned.archive, self._reports, settings, sight.now_ms)
         sealed = self._sealer.work(owned, sight, policy, force=force)

@@ -12,13 +12,13 @@ from memorybus.archive.agreement import Comparing
 from memorybus.archive.archive import Archive
 from memorybus.archive.format.manifest import Segment
 from memorybus.archive.format.parquet import RawEntry
-from memorybus.archive.seals import Part, SealReports, seal
+from memorybus.archive.seals import ArchivedPart, SealReports, seal
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
 from memorybus.errors import ArchiveDamaged, ArchiveTaken, LeaseLost
 from memorybus.log import continuity
 from memorybus.log.entry import Place
-from memorybus.log.inspection import Sight
+from memorybus.log.inspection import PartitionSight
 from memorybus.log.losses import Loss, Losses
 from memorybus.log.stream import START, read_entries
 from memorybus.redis import scripts
@@ -42,7 +42,7 @@ _UNKNOWN = -2
 """What the script replies if the log has an entry of which nobody knows whether it is sealed."""
 
 
-class Around(msgspec.Struct, frozen=True):
+class SealingContext(msgspec.Struct, frozen=True):
     """What sealing needs; all of it belongs to the archiver's thread.
 
     Attributes:
@@ -83,7 +83,7 @@ class Owned(msgspec.Struct, frozen=True):
 class Sealer:
     """Seals and trims partitions. Belongs to one thread."""
 
-    def __init__(self, around: Around) -> None:
+    def __init__(self, around: SealingContext) -> None:
         """Use the archiver's surroundings."""
         self._around = around
         self._keys = Keys(around.settings.namespace)
@@ -100,7 +100,9 @@ class Sealer:
         """Give the lane up."""
         self._around.leases.release(self._around.redis, [owned.lease])
 
-    def work(self, owned: Owned, sight: Sight, policy: Policy, *, force: bool = False) -> int:
+    def work(
+        self, owned: Owned, sight: PartitionSight, policy: Policy, *, force: bool = False
+    ) -> int:
         """Seal and trim what may be; return how many events were sealed.
 
         Args:
@@ -130,7 +132,7 @@ class Sealer:
             sealed, end = sealed + segment.count, segment.last
         return sealed
 
-    def _compared(self, owned: Owned, sight: Sight, end: Place) -> str:
+    def _compared(self, owned: Owned, sight: PartitionSight, end: Place) -> str:
         """Return the log's last entry before the archive's end; all up to it is in the archive."""
         comparing = Comparing(self._around.redis, self._keys, owned.archive)
         noted = Place(sight.view.sealed_at or START, sight.view.sealed)
@@ -139,7 +141,7 @@ class Sealer:
     def count(self, owned: Owned) -> None:
         """Write down what the archive has of a partition."""
         segments = owned.archive.segments(owned.partition)
-        part = Part(
+        part = ArchivedPart(
             segments=len(segments),
             events=sum(one.count for one in segments),
             bytes=sum(one.bytes for one in segments),
@@ -147,7 +149,7 @@ class Sealer:
         )
         self._reports.count(owned.partition, part)
 
-    def _check_behind(self, owned: Owned, sight: Sight, end: Place | None) -> None:
+    def _check_behind(self, owned: Owned, sight: PartitionSight, end: Place | None) -> None:
         view = sight.view
         gap = continuity.lacking(owned.partition, view.sealed, end, view.first)
         if gap is not None:
@@ -160,7 +162,7 @@ class Sealer:
             )
 
     def _ready(
-        self, owned: Owned, sight: Sight, end: Place | None, *, force: bool
+        self, owned: Owned, sight: PartitionSight, end: Place | None, *, force: bool
     ) -> Sequence[RawEntry]:
         """Return what makes the next segment; nothing if none is ready, or we were told to end."""
         settings = self._around.settings
@@ -170,7 +172,7 @@ class Sealer:
         taken, full = self._gathered(owned.partition, end or Place(START, 0), cutoff)
         return taken if taken and (full or force or self._is_old(taken[0], sight)) else ()
 
-    def _is_old(self, first: RawEntry, sight: Sight) -> bool:
+    def _is_old(self, first: RawEntry, sight: PartitionSight) -> bool:
         age = sight.now_ms - due.moment_of(first.entry)
         return age >= self._around.settings.segment_age * 1000
 

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from memorybus.archive.format import bloom
-from memorybus.archive.format.manifest import FORMAT, NOT_JUDGED, Judged, Segment, Whose
+from memorybus.archive.format.manifest import FORMAT, NOT_JUDGED, Judged, LogPartition, Segment
 from memorybus.archive.objects.store import missing
 from memorybus.events import Envelope, UnknownEvent
 from memorybus.ids import sha256
@@ -100,7 +100,7 @@ class Inside(msgspec.Struct, frozen=True, kw_only=True):
         format: of the archive.
     """
 
-    of: Whose
+    of: LogPartition
     first: Place
     last: Place
     count: int
@@ -108,7 +108,7 @@ class Inside(msgspec.Struct, frozen=True, kw_only=True):
     format: int = FORMAT
 
 
-class Line(msgspec.Struct, frozen=True):
+class SegmentRow(msgspec.Struct, frozen=True):
     """One row. A field for each column; `envelope` is None for what is left out."""
 
     n: int
@@ -131,10 +131,10 @@ class Line(msgspec.Struct, frozen=True):
     omitted: str = ""
 
 
-COLUMNS = Line.__struct_fields__
+COLUMNS = SegmentRow.__struct_fields__
 
 
-def line_of(partition: int, raw: RawEntry, decoder: Decoder) -> Line:
+def line_of(partition: int, raw: RawEntry, decoder: Decoder) -> SegmentRow:
     """Return an entry's row: decoded for the columns, its bytes kept.
 
     Raises:
@@ -162,10 +162,10 @@ def _body(raw: RawEntry, event: LoggedEvent, decoder: Decoder) -> bytes | None:
 
 def _line(
     raw: RawEntry, envelope: Envelope, kind: str, body: bytes | None, omitted: str = ""
-) -> Line:
+) -> SegmentRow:
     row, session = row_of(envelope), envelope.session
     unknown = isinstance(envelope.event, UnknownEvent) and kind != UNREADABLE
-    return Line(
+    return SegmentRow(
         n=raw.n,
         entry=raw.entry,
         kind=kind,
@@ -187,9 +187,9 @@ def _line(
     )
 
 
-def lines_of(partition: int, entries: Iterable[RawEntry], decoder: Decoder) -> list[Line]:
+def lines_of(partition: int, entries: Iterable[RawEntry], decoder: Decoder) -> list[SegmentRow]:
     """Return the rows of as many entries as one segment holds (`SEGMENT_BYTES`), at least one."""
-    lines: list[Line] = []
+    lines: list[SegmentRow] = []
     size = 0
     for raw in entries:
         lines.append(line_of(partition, raw, decoder))
@@ -200,7 +200,7 @@ def lines_of(partition: int, entries: Iterable[RawEntry], decoder: Decoder) -> l
 
 
 def sealed(
-    of: Whose, lines: Sequence[Line], made_at: int, judged: Judged = NOT_JUDGED
+    of: LogPartition, lines: Sequence[SegmentRow], made_at: int, judged: Judged = NOT_JUDGED
 ) -> tuple[Segment, bytes]:
     """Return a segment of some rows, not yet in a manifest, and its file's bytes.
 
@@ -243,7 +243,7 @@ def sealed(
     return segment, data
 
 
-def _groups(lines: Sequence[Line]) -> Iterable[Sequence[Line]]:
+def _groups(lines: Sequence[SegmentRow]) -> Iterable[Sequence[SegmentRow]]:
     start = size = 0
     for index, line in enumerate(lines):
         size += len(line.envelope or b"")
@@ -252,7 +252,7 @@ def _groups(lines: Sequence[Line]) -> Iterable[Sequence[Line]]:
             start, size = index + 1, 0
 
 
-def _cut(group: Sequence[Line]) -> Cut:
+def _cut(group: Sequence[SegmentRow]) -> Cut:
     first = group[0]
     plain = all(
         line.kind == "e" and not line.omitted and line.n == first.n + row
@@ -261,7 +261,7 @@ def _cut(group: Sequence[Line]) -> Cut:
     return Cut(first.entry, first.n, len(group), plain)
 
 
-def _written(groups: Sequence[Sequence[Line]], inside: Inside) -> bytes:
+def _written(groups: Sequence[Sequence[SegmentRow]], inside: Inside) -> bytes:
     try:
         import pyarrow as pa
         from pyarrow import parquet

@@ -10,7 +10,15 @@ import msgspec
 
 from memorybus.archive.format import columns
 from memorybus.archive.format.manifest import Segment
-from memorybus.archive.format.parquet import COLUMNS, META, WORDS, Cut, Inside, Line, schema_of
+from memorybus.archive.format.parquet import (
+    COLUMNS,
+    META,
+    WORDS,
+    Cut,
+    Inside,
+    SegmentRow,
+    schema_of,
+)
 from memorybus.archive.objects.store import missing
 from memorybus.errors import ArchiveDamaged
 from memorybus.log.entry import moment
@@ -207,7 +215,7 @@ def _other(inside: Inside, segment: Segment) -> str | None:
     return None if same else f"holds the events {held}, not {segment.first.n} to {segment.last.n}"
 
 
-def rows_of(reader: SegmentReader) -> Iterator[Line]:
+def rows_of(reader: SegmentReader) -> Iterator[SegmentRow]:
     """Yield a segment's rows as they were written; in memory is one group.
 
     Raises:
@@ -217,7 +225,7 @@ def rows_of(reader: SegmentReader) -> Iterator[Line]:
         group = reader.group(index, COLUMNS)
         with telling(reader.where):
             cells = [_cells(group, name) for name in COLUMNS]
-        yield from map(Line, *cells)
+        yield from map(SegmentRow, *cells)
 
 
 def _cells(group: Group, name: str) -> Sequence[Any]:

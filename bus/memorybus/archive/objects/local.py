@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from memorybus import private
-from memorybus.archive.objects.store import Stored, missing
+from memorybus.archive.objects.store import StoredFile, missing
 from memorybus.errors import ArchiveDamaged, ArchiveUnavailable
 from memorybus.ids import NewId, new_id
 
@@ -57,21 +57,23 @@ class LocalObjects:
         with self._told(path):
             return cast("BinaryIO", OSFile(str(path))) if _is_there(path) else None
 
-    def list(self, folder: str) -> list[Stored]:
+    def list(self, folder: str) -> list[StoredFile]:
         """Return the files right in a folder, by name."""
         return [one for one in self._all(folder) if not _is_fresh(one)]
 
-    def leftovers(self, folder: str) -> Sequence[Stored]:
+    def leftovers(self, folder: str) -> Sequence[StoredFile]:
         """Return the files right in a folder that are not whole yet, or never will be."""
         return [one for one in self._all(folder) if _is_fresh(one)]
 
-    def _all(self, folder: str) -> Sequence[Stored]:
+    def _all(self, folder: str) -> Sequence[StoredFile]:
         path = self._root / folder
         with self._told(path):
             found = sorted(path.iterdir()) if path.is_dir() else []
             states = ((one, _state(one)) for one in found)
             return [
-                Stored(f"{folder}/{one.name}".lstrip("/"), s.st_size, round(s.st_mtime_ns / 1e6))
+                StoredFile(
+                    f"{folder}/{one.name}".lstrip("/"), s.st_size, round(s.st_mtime_ns / 1e6)
+                )
                 for one, s in states
                 if s is not None and stat.S_ISREG(s.st_mode)
             ]
@@ -93,7 +95,7 @@ class LocalObjects:
             ) from error
 
 
-def _is_fresh(one: Stored) -> bool:
+def _is_fresh(one: StoredFile) -> bool:
     return one.name.rpartition("/")[2].startswith(_FRESH)
 
 

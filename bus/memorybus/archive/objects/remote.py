@@ -16,7 +16,7 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import from_url
 
-from memorybus.archive.objects.store import Stored
+from memorybus.archive.objects.store import StoredFile
 from memorybus.errors import ArchiveDamaged, ArchiveUnavailable
 
 TIMEOUT = timedelta(seconds=30)
@@ -137,17 +137,17 @@ class RemoteObjects:
                     f"{self.where}/{name}: is missing; restore it from a backup"
                 ) from error
 
-    def list(self, folder: str) -> list[Stored]:
+    def list(self, folder: str) -> list[StoredFile]:
         """Return the files right in a folder, by name."""
         with self._told(folder):
             found = obstore.list_with_delimiter(self._store, folder or None)["objects"]
         stored = [
-            Stored(one["path"], one["size"], round(one["last_modified"].timestamp() * 1000))
+            StoredFile(one["path"], one["size"], round(one["last_modified"].timestamp() * 1000))
             for one in cast("Any", found)
         ]
         return sorted(stored, key=lambda one: one.name)
 
-    def leftovers(self, folder: str) -> Sequence[Stored]:
+    def leftovers(self, folder: str) -> Sequence[StoredFile]:
         """Return nothing: a file is there with its one request, or is not."""
         return []
 
