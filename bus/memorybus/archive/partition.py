@@ -8,7 +8,7 @@ from typing import BinaryIO
 from memorybus.archive import tombstones
 from memorybus.archive.format.manifest import LogPartition, Manifest, Segment, nothing
 from memorybus.archive.format.manifest_repair import parse
-from memorybus.archive.format.reader import Group, SegmentReader, telling
+from memorybus.archive.format.reader import Group, SegmentReader, naming_file
 from memorybus.archive.objects.store import Objects
 from memorybus.archive.read_ahead import Key, PendingGroup, ReadAheadThread
 from memorybus.archive.tombstones import Tombstone
@@ -162,7 +162,7 @@ class SealedPartition:
         if file is None:
             raise ArchiveDamaged(f"{where}: is missing; restore it from a backup")
         if segment.sha256 not in self.shared.sound:
-            with telling(where):
+            with naming_file(where):
                 known = sha256_of(file)
             if known != segment.sha256:
                 SegmentReader(file, segment, where).close()  # names another's segment
@@ -241,9 +241,9 @@ class SealedPartition:
         again = self.beyond(place)
         return again is not None and again.sha256 != segment.sha256
 
-    def telling(self, segment: Segment) -> AbstractContextManager[None]:
+    def naming_file(self, segment: Segment) -> AbstractContextManager[None]:
         """Return what names a segment in whatever goes wrong with its rows."""
-        return telling(self._where(segment))
+        return naming_file(self._where(segment))
 
     # -- where a place is -----------------------------------------------------------------------
 
@@ -283,7 +283,7 @@ class SealedPartition:
         return segment
 
     def _lost(self) -> ArchiveDamaged:
-        told = "; ".join(one.told() for one in self._manifest.damage)
+        told = "; ".join(str(one) for one in self._manifest.damage)
         return ArchiveDamaged(
             f"{self.objects.where}: a part of the history is not known any more: {told}; restore "
             f"the manifest from a backup"

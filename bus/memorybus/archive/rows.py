@@ -91,7 +91,7 @@ class SealedRows:
         """Return some rows of one group, and how far they go; None if nothing follows."""
         while (segment := self._part.after(place)) is not None:
             try:
-                with self._part.telling(segment):
+                with self._part.naming_file(segment):
                     return self._some(segment, place, count, wanted)
             except ArchiveError:  # an object store does not give what was deleted
                 if not self._part.is_replaced(segment, place):
@@ -130,7 +130,7 @@ class SealedRows:
         """Return the last event before a moment, None if there is none."""
         wanted = RowFilter(Plan(), self._part.shared.forgotten())
         while (segment := self._part.before(place)) is not None:
-            with self._part.telling(segment):
+            with self._part.naming_file(segment):
                 index = self._part.opened(segment).group_before(place)
                 group = self._part.group(segment, index, CONTENT)
                 row = row_before(group, place)
@@ -233,7 +233,7 @@ class SealedRows:
         names = (*(wanted.reads if wanted.filters else ()), *timed) or CONTENT
         reader = self._part.opened(segment)
         for index in range(reader.group_after(place), reader.groups):
-            with self._part.telling(segment):
+            with self._part.naming_file(segment):
                 group = self._part.group(segment, index, names)
                 rows = range(rows_after(group, place), len(group.entries))
                 reasons = wanted.reasons(self._partition, group, rows)
@@ -242,7 +242,7 @@ class SealedRows:
                     _leave_out(reasons, at, times)
             for some, why in _pages(rows, reasons):
                 if None in why:
-                    with self._part.telling(segment):
+                    with self._part.naming_file(segment):
                         found = self._wanted_events(segment, index, some, why)
                         reached = moment(group.entries[some[-1]])
                     yield reached, found
@@ -265,7 +265,7 @@ class SealedRows:
         """Yield where a segment's rows after a place lie, a group at a time."""
         reader = self._part.opened(segment)
         for index in range(reader.group_after(place), reader.groups):
-            with self._part.telling(segment):
+            with self._part.naming_file(segment):
                 group = self._part.group(segment, index, ("id",))
                 rows = range(rows_after(group, place), group.cut.count)
                 ids = hex_ids(group.table.column("id"))
@@ -316,14 +316,14 @@ class SealedRows:
             return
         names = _names(wanted)
         for index in range(self._part.opened(segment).group_before(place), -1, -1):
-            with self._part.telling(segment):
+            with self._part.naming_file(segment):
                 group = self._part.group(segment, index, names)
                 rows = range(row_before(group, place) + 1)
                 reasons = wanted.reasons(self._partition, group, rows)
             for end in range(len(rows), 0, -_PAGE):
                 some = rows[max(0, end - _PAGE) : end]
                 why = reasons[some.start : some.stop]
-                with self._part.telling(segment):
+                with self._part.naming_file(segment):
                     found = self._events(segment, index, some, why, group)
                 yield from reversed(found)
 

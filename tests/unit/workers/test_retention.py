@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from memorybus.query.query import Query, Row
-from memorybus_workers.archiving.policy import mark_of, omit_of
-from memorybus_workers.archiving.retention import DAY_MS, Policy, SegmentAges
+from memorybus_workers.archiving.retention import DAY_MS, Policy, SegmentAges, mark_of, omit_of
 
 NOW = 1_700_000_000_000
 DAY = 86_400.0

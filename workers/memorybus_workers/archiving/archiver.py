@@ -190,8 +190,10 @@ def begun(
         LogUnavailable: Redis is away.
     """
     entries_read = EventLog(redis, settings).server().counts_entries_read
-    around = SealingContext(redis, settings, clock, leases, crash, entries_read, stopping, progress)
-    return Archiving(around, _PATIENCE * every(settings) if patience is None else patience)
+    context = SealingContext(
+        redis, settings, clock, leases, crash, entries_read, stopping, progress
+    )
+    return Archiving(context, _PATIENCE * every(settings) if patience is None else patience)
 
 
 class ArchiverRun(msgspec.Struct, frozen=True):

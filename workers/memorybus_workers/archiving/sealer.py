@@ -29,8 +29,7 @@ from redis import Redis
 
 from memorybus_workers.archiving import due
 from memorybus_workers.archiving.due import moment_of
-from memorybus_workers.archiving.policy import judged, omit_of
-from memorybus_workers.archiving.retention import Policy
+from memorybus_workers.archiving.retention import Policy, judged, omit_of
 from memorybus_workers.lanes.leases import Lease, Leases
 
 _log = logging.getLogger("memorybus")
@@ -83,22 +82,22 @@ class Owned(msgspec.Struct, frozen=True):
 class Sealer:
     """Seals and trims partitions. Belongs to one thread."""
 
-    def __init__(self, around: SealingContext) -> None:
+    def __init__(self, context: SealingContext) -> None:
         """Use the archiver's surroundings."""
-        self._around = around
-        self._keys = Keys(around.settings.namespace)
-        self._losses = Losses(around.redis, self._keys)
-        self._reports = SealReports(around.redis, self._keys)
+        self._context = context
+        self._keys = Keys(context.settings.namespace)
+        self._losses = Losses(context.redis, self._keys)
+        self._reports = SealReports(context.redis, self._keys)
 
     def own(self, archive: Archive, log_id: str, partition: int) -> Owned | None:
         """Take a partition's lane; None if another archiver has it."""
-        around = self._around
-        taken = around.leases.acquire(around.redis, ARCHIVE_LANE, partition)
+        context = self._context
+        taken = context.leases.acquire(context.redis, ARCHIVE_LANE, partition)
         return Owned(partition, taken[0], archive, log_id) if taken else None
 
     def leave(self, owned: Owned) -> None:
         """Give the lane up."""
-        self._around.leases.release(self._around.redis, [owned.lease])
+        self._context.leases.release(self._context.redis, [owned.lease])
 
     def work(
         self, owned: Owned, sight: PartitionSight, policy: Policy, *, force: bool = False
@@ -128,13 +127,13 @@ class Sealer:
         while taken := self._ready(owned, sight, end, force=force):
             self._record(owned, due.holes(owned.partition, end.n if end else 0, taken))
             segment = self._sealed(owned, taken, policy, sight.now_ms)
-            self._around.progress()
+            self._context.progress()
             sealed, end = sealed + segment.count, segment.last
         return sealed
 
     def _compared(self, owned: Owned, sight: PartitionSight, end: Place) -> str:
         """Return the log's last entry before the archive's end; all up to it is in the archive."""
-        comparing = Comparing(self._around.redis, self._keys, owned.archive)
+        comparing = Comparing(self._context.redis, self._keys, owned.archive)
         noted = Place(sight.view.sealed_at or START, sight.view.sealed)
         return comparing.check(owned.partition, noted, end)
 
@@ -165,8 +164,8 @@ class Sealer:
         self, owned: Owned, sight: PartitionSight, end: Place | None, *, force: bool
     ) -> Sequence[RawEntry]:
         """Return what makes the next segment; nothing if none is ready, or we were told to end."""
-        settings = self._around.settings
-        if self._around.stopping():
+        settings = self._context.settings
+        if self._context.stopping():
             return ()
         cutoff = sight.now_ms - round(settings.seal_after * 1000)
         taken, full = self._gathered(owned.partition, end or Place(START, 0), cutoff)
@@ -174,7 +173,7 @@ class Sealer:
 
     def _is_old(self, first: RawEntry, sight: PartitionSight) -> bool:
         age = sight.now_ms - due.moment_of(first.entry)
-        return age >= self._around.settings.segment_age * 1000
+        return age >= self._context.settings.segment_age * 1000
 
     def _gathered(
         self, partition: int, after: Place, cutoff: int
@@ -183,8 +182,8 @@ class Sealer:
         taken: list[RawEntry] = []
         size, entry, n = 0, after.entry, after.n
         key = self._keys.log(partition)
-        while count := due.room(taken, size, self._around.settings):
-            found = read_entries(self._around.redis, key, f"({entry}", str(cutoff), count=count)
+        while count := due.room(taken, size, self._context.settings):
+            found = read_entries(self._context.redis, key, f"({entry}", str(cutoff), count=count)
             page = due.numbered([(name.decode(), fields) for name, fields in found], n)
             taken += page
             size += sum(len(part) for one in page for part in one.fields)
@@ -206,22 +205,22 @@ class Sealer:
         segment = owned.archive.publish(owned.partition, taken, omit, judged(policy, now_ms))
         if segment.first.entry != taken[0].entry:
             raise ArchiveTaken(f"{owned.archive.where} goes on behind {taken[0].entry}")
-        self._around.crash("archiver.after_publish")
+        self._context.crash("archiver.after_publish")
         self._note(owned, segment.last, segment.last.entry)
-        self._around.crash("archiver.after_seal")
+        self._context.crash("archiver.after_seal")
         return segment
 
     def _record(self, owned: Owned, gaps: list[continuity.Gap]) -> None:
         """Write down what was lost before it could be sealed: behind the seal nobody would tell."""
         for gap in gaps:
             _log.error("DATA LOSS: %s, and were never sealed", gap)
-            now = iso(self._around.clock.now_ms()) or ""
+            now = iso(self._context.clock.now_ms()) or ""
             self._losses.record(Loss("gap", owned.log_id, now, [gap]))
 
     def _check(self, owned: Owned) -> None:
         """Make sure that the partition is still ours, here and in Redis (G5)."""
-        self._around.leases.check(owned.lease)
-        epoch = self._around.redis.hget(owned.lease.lane, "epoch")
+        self._context.leases.check(owned.lease)
+        epoch = self._context.redis.hget(owned.lease.lane, "epoch")
         if epoch != b"%d" % owned.lease.epoch:
             self._lost(owned)
 
@@ -237,22 +236,22 @@ class Sealer:
             LeaseLost: the partition has another owner.
             ArchiveTaken: the log has a later one by now; the next look compares it.
         """
-        hot = round(self._around.settings.hot_window * 1000)
+        hot = round(self._context.settings.hot_window * 1000)
         call = seal(
             self._keys,
             owned.partition,
             owned.lease.epoch,
             end,
             min(hot, _NEVER),
-            entries_read=self._around.entries_read,
+            entries_read=self._context.entries_read,
             known=known,
         )
-        trimmed = scripts.run(self._around.redis, call)
+        trimmed = scripts.run(self._context.redis, call)
         if trimmed == _UNKNOWN:
             raise ArchiveTaken(f"an event came in behind {known}, before the archive's end")
         if trimmed < 0:
             self._lost(owned)
 
     def _lost(self, owned: Owned) -> None:
-        self._around.leases.drop(owned.lease)
+        self._context.leases.drop(owned.lease)
         raise LeaseLost(f"{owned.lease.key} has another owner")

@@ -133,8 +133,8 @@ class Damage(msgspec.Struct, frozen=True, kw_only=True):
     why: str
     line: int = 0
 
-    def told(self) -> str:
-        """Return it as a sentence's beginning: the file, the line, what is the matter."""
+    def __str__(self) -> str:
+        """Describe it: the file, the line, what is the matter."""
         where = f"{self.file}, line {self.line}" if self.line else self.file
         return f"{where}: {self.why}"
 

@@ -6,6 +6,7 @@ log. Rows are cut into groups, which readers take one at a time.
 """
 
 import io
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -220,9 +221,6 @@ def sealed(
     data = _written(groups, inside)
     known = sha256(data)
     kept = [line for line in lines if line.envelope is not None]
-    types: dict[str, int] = {}
-    for line in lines:
-        types[line.type] = types.get(line.type, 0) + 1
     segment = Segment(
         of=of,
         file=f"segments/{first.n:015d}-{last.n:015d}-{known[:12]}.parquet",
@@ -230,7 +228,7 @@ def sealed(
         last=last,
         count=len(lines),
         kept=len(kept),
-        types=types,
+        types=dict(Counter(line.type for line in lines)),
         since=min(line.at for line in lines),
         until=max(line.at for line in lines),
         bytes=len(data),

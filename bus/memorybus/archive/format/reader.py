@@ -31,7 +31,7 @@ _PLAIN: Mapping[str, str] = {"kind": "e", "omitted": ""}
 
 
 @contextmanager
-def telling(where: str) -> Iterator[None]:
+def naming_file(where: str) -> Iterator[None]:
     """Name the file in whatever goes wrong with its bytes.
 
     Args:
@@ -140,7 +140,7 @@ class SegmentReader:
         self.segment = segment
         self.where = where
         self._file = file
-        with telling(where):
+        with naming_file(where):
             self._parquet: Any = self._opened(parquet)
             _check_columns(pa, self._parquet.schema_arrow)
             self.inside = self._inside()
@@ -175,7 +175,7 @@ class SegmentReader:
 
     def group(self, index: int, names: Sequence[str] = ()) -> Group:
         """Read a group: entries, numbers, and the named columns."""
-        with telling(self.where):
+        with naming_file(self.where):
             cut = self.inside.groups[index]
             wanted = _columns(cut, names)
             table = self._parquet.read_row_group(index, columns=wanted, use_threads=False)
@@ -223,7 +223,7 @@ def rows_of(reader: SegmentReader) -> Iterator[SegmentRow]:
     """
     for index in range(reader.groups):
         group = reader.group(index, COLUMNS)
-        with telling(reader.where):
+        with naming_file(reader.where):
             cells = [_cells(group, name) for name in COLUMNS]
         yield from map(SegmentRow, *cells)
 

@@ -32,7 +32,7 @@ class LocalObjects:
     def put_new(self, name: str, data: bytes) -> bool:
         """Write a file that is not there yet; False if another is. See `Objects`."""
         path = self._root / name
-        with self._told(path):
+        with self._translated_errors(path):
             _make(path.parent)
             fresh = path.with_name(f"{_FRESH}{self._make_id()}")
             try:
@@ -44,7 +44,7 @@ class LocalObjects:
     def get(self, name: str) -> bytes | None:
         """Return a file's bytes, None if there is no such file."""
         path = self._root / name
-        with self._told(path):
+        with self._translated_errors(path):
             return path.read_bytes() if _is_there(path) else None
 
     def open(self, name: str) -> BinaryIO | None:
@@ -54,7 +54,7 @@ class LocalObjects:
         except ImportError as error:
             raise missing(error) from error
         path = self._root / name
-        with self._told(path):
+        with self._translated_errors(path):
             return cast("BinaryIO", OSFile(str(path))) if _is_there(path) else None
 
     def list(self, folder: str) -> list[StoredFile]:
@@ -67,7 +67,7 @@ class LocalObjects:
 
     def _all(self, folder: str) -> Sequence[StoredFile]:
         path = self._root / folder
-        with self._told(path):
+        with self._translated_errors(path):
             found = sorted(path.iterdir()) if path.is_dir() else []
             states = ((one, _state(one)) for one in found)
             return [
@@ -81,11 +81,11 @@ class LocalObjects:
     def delete(self, name: str) -> None:
         """Delete a file; it is no matter if it is gone."""
         path = self._root / name
-        with self._told(path):
+        with self._translated_errors(path):
             path.unlink(missing_ok=True)
 
     @contextlib.contextmanager
-    def _told(self, path: Path) -> Iterator[None]:
+    def _translated_errors(self, path: Path) -> Iterator[None]:
         try:
             yield
         except OSError as error:
