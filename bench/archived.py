@@ -64,8 +64,8 @@ def _encoded(stage: Stage) -> int:
     log = EventLog(connect_redis(stage.settings), stage.settings)
     encoder, total = Encoder(stage.settings.compress_min_bytes), 0
     for partition in range(stage.settings.partitions):
-        after, n = "0-0", 0
-        while events := log.read(partition, after, 500, after_n=n):
+        after = "0-0"
+        while events := log.read(partition, after, 500):
             total += sum(len(encoder.envelope(event.envelope)) for event in events)
-            after, n = events[-1].position.entry, events[-1].position.n
+            after = events[-1].position.entry
     return total

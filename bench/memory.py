@@ -86,12 +86,12 @@ def _bodies(stage: Stage) -> Iterator[tuple[bytes, int]]:
     log = EventLog(connect_redis(stage.settings), stage.settings)
     encoder = Encoder(stage.settings.compress_min_bytes)
     for partition in range(stage.settings.partitions):
-        after, n = "0-0", 0
-        while events := log.read(partition, after, 500, after_n=n):
+        after = "0-0"
+        while events := log.read(partition, after, 500):
             for event in events:
                 body = encoder.envelope(event.envelope)
                 yield body, len(encoder.pack(body))
-            after, n = events[-1].position.entry, events[-1].position.n
+            after = events[-1].position.entry
 
 
 def _by_key(stage: Stage) -> dict[str, int]:

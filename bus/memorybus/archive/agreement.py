@@ -14,10 +14,9 @@ import msgspec
 from redis import Redis
 from redis.exceptions import RedisError
 
-from memorybus.archive.format.manifest import Place
-from memorybus.archive.positions import Row
+from memorybus.archive.rows import SealedRow
 from memorybus.errors import ArchiveDiffers
-from memorybus.log.entry import logged, moment, number_of
+from memorybus.log.entry import Place, logged, moment, number_of
 from memorybus.log.stream import START
 from memorybus.redis.connect import translated
 from memorybus.redis.keys import Keys, lane_name
@@ -28,15 +27,15 @@ _XRANGE, _XREVRANGE = b"XRANGE", b"XREVRANGE"
 """As bytes, so that the client leaves the fields of an entry as they stand."""
 
 
-class Rows(Protocol):
-    """What is needed of the archive (`memorybus.archive.archive.Archive`)."""
+class SealedPlaces(Protocol):
+    """What comparing needs of the archive (`memorybus.archive.archive.Archive`)."""
 
     @property
     def where(self) -> str:
         """Where it is."""
         ...
 
-    def places(self, partition: int, first: str, last: str) -> Iterator[Row]:
+    def places(self, partition: int, first: str, last: str) -> Iterator[SealedRow]:
         """Yield the rows from one entry to another."""
         ...
 
@@ -65,7 +64,7 @@ class Comparing:
     Every method raises `LogUnavailable` without Redis, and what the archive raises.
     """
 
-    def __init__(self, redis: Redis, keys: Keys, archive: Rows) -> None:
+    def __init__(self, redis: Redis, keys: Keys, archive: SealedPlaces) -> None:
         """Use the log's Redis, and its archive."""
         self._redis = redis
         self._keys = keys
@@ -85,7 +84,7 @@ class Comparing:
         """
         found = self.compared(partition, noted, end)
         if found.lacking is not None:
-            raise ArchiveDiffers(_told(partition, self._archive.where, found.lacking, end))
+            raise ArchiveDiffers(_why(partition, self._archive.where, found.lacking, end))
         return found.upto
 
     def compared(self, partition: int, noted: Place, end: Place) -> Agreement:
@@ -128,16 +127,16 @@ class Comparing:
         for one in chain((first,), entries):
             while row is not None and moment(row.entry) < moment(one.entry):
                 row = next(rows, None)
-            if row is None or not self._is_same(partition, one, row):
-                return Agreement(upto, Place(one.entry, one.n or 0))
+            if one.n is not None and not self._is_same(partition, one, row):
+                return Agreement(upto, Place(one.entry, one.n))
             upto = one.entry
         return Agreement(upto)
 
-    def _is_same(self, partition: int, one: _Entry, row: Row) -> bool:
-        if one.entry != row.entry or (one.n is not None and one.n != row.n):
+    def _is_same(self, partition: int, one: _Entry, row: SealedRow | None) -> bool:
+        if row is None or (one.entry, one.n) != (row.entry, row.n):
             return False
-        event = logged(partition, one.entry, one.fields, row.n, self._decoder)
-        return event.envelope.id == row.id
+        event = logged(partition, one.entry, one.fields, self._decoder)
+        return event is not None and event.envelope.id == row.id
 
     def _entries(self, partition: int, after: str, last: str) -> Iterator[_Entry]:
         while page := self._asked(_XRANGE, partition, f"({after}", last, _PAGE):
@@ -155,13 +154,13 @@ class Comparing:
         return [_Entry(entry.decode(), number_of(fields), fields) for entry, fields in found]
 
 
-def _told(partition: int, where: str, lacking: Place, end: Place) -> str:
-    what = f"event {lacking.n}" if lacking.n else "what"
+def _why(partition: int, where: str, lacking: Place, end: Place) -> str:
     return (
         f"partition {lane_name(partition)}: the archive at {where} goes on to event {end.n}, but "
-        f"does not have {what} that this log has at {lacking.entry}: another Redis that began as a "
-        f"copy of this one archives there too, or this one came back from an older copy with its "
-        f"clock behind. Nothing is sealed or trimmed. Let each Redis have its own `archive` (stop "
-        f"the copy, or give it a copy of this directory); then, if what is there may stay: "
-        f'memorybus archive repair --execute; see docs/history.md, "Two logs, one archive"'
+        f"does not have event {lacking.n} that this log has at {lacking.entry}: another Redis that "
+        f"began as a copy of this one archives there too, or this one came back from an older copy "
+        f"with its clock behind. Nothing is sealed or trimmed. Let each Redis have its own "
+        f"`archive` (stop the copy, or give it a copy of this directory); then, if what is there "
+        f"may stay: memorybus archive repair --execute; see docs/history.md, "
+        f'"Two logs, one archive"'
     )

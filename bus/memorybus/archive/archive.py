@@ -10,23 +10,19 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from memorybus.archive import tombstones
-from memorybus.archive.backward import BackRows
-from memorybus.archive.format.manifest import NOT_JUDGED, Damage, Judged, Place, Segment, Whose
+from memorybus.archive.format.manifest import NOT_JUDGED, Damage, Judged, LogPartition, Segment
 from memorybus.archive.format.parquet import RawEntry
 from memorybus.archive.objects.local import LocalObjects
 from memorybus.archive.objects.store import Objects, open_objects
-from memorybus.archive.partition import SealedPartition, Shared
-from memorybus.archive.positions import Row, places_of
-from memorybus.archive.read_ahead import Aside
-from memorybus.archive.rows import Rows
-from memorybus.archive.scan import ScanRows
-from memorybus.archive.sealed_ids import ids_of
+from memorybus.archive.partition import SealedPartition, TwinKnowledge
+from memorybus.archive.read_ahead import ReadAheadThread
+from memorybus.archive.rows import SealedRow, SealedRows
 from memorybus.archive.tombstones import Tombstone
-from memorybus.archive.verification import Report, check
+from memorybus.archive.verification import FileReport, check
 from memorybus.archive.writer import Omit, Writer
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
-from memorybus.log.entry import LoggedEvent, moment
+from memorybus.log.entry import LoggedEvent, Place, moment
 from memorybus.log.stream import START
 from memorybus.query.query import Query
 from memorybus.query.ranges import WHOLE, Plan
@@ -49,7 +45,7 @@ class Archive:
         *,
         clock: Clock = SYSTEM,
         crash: CrashPoint = no_crash,
-        shared: Shared | None = None,
+        shared: TwinKnowledge | None = None,
     ) -> None:
         """Touch nothing yet.
 
@@ -66,8 +62,8 @@ class Archive:
         self._log_id = log_id
         self._clock = clock
         self._crash = crash
-        self._shared = shared or Shared(objects, clock)
-        self._aside, self._decoder = Aside(), Decoder()
+        self._shared = shared or TwinKnowledge(objects, clock)
+        self._aside, self._decoder = ReadAheadThread(), Decoder()
         self._partitions: dict[int, SealedPartition] = {}
 
     @classmethod
@@ -154,8 +150,7 @@ class Archive:
         Raises:
             ArchiveDamaged: a part cannot be read, and `damage` is None.
         """
-        rows = ScanRows(self._of(partition), self._decoder)
-        return rows.read(plan, after, (since, until), damage)
+        return self._rows(partition).scan(plan, after, (since, until), damage)
 
     def back(
         self, partition: int, before: str, plan: Plan = WHOLE, damage: list[str] | None = None
@@ -164,15 +159,15 @@ class Archive:
 
         Segments that hold nothing wanted are passed over. `damage`, and what is raised: see `scan`.
         """
-        return BackRows(self._of(partition), self._decoder).read(before, plan, damage)
+        return self._rows(partition).back(before, plan, damage)
 
     def ids(self, partition: int) -> Iterator[Sequence[str]]:
         """Yield the ids of all rows, a group at a time, also of those without content by now."""
-        return ids_of(self._of(partition))
+        return self._rows(partition).ids()
 
-    def places(self, partition: int, first: str, last: str) -> Iterator[Row]:
+    def places(self, partition: int, first: str, last: str) -> Iterator[SealedRow]:
         """Yield where the rows from one entry to another lie, both included, and their events."""
-        return places_of(self._of(partition), first, last)
+        return self._rows(partition).places(first, last)
 
     def has(self, partition: int, entry: str) -> bool:
         """Say whether an entry is sealed."""
@@ -282,19 +277,19 @@ class Archive:
 
     # -- checking -------------------------------------------------------------------------------
 
-    def verify(self, partitions: Iterable[int]) -> Iterator[Report]:
+    def verify(self, partitions: Iterable[int]) -> Iterator[FileReport]:
         """Check manifests and every segment's bytes; yield a report for each file, as they go."""
         for partition in partitions:
             yield from check(self._of(partition))
 
     def _of(self, partition: int) -> SealedPartition:
         if partition not in self._partitions:
-            of = Whose(self._namespace, self._log_id, partition)
+            of = LogPartition(self._namespace, self._log_id, partition)
             self._partitions[partition] = SealedPartition(of, self._shared, self._aside)
         return self._partitions[partition]
 
-    def _rows(self, partition: int) -> Rows:
-        return Rows(self._of(partition), self._decoder)
+    def _rows(self, partition: int) -> SealedRows:
+        return SealedRows(self._of(partition), self._decoder)
 
     def _writer(self, partition: int) -> Writer:
         return Writer(self._of(partition), self._decoder, self._clock, self._crash)

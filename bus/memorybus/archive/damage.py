@@ -1,37 +1,37 @@
-"""Damage of the archive that a reader goes on behind: told to whoever listens."""
+"""Damage of the archive that a reader reads past: collected in a list, or raised."""
 
 from memorybus.errors import ArchiveError
 
 
-class Heard(list[str]):
-    """What one partition's reader told; each is passed on at once to who listens to all of them."""
+class PartitionDamage(list[str]):
+    """The damage in one partition; each message is added to the list of the whole history, too."""
 
-    def __init__(self, everyone: list[str]) -> None:
-        """Hear nothing yet."""
+    def __init__(self, everywhere: list[str]) -> None:
+        """Begin without any."""
         super().__init__()
-        self._everyone = everyone
+        self._everywhere = everywhere
 
-    def append(self, told: str) -> None:
-        """Hear it, and pass it on if it is new there."""
-        super().append(told)
-        if told not in self._everyone:
-            self._everyone.append(told)
+    def append(self, message: str) -> None:
+        """Add a message here, and to the other list if that lacks it."""
+        super().append(message)
+        if message not in self._everywhere:
+            self._everywhere.append(message)
 
 
-def heard(damage: list[str] | None) -> list[str] | None:
-    """Return who listens to one partition's reader; None if nobody does."""
-    return None if damage is None else Heard(damage)
+def of_partition(damage: list[str] | None) -> list[str] | None:
+    """Return a list for the damage of one partition; None if damage is an error to the caller."""
+    return None if damage is None else PartitionDamage(damage)
 
 
 def tell(error: ArchiveError, damage: list[str] | None) -> None:
-    """Tell of damage, each once.
+    """Add an error to a list of damage, each once.
 
     Args:
         error: what is wrong.
-        damage: who listens; None if nobody does.
+        damage: the list; None if the caller wants the error.
 
     Raises:
-        ArchiveError: nobody listens.
+        ArchiveError: there is no list.
     """
     if damage is None:
         raise error

@@ -8,9 +8,10 @@ from typing import cast
 import msgspec
 
 from memorybus.archive.format import columns
+from memorybus.archive.format.parquet import UNREADABLE
 from memorybus.archive.format.reader import Group
 from memorybus.events import EVENT_TYPES, Envelope, Event, Omission, Position, UnknownEvent
-from memorybus.log.entry import OMITTED, LoggedEvent, logged, moment
+from memorybus.log.entry import OMITTED, LoggedEvent, logged, moment, number_of
 from memorybus.query.query import EVERYTHING, EventRow, Query
 from memorybus.query.ranges import Plan
 from memorybus.wire.codec import Decoder
@@ -43,7 +44,7 @@ def seen_type(name: str, version: int) -> str:
     return UnknownEvent.__name__ if kind is None or version > kind.version else name
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class RowFilter(msgspec.Struct, frozen=True):
     """What a reader wants of the rows.
 
     Attributes:
@@ -72,9 +73,9 @@ class Wanted(msgspec.Struct, frozen=True):
         """The columns to read for that."""
         return (*self.needs, *(("v",) if "type" in self.needs else ()))
 
-    def hiding(self, forgotten: tuple[Query, ...]) -> "Wanted":
+    def hiding(self, forgotten: tuple[Query, ...]) -> "RowFilter":
         """Return the same for what is forgotten by now."""
-        return self if forgotten == self.forgotten else Wanted(self.plan, forgotten)
+        return self if forgotten == self.forgotten else RowFilter(self.plan, forgotten)
 
     def reasons(self, partition: int, group: Group, rows: range) -> list[Omission | None]:
         """Return for each row why it is left out, None if it is wanted."""
@@ -149,12 +150,13 @@ def events_of(
             places = _places(partition, group, rows)
             return list(map(LoggedEvent, places, cast("list[Envelope]", envelopes)))
     kinds, omitted = group.words("kind"), group.words("omitted")
-    return [
+    found = (
         _event(position, kinds[row], omitted[row] or reason, group.envelopes[row], decoder)
         for row, position, reason in zip(
             rows, _places(partition, group, rows), reasons, strict=True
         )
-    ]
+    )
+    return [event for event in found if event is not None]
 
 
 def wanted_events(
@@ -162,12 +164,23 @@ def wanted_events(
 ) -> list[LoggedEvent]:
     """Return the events of some rows, of a group with `CONTENT`, but for what was not kept."""
     kinds, omitted = group.words("kind"), group.words("omitted")
-    found = []
-    for row in rows:
-        if not omitted[row]:
-            position = Position(partition, group.entries[row], group.numbers[row])
-            found.append(_event(position, kinds[row], "", group.envelopes[row], decoder))
-    return found
+    found = (
+        _event(
+            Position(partition, group.entries[row], group.numbers[row]),
+            kinds[row],
+            "",
+            group.envelopes[row],
+            decoder,
+        )
+        for row in rows
+        if not omitted[row]
+    )
+    return [event for event in found if event is not None]
+
+
+def has_unreadable(group: Group, rows: range) -> bool:
+    """Say whether some rows hold raw fields, of which only the content tells whose they are."""
+    return not group.cut.is_plain and UNREADABLE in group.words("kind")[rows.start : rows.stop]
 
 
 def placeholders(
@@ -185,15 +198,20 @@ def _places(partition: int, group: Group, rows: range) -> Iterator[Position]:
 
 def _event(
     position: Position, kind: str, why: str | None, body: memoryview, decoder: Decoder
-) -> LoggedEvent:
-    """Return one event as the log would give it."""
+) -> LoggedEvent | None:
+    """Return one event as the log would give it; None for an entry that somebody else wrote.
+
+    An older archive may hold such entries.
+    """
+    if kind != UNREADABLE:
+        fields = [b"n", b"%d" % position.n, kind.encode(), bytes(body)]
+    else:
+        fields = msgspec.msgpack.decode(body, type=list[bytes]) if body else []
+        if body and number_of(fields) is None:
+            return None
     if why:
         return LoggedEvent(position, OMITTED[cast("Omission", why)])
-    if kind == "stray":
-        fields = msgspec.msgpack.decode(body, type=list[bytes])
-    else:
-        fields = [b"n", b"%d" % position.n, kind.encode(), bytes(body)]
-    return logged(position.partition, position.entry, fields, position.n, decoder)
+    return logged(position.partition, position.entry, fields, decoder)
 
 
 def rows_after(group: Group, after: tuple[int, int]) -> int:

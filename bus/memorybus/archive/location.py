@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, Protocol
 from redis import Redis
 from redis.exceptions import RedisError
 
-from memorybus.archive.format.manifest import Place
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.path_names import log_id_of
 from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
 from memorybus.errors import ArchiveUnavailable
 from memorybus.log.continuity import View
-from memorybus.log.inspection import Inspector
+from memorybus.log.entry import Place
+from memorybus.log.inspection import LogInspector
 from memorybus.redis.connect import connect_redis, translated
 from memorybus.redis.keys import Keys, lane_name
 from memorybus.registry.homes import Homes, elsewhere
@@ -51,14 +51,14 @@ def views_of(settings: Settings) -> dict[int, View]:
     """
     redis = connect_redis(settings)
     try:
-        return {p: sight.view for p, sight in Inspector(redis, settings, ()).look().items()}
+        return {p: sight.view for p, sight in LogInspector(redis, settings, ()).look().items()}
     except (RedisError, OSError) as error:
         raise translated(error, redacted(settings.redis_url)) from error
     finally:
         redis.close()
 
 
-class Ending(Protocol):
+class HasEnd(Protocol):
     """An archive, as far as its end matters."""
 
     @property
@@ -71,7 +71,7 @@ class Ending(Protocol):
         ...
 
 
-def check_reaches(archive: Ending | None, partition: int, sealed: int) -> None:
+def check_reaches(archive: HasEnd | None, partition: int, sealed: int) -> None:
     """Make sure that an archive has what was sealed.
 
     Args:

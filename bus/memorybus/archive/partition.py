@@ -6,11 +6,11 @@ from contextlib import AbstractContextManager
 from typing import BinaryIO
 
 from memorybus.archive import tombstones
-from memorybus.archive.format.manifest import Manifest, Segment, Whose, nothing
+from memorybus.archive.format.manifest import LogPartition, Manifest, Segment, nothing
 from memorybus.archive.format.manifest_repair import parse
-from memorybus.archive.format.reader import Group, SegmentReader, telling
+from memorybus.archive.format.reader import Group, SegmentReader, naming_file
 from memorybus.archive.objects.store import Objects
-from memorybus.archive.read_ahead import Ahead, Aside, Key
+from memorybus.archive.read_ahead import Key, PendingGroup, ReadAheadThread
 from memorybus.archive.tombstones import Tombstone
 from memorybus.clock import Clock
 from memorybus.errors import ArchiveDamaged
@@ -33,7 +33,7 @@ def manifest_name(folder: str, version: int) -> str:
     return f"{folder}/{_PREFIX}{version:012d}{_SUFFIX}"
 
 
-class Shared:
+class TwinKnowledge:
     """What the twins of one archive know together: which files are sound, and the tombstones.
 
     Sets and dicts are only replaced or added to, which threads may do at once.
@@ -63,12 +63,12 @@ class Shared:
 class SealedPartition:
     """Reads one partition. Belongs to one thread."""
 
-    def __init__(self, of: Whose, shared: Shared, aside: Aside) -> None:
+    def __init__(self, of: LogPartition, shared: TwinKnowledge, aside: ReadAheadThread) -> None:
         """Read nothing yet.
 
         Args:
             of: whose it is.
-            shared: see `Shared`.
+            shared: see `TwinKnowledge`.
             aside: reads ahead; the partitions of one reader share it.
         """
         self.of = of
@@ -80,7 +80,7 @@ class SealedPartition:
         self._open: SegmentReader | None = None
         self._groups: dict[Key, Group] = {}
         self._aside = aside
-        self._ahead: Ahead | None = None
+        self._ahead: PendingGroup | None = None
         self._following: SegmentReader | None = None
 
     # -- the manifest ---------------------------------------------------------------------------
@@ -162,7 +162,7 @@ class SealedPartition:
         if file is None:
             raise ArchiveDamaged(f"{where}: is missing; restore it from a backup")
         if segment.sha256 not in self.shared.sound:
-            with telling(where):
+            with naming_file(where):
                 known = sha256_of(file)
             if known != segment.sha256:
                 SegmentReader(file, segment, where).close()  # names another's segment
@@ -209,7 +209,7 @@ class SealedPartition:
     def _begin(self, key: Key, read: Callable[[], Group]) -> None:
         if self._ahead is None or self._ahead.key != key:
             self._settle()
-            self._ahead = self._aside.begin(Ahead(key, read))
+            self._ahead = self._aside.begin(PendingGroup(key, read))
 
     def _first(self, segment: Segment, names: tuple[str, ...]) -> Group:
         """Check and open a segment; return its first group."""
@@ -218,7 +218,7 @@ class SealedPartition:
         self._following = self._new(segment)
         return self._following.group(0, names)
 
-    def _settle(self) -> Ahead | None:
+    def _settle(self) -> PendingGroup | None:
         """Wait for what is on its way, since a file has one reader at a time; return it."""
         ahead, self._ahead = self._ahead, None
         if ahead is not None:
@@ -241,9 +241,9 @@ class SealedPartition:
         again = self.beyond(place)
         return again is not None and again.sha256 != segment.sha256
 
-    def telling(self, segment: Segment) -> AbstractContextManager[None]:
+    def naming_file(self, segment: Segment) -> AbstractContextManager[None]:
         """Return what names a segment in whatever goes wrong with its rows."""
-        return telling(self._where(segment))
+        return naming_file(self._where(segment))
 
     # -- where a place is -----------------------------------------------------------------------
 
@@ -283,7 +283,7 @@ class SealedPartition:
         return segment
 
     def _lost(self) -> ArchiveDamaged:
-        told = "; ".join(one.told() for one in self._manifest.damage)
+        told = "; ".join(str(one) for one in self._manifest.damage)
         return ArchiveDamaged(
             f"{self.objects.where}: a part of the history is not known any more: {told}; restore "
             f"the manifest from a backup"

@@ -13,7 +13,7 @@ IDLE = 1.0
 """Seconds without anything to read after which the thread ends."""
 
 
-class Ahead:
+class PendingGroup:
     """One group on its way. Unpacking and hashing hold no lock: they take another core.
 
     Attributes:
@@ -53,7 +53,7 @@ class Ahead:
         return self._group
 
 
-class Aside:
+class ReadAheadThread:
     """The thread that reads ahead: there while there is something to read, and a moment longer.
 
     Beginning a thread for each group would cost the reader as much as half of reading it.
@@ -61,11 +61,11 @@ class Aside:
 
     def __init__(self) -> None:
         """Begin nothing yet."""
-        self._things: SimpleQueue[Ahead] = SimpleQueue()
+        self._things: SimpleQueue[PendingGroup] = SimpleQueue()
         self._thread: Thread | None = None
         self._lock = Lock()
 
-    def begin(self, one: Ahead) -> Ahead:
+    def begin(self, one: PendingGroup) -> PendingGroup:
         """Read something as soon as what was begun before is read; return it."""
         with self._lock:
             self._things.put(one)
@@ -79,7 +79,7 @@ class Aside:
             one.run()
             del one  # else the group would stay in memory until the next one
 
-    def _next(self) -> Ahead | None:
+    def _next(self) -> PendingGroup | None:
         try:
             return self._things.get(timeout=IDLE)
         except Empty:

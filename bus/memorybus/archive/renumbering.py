@@ -6,6 +6,7 @@ there; only their numbers say nothing any more.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -14,9 +15,10 @@ from redis.exceptions import RedisError
 
 from memorybus.archive.agreement import Comparing
 from memorybus.archive.archive import Archive
-from memorybus.archive.format.manifest import Place
 from memorybus.clock import Clock
 from memorybus.errors import ArchiveTaken
+from memorybus.log.entry import Place
+from memorybus.log.inspection import numbers_behind
 from memorybus.log.stream import START
 from memorybus.redis import scripts
 from memorybus.redis.connect import translated
@@ -35,7 +37,7 @@ _PATIENCE, _AGAIN = 5.0, 0.05
 """Seconds for which an archiver is waited for, which looks for a moment; between tries."""
 
 
-class Twice(msgspec.Struct, frozen=True, kw_only=True):
+class TwiceNumbered(msgspec.Struct, frozen=True, kw_only=True):
     """A partition of which numbers were given twice.
 
     Attributes:
@@ -71,7 +73,7 @@ class Renumbering:
         self._archive = archive
         self._comparing = Comparing(redis, keys, archive)
 
-    def find(self, partition: int) -> Twice | None:
+    def find(self, partition: int) -> TwiceNumbered | None:
         """Return what was given twice behind what the archive has; None if nothing was.
 
         Raises:
@@ -85,7 +87,7 @@ class Renumbering:
             twice = end.n, found.lacking.n
         if twice is None:
             return None
-        return Twice(
+        return TwiceNumbered(
             partition=partition,
             before=twice[0],
             after=twice[1],
@@ -97,11 +99,14 @@ class Renumbering:
 
     def _read(self, partition: int, place: Place) -> tuple[int, tuple[int, int] | None]:
         """Return how many entries are behind a place, and the first number that is not above."""
-        entries, read, twice = 0, _PAGE, None
-        while read == _PAGE:
-            place, read, pairs = self._page(partition, place)
-            entries += read
-            twice = twice or next((pair for pair in pairs if pair[1] <= pair[0]), None)
+        key = self._keys.log(partition)
+        read = partial(numbers_behind, self._redis, self._keys, partition)
+        entries, done, twice = 0, False, None
+        while not done:
+            page = self._asked(partial(read, place, _PAGE), key)
+            place, done = page.upto, page.done
+            entries += page.read - page.foreign
+            twice = twice or next((pair for pair in page.breaks if pair[1] <= pair[0]), None)
         return entries, twice
 
     def _noted(self, partition: int) -> Place:
@@ -112,11 +117,7 @@ class Renumbering:
         )
         return Place(entry.decode() if entry else START, int(n or 0))
 
-    def _page(self, partition: int, after: Place) -> tuple[Place, int, tuple[tuple[int, int], ...]]:
-        page = self._run(scripts.audit(self._keys, partition, after.entry, after.n, _PAGE))
-        return Place(page.entry, page.n), page.read, page.breaks
-
-    def mend(self, twice: Twice) -> int:
+    def mend(self, twice: TwiceNumbered) -> int:
         """Give what is behind the archive's end new numbers; return how many entries got one.
 
         They come again at new places, in their order, and marked: lanes that had them treat them as
@@ -146,7 +147,7 @@ class Renumbering:
                 raise _taken(partition, "an archiver is at work on it now; run this again")
             self._clock.sleep(_AGAIN)
 
-    def _moved(self, twice: Twice) -> int:
+    def _moved(self, twice: TwiceNumbered) -> int:
         partition = twice.partition
         call = scripts.renumber(
             self._keys,

@@ -24,7 +24,7 @@ _RETENTION = "@retention"
 _T = TypeVar("_T")
 
 
-class Part(msgspec.Struct, frozen=True, omit_defaults=True):
+class ArchivedPart(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the archive has of a partition.
 
     Attributes:
@@ -40,7 +40,7 @@ class Part(msgspec.Struct, frozen=True, omit_defaults=True):
     first_at: int = 0
 
 
-class Said(msgspec.Struct, frozen=True, omit_defaults=True):
+class ArchiverReport(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a worker says of its archiving.
 
     Attributes:
@@ -66,8 +66,8 @@ class Reports(msgspec.Struct, frozen=True):
         workers: what keeps each of them, by id.
     """
 
-    parts: Mapping[int, Part]
-    workers: Mapping[str, Said]
+    parts: Mapping[int, ArchivedPart]
+    workers: Mapping[str, ArchiverReport]
 
     @property
     def working(self) -> bool:
@@ -105,11 +105,11 @@ class SealReports:
         seconds, micros = self._redis.time()
         return int(seconds) * 1000 + int(micros) // 1000
 
-    def say(self, worker: str, said: Said) -> None:
+    def say(self, worker: str, said: ArchiverReport) -> None:
         """Write down how a worker fares."""
         self._note(worker, said)
 
-    def count(self, partition: int, part: Part) -> None:
+    def count(self, partition: int, part: ArchivedPart) -> None:
         """Write down what the archive has of a partition."""
         self._note(lane_name(partition), part)
 
@@ -135,9 +135,9 @@ class SealReports:
         """
         bodies: dict[bytes, bytes] = self._redis.hgetall(self._key)  # type: ignore[assignment]
         names = {lane_name(partition).encode(): partition for partition in range(partitions)}
-        parts = {names[k]: _decoded(body, Part) for k, body in bodies.items() if k in names}
+        parts = {names[k]: _decoded(body, ArchivedPart) for k, body in bodies.items() if k in names}
         said = {
-            k.decode("utf-8", "replace"): _decoded(body, Said)
+            k.decode("utf-8", "replace"): _decoded(body, ArchiverReport)
             for k, body in bodies.items()
             if k not in names
         }

@@ -9,14 +9,15 @@ from memorybus.archive.format.manifest import Manifest, Segment
 from memorybus.archive.format.reader import rows_of
 from memorybus.archive.partition import SealedPartition
 from memorybus.errors import ArchiveDamaged
-from memorybus.log.continuity import Place, View, lacking
+from memorybus.log.continuity import View, lacking
+from memorybus.log.entry import Place
 
 _ANY_MANIFEST = "manifest-*.jsonl"
 
 Found = Literal["sound", "damaged", "unlisted", "gap"]
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class FileReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What was found of one file.
 
     Attributes:
@@ -38,7 +39,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     bytes: int = 0
 
 
-def check(part: SealedPartition) -> Iterator[Report]:
+def check(part: SealedPartition) -> Iterator[FileReport]:
     """Yield a report for each file, the manifest first."""
     part.shared.sound.clear()
     part.close()
@@ -51,7 +52,7 @@ def check(part: SealedPartition) -> Iterator[Report]:
     part.close()
 
 
-def behind(partition: int, view: View, held: int) -> Report | None:
+def behind(partition: int, view: View, held: int) -> FileReport | None:
     """Return what is the matter if Redis knows of more that is sealed than the archive; pure.
 
     Args:
@@ -67,21 +68,23 @@ def behind(partition: int, view: View, held: int) -> Report | None:
     if gap is not None:
         remedy = "restore it with its segments, or set `archive` to the place that has them"
     why = f"events {first} to {last} were sealed, and no manifest here says so: one is missing"
-    return Report(partition=partition, file=_ANY_MANIFEST, found="damaged", why=f"{why}; {remedy}")
+    return FileReport(
+        partition=partition, file=_ANY_MANIFEST, found="damaged", why=f"{why}; {remedy}"
+    )
 
 
-def _manifest(part: SealedPartition, manifest: Manifest) -> Iterator[Report]:
+def _manifest(part: SealedPartition, manifest: Manifest) -> Iterator[FileReport]:
     partition = part.of.partition
     for damage in manifest.damage:
         why = f"line {damage.line}: {damage.why}" if damage.line else damage.why
         file = damage.file.rpartition("/")[2]
-        yield Report(partition=partition, file=file, found="damaged", why=why)
+        yield FileReport(partition=partition, file=file, found="damaged", why=why)
     if manifest.version and not manifest.damage:
         name = f"manifest-{manifest.version:012d}.jsonl"
-        yield Report(partition=partition, file=name, found="sound")
+        yield FileReport(partition=partition, file=name, found="sound")
 
 
-def _segment(part: SealedPartition, segment: Segment) -> Report:
+def _segment(part: SealedPartition, segment: Segment) -> FileReport:
     why = ""
     try:
         rows = sum(1 for _ in rows_of(part.opened(segment)))
@@ -89,7 +92,7 @@ def _segment(part: SealedPartition, segment: Segment) -> Report:
             why = f"has {rows} rows, the manifest says {segment.count}"
     except ArchiveDamaged as error:
         why = str(error)
-    return Report(
+    return FileReport(
         partition=part.of.partition,
         file=segment.file,
         found="damaged" if why else "sound",
@@ -99,22 +102,22 @@ def _segment(part: SealedPartition, segment: Segment) -> Report:
     )
 
 
-def _gap(part: SealedPartition, manifest: Manifest, index: int) -> Iterator[Report]:
+def _gap(part: SealedPartition, manifest: Manifest, index: int) -> Iterator[FileReport]:
     """Report numbers that are missing though the chain is whole: Redis had lost them."""
     segment = manifest.segments[index]
     before = manifest.segments[index - 1].last.n if index else 0
     if segment.first.n > before + 1 and not manifest.gap_before(index):
         why = f"numbers {before + 1} to {segment.first.n - 1} were never sealed"
-        yield Report(partition=part.of.partition, file=segment.file, found="gap", why=why)
+        yield FileReport(partition=part.of.partition, file=segment.file, found="gap", why=why)
 
 
-def _unlisted(part: SealedPartition, manifest: Manifest) -> Iterator[Report]:
+def _unlisted(part: SealedPartition, manifest: Manifest) -> Iterator[FileReport]:
     named = {f"{part.folder}/{segment.file}" for segment in manifest.segments}
     for one in part.objects.list(f"{part.folder}/segments"):
         if one.name not in named:
             file = one.name.removeprefix(f"{part.folder}/")
             why = "the newest manifest does not name it; nobody reads it"
-            found = Report(
+            found = FileReport(
                 partition=part.of.partition, file=file, found="unlisted", why=why, bytes=one.size
             )
             yield found

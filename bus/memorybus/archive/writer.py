@@ -1,16 +1,16 @@
 """Writing a partition's archive: seal, compact, clean; each ends with one new manifest (G7)."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from memorybus.archive import tombstones
 from memorybus.archive.decoding import seen_type
 from memorybus.archive.format.manifest import NOT_JUDGED, Judged, Manifest, Segment, render
-from memorybus.archive.format.parquet import Line, RawEntry, lines_of, sealed
+from memorybus.archive.format.parquet import RawEntry, SegmentRow, lines_of, sealed
 from memorybus.archive.format.reader import SegmentReader, rows_of
+from memorybus.archive.objects.store import StoredFile
 from memorybus.archive.partition import KEPT_MANIFESTS, SealedPartition, manifest_name
-from memorybus.archive.unneeded import idle
 from memorybus.clock import Clock
 from memorybus.errors import ArchiveDamaged, ArchiveTaken, SegmentDamaged
 from memorybus.events import Omission
@@ -73,7 +73,7 @@ class Writer:
         swept = self._swept(before)
         recent = self._recent()
         found = {one.name: one for one in self._objects.list(f"{self._part.folder}/segments")}
-        chosen = idle(self._part.folder, recent, found, before, damaged)
+        chosen = _unneeded(self._part.folder, recent, found, before, damaged)
         if chosen.outlived:  # in a quiet partition no other manifest would ever follow
             for version in range(recent[-1].version + 1, recent[-1].version + KEPT_MANIFESTS):
                 self._name(version, recent[-1].segments)
@@ -100,7 +100,7 @@ class Writer:
     def _whole(self) -> Manifest:
         known = self._part.refreshed()
         if not known.whole:
-            told = "; ".join(one.told() for one in known.damage)
+            told = "; ".join(str(one) for one in known.damage)
             raise ArchiveDamaged(f"{self._where()}: nothing is added to a damaged manifest: {told}")
         return known
 
@@ -108,7 +108,7 @@ class Writer:
         self,
         known: Manifest,
         before: Sequence[Segment],
-        lines: Sequence[Line],
+        lines: Sequence[SegmentRow],
         after: Sequence[Segment] = (),
         judged: Judged = NOT_JUDGED,
     ) -> Segment:
@@ -124,7 +124,7 @@ class Writer:
         self._crash("archive.published")
         return self._part.refreshed().segments[len(before)]
 
-    def _read_back(self, segment: Segment, name: str, lines: Sequence[Line]) -> None:
+    def _read_back(self, segment: Segment, name: str, lines: Sequence[SegmentRow]) -> None:
         where = f"{self._objects.where}/{name}"
         file = self._objects.open(name)
         if file is None or sha256_of(file) != segment.sha256:
@@ -147,7 +147,7 @@ class Writer:
             self._objects.delete(manifest_name(self._part.folder, version - KEPT_MANIFESTS))
 
     def copy(
-        self, segment: Segment, lines: Iterable[Line], query: Query, hidden: Sequence[Query]
+        self, segment: Segment, lines: Iterable[SegmentRow], query: Query, hidden: Sequence[Query]
     ) -> Segment:
         """See `Archive.copy`."""
 
@@ -161,7 +161,7 @@ class Writer:
         rows = [self._kept(line, omit) for line in lines]
         return self._put(known, known.segments, rows, judged=judged)
 
-    def lines(self, segment: Segment) -> Iterator[Line]:
+    def lines(self, segment: Segment) -> Iterator[SegmentRow]:
         """Yield a segment's rows.
 
         Raises:
@@ -172,7 +172,7 @@ class Writer:
         except ArchiveDamaged as error:
             raise SegmentDamaged(str(error), segment.sha256) from error
 
-    def _kept(self, line: Line, omit: Omit | None) -> Line:
+    def _kept(self, line: SegmentRow, omit: Omit | None) -> SegmentRow:
         why = omit(_row(line), line.at) if omit and not line.omitted else None
         return line if why is None else without(line, why)
 
@@ -180,14 +180,14 @@ class Writer:
         return f"{self._objects.where}/{self._part.folder}"
 
 
-def without(line: Line, why: Omission) -> Line:
+def without(line: SegmentRow, why: Omission) -> SegmentRow:
     """Return a row without its content and without what tells whose it was."""
     nobody = dict.fromkeys(("key", "session", "root", "parent", "agent", "user"), "")
     nowhere = dict.fromkeys(("workspace", "platform", "origin"), "")
     return msgspec.structs.replace(line, envelope=None, omitted=why, **nobody, **nowhere)
 
 
-def _row(line: Line) -> EventRow:
+def _row(line: SegmentRow) -> EventRow:
     return EventRow(
         line.id.hex(),
         line.session,
@@ -211,3 +211,72 @@ def _following(known: Manifest, entries: Iterable[RawEntry]) -> Iterable[RawEntr
         last = at
         if at > place:
             yield raw
+
+
+class _UnneededFiles(msgspec.Struct, frozen=True):
+    """Files that may be deleted.
+
+    Attributes:
+        unnamed: those that no recent manifest names.
+        outlived: those that only the older ones of them name; to be deleted when these are gone.
+    """
+
+    unnamed: Sequence[str] = ()
+    outlived: Sequence[str] = ()
+
+
+def _unneeded(
+    folder: str,
+    recent: Sequence[Manifest],
+    found: Mapping[str, StoredFile],
+    before: int,
+    damaged: Collection[str] = (),
+) -> _UnneededFiles:
+    """Return the segments that nobody needs; pure.
+
+    A file is needed for as long as a reader may still have the manifest that named it, which its
+    own age does not tell: it counts from when its rows were written anew. Where a manifest is
+    damaged, or the newest one names a file that is missing, all are: what it takes to mend that
+    may be among them. So may be, for a segment that cannot be read, what has rows of its numbers.
+
+    Args:
+        folder: the partition's.
+        recent: its manifests, newest last.
+        found: its segments by name.
+        before: what was written, or written anew, since then stays (wall time, milliseconds).
+        damaged: the SHA-256 of segments that cannot be read.
+    """
+    files = [{f"{folder}/{one.file}" for one in manifest.segments} for manifest in recent]
+    if not recent or not all(one.whole for one in recent) or not files[-1] <= found.keys():
+        return _UnneededFiles()
+    lost = [one for one in recent[-1].segments if one.sha256 in damaged]
+    old = [
+        name
+        for name, one in found.items()
+        if name not in files[-1]
+        and max(one.modified_at, _written_anew(recent[-1], name)) < before
+        and not any(_has_rows_of(name, segment) for segment in lost)
+    ]
+    named = set[str]().union(*files)
+    return _UnneededFiles(
+        [one for one in old if one not in named], [one for one in old if one in named]
+    )
+
+
+def _written_anew(newest: Manifest, name: str) -> int:
+    """Return when the rows of a file that is not named were written anew; 0 if they were not."""
+    n, _ = _numbers(name)
+    return max(
+        (one.made_at for one in newest.segments if one.first.n <= n <= one.last.n), default=0
+    )
+
+
+def _has_rows_of(name: str, segment: Segment) -> bool:
+    first, last = _numbers(name)
+    return first <= segment.last.n and segment.first.n <= last
+
+
+def _numbers(name: str) -> tuple[int, int]:
+    """Return the numbers of a file's first and last row, as its name tells; 0 if it does not."""
+    first, last, *_ = [*name.rpartition("/")[2].split("-"), "", ""]
+    return (int(first), int(last)) if first.isdecimal() and last.isdecimal() else (0, 0)

@@ -8,7 +8,7 @@ import msgspec
 from memorybus.dead_letters.records import DeadLetter
 from memorybus.errors import ArchiveError
 from memorybus.events import Omission, Omitted
-from memorybus.history.joined import Joined
+from memorybus.history.history import History
 from memorybus.log.entry import LoggedEvent, moment
 
 _LAST = (1 << 64) - 1
@@ -23,7 +23,7 @@ _LEFT_OUT: Mapping[Omission, str] = {
 }
 
 
-class Published(msgspec.Struct, frozen=True):
+class LetterEvent(msgspec.Struct, frozen=True):
     """The event of a dead letter, as it was published.
 
     Attributes:
@@ -36,8 +36,8 @@ class Published(msgspec.Struct, frozen=True):
 
 
 def published(
-    history: Joined, partition: int, letter: DeadLetter, *, shown: bool = False
-) -> Published:
+    history: History, partition: int, letter: DeadLetter, *, shown: bool = False
+) -> LetterEvent:
     """Return the event of a dead letter; what is forgotten stays gone.
 
     Args:
@@ -53,25 +53,25 @@ def published(
     try:
         return _found(history, partition, letter, shown=shown)
     except ArchiveError as error:
-        return Published(None, f"the event cannot be read now: {error}")
+        return LetterEvent(None, f"the event cannot be read now: {error}")
 
 
-def _found(history: Joined, partition: int, letter: DeadLetter, *, shown: bool) -> Published:
+def _found(history: History, partition: int, letter: DeadLetter, *, shown: bool) -> LetterEvent:
     if not letter.n:
-        return Published(None, f"memorybus did not write this record: {_END}")
+        return LetterEvent(None, f"memorybus did not write this record: {_END}")
     with contextlib.nullcontext() if shown else contextlib.suppress(ArchiveError):
         history.forgotten()  # from here on, `read` knows it
-    for event in history.read(partition, _before(letter.entry), 1, after_n=letter.n - 1):
+    for event in history.read(partition, _before(letter.entry), 1, after_n=letter.n - 1).events:
         if event.position.entry == letter.entry:
             return _whole(event, letter)
-    return Published(None, GONE)
+    return LetterEvent(None, GONE)
 
 
-def _whole(event: LoggedEvent, letter: DeadLetter) -> Published:
+def _whole(event: LoggedEvent, letter: DeadLetter) -> LetterEvent:
     what = event.envelope.event
     if isinstance(what, Omitted):
-        return Published(None, _LEFT_OUT[what.why])
-    return Published(event) if event.envelope.id == letter.event_id else Published(None, GONE)
+        return LetterEvent(None, _LEFT_OUT[what.why])
+    return LetterEvent(event) if event.envelope.id == letter.event_id else LetterEvent(None, GONE)
 
 
 def _before(entry: str) -> str:

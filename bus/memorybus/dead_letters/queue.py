@@ -8,9 +8,9 @@ from redis.exceptions import RedisError
 
 from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
-from memorybus.dead_letters.events import Published, published
-from memorybus.dead_letters.records import Box, Stored, group_of
-from memorybus.dead_letters.requests import Request, Requests
+from memorybus.dead_letters.events import LetterEvent, published
+from memorybus.dead_letters.records import Box, StoredLetter, group_of
+from memorybus.dead_letters.requests import LetterRequest, Requests
 from memorybus.history.history import History
 from memorybus.log.stream import EventLog
 from memorybus.redis.connect import connect_redis, translated
@@ -34,7 +34,7 @@ class Dead(msgspec.Struct, frozen=True):
 
     provider: str
     partition: int
-    stored: Stored
+    stored: StoredLetter
 
     @property
     def lane(self) -> Lane:
@@ -95,10 +95,10 @@ class DeadLetters:
             for stored in self._in(self._box(provider, partition))
         ]
 
-    def _in(self, box: Box) -> list[Stored]:
+    def _in(self, box: Box) -> list[StoredLetter]:
         return self._asked(lambda: list(box.all()))
 
-    def event(self, dead: Dead, *, shown: bool = True) -> Published:
+    def event(self, dead: Dead, *, shown: bool = True) -> LetterEvent:
         """Return a letter's event as it was published, from wherever the history has it.
 
         Args:
@@ -107,7 +107,7 @@ class DeadLetters:
         """
         return published(self._history, dead.partition, dead.stored.letter, shown=shown)
 
-    def send(self, provider: str, requests: Sequence[Request]) -> None:
+    def send(self, provider: str, requests: Sequence[LetterRequest]) -> None:
         """Ask the owners of a provider's lanes.
 
         Raises:

@@ -153,7 +153,7 @@ def replaced(event: AnyEvent, fields: dict[str, Any]) -> KnownEvent:
     return cast("KnownEvent", made)
 
 
-class Stored(msgspec.Struct, frozen=True):
+class StoredLetter(msgspec.Struct, frozen=True):
     """A dead letter as it stands now.
 
     Attributes:
@@ -180,7 +180,7 @@ class Box:
         self._dead = keys.dead(partition, provider)
         self._amended = keys.amended(partition, provider)
 
-    def page(self, after: str = START, count: int = PAGE) -> list[Stored]:
+    def page(self, after: str = START, count: int = PAGE) -> list[StoredLetter]:
         """Return up to `count` dead letters after one, in the order they were put aside."""
         found = read_entries(self._redis, self._dead, f"({after}", count=count)
         records = [(name.decode(), _record(name.decode(), fields)) for name, fields in found]
@@ -191,7 +191,7 @@ class Box:
             for (name, letter), body in zip(records, bodies, strict=True)
         ]
 
-    def all(self) -> Iterator[Stored]:
+    def all(self) -> Iterator[StoredLetter]:
         """Return every dead letter, read a page at a time."""
         after = START
         while page := self.page(after):
@@ -199,14 +199,14 @@ class Box:
             after = page[-1].id
 
 
-def _stored(name: str, letter: DeadLetter, body: bytes | None) -> Stored:
+def _stored(name: str, letter: DeadLetter, body: bytes | None) -> StoredLetter:
     if body is None:
-        return Stored(name, letter)
+        return StoredLetter(name, letter)
     try:
         amendment = msgspec.json.decode(body, type=Amendment)
     except msgspec.MsgspecError:
-        return Stored(name, msgspec.structs.replace(letter, reason=STRANGE), strange=True)
-    return Stored(name, amended(letter, amendment), amendment)
+        return StoredLetter(name, msgspec.structs.replace(letter, reason=STRANGE), strange=True)
+    return StoredLetter(name, amended(letter, amendment), amendment)
 
 
 def _record(name: str, fields: Sequence[bytes]) -> DeadLetter:

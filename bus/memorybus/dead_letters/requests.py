@@ -30,7 +30,7 @@ class TooManyRequests(MemoryBusError):
     """More was asked of a provider's dead letters than may wait."""
 
 
-class Request(msgspec.Struct, frozen=True, omit_defaults=True):
+class LetterRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     """What an operator asks of dead letters of one lane.
 
     Attributes:
@@ -77,12 +77,12 @@ class Requests:
         found = ((field, _FIELD.fullmatch(field)) for field in fields)
         return {field.decode(): int(match[1]) for field, match in found if match}
 
-    def read(self, fields: Sequence[str]) -> list[Request | None]:
+    def read(self, fields: Sequence[str]) -> list[LetterRequest | None]:
         """Return requests; None for one that is gone, or that this release cannot read."""
         raw: Any = self._redis.hmget(self._key, fields) if fields else []
         return [_request(body) for body in raw]
 
-    def send(self, requests: Sequence[Request]) -> None:
+    def send(self, requests: Sequence[LetterRequest]) -> None:
         """Ask.
 
         Raises:
@@ -108,8 +108,8 @@ def split(items: Sequence[T]) -> Iterator[tuple[T, ...]]:
     return (tuple(items[i : i + MAX_ITEMS]) for i in range(0, len(items), MAX_ITEMS))
 
 
-def _request(body: bytes | None) -> Request | None:
+def _request(body: bytes | None) -> LetterRequest | None:
     try:
-        return None if body is None else msgspec.json.decode(body, type=Request)
+        return None if body is None else msgspec.json.decode(body, type=LetterRequest)
     except msgspec.MsgspecError:
         return None

@@ -10,7 +10,7 @@ import msgspec
 from memorybus.health.archive_status import ArchiveStatus
 from memorybus.health.finding import Finding
 from memorybus.health.providers import LaneFigures
-from memorybus.log.continuity import Audit, Gap, View, counter_lost, only_archived
+from memorybus.log.continuity import Gap, Numbers, View, counter_lost, foreign_in, only_archived
 from memorybus.log.forecast import Disk, Memory, describe, describe_disk, level
 from memorybus.log.losses import Loss
 from memorybus.redis.facts import SAFE_POLICY
@@ -64,13 +64,13 @@ def of_gaps(gaps: list[Gap]) -> Iterator[Finding]:
     for gap in gaps:
         # A gap may grow, and is still the same one.
         subject = f"{lane_name(gap.partition)}:{gap.first}"
-        yield Finding("data_loss", "critical", subject, gap.told, _RESTORE)
+        yield Finding("data_loss", "critical", subject, str(gap), _RESTORE)
 
 
 def of_losses(losses: list[Loss], keys: Keys) -> Iterator[Finding]:
     """Yield an alarm for each recorded loss; it lasts until an operator deletes the record."""
     for loss in losses:
-        said = "; ".join(gap.told for gap in loss.gaps) or "it held no event when last looked at"
+        said = "; ".join(map(str, loss.gaps)) or "it held no event when last looked at"
         how = _HOW_LOST[loss.what]
         remedy = (
             f"restore the backup of Redis, or publish these events again if their source still has "
@@ -80,11 +80,11 @@ def of_losses(losses: list[Loss], keys: Keys) -> Iterator[Finding]:
 
 
 def of_numbering(
-    views: Mapping[int, View], audits: Mapping[int, Audit], keys: Keys
+    views: Mapping[int, View], numbers: Mapping[int, Numbers], keys: Keys
 ) -> Iterator[Finding]:
-    """Yield an alarm for each partition that repeats numbers, soon will, or has foreign entries."""
+    """Yield an alarm for each partition whose numbers repeat, or will, or where others write."""
     for partition, view in views.items():
-        name, audit = lane_name(partition), audits.get(partition)
+        name, read = lane_name(partition), numbers.get(partition)
         if counter_lost(view) and view.last is not None:
             yield Finding(
                 "numbering",
@@ -94,22 +94,22 @@ def of_numbering(
                 f"numbers will be given twice",
                 f"stop publishing, then: redis-cli hset {keys.state(partition)} n {view.last.n}",
             )
-        elif audit is not None and audit.restarted:
+        elif read is not None and read.restarted:
             yield Finding(
                 "numbering",
                 "critical",
                 name,
-                f"partition {name}: after event {audit.restarted} the numbers begin anew: its "
+                f"partition {name}: after event {read.restarted} the numbers begin anew: its "
                 f"counter was lost",
                 "give them new ones: memorybus archive repair --execute",
             )
-        if audit is not None and audit.strays:
+        elif read is not None and (foreign := foreign_in(view, read)):
             yield Finding(
                 "strays",
                 "warning",
                 name,
-                f"partition {name}: {audit.strays} entries that memorybus did not write",
-                f"find who adds to {keys.log(partition)}; lanes park such entries",
+                f"partition {name}: {foreign} entries that memorybus did not write",
+                f"find who adds to {keys.log(partition)}; lanes pass over such entries",
             )
 
 

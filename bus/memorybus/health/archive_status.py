@@ -10,7 +10,7 @@ from memorybus.text.display import iso
 
 if TYPE_CHECKING:
     from memorybus.archive.seals import Reports
-    from memorybus.log.inspection import Sight
+    from memorybus.log.inspection import PartitionSight
 
 _NOBODY = "no worker archives"
 
@@ -50,7 +50,9 @@ class ArchiveStatus(msgspec.Struct, frozen=True, kw_only=True):
         return "" if self.working else self.error
 
 
-def status_of(sights: Mapping[int, "Sight"], reports: "Reports", home: str | None) -> ArchiveStatus:
+def status_of(
+    sights: Mapping[int, "PartitionSight"], reports: "Reports", home: str | None
+) -> ArchiveStatus:
     """Return the status of the archive.
 
     Args:
@@ -82,7 +84,7 @@ def _error(reports: "Reports", home: str | None) -> str:
     return f"{_NOBODY}{where}"
 
 
-def oldest_unsealed(sights: Mapping[int, "Sight"]) -> int | None:
+def oldest_unsealed(sights: Mapping[int, "PartitionSight"]) -> int | None:
     """Return when the oldest unsealed event came (wall time, milliseconds); None if none is."""
     places = [sight.view.unsealed for sight in sights.values()]
     return min((int(place.entry.partition("-")[0]) for place in places if place), default=None)

@@ -16,7 +16,7 @@ import msgspec
 from redis import Redis
 from redis.exceptions import RedisError
 
-from memorybus.archive.seals import Part, SealReports
+from memorybus.archive.seals import ArchivedPart, SealReports
 from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
 from memorybus.health import alarms
@@ -24,9 +24,10 @@ from memorybus.health.alarms import ServerState
 from memorybus.health.archive_status import ArchiveStatus, oldest_unsealed, status_of
 from memorybus.health.finding import Finding
 from memorybus.health.memory import available, bounded, load
-from memorybus.log.continuity import Gap, Place, View, gaps_of
+from memorybus.log.continuity import Gap, Numbers, View, gaps_of
+from memorybus.log.entry import Place
 from memorybus.log.forecast import Disk, Memory, disk_forecast, forecast, shortest
-from memorybus.log.inspection import Inspector, Sight
+from memorybus.log.inspection import LogInspector, PartitionSight
 from memorybus.log.losses import Loss, Losses
 from memorybus.redis.cluster import Shard, by_shard
 from memorybus.redis.connect import connect_redis, translated
@@ -68,7 +69,7 @@ class LogHealth(msgspec.Struct, frozen=True):
     memory: Memory
     disk: Disk | None
     archive: ArchiveStatus = ArchiveStatus()
-    parts: Mapping[int, Part] = MappingProxyType({})
+    parts: Mapping[int, ArchivedPart] = MappingProxyType({})
 
 
 class _Server(msgspec.Struct, frozen=True):
@@ -87,11 +88,12 @@ class Examiner:
 
     def __init__(self, redis: Redis, settings: Settings) -> None:
         """Use the log's Redis."""
-        self.sights: dict[int, Sight] = {}
+        self.sights: dict[int, PartitionSight] = {}
+        self._numbers: dict[int, Numbers] = {}
         self._redis = redis
         self._settings = settings
         self._keys = Keys(settings.namespace)
-        self._inspector = Inspector(redis, settings)
+        self._inspector = LogInspector(redis, settings)
         self._losses = Losses(redis, self._keys)
         self._sealed = SealReports(redis, self._keys)
         self._homes = Homes(redis, self._keys)
@@ -105,10 +107,10 @@ class Examiner:
         """Look once.
 
         Args:
-            settled: the places before and behind which to look (see `Inspector.look`).
+            settled: the places before and behind which to look (see `LogInspector.look`).
         """
         self.sights = self._inspector.look(settled)
-        self._inspector.audit(self.sights)
+        self._numbers = self._inspector.numbers(self.sights)
         continuity = Continuity(self.log_id(), self._gaps(), self._losses.all())
         now = max((sight.now_ms for sight in self.sights.values()), default=0)
         reports = self._sealed.read(now, self._settings.partitions)
@@ -145,14 +147,13 @@ class Examiner:
     def _of_log(self, continuity: Continuity) -> Iterator[Finding]:
         yield from alarms.of_gaps(continuity.gaps)
         yield from alarms.of_losses(continuity.losses, self._keys)
-        yield from alarms.of_numbering(self._views(), self._inspector.audits, self._keys)
+        yield from alarms.of_numbering(self._views(), self._numbers, self._keys)
 
     def _gaps(self) -> list[Gap]:
-        audits = self._inspector.audits
         return [
             gap
             for partition, sight in self.sights.items()
-            for gap in gaps_of(partition, sight.view, audits.get(partition))
+            for gap in gaps_of(partition, sight.view, self._numbers.get(partition))
         ]
 
     def _shards(self) -> list[Shard]:

@@ -8,10 +8,10 @@ import msgspec
 
 from memorybus.config.settings import Settings
 from memorybus.log.forecast import Grown, LimitFrom, Load, growth_of
-from memorybus.log.inspection import Sight
+from memorybus.log.inspection import PartitionSight
 
 
-def load(info: Mapping[str, Any], sights: Iterable[Sight], left: int | None) -> Load:
+def load(info: Mapping[str, Any], sights: Iterable[PartitionSight], left: int | None) -> Load:
     """Return what the forecast is made from.
 
     Args:
@@ -44,7 +44,7 @@ def limit_of(info: Mapping[str, Any], used: int, left: int | None) -> tuple[int 
     return None, "unknown"
 
 
-def bytes_per_event(sights: Iterable[Sight]) -> float:
+def bytes_per_event(sights: Iterable[PartitionSight]) -> float:
     """Return what an event takes: in its stream, and its id in the window of ids."""
     seen = list(sights)
     events, ids = sum(s.view.length for s in seen), sum(s.ids for s in seen)
@@ -52,7 +52,7 @@ def bytes_per_event(sights: Iterable[Sight]) -> float:
     return stream + (sum(s.ids_size for s in seen) / ids if ids else 0.0)
 
 
-def bounded(load: Load, sights: Sequence[Sight], settings: Settings) -> Load:
+def bounded(load: Load, sights: Sequence[PartitionSight], settings: Settings) -> Load:
     """Return a load of which the archive takes what has left the hot window."""
     events = sum(sight.view.length for sight in sights)
     log = sum(sight.size + 2 * sight.ids_size for sight in sights)
@@ -64,7 +64,7 @@ def bounded(load: Load, sights: Sequence[Sight], settings: Settings) -> Load:
     )
 
 
-def _remembered(load: Load, sights: Sequence[Sight], settings: Settings) -> int:
+def _remembered(load: Load, sights: Sequence[PartitionSight], settings: Settings) -> int:
     """Return the bytes that two full windows of event ids will take at the present rate."""
     ids = sum(sight.ids for sight in sights)
     rate = max((g.events / g.seconds for g in load.growths if g.events is not None), default=0.0)
@@ -78,7 +78,7 @@ def available(meminfo: str) -> int | None:
     return int(found[1]) * 1024 if found else None
 
 
-def _grown(sight: Sight) -> Grown | None:
+def _grown(sight: PartitionSight) -> Grown | None:
     """Return how a partition grew; None if it never held an event."""
     view = sight.view
     if view.first is None:

@@ -7,7 +7,7 @@ import msgspec
 from redis import Redis
 from redis.exceptions import RedisError
 
-from memorybus.archive.seals import Part
+from memorybus.archive.seals import ArchivedPart
 from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
 from memorybus.health import alarms
@@ -128,7 +128,7 @@ class Monitor:
         self.log = EventLog(redis, settings)
         self.roster = Roster(redis, self._keys)
         self._partitions = range(settings.partitions)
-        self._parts: Mapping[int, Part] = {}
+        self._parts: Mapping[int, ArchivedPart] = {}
 
     def status(self) -> Status:
         """Read everything once."""
@@ -248,7 +248,7 @@ class Monitor:
                 pipe.xrange(self._keys.log(partition), f"({lane.entry}", "+", 1)
             replies = pipe.execute(raise_on_error=False)
         found = (
-            waiting_since(lane, reply, self._parts.get(partition, Part()).first_at)
+            waiting_since(lane, reply, self._parts.get(partition, ArchivedPart()).first_at)
             for (partition, lane), reply in zip(behind.items(), replies, strict=True)
         )
         return min((at for at in found if at is not None), default=None)

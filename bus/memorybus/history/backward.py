@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain, islice
 
-from memorybus.archive.damage import heard, tell
+from memorybus.archive.damage import of_partition, tell
 from memorybus.archive.location import check_reaches
 from memorybus.errors import ArchiveError
 from memorybus.events import Omitted
 from memorybus.history.forgotten import EventFilters
 from memorybus.history.forward import newest_first
-from memorybus.history.joined import END, Joined, Sealed
-from memorybus.history.log_part import Entry, sifted
-from memorybus.log.entry import LoggedEvent, logged, moment, number_of
+from memorybus.history.log_reader import sifted
+from memorybus.history.sources import END, SealedPast, Sources
+from memorybus.log.entry import LoggedEvent, logged, moment
 from memorybus.log.stream import FOREIGN, START, Head
 from memorybus.query.query import Query
 from memorybus.query.ranges import Plan
@@ -27,11 +27,11 @@ _FIRST, _MOST = 32, 512
 
 
 class Back:
-    """Reads a history backward. Use from one thread; raises what `Joined` raises."""
+    """Reads a history backward. Use from one thread; raises what `History` raises."""
 
     def __init__(
         self,
-        history: Joined,
+        sources: Sources,
         query: Query,
         sealed: Callable[[], Query],
         damage: list[str] | None,
@@ -39,13 +39,13 @@ class Back:
         """Read nothing yet.
 
         Args:
-            history: archive and log.
+            sources: archive and log.
             query: asked of the log.
             sealed: returns what is asked of the archive, when that is first needed.
             damage: if given, what of the archive cannot be read is told here, and the rest is read.
         """
-        self._history = history
-        self._sieves = EventFilters(Plan(query=query), history.forgotten)
+        self._sources = sources
+        self._sieves = EventFilters(Plan(query=query), sources.forgotten)
         self._sealed_query = sealed
         self._damage = damage
         self._decoder = Decoder()
@@ -63,46 +63,35 @@ class Back:
             tell(error, self._damage)
 
     def _joined(self, head: Head) -> Iterator[LoggedEvent]:
-        """Yield what the log has, and what it lacks from the archive.
-
-        Before a stranger's entry may be missing what is behind the next older one of ours.
-        """
-        partition, place, n, below = head.partition, END, self._last(head) + 1, 0
-        strange = False
-        for id_, fields in self._logged(head):
-            entry, own = id_.decode(), number_of(fields)
-            if own or not strange:
-                below = own or self._below(partition, entry)
-            strange = not own
-            yield from self._sealed(partition, place, entry, below, n - 1)
-            event = logged(partition, entry, fields, n, self._decoder)
+        """Yield what the log has, and what it lacks from the archive."""
+        partition, place, n = head.partition, END, self._last(head) + 1
+        for event in self._logged(head):
+            own = event.position
+            yield from self._sealed(partition, place, own.entry, own.n, n - 1)
             yield sifted(event, self._sieves.of(partition))
-            place, n = entry, own or n
-        least = 1 if strange else 0  # before strangers' entries may have been others'
-        yield from self._sealed(partition, place, START, 0, max(n - 1, least))
+            place, n = own.entry, own.n
+        yield from self._sealed(partition, place, START, 0, n - 1)
 
     # -- the log ----------------------------------------------------------------------------------
 
     def _last(self, head: Head) -> int:
         """Return the last number that was given, also where the log lost its tail since."""
-        sealed = self._history.part.sealed(head.partition)
-        if sealed > head.n and self._history.log.end(head.partition) == head.entry:
+        sealed = self._sources.reader.sealed(head.partition)
+        if sealed > head.n and self._sources.log.end(head.partition) == head.entry:
             return sealed
         return head.n
 
-    def _below(self, partition: int, entry: str) -> int:
-        """Return the number of the last entry of ours before one, 0 for none."""
-        found = self._history.part.last(partition, f"({entry}")
-        return found.n if found else 0
-
-    def _logged(self, head: Head) -> Iterator[Entry]:
-        """Yield the log's entries as they stand, page by page."""
+    def _logged(self, head: Head) -> Iterator[LoggedEvent]:
+        """Yield the log's events, newest first; entries that somebody else wrote are dropped."""
         if head.entry == START:
             return
-        part, partition, count = self._history.part, head.partition, _FIRST
+        reader, partition, count = self._sources.reader, head.partition, _FIRST
         last = "+" if head.entry == FOREIGN else head.entry
-        while found := part.back(partition, last, count):
-            yield from found
+        while found := reader.back(partition, last, count):
+            for entry, fields in found:
+                event = logged(partition, entry.decode(), fields, self._decoder)
+                if event is not None:
+                    yield event
             last = f"({found[-1][0].decode()}"
             count = min(2 * count, _MOST)
 
@@ -114,37 +103,37 @@ class Back:
         """Yield what is sealed between two entries, newest first, if numbers are missing there."""
         if upto <= after_n:
             return
-        sealed = self._history.part.sealed(partition)
+        sealed = self._sources.reader.sealed(partition)
         if sealed <= after_n:
             return
-        listener = heard(self._damage)
+        damage = of_partition(self._damage)
         try:
-            for event in self._archived(partition, before, min(upto, sealed), listener):
+            for event in self._archived(partition, before, min(upto, sealed), damage):
                 if moment(event.position.entry) <= moment(after):
                     return
                 if event.position.n <= sealed:  # behind that may stand another log's
                     yield event
         except ArchiveError as error:
-            tell(error, listener)
+            tell(error, damage)
 
     def _archived(
-        self, partition: int, before: str, wanted: int, listener: list[str] | None
+        self, partition: int, before: str, wanted: int, damage: list[str] | None
     ) -> Iterator[LoggedEvent]:
         """Yield what is sealed before an entry, after it is known that the archive has its end."""
-        archive = self._history.opened()
-        found = archive.back(partition, before, self._plan, listener) if archive else iter(())
+        archive = self._sources.archive()
+        found = archive.back(partition, before, self._plan, damage) if archive else iter(())
         newest = list(islice(found, 1))
-        if not listener:  # else it is known why it ends where it does
-            self._check_reaches(archive, partition, wanted, listener)
+        if not damage:  # else it is known why it ends where it does
+            self._check_reaches(archive, partition, wanted, damage)
         yield from chain(newest, found)
 
     def _check_reaches(
-        self, archive: Sealed | None, partition: int, wanted: int, listener: list[str] | None
+        self, archive: SealedPast | None, partition: int, wanted: int, damage: list[str] | None
     ) -> None:
         try:
             check_reaches(archive, partition, wanted)
         except ArchiveError as error:
-            tell(error, listener)
+            tell(error, damage)
 
     @cached_property
     def _plan(self) -> Plan:

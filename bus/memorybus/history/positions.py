@@ -2,15 +2,16 @@
 
 import re
 from itertools import islice
+from typing import Protocol
 
-from memorybus.archive.format.manifest import Place
 from memorybus.errors import ConfigError
 from memorybus.history.forward import Scan
-from memorybus.history.joined import END, Joined
-from memorybus.log.entry import moment
+from memorybus.history.log_reader import Page
+from memorybus.history.sources import END, Sources
+from memorybus.log.entry import Place, moment
 from memorybus.log.stream import START
 from memorybus.query.query import Query
-from memorybus.query.ranges import Plan, Span
+from memorybus.query.ranges import WHOLE, Plan, Span
 
 _POSITION = re.compile(r"p(\d{2,6}):(\d{1,15})")
 _ID = re.compile(r"[0-9a-f]{32}")
@@ -21,12 +22,34 @@ _NEAR = 1_000
 _LAST = (1 << 64) - 1
 
 
-class Finder:
-    """Finds places. Raises what `Joined` raises."""
+class Readable(Protocol):
+    """What finding places needs of a `History`."""
 
-    def __init__(self, history: Joined) -> None:
+    def read(
+        self,
+        partition: int,
+        after: str = START,
+        count: int = 500,
+        *,
+        after_n: int = 0,
+        plan: Plan = WHOLE,
+    ) -> Page:
+        """Return up to `count` events after a place."""
+        ...
+
+    def before(self, partition: int, entry: str) -> Place | None:
+        """Return the place of the last event before an entry."""
+        ...
+
+
+class Finder:
+    """Finds places. Raises what `History` raises."""
+
+    def __init__(self, history: Readable, sources: Sources) -> None:
         """Look in one history."""
         self._history = history
+        self._sources = sources
+        self._partitions = sources.log.partitions
 
     # -- a moment, over all partitions ------------------------------------------------------------
 
@@ -34,7 +57,7 @@ class Finder:
         """See `History.places`."""
         entry, partition, n = self._moment(when)
         found: dict[int, int] = {}
-        for p in range(self._history.log.partitions):
+        for p in range(self._partitions):
             if p == partition:
                 found[p] = n if inclusive else n - 1
             else:  # at the same time, partitions go in their order
@@ -53,19 +76,19 @@ class Finder:
         raise ConfigError(f"{when!r} is no moment: give a time, a position (p07:1234) or an id")
 
     def _position(self, partition: int, n: int) -> tuple[str, int, int]:
-        if partition >= self._history.log.partitions:
+        if partition >= self._partitions:
             raise ConfigError(f"there is no partition p{partition:02d}; see: memorybus status")
         place = self.place(partition, n)
         if place is None:
             return START, partition, 0
         if place.n < n:  # behind the end: behind all that came with the last one
-            return place.entry, self._history.log.partitions, 0
+            return place.entry, self._partitions, 0
         return place.entry, partition, place.n
 
     def _event(self, event_id: str) -> tuple[str, int, int]:
         plan = Plan(query=Query(ids=(event_id,)))
-        scan = Scan(self._history, plan, None, None, None)
-        for partition in range(self._history.log.partitions):
+        scan = Scan(self._sources, plan, None, None, None)
+        for partition in range(self._partitions):
             for event in islice(scan.partition(partition), 1):
                 return event.position.entry, partition, event.position.n
         raise ConfigError(f"no event {event_id} in the history; see: memorybus events ls")
@@ -110,7 +133,7 @@ class Finder:
         return None
 
     def _first_ms(self, partition: int, last: int) -> int:
-        first = self._history.read(partition, START, 1)
+        first = self._history.read(partition, START, 1).events
         return moment(first[0].position.entry)[0] if first else last
 
     def _forward(self, partition: int, place: Place, n: int) -> Place | None:
@@ -119,7 +142,7 @@ class Finder:
         while place.n < n:
             after = (place.entry, _NEAR)
             page = self._history.read(partition, *after, after_n=place.n, plan=nothing)
-            within = [event.position for event in page if event.position.n <= n]
+            within = [event.position for event in page.events if event.position.n <= n]
             if not within:
                 break
             place = Place(within[-1].entry, within[-1].n)

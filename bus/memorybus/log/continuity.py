@@ -1,35 +1,26 @@
 """Whether a partition still has every number that was given, and which it lacks; pure.
 
-Entries are numbered densely, so what is gone can be told by its numbers: before the first entry
-(a trimmed or deleted stream), behind the last one, and in the middle by counting. Only what the
-archive has sealed may be missing (G7); everything else that is missing is data loss.
+Entries are numbered densely, so what is missing between counter, log and archive can be told as
+ranges of numbers: before the first entry (a trimmed or deleted stream), behind the last one, and in
+the middle where there are fewer entries than numbers. Only what the archive has sealed may be
+missing (G7); everything else that is missing is data loss.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import msgspec
 
+from memorybus.log.entry import Place
 from memorybus.redis.keys import lane_name
-
-NAMED = 16
-"""How many gaps inside one partition are named each; later ones are taken together."""
-
-
-class Place(msgspec.Struct, frozen=True):
-    """An entry of ours: its id and its dense number."""
-
-    entry: str
-    n: int
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
     """A partition at one moment.
 
     Attributes:
-        length: entries in the stream, strangers' included.
+        length: entries in the stream, those of others included.
         n: the last number given; 0 for none.
         sealed: the number up to which the log may be trimmed.
-        deleted: the highest id removed by XDEL; "" if none, or the server does not tell.
         first: our first entry; None if none was found.
         last: our last entry.
         before: the last one up to a place asked for.
@@ -41,7 +32,6 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     length: int = 0
     n: int = 0
     sealed: int = 0
-    deleted: str = ""
     first: Place | None = None
     last: Place | None = None
     before: Place | None = None
@@ -58,49 +48,45 @@ class Gap(msgspec.Struct, frozen=True):
     last: int
     missing: int
 
-    @property
-    def told(self) -> str:
-        """The gap in words."""
+    def __str__(self) -> str:
+        """Describe it for people."""
         place = f"partition {lane_name(self.partition)}"
         if self.missing == self.last - self.first + 1:
             return f"{place}: events {self.first} to {self.last} are gone"
         return f"{place}: {self.missing} of the events {self.first} to {self.last} are gone"
 
 
-class Page(msgspec.Struct, frozen=True):
-    """Some entries in a row.
+class Numbers(msgspec.Struct, frozen=True):
+    """What the numbers of some entries in a row say.
 
     Attributes:
-        upto: where the page ends.
-        read: how many entries it had.
-        strays: how many of them carry no number.
+        upto: where the row ends.
+        done: whether that is the end of the stream.
+        read: how many entries it has.
+        foreign: how many of them somebody else wrote.
         breaks: pairs of neighbouring numbers of which the second is not the one after.
     """
 
     upto: Place
-    read: int
-    strays: int
-    breaks: tuple[tuple[int, int], ...]
+    done: bool
+    read: int = 0
+    foreign: int = 0
+    breaks: tuple[tuple[int, int], ...] = ()
 
+    def joined(self, other: "Numbers") -> "Numbers":
+        """Return this row and the one right behind it as one."""
+        return Numbers(
+            other.upto,
+            other.done,
+            self.read + other.read,
+            self.foreign + other.foreign,
+            self.breaks + other.breaks,
+        )
 
-class Audit(msgspec.Struct, frozen=True):
-    """How far a partition was read entry by entry, and what was found.
-
-    Attributes:
-        mark: what it was begun for; another mark means another audit.
-        upto: the last place read.
-        done: whether that was the end.
-        strays: entries of others so far.
-        gaps: what is missing so far: first, last, how many.
-        restarted: the number after which the numbers began anew; 0 for nowhere.
-    """
-
-    mark: tuple[int, str, str]
-    upto: Place
-    done: bool = False
-    strays: int = 0
-    gaps: tuple[tuple[int, int, int], ...] = ()
-    restarted: int = 0
+    @property
+    def restarted(self) -> int:
+        """The number after which the numbers began anew; 0 for nowhere."""
+        return next((before for before, after in self.breaks if after <= before), 0)
 
 
 def slack(view: View) -> int:
@@ -110,63 +96,57 @@ def slack(view: View) -> int:
     return view.last.n - view.first.n + 1 - view.length
 
 
-def needs_audit(view: View, audit: Audit | None) -> bool:
-    """Say whether the counts cannot be explained without reading entries."""
-    if view.first is None:
-        return False
-    if audit is not None and audit.mark == _mark(view):
-        return not audit.done
-    moved = audit is not None and audit.mark[0] != slack(view)
-    begin = max(_order(view.first.entry), _order(view.sealed_at))
-    return moved or slack(view) != 0 or _order(view.deleted) > begin
+def unsealed_from(view: View) -> Place:
+    """Return the place behind which a partition's numbers have to be whole.
 
-
-def audit_of(view: View, audit: Audit | None) -> Audit:
-    """Return the audit to go on with: this one, or a new one from the stream's beginning.
-
-    What the archive has is not read: a new one begins behind it.
+    Up to there the archive has what is missing.
     """
-    if audit is not None and audit.mark == _mark(view):
-        return audit
-    if view.first is None or (view.sealed_at and _reaches_into(view)):
-        return Audit(_mark(view), Place(view.sealed_at or "0-0", view.sealed))
-    return Audit(_mark(view), Place("0-0", view.first.n - 1))
+    if view.first is not None and not (view.sealed_at and _overlaps(view)):
+        return Place("0-0", view.first.n - 1)
+    return Place(view.sealed_at or "0-0", view.sealed)
 
 
-def _reaches_into(view: View) -> bool:
-    """Say whether the archive has the stream's first entry too, so that counts mean little."""
+def gaps_of(partition: int, view: View, numbers: Numbers | None = None) -> list[Gap]:
+    """Return what is gone from a partition, in order: neither the log nor the archive has it.
+
+    Args:
+        partition: which.
+        view: what it holds.
+        numbers: what stands behind `unsealed_from`, read where the counts do not agree.
+    """
+    if view.first is None or view.last is None:
+        # Where ours begin is not known if many entries of others are in front.
+        return [] if view.length else _range(partition, view.sealed + 1, view.n)
+    return [
+        *_range(partition, view.sealed + 1, view.first.n - 1),
+        *(_inside(partition, view, numbers) if numbers else ()),
+        *_range(partition, view.last.n + 1, view.n),
+    ]
+
+
+def _inside(partition: int, view: View, numbers: Numbers) -> Iterator[Gap]:
+    """Yield what is gone between the first entry and the last: one range each."""
+    holes = [(max(before, view.sealed) + 1, after - 1) for before, after in numbers.breaks]
+    holes = [(first, last) for first, last in holes if first <= last]
+    missing = sum(last - first + 1 for first, last in holes)
+    if holes:
+        yield Gap(partition, holes[0][0], max(last for _, last in holes), missing)
+    if numbers.done or numbers.restarted or _overlaps(view) or view.last is None:
+        return
+    # Farther than was read, the counts say how many are gone.
+    left = slack(view) + numbers.foreign - missing
+    if left > 0:
+        yield Gap(partition, numbers.upto.n + 1, view.last.n - 1, left)
+
+
+def _overlaps(view: View) -> bool:
+    """Say whether the archive has the stream's first entry, too."""
     return view.first is not None and view.sealed >= view.first.n
 
 
-def advanced(audit: Audit, page: Page, asked: int) -> Audit:
-    """Return the audit after one more page, of which `asked` entries were asked for."""
-    gaps, restarted = audit.gaps, audit.restarted
-    for before, after in page.breaks:
-        if after > before:
-            gaps = _with(gaps, before + 1, after - 1)
-        else:
-            restarted = restarted or before
-    return Audit(
-        audit.mark, page.upto, page.read < asked, audit.strays + page.strays, gaps, restarted
-    )
-
-
-def gaps_of(partition: int, view: View, audit: Audit | None = None) -> list[Gap]:
-    """Return what is gone from a partition, in order; the sealed part may be.
-
-    A gap inside that was not read yet is given as a range with the count of what it lacks.
-    Entries of others cannot hide one that the audit has reached; before, they are counted against
-    it. Where the archive has a part of what the stream holds, counts do not tell on which side of
-    the seam something is gone: only what was read is given.
-    """
-    if view.first is None or view.last is None:
-        # Strangers in front hide where ours begin: nothing is claimed.
-        return [] if view.length else _whole(partition, view.sealed + 1, view.n)
-    return [
-        *_whole(partition, view.sealed + 1, view.first.n - 1),
-        *_inside(partition, view, audit),
-        *_whole(partition, view.last.n + 1, view.n),
-    ]
+def foreign_in(view: View, numbers: Numbers | None) -> int:
+    """Return how many entries of others a partition has, as far as its numbers were read."""
+    return max(-slack(view), numbers.foreign if numbers else 0)
 
 
 def counter_lost(view: View) -> bool:
@@ -187,29 +167,6 @@ def tail_lost(partition: int, view: View, settled: Place) -> Gap | None:
     if survivor >= settled.n or not renumbered:
         return None
     return Gap(partition, survivor + 1, settled.n, settled.n - survivor)
-
-
-def _inside(partition: int, view: View, audit: Audit | None) -> list[Gap]:
-    """Return the gaps between the first and the last entry."""
-    if view.first is None or view.last is None:
-        return []
-    partly = _reaches_into(view)
-    if audit is None or audit.mark != _mark(view):
-        found = _counted(partition, view.first.n + 1, view.last.n - 1, slack(view))
-        return [] if partly else found
-    named = [*_behind(view.sealed, (Gap(partition, *gap) for gap in audit.gaps))]
-    if audit.done or audit.restarted or partly:
-        return named
-    left = slack(view) + audit.strays - sum(gap.missing for gap in named)
-    return [*named, *_counted(partition, audit.upto.n + 1, view.last.n - 1, left)]
-
-
-def _behind(sealed: int, gaps: Iterable[Gap]) -> Iterator[Gap]:
-    """Yield what of some gaps lies behind what is sealed."""
-    for gap in gaps:
-        if gap.last > sealed:
-            first = max(gap.first, sealed + 1)
-            yield Gap(gap.partition, first, gap.last, min(gap.missing, gap.last - first + 1))
 
 
 def only_archived(partition: int, view: View) -> Gap | None:
@@ -240,29 +197,5 @@ def lacking(partition: int, sealed: int, end: Place | None, first: Place | None)
     return Gap(partition, held + 1, last, last - held)
 
 
-def _whole(partition: int, first: int, last: int) -> list[Gap]:
+def _range(partition: int, first: int, last: int) -> list[Gap]:
     return [Gap(partition, first, last, last - first + 1)] if first <= last else []
-
-
-def _counted(partition: int, first: int, last: int, missing: int) -> list[Gap]:
-    return [Gap(partition, first, last, missing)] if missing > 0 else []
-
-
-def _with(
-    gaps: tuple[tuple[int, int, int], ...], first: int, last: int
-) -> tuple[tuple[int, int, int], ...]:
-    """Add a gap; past the bound it is taken together with the one before."""
-    if len(gaps) < NAMED:
-        return (*gaps, (first, last, last - first + 1))
-    begin, _, missing = gaps[-1]
-    return (*gaps[:-1], (begin, last, missing + last - first + 1))
-
-
-def _mark(view: View) -> tuple[int, str, str]:
-    return (slack(view), view.deleted, view.first.entry if view.first else "")
-
-
-def _order(entry: str) -> tuple[int, int]:
-    """Return an entry id as it is ordered; "" comes before all."""
-    ms, _, rest = entry.partition("-")
-    return (int(ms or 0), int(rest or 0))

@@ -1,4 +1,7 @@
-"""Entries of the log as events, including those that are not ours, so that they are parked (G6)."""
+"""Entries of the log as events, including unreadable ones, so that they are parked (G6).
+
+An entry that somebody else wrote into the stream is no event: whoever decodes a page drops it.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -23,8 +26,6 @@ _FIELDS = 4
 DAMAGED = CorruptEnvelope.__name__
 """The name of an event begins so if its entry has our form, but its bytes are no envelope."""
 
-_NOT_OURS = "ValueError: not the fields of an event"
-
 _DIGITS = 15
 """Digits of a dense number at most: Lua counts to 2**53."""
 
@@ -46,6 +47,18 @@ OMITTED: Mapping[Omission, Envelope] = {
 """What stands for events that a reader leaves out: one envelope for each reason."""
 
 
+class Place(msgspec.Struct, frozen=True):
+    """A place in a partition.
+
+    Attributes:
+        entry: the id of the stream's entry.
+        n: its dense number.
+    """
+
+    entry: str
+    n: int
+
+
 class LoggedEvent(msgspec.Struct, frozen=True, gc=False):
     """An envelope and its place in the log.
 
@@ -61,25 +74,26 @@ class LoggedEvent(msgspec.Struct, frozen=True, gc=False):
 
 
 def logged(
-    partition: int, entry: str, fields: Sequence[bytes], next_n: int, decoder: Decoder
-) -> LoggedEvent:
-    """Return an entry of a stream as an event; one that is foreign or damaged gets its own key.
+    partition: int, entry: str, fields: Sequence[bytes], decoder: Decoder
+) -> LoggedEvent | None:
+    """Return an entry of a stream as an event; None for an entry that is not ours.
+
+    One of ours that cannot be read comes as an `UnknownEvent` under a key of its own (G6).
 
     Args:
         partition: which.
         entry: its id.
         fields: ``n``, a number, ``e`` or ``r``, a body; or whatever somebody else wrote.
-        next_n: the dense number for an entry that has none.
         decoder: of envelopes.
     """
     n = number_of(fields)
-    position = Position(partition, entry, n or next_n)
     if n is None:
-        return LoggedEvent(position, _stray(position, fields, _NOT_OURS))
+        return None
+    position = Position(partition, entry, n)
     try:
         return LoggedEvent(position, decoder.decode(fields[3]), fields[2] == b"r")
     except CorruptEnvelope as error:
-        return LoggedEvent(position, _stray(position, fields, f"{DAMAGED}: {error}"))
+        return LoggedEvent(position, _unreadable(position, fields[3], f"{DAMAGED}: {error}"))
 
 
 def moment(entry: str) -> tuple[int, int]:
@@ -89,7 +103,7 @@ def moment(entry: str) -> tuple[int, int]:
 
 
 def number_of(fields: Sequence[bytes]) -> int | None:
-    """Return an entry's number; None if it is not ours, whatever it holds.
+    """Return the number that an entry of ours carries; None if somebody else wrote the entry.
 
     Ours have one form: ``n``, a number from 1, ``e`` or ``r``, a body. `look.lua` checks the same.
     """
@@ -99,13 +113,8 @@ def number_of(fields: Sequence[bytes]) -> int | None:
     return known or None
 
 
-def _named(fields: Sequence[bytes], name: bytes) -> bytes:
-    """Return a field of an entry that may not be ours; b"" if it has none of that name."""
-    return dict(zip(fields[::2], fields[1::2], strict=False)).get(name, b"") if fields else b""
-
-
-def _stray(position: Position, fields: Sequence[bytes], name: str) -> Envelope:
-    """Return an envelope for an entry that is no event; `name` says what is wrong with it."""
+def _unreadable(position: Position, body: bytes, name: str) -> Envelope:
+    """Return an envelope for an entry whose body is no event; `name` says what is wrong with it."""
     place = (str(position.partition), position.entry)
     return Envelope(
         id=derived_id("stray", *place),
@@ -113,7 +122,5 @@ def _stray(position: Position, fields: Sequence[bytes], name: str) -> Envelope:
         scope=Scope(),
         session=SessionRef(id="", root=""),
         at=int(position.entry.partition("-")[0]),
-        event=UnknownEvent(
-            name=name, wire_version=0, raw=_named(fields, b"e") or _named(fields, b"r")
-        ),
+        event=UnknownEvent(name=name, wire_version=0, raw=body),
     )

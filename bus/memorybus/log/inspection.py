@@ -1,10 +1,11 @@
 """The log as it stands: what `continuity` and `forecast` judge, read in one round trip.
 
 Reading changes nothing, and costs the same however long the log is; where the counts do not agree,
-entries are read one by one, a bounded number at each look.
+numbers are read one by one, a bounded number at each look.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -12,7 +13,8 @@ from redis import Redis
 
 from memorybus.config.settings import Settings
 from memorybus.errors import ForeignKey
-from memorybus.log.continuity import Audit, Page, Place, View, advanced, audit_of, needs_audit
+from memorybus.log.continuity import Numbers, View, slack, unsealed_from
+from memorybus.log.entry import Place
 from memorybus.log.forecast import AGES_MS
 from memorybus.redis import scripts
 from memorybus.redis.connect import translated
@@ -21,12 +23,12 @@ from memorybus.redis.keys import Keys
 SAMPLES = 5
 """Nodes of a stream that are weighed."""
 
-PAGE = 200
-PAGES = 50
-"""An audit reads this many pages of so many entries at each look, over all partitions."""
+PAGE = 1_000
+PAGES = 10
+"""Where counts do not agree, this many pages of so many entries of a partition are read."""
 
 
-class Sight(msgspec.Struct, frozen=True):
+class PartitionSight(msgspec.Struct, frozen=True):
     """One partition at one moment.
 
     Attributes:
@@ -46,22 +48,17 @@ class Sight(msgspec.Struct, frozen=True):
     numbers: tuple[int | None, ...]
 
 
-class Inspector:
-    """Looks at the log. Belongs to one thread.
-
-    Attributes:
-        audits: what was read entry by entry, by partition; kept from one look to the next.
-    """
+class LogInspector:
+    """Looks at the log. Belongs to one thread."""
 
     def __init__(self, redis: Redis, settings: Settings, ages: Sequence[int] = AGES_MS) -> None:
         """Use the log's Redis; look up the number at some `ages` (milliseconds)."""
         self._ages = tuple(ages)
-        self.audits: dict[int, Audit] = {}
         self._redis = redis
         self._keys = Keys(settings.namespace)
         self._partitions = range(settings.partitions)
 
-    def look(self, settled: Mapping[int, Place] | None = None) -> dict[int, Sight]:
+    def look(self, settled: Mapping[int, Place] | None = None) -> dict[int, PartitionSight]:
         """Look at every partition; one whose key is not ours is left out.
 
         Args:
@@ -79,27 +76,42 @@ class Inspector:
             if not _is_foreign(reply)
         }
 
-    def audit(self, sights: Mapping[int, Sight]) -> None:
-        """Read on where the counts do not agree, up to the bound of one look.
+    def numbers(self, sights: Mapping[int, PartitionSight]) -> dict[int, Numbers]:
+        """Read the numbers of the partitions whose counts do not agree, from what is not sealed on.
 
         Raises:
             redis.RedisError: no answer.
         """
-        pages = PAGES
-        for partition, sight in sights.items():
-            while pages and needs_audit(sight.view, self.audits.get(partition)):
-                pages -= 1
-                audit = audit_of(sight.view, self.audits.get(partition))
-                self.audits[partition] = advanced(audit, self._page(partition, audit.upto), PAGE)
+        return {p: self._numbers(p, one.view) for p, one in sights.items() if slack(one.view)}
+
+    def _numbers(self, partition: int, view: View) -> Numbers:
+        read = partial(numbers_behind, self._redis, self._keys, partition)
+        found = read(unsealed_from(view), PAGE)
+        while not found.done and found.read < PAGE * PAGES:
+            found = found.joined(read(found.upto, PAGE))
+        return found
 
     def _call(self, partition: int, settled: Place | None) -> scripts.ScriptCall[Sequence[Any]]:
         entry = settled.entry if settled else ""
         return scripts.look(self._keys, partition, entry, SAMPLES, self._ages)
 
-    def _page(self, partition: int, after: Place) -> Page:
-        call = scripts.audit(self._keys, partition, after.entry, after.n, PAGE)
-        page = scripts.run(self._redis, call)
-        return Page(Place(page.entry, page.n), page.read, page.strays, page.breaks)
+
+def numbers_behind(redis: Redis, keys: Keys, partition: int, after: Place, count: int) -> Numbers:
+    """Return what the numbers of up to `count` entries behind a place say.
+
+    Args:
+        redis: the log's Redis.
+        keys: the namespace.
+        partition: which.
+        after: an entry, exclusive, and the number there.
+        count: at most so many.
+
+    Raises:
+        redis.RedisError: no answer.
+    """
+    page = scripts.run(redis, scripts.audit(keys, partition, after.entry, after.n, count))
+    upto = Place(page.entry, page.n)
+    return Numbers(upto, page.read < count, page.read, page.strays, page.breaks)
 
 
 def _is_foreign(reply: Any) -> bool:
@@ -115,14 +127,13 @@ def _is_foreign(reply: Any) -> bool:
     raise reply
 
 
-def _sight(reply: Any) -> Sight:
-    length, n, sealed, deleted, size, ids, ids_size, first, last, before, after, *rest = reply
+def _sight(reply: Any) -> PartitionSight:
+    length, n, sealed, size, ids, ids_size, first, last, before, after, *rest = reply
     now, ages, sealed_at, unsealed = rest
     view = View(
         length=int(length),
         n=_number(n),
         sealed=_number(sealed),
-        deleted=deleted.decode(),
         first=_place(first),
         last=_place(last),
         before=_place(before),
@@ -131,7 +142,7 @@ def _sight(reply: Any) -> Sight:
         unsealed=_place(unsealed),
     )
     numbers = tuple(place.n if place else None for place in map(_place, ages))
-    return Sight(view, int(size), int(ids), int(ids_size), int(now), numbers)
+    return PartitionSight(view, int(size), int(ids), int(ids_size), int(now), numbers)
 
 
 def _place(reply: Sequence[bytes]) -> Place | None:

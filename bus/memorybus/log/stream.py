@@ -137,32 +137,37 @@ class EventLog:
                 f"change in place: keys would change their partition)"
             )
 
-    def read(
-        self, partition: int, after: str = START, count: int = 500, *, after_n: int = 0
-    ) -> list[LoggedEvent]:
-        """Return up to `count` events after a place, in order.
+    def read(self, partition: int, after: str = START, count: int = 500) -> list[LoggedEvent]:
+        """Return up to `count` events after a place, in order; none at the end of the log.
 
-        An entry that is not ours, or damaged, becomes an `UnknownEvent` with a key of its own, so
-        that it is parked and everything else goes on (G6).
+        An entry that cannot be read becomes an `UnknownEvent` with a key of its own, so
+        that it
+        is parked and everything else goes on (G6). Entries that somebody else wrote are dropped.
 
         Args:
             partition: which one.
             after: entry id, exclusive.
             count: at most so many.
-            after_n: the dense number at `after`, for entries that have no number.
 
         Raises:
             LogUnavailable: no answer.
             ForeignKey: the key holds something else.
         """
-        key = self.keys.log(partition)
-        found = self._asked(lambda: read_entries(self._redis, key, f"({after}", count=count), key)
-        events = []
-        for entry, fields in found:
-            event = logged(partition, entry.decode(), fields, after_n + 1, self._decoder)
-            after_n = event.position.n
-            events.append(event)
+        events: list[LoggedEvent] = []
+        more = True
+        while more and not events:
+            page = self._entries(partition, after, count)
+            seen = (logged(partition, entry.decode(), f, self._decoder) for entry, f in page)
+            events = [event for event in seen if event is not None]
+            more = len(page) == count
+            after = page[-1][0].decode() if page else after
         return events
+
+    def _entries(self, partition: int, after: str, count: int) -> list[tuple[bytes, list[bytes]]]:
+        key = self.keys.log(partition)
+        found: list[tuple[bytes, list[bytes]]]
+        found = self._asked(lambda: read_entries(self._redis, key, f"({after}", count=count), key)
+        return found
 
     def end(self, partition: int) -> str:
         """Return the id of a partition's last entry, "0-0" if it has none.
@@ -184,21 +189,6 @@ class EventLog:
         """
         key = self.keys.log(partition)
         return bool(self._asked(lambda: read_entries(self._redis, key, entry, entry), key))
-
-    def before(self, partition: int, entry: str) -> LoggedEvent | None:
-        """Return the last event before a place, None if there is none.
-
-        Raises:
-            LogUnavailable: no answer.
-            ForeignKey: the key holds something else.
-        """
-        key = self.keys.log(partition)
-        found = self._asked(lambda: self._redis.xrevrange(key, f"({entry}", count=1), key)
-        if not found:
-            return None
-        place, fields = found[0]
-        flat = [part for field in fields.items() for part in field]
-        return logged(partition, place.decode(), flat, 1, self._decoder)
 
     def foreign(self) -> list[str]:
         """Return the log's keys that hold something else; their partitions stand still.

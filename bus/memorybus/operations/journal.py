@@ -26,7 +26,7 @@ CANARY_PREFIX = "doctor:"
 """How their sessions' ids begin."""
 
 
-class Filter(msgspec.Struct, frozen=True):
+class EventFilter(msgspec.Struct, frozen=True):
     """Which events are wanted; None means any.
 
     Attributes:
@@ -82,7 +82,7 @@ def checked_history(settings: Settings) -> History:
 
 
 def everything(
-    history: History, wanted: Filter, unread: list[str] | None = None
+    history: History, wanted: EventFilter, unread: list[str] | None = None
 ) -> Iterator[LoggedEvent]:
     """Return every event that passes, in the order of their entries' times.
 
@@ -97,7 +97,7 @@ def everything(
 
 def newest(
     history: History,
-    wanted: Filter,
+    wanted: EventFilter,
     limit: int,
     heads: Sequence[Head] | None = None,
     unread: list[str] | None = None,
@@ -115,7 +115,7 @@ def newest(
     return list(islice(filter(wanted.wants, found), limit))[::-1]
 
 
-class Places:
+class ReadUpTo:
     """How far each partition has been read."""
 
     def __init__(self, ends: Mapping[int, str]) -> None:
@@ -123,7 +123,7 @@ class Places:
         self.after = dict(ends)
 
     @classmethod
-    def at(cls, heads: Iterable[Head]) -> "Places":
+    def at(cls, heads: Iterable[Head]) -> "ReadUpTo":
         """Begin behind the ends of partitions."""
         return cls({head.partition: head.entry or START for head in heads})
 
@@ -136,11 +136,12 @@ class Places:
             yield event
 
 
-def follow(log: EventLog, places: Places) -> Iterator[LoggedEvent]:
+def follow(log: EventLog, places: ReadUpTo) -> Iterator[LoggedEvent]:
     """Return events as they come, for ever, from behind `places`."""
     while True:
         news = log.wait(places.after, FOLLOW_WAIT)
         fresh = [event for p in news for event in log.read(p, places.after[p], PAGE)]
+        places.after |= news  # also past an entry that is not ours
         yield from places.noted(sorted(fresh, key=_moment))
 
 

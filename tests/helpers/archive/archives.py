@@ -45,11 +45,9 @@ def entries(count: int, first: int = 1) -> list[RawEntry]:
 
 def as_logged(rows: Sequence[RawEntry], partition: int = 0) -> list[LoggedEvent]:
     """Return entries as the log would give them."""
-    decoder, found, n = Decoder(), [], 0
-    for row in rows:
-        found.append(logged(partition, row.entry, row.fields, n + 1, decoder))
-        n = found[-1].position.n
-    return found
+    decoder = Decoder()
+    found = (logged(partition, row.entry, row.fields, decoder) for row in rows)
+    return [event for event in found if event is not None]
 
 
 def archive_in(directory: Path, log: str = LOG) -> Archive:

@@ -8,12 +8,12 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import strategies as st
 from memorybus.archive.archive import Archive
 from memorybus.archive.format.parquet import RawEntry
 from memorybus.config.settings import Settings
 from memorybus.events import Envelope, Event, Scope, SessionRef, TurnCompleted, TurnStarted
 from memorybus.history.history import History
-from memorybus.history.log_part import is_stray
 from memorybus.ids import derived_id
 from memorybus.log.entry import LoggedEvent
 from memorybus.log.stream import START, EventLog
@@ -25,7 +25,13 @@ PARTITION = 0
 FIRST_MS = 1_700_000_000_000
 
 KINDS = ("turn", "other", "volatile", "resent", "unknown", "damaged", "stray")
-"""Two people's turns, what is not archived, what came again, and what is not ours."""
+"""Two people's turns, what is not archived, what came again, unreadable, and not ours."""
+
+
+def kinds(most: int) -> st.SearchStrategy[list[str]]:
+    """Return what draws entries of any kind, at least one of which is ours."""
+    drawn = st.lists(st.sampled_from(KINDS), min_size=1, max_size=most)
+    return drawn.filter(lambda some: set(some) != {KINDS[-1]})
 
 
 class Past:
@@ -34,7 +40,7 @@ class Past:
     Attributes:
         log: the log.
         archive: its archive.
-        events: what the log gave before anything was trimmed.
+        events: what the log gave before anything was trimmed; entries of others are none.
     """
 
     def __init__(self, settings: Settings, archive: Archive | None = None) -> None:
@@ -49,13 +55,14 @@ class Past:
         self.archive = archive or Archive.of(settings, log_id.decode())
         self.events: list[LoggedEvent] = []
         self._encoder = Encoder(256)
-        self._n = 0
+        self._n = self._written = 0
 
     def write(self, kinds: Sequence[str]) -> None:
         """Append an entry of each kind."""
         for kind in kinds:
-            self._write(kind, len(self.events))
-            self.events = self.log.read(PARTITION, START, 10_000)
+            self._write(kind, self._written)
+            self._written += 1
+        self.events = self.log.read(PARTITION, START, 10_000)
 
     def _write(self, kind: str, place: int) -> None:
         entry = f"{FIRST_MS + place // 3}-{place % 3 + 1}"
@@ -81,13 +88,9 @@ class Past:
         return ("r" if kind == "resent" else "e"), self._encoder.pack(body)
 
     def seal(self, upto: int, cuts: Sequence[int] = ()) -> int:
-        """Seal the first so many entries, in segments that end where `cuts` say.
-
-        Returns:
-            How many are sealed: strays alone never are.
-        """
-        raw = self._raw(upto) if upto else []
-        if not raw or not raw[-1].n:
+        """Seal the first so many events, in segments that end where `cuts` say; return how many."""
+        raw = self._raw(upto)
+        if not raw:
             return 0
         ends = sorted({c for c in cuts if 0 < c < upto} | {upto})
         for start, end in pairwise([0, *ends]):
@@ -100,13 +103,11 @@ class Past:
         return upto
 
     def _raw(self, upto: int) -> list[RawEntry]:
-        """Return the first so many entries: a stray goes with what follows, else with the last."""
-        found: Any = self.redis.xrange(self.keys.log(PARTITION), count=upto)
-        entries = [(e.decode(), [p for f in fields.items() for p in f]) for e, fields in found]
-        ours = [0 if is_stray(event) else event.position.n for event in self.events[:upto]]
-        behind = max(ours)
-        numbers = [next(filter(None, ours[place:]), behind) for place in range(upto)]
-        return [RawEntry(e, n, fields) for (e, fields), n in zip(entries, numbers, strict=True)]
+        """Return the first so many events as they stand in the log."""
+        entries: Any = self.redis.xrange(self.keys.log(PARTITION))
+        fields = {e.decode(): [p for pair in f.items() for p in pair] for e, f in entries}
+        places = [event.position for event in self.events[:upto]]
+        return [RawEntry(one.entry, one.n, fields[one.entry]) for one in places]
 
     def trim(self, first: int) -> None:
         """Remove what stands before an index from the log."""
@@ -143,20 +144,15 @@ def read_all(history: History, count: int, **words: object) -> list[LoggedEvent]
     """Read a partition page by page."""
     found: list[LoggedEvent] = []
     after, after_n = START, 0
-    while page := history.read(PARTITION, after, count, after_n=after_n, **words):  # type: ignore[arg-type]
+    while page := history.read(PARTITION, after, count, after_n=after_n, **words).events:  # type: ignore[arg-type]
         found += page
         after, after_n = page[-1].position.entry, page[-1].position.n
     return found
 
 
 def as_told(events: Sequence[LoggedEvent]) -> list[bytes]:
-    """Return events as bytes, to be compared; the number of a stray is only lent."""
-    return [msgspec.msgpack.encode(_unnumbered(e) if is_stray(e) else e) for e in events]
-
-
-def _unnumbered(event: LoggedEvent) -> LoggedEvent:
-    position = msgspec.structs.replace(event.position, n=0)
-    return msgspec.structs.replace(event, position=position)
+    """Return events as bytes, to be compared."""
+    return [msgspec.msgpack.encode(event) for event in events]
 
 
 NewPast = Callable[[], AbstractContextManager[Past]]

@@ -29,7 +29,7 @@ from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.dead_letters.queue import DeadLetters
-from memorybus.dead_letters.requests import Request, Requests
+from memorybus.dead_letters.requests import LetterRequest, Requests
 from memorybus.ids import new_id
 from memorybus.redis.keys import Keys
 from memorybus_workers.apply.applier import STILL_UNDER_WAY
@@ -64,7 +64,7 @@ def retry(client: redis.Redis, settings: Settings) -> None:
     (letter,) = DeadLetters(settings).letters([NAME])
     key = letter.stored.letter.key
     requests = Requests(client, Keys(settings.namespace), NAME)
-    requests.send([Request(new_id(), 0, "retry", keys=(key,), reason="why", operator="me")])
+    requests.send([LetterRequest(new_id(), 0, "retry", keys=(key,), reason="why", operator="me")])
     wait_until(lambda: not requests.waiting(), "it was carried out")
 
 

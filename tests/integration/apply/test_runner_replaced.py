@@ -11,7 +11,7 @@ from helpers.providers.recording import calls, texts
 from helpers.stories.scenario import NAME, home, recorded, say, thread_worker, wait_applied
 from memorybus.agent.client import MemoryBus
 from memorybus.dead_letters.queue import DeadLetters
-from memorybus.dead_letters.requests import Request, Requests
+from memorybus.dead_letters.requests import LetterRequest, Requests
 from memorybus.ids import new_id
 from memorybus.redis.keys import Keys
 from memorybus_workers.hosting.host import ProviderHost
@@ -40,7 +40,7 @@ def test_a_retry_that_hangs_repeats_no_other_call(
         wait_until(lambda: slow in calls(home(settings)), "a call is under way")
         edited = {"user": f"!hang={stuck} x", "assistant": "ok"}
         entry = dead.stored.letter.entry
-        request = Request(
+        request = LetterRequest(
             new_id(), 0, "edit", entries=(entry,), event=edited, reason="why", operator="me"
         )
         Requests(redis_client, keys, NAME).send([request])

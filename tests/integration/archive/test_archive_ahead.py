@@ -11,7 +11,7 @@ from helpers.processes.waiting import wait_until
 from memorybus.archive import read_ahead
 from memorybus.archive.archive import Archive
 from memorybus.archive.format.reader import Group, SegmentReader
-from memorybus.archive.read_ahead import Ahead, Aside
+from memorybus.archive.read_ahead import PendingGroup, ReadAheadThread
 from memorybus.errors import ArchiveDamaged
 from memorybus.log.entry import LoggedEvent
 
@@ -44,9 +44,9 @@ def no_group() -> Group:
     raise ArchiveDamaged("no group")
 
 
-def done(aside: Aside, read: Callable[[], Group]) -> Ahead:
+def done(aside: ReadAheadThread, read: Callable[[], Group]) -> PendingGroup:
     """Have something read."""
-    one = aside.begin(Ahead(("segment", 0, ()), read))
+    one = aside.begin(PendingGroup(("segment", 0, ()), read))
     one.wait()
     return one
 
@@ -94,7 +94,7 @@ def test_what_was_opened_ahead_is_closed(tmp_path: Path, monkeypatch: pytest.Mon
     assert all(one._file.closed for one in files)
 
 
-def threads_of_four(aside: Aside) -> set[threading.Thread]:
+def threads_of_four(aside: ReadAheadThread) -> set[threading.Thread]:
     """Return the threads that read four things, the first of which lets them all be asked for."""
     go, threads = threading.Event(), set[threading.Thread]()
 
@@ -103,7 +103,7 @@ def threads_of_four(aside: Aside) -> set[threading.Thread]:
         threads.add(threading.current_thread())
         return no_group()
 
-    begun = [aside.begin(Ahead(("segment", n, ()), noted)) for n in range(4)]
+    begun = [aside.begin(PendingGroup(("segment", n, ()), noted)) for n in range(4)]
     go.set()
     for one in begun:
         with pytest.raises(ArchiveDamaged, match="no group"):
@@ -114,7 +114,7 @@ def threads_of_four(aside: Aside) -> set[threading.Thread]:
 def test_the_thread_is_one_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """One thread reads all, ends when there is nothing more, and comes back when there is."""
     monkeypatch.setattr(read_ahead, "IDLE", 0.01)
-    aside = Aside()
+    aside = ReadAheadThread()
     (first,) = threads_of_four(aside)
     wait_until(lambda: not first.is_alive(), "the thread has ended")
     (second,) = threads_of_four(aside)
@@ -125,6 +125,6 @@ def test_the_thread_is_one_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_forked_child_reads_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     """The thread is not there in a child: it begins one of its own."""
     monkeypatch.setattr(read_ahead, "IDLE", 60.0)
-    aside = Aside()
+    aside = ReadAheadThread()
     done(aside, no_group)
     in_child(lambda: done(aside, no_group).wait())

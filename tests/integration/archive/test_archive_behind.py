@@ -48,9 +48,9 @@ def test_a_newest_manifest_that_is_gone_is_named(
     assert main(["archive", "export", str(tmp_path / "copy")]) == 1
     assert "ends at 50" in capsys.readouterr().err
     history = History.of(log.redis, log.settings)
-    assert len(history.read(P, count=1_000)) == 50
+    assert len(history.read(P, count=1_000).events) == 50
     with pytest.raises(ArchiveUnavailable, match="events up to 99 were sealed"):
-        history.read(P, history.read(P, count=50)[-1].position.entry, after_n=50)
+        history.read(P, history.read(P, count=50).events[-1].position.entry, after_n=50)
 
 
 def test_it_is_named_though_the_log_can_mend_it(

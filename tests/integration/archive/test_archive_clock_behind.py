@@ -9,12 +9,12 @@ from helpers.archive.sealed_log import SealedLog
 from helpers.processes.waiting import wait_until
 from memorybus.archive.agreement import Comparing
 from memorybus.archive.archive import Archive
-from memorybus.archive.format.manifest import Place
 from memorybus.archive.format.parquet import RawEntry
 from memorybus.archive.positions import Row
 from memorybus.clock import SYSTEM
 from memorybus.health.log_health import read_health
 from memorybus.ids import new_rng
+from memorybus.log.entry import Place
 from memorybus.redis import scripts
 from memorybus.testing import no_crash
 from memorybus_workers.archiving.archiver import Archiver, run_once

@@ -18,8 +18,7 @@ from memorybus.registry.roster import worker_id
 from memorybus.testing import FakeClock
 from memorybus_workers.archiving.archiver import begun, run_once
 from memorybus_workers.archiving.compactor import Compactor
-from memorybus_workers.archiving.policy import seen
-from memorybus_workers.archiving.retention import DAY_MS, Policy
+from memorybus_workers.archiving.retention import DAY_MS, Policy, seen
 from memorybus_workers.lanes.leases import Leases
 
 P = SealedLog.PARTITION

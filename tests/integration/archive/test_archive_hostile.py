@@ -10,17 +10,18 @@ import msgspec
 import pytest
 from helpers.archive.archives import LOG, entries
 from helpers.archive.sealed_log import SealedLog
-from memorybus.archive.format.manifest import Place, Segment, Whose, render
-from memorybus.archive.format.parquet import META, Line, lines_of
+from memorybus.archive.format.manifest import LogPartition, Segment, render
+from memorybus.archive.format.parquet import META, SegmentRow, lines_of
 from memorybus.archive.format.parquet import sealed as seal
 from memorybus.errors import ArchiveDamaged
 from memorybus.ids import sha256
+from memorybus.log.entry import Place
 from memorybus.operations.archive.import_events import Imported, imported
 from memorybus.query.query import EVERYTHING
 from memorybus.wire.codec import Decoder
 from pyarrow import Table, array, int64, parquet
 
-OF = Whose("t", LOG, 0)
+OF = LogPartition("t", LOG, 0)
 ROWS = 20
 
 Changed = Callable[[Any], Any]
@@ -91,7 +92,7 @@ def with_cut_at(entry: str) -> Changed:
 def row(**changes: Any) -> Changed:
     """Return what changes a row in the middle."""
 
-    def changed(lines: Sequence[Line]) -> Sequence[Line]:
+    def changed(lines: Sequence[SegmentRow]) -> Sequence[SegmentRow]:
         middle = msgspec.structs.replace(lines[5], **changes)
         return [*lines[:5], middle, *lines[6:]]
 
@@ -148,7 +149,7 @@ def test_an_id_or_a_time_that_nobody_publishes_is_refused(
 ) -> None:
     """G6: what the log would not take for an event is refused, and the rest is taken in."""
 
-    def changed(lines: Sequence[Line]) -> Sequence[Line]:
+    def changed(lines: Sequence[SegmentRow]) -> Sequence[SegmentRow]:
         body = msgspec.msgpack.decode(lines[5].envelope or b"") | wrong
         return row(envelope=msgspec.msgpack.encode(body))(lines)  # type: ignore[no-any-return]
 

@@ -10,7 +10,7 @@ from helpers.archive.archives import LOG, archive_in, entries, sealed
 from memorybus.archive.archive import Archive
 from memorybus.archive.format.reader import Group, SegmentReader
 from memorybus.archive.objects.local import LocalObjects
-from memorybus.archive.read_ahead import Ahead
+from memorybus.archive.read_ahead import PendingGroup
 from memorybus.errors import ArchiveDamaged, ArchiveUnavailable
 from memorybus.query.query import Query
 from memorybus.query.ranges import Plan, Span
@@ -86,7 +86,7 @@ def test_ids_are_read_when_nobody_else_reads_the_file(
     archive.publish(0, entries(3_000))
     order: list[str] = []
     free = threading.Event()
-    group, wait = SegmentReader.group, Ahead.wait
+    group, wait = SegmentReader.group, PendingGroup.wait
 
     def noted(self: SegmentReader, index: int, names: Sequence[str] = ()) -> Group:
         ahead = threading.current_thread().name == "memorybus-ahead"
@@ -95,12 +95,12 @@ def test_ids_are_read_when_nobody_else_reads_the_file(
         order.append("ahead" if ahead else "ids" if "id" in names else "page")
         return found
 
-    def awaited(self: Ahead) -> None:
+    def awaited(self: PendingGroup) -> None:
         free.set()
         wait(self)
 
     monkeypatch.setattr(SegmentReader, "group", noted)
-    monkeypatch.setattr(Ahead, "wait", awaited)
+    monkeypatch.setattr(PendingGroup, "wait", awaited)
     archive.read(0, "0-0", 500)
     assert sum(map(len, archive.ids(0))) == 3_000
     archive.close()

@@ -158,7 +158,7 @@ def test_a_lane_reads_nothing_that_only_a_clone_sealed(
     run_once(clone.settings)
     history, after, n = History.of(log.redis, log.settings), "0-0", 0
     found: list[tuple[int, str]] = []
-    while page := history.read(P, after, 7, after_n=n):
+    while page := history.read(P, after, 7, after_n=n).events:
         found += [(one.position.n, one.envelope.scope.user) for one in page]
         after, n = page[-1].position.entry, page[-1].position.n
     history.close()
@@ -197,7 +197,7 @@ def test_another_event_under_the_same_number_and_place_is_another(log: SealedLog
 def test_a_redis_that_forgot_what_is_sealed_is_compared_from_its_beginning(
     log: SealedLog, make_settings: MakeSettings
 ) -> None:
-    """G7: what is noted counts only where the archive has it; strays are compared as well."""
+    """G7: what is noted counts only where the archive has it; entries of others are passed over."""
     settings = make_settings(**QUICK | {"hot_window": 3600.0})
     log.append(5)
     log.redis.xadd(log.key, {"hello": "world"})

@@ -11,8 +11,8 @@ from helpers.processes.contexts import instance_context
 from helpers.stories.scenario import NAME
 from memorybus.config.settings import Settings
 from memorybus.dead_letters.events import GONE, published
-from memorybus.dead_letters.records import STRANGE, Amendment, Box, Stored
-from memorybus.dead_letters.requests import Request, Requests
+from memorybus.dead_letters.records import STRANGE, Amendment, Box, StoredLetter
+from memorybus.dead_letters.requests import LetterRequest, Requests
 from memorybus.errors import LeaseLost, Unavailable
 from memorybus.events import DeadLetterResolved, Envelope, Scope, SessionRef, TurnCompleted
 from memorybus.history.history import History
@@ -152,7 +152,7 @@ class Scene:
         self.lane.parked.put_aside(others, BEHIND)
         self.lane.window.n = first.position.n + len(others)
 
-    def letters(self) -> list[Stored]:
+    def letters(self) -> list[StoredLetter]:
         """Return the dead letters."""
         return list(self.box.all())
 
@@ -169,9 +169,9 @@ class Scene:
             if getattr(event.envelope.event, "user", None) == text
         )
 
-    def ask(self, action: Any, **fields: Any) -> Request:
+    def ask(self, action: Any, **fields: Any) -> LetterRequest:
         """Write a request."""
-        request = Request(
+        request = LetterRequest(
             new_id(), 0, action, reason="because", operator="op@host", at=99, **fields
         )
         self.requests.send([request])
@@ -749,7 +749,9 @@ def test_a_foreign_key_stops_no_lane(scene: Scene, caplog: pytest.LogCaptureFixt
 
 def test_requests_are_bounded(scene: Scene) -> None:
     """G10: no more requests wait for a provider than are declared."""
-    requests: Sequence[Request] = [Request(new_id(), 0, "retry", keys=(A,)) for _ in range(257)]
+    requests: Sequence[LetterRequest] = [
+        LetterRequest(new_id(), 0, "retry", keys=(A,)) for _ in range(257)
+    ]
     with pytest.raises(Exception, match="more than 256"):
         scene.requests.send(requests)
     assert not scene.requests.waiting()

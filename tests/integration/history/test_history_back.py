@@ -1,33 +1,23 @@
 """The history read backward is the history, and the newest events never cost more than a page."""
 
-from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
-from helpers.archive.past import KINDS, PARTITION, NewPast, Past, as_told
+from helpers.archive.past import PARTITION, NewPast, Past, as_told, kinds
 from hypothesis import HealthCheck, given
 from hypothesis import settings as example_settings
 from hypothesis import strategies as st
-from memorybus.archive import backward as archive_backward
+from memorybus.archive import rows
 from memorybus.archive.tombstones import Tombstone
 from memorybus.errors import ArchiveDamaged
 from memorybus.events import TurnStarted
 from memorybus.history import backward, forward
 from memorybus.history.history import History
-from memorybus.history.log_part import is_stray
-from memorybus.log.entry import LoggedEvent
 from memorybus.log.stream import EventLog
 from memorybus.operations import journal
 from memorybus.query.query import Query
-
-
-def told(events: Iterable[LoggedEvent]) -> list[tuple[str, bytes, bool]]:
-    """Return events without their numbers: that of a stranger's entry is only lent."""
-    encode = msgspec.msgpack.encode
-    return [(one.position.entry, encode(one.envelope), one.resent) for one in events]
 
 
 @example_settings(
@@ -40,11 +30,11 @@ def test_backward_is_the_reverse_of_forward(
     """G7: whatever is sealed, trimmed, lost, asked for and forgotten, both ways give the same."""
     monkeypatch.setattr(backward, "_FIRST", 2)
     monkeypatch.setattr(forward, "PAGE", 3)
-    monkeypatch.setattr(archive_backward, "_PAGE", 3)
+    monkeypatch.setattr(rows, "_PAGE", 3)
     queries = (Query(), Query(users=("ann",)), Query(users=("eve",)), Query(sessions=("s-bob",)))
     query = data.draw(st.sampled_from(queries))
     with new_past() as past:
-        past.write(data.draw(st.lists(st.sampled_from(KINDS), min_size=1, max_size=30)))
+        past.write(data.draw(kinds(30)))
         size = len(past.events)
         sealed = data.draw(st.integers(0, size))
         sealed = past.seal(sealed, data.draw(st.lists(st.integers(1, size), max_size=3)))
@@ -55,17 +45,16 @@ def test_backward_is_the_reverse_of_forward(
             past.archive.forget(Tombstone(id="1", query=hidden, reason="asked"))
         history = past.history()
         found = list(history.scan(query))
-        assert told(history.newest(query)) == told(found)[::-1]
+        assert as_told(list(history.newest(query))) == as_told(found)[::-1]
         if query == Query():
             assert whole(past) <= {event.position.n for event in found}
 
 
 def whole(past: Past) -> set[int]:
     """Return the numbers of all events of ours but those that are not archived, or hidden."""
-    ours = [event for event in past.events if not is_stray(event)]
     return {
         one.position.n
-        for one in ours
+        for one in past.events
         if not isinstance(one.envelope.event, TurnStarted) and one.envelope.scope.user != "bob"
     }
 
@@ -88,7 +77,7 @@ class Counting:
         return getattr(self._redis, name)
 
 
-def cost(past: Past, wanted: journal.Filter, limit: int) -> int:
+def cost(past: Past, wanted: journal.EventFilter, limit: int) -> int:
     """Return how many entries of the log are read for the newest so many events."""
     counting = Counting(past.redis)
     history = History(EventLog(counting, past.settings))  # type: ignore[arg-type]
@@ -100,11 +89,11 @@ def test_the_newest_cost_the_same_however_long_the_history_is(new_past: NewPast)
     """A listing reads a page of the end; for a filter it reads back until enough are found."""
     with new_past() as past:
         past.write(["turn"] * 40 + ["other"] * 5 + ["turn"] * 5)
-        short = cost(past, journal.Filter(), 10)
+        short = cost(past, journal.EventFilter(), 10)
         past.write(["turn"] * 200 + ["other"] * 5 + ["turn"] * 45)
-        assert cost(past, journal.Filter(), 10) == short
-        assert cost(past, journal.Filter(session="s-bob"), 5) < 150
-        assert cost(past, journal.Filter(session="s-bob"), 10) == 300
+        assert cost(past, journal.EventFilter(), 10) == short
+        assert cost(past, journal.EventFilter(session="s-bob"), 5) < 150
+        assert cost(past, journal.EventFilter(session="s-bob"), 10) == 300
 
 
 def test_only_the_newest_segments_are_opened(new_past: NewPast) -> None:

@@ -10,7 +10,7 @@ from helpers.archive.archives import sealed as sealed_in
 from helpers.archive.sealed_log import QUICK, SealedLog
 from memorybus.archive.archive import Archive
 from memorybus.archive.objects.local import LocalObjects
-from memorybus.archive.objects.store import Stored
+from memorybus.archive.objects.store import StoredFile
 from memorybus.archive.tombstones import Tombstone
 from memorybus.errors import ArchiveDamaged, ArchiveUnavailable
 from memorybus.history.forgotten import TOMBSTONE_AGE
@@ -31,7 +31,7 @@ class Away(LocalObjects):
     is_away = False
     asked = 0
 
-    def list(self, folder: str) -> list[Stored]:
+    def list(self, folder: str) -> list[StoredFile]:
         """List, if it is there."""
         self.asked += 1
         if self.is_away:
@@ -101,7 +101,7 @@ def test_an_outage_stops_no_reader_of_the_log(
     clock = FakeClock()
     history, place = history_of(log, clock)
     after, n = "0-0", 0
-    while page := history.read(P, after, 200, after_n=n):
+    while page := history.read(P, after, 200, after_n=n).events:
         after, n = page[-1].position.entry, page[-1].position.n
     place.is_away = True
     clock.advance(TOMBSTONE_AGE + 1)
@@ -109,7 +109,7 @@ def test_an_outage_stops_no_reader_of_the_log(
     log.append(5, user="eve")
     place.asked = 0
     for _ in range(3):
-        page = history.read(P, after, 200, after_n=n)
+        page = history.read(P, after, 200, after_n=n).events
         assert [bool(event.envelope.key) for event in page] == [True] * 5 + [False] * 5
     assert place.asked == 1
     with pytest.raises(ArchiveUnavailable):

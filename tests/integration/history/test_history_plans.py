@@ -121,7 +121,7 @@ def test_an_instance_stops_where_its_plan_ends(
 def _after(history: History, n: int) -> list:  # type: ignore[type-arg]
     place = history.place(0, n)
     assert place is not None
-    return history.read(0, place.entry, 6, after_n=n)
+    return history.read(0, place.entry, 6, after_n=n).events
 
 
 def test_a_rate_bounds_what_is_applied(

@@ -27,7 +27,7 @@ from helpers.stories.scenario import (
 )
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
-from memorybus.dead_letters.requests import Request, Requests
+from memorybus.dead_letters.requests import LetterRequest, Requests
 from memorybus.ids import new_id
 from memorybus.redis.keys import Keys
 from memorybus_workers.hosting import host, lane_set
@@ -250,7 +250,7 @@ def test_a_letter_that_hangs_again_is_refused_again(
         say(bus, "bad", f"!hang={flag} x")
         wait_until(lambda: letters(redis_client, settings), "it is parked")
         before = len(calls(home(settings)))
-        requests.send([Request(new_id(), 0, "retry", keys=(key_of(settings, "bad"),))])
+        requests.send([LetterRequest(new_id(), 0, "retry", keys=(key_of(settings, "bad"),))])
         wait_until(lambda: not requests.waiting(), "the request is carried out")
         assert len(calls(home(settings))) == before + 1
         say(bus, "good", "fine")

@@ -51,6 +51,16 @@ def _hidden(one: dict[str, Any]) -> dict[str, Any]:
     return one
 
 
+def ours(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return those that memorybus wrote: entries of others are no events."""
+    return [one for one in events if not _is_foreign(one)]
+
+
+def _is_foreign(one: dict[str, Any]) -> bool:
+    envelope = one.get("envelope")
+    return envelope is not None and envelope["event"].get("name") == "ValueError"
+
+
 def of_partition(events: list[Any], partition: int) -> list[Any]:
     """Return those of one partition."""
     return [one for one in events if one["partition"] == partition]
@@ -66,7 +76,7 @@ def read_on(history: History, partition: int, count: int) -> list[LoggedEvent]:
     """Read a partition to its end, some at a time, as a lane does."""
     found: list[LoggedEvent] = []
     after, n = START, 0
-    while page := history.read(partition, after, count, after_n=n):
+    while page := history.read(partition, after, count, after_n=n).events:
         found += page
         after, n = page[-1].position.entry, page[-1].position.n
     return found
@@ -76,14 +86,14 @@ def read_on(history: History, partition: int, count: int) -> list[LoggedEvent]:
 def test_a_log_of_an_older_release_is_read(
     release: Path, settings: Settings, redis_client: redis.Redis
 ) -> None:
-    """G7: every entry an older release left is the event it was: packed, resent, newer, foreign."""
+    """G7: every event an older release left is what it was, packed, resent or newer."""
     entries = stored(release / "log.jsonl")
     heads = {partition: {"n": 99} for partition in range(PARTITIONS)}
     restore(redis_client, Keys(settings.namespace), LOG_ID, entries, heads)
     log = EventLog(connect_redis(settings), settings)
     log.open()
     found = [as_expected(e) for p in range(PARTITIONS) for e in log.read(p, START, 100)]
-    assert found == expected(release)
+    assert found == ours(expected(release))
 
 
 @RELEASES
@@ -102,7 +112,8 @@ def test_an_archive_of_an_older_release_is_read(release: Path, settings: Setting
     with closing(_archive(release, settings)) as archive:
         for partition in range(PARTITIONS):
             found = [as_expected(event) for event in archive.read(partition, START, 100)]
-            assert found == of_partition(remembered(release), partition)[: _SEALED[partition]]
+            known = of_partition(remembered(release), partition)[: _SEALED[partition]]
+            assert found == ours(known)
 
 
 @RELEASES
@@ -117,7 +128,7 @@ def test_a_history_of_an_older_release_is_read(
     with closing(_archive(release, settings)) as archive, closing(History(log, archive)) as history:
         for partition in range(PARTITIONS):
             found = [as_expected(event) for event in read_on(history, partition, count)]
-            assert found == of_partition(remembered(release), partition)
+            assert found == ours(of_partition(remembered(release), partition))
 
 
 def heads_of(release: Path) -> dict[int, dict[str, int]]:

@@ -7,14 +7,15 @@ from typing import Any
 import msgspec
 import pytest
 from helpers.archive.archives import LOG
-from memorybus.archive.format.manifest import Manifest, Place, Segment, Whose, nothing, render
+from memorybus.archive.format.manifest import LogPartition, Manifest, Segment, nothing, render
 from memorybus.archive.format.manifest_repair import parse
+from memorybus.log.entry import Place
 
-OF = Whose("t", LOG, 7)
+OF = LogPartition("t", LOG, 7)
 COUNT = 6
 
 
-def segment(number: int, of: Whose = OF) -> Segment:
+def segment(number: int, of: LogPartition = OF) -> Segment:
     """Return the segment of ten rows of a number, from 0."""
     first, last = number * 10 + 1, number * 10 + 10
     return Segment(
@@ -34,7 +35,7 @@ def segment(number: int, of: Whose = OF) -> Segment:
     )
 
 
-def written(count: int = COUNT, of: Whose = OF, version: int = 3) -> bytes:
+def written(count: int = COUNT, of: LogPartition = OF, version: int = 3) -> bytes:
     """Return a manifest's bytes."""
     return render(of, version, [segment(n, of) for n in range(count)], 1)
 
@@ -89,7 +90,7 @@ def swapped(all_lines: list[bytes]) -> list[bytes]:
     return [*all_lines[:2], all_lines[3], all_lines[2], *all_lines[4:]]
 
 
-FOREIGN = written(of=Whose("t", LOG, 8)).splitlines(keepends=True)
+FOREIGN = written(of=LogPartition("t", LOG, 8)).splitlines(keepends=True)
 CASES = {
     "edited": (
         lambda x: [*x[:2], x[2].replace(b'"count":10', b'"count":11'), *x[3:]],
@@ -115,7 +116,7 @@ def test_damage_is_named_and_not_applied(name: str) -> None:
     """G7: a changed manifest is named; what is believed was written, and holes are known."""
     change, hole, why = CASES[name]
     found = read(lines(change))
-    assert any(why in damage.told() for damage in found.damage), found.damage
+    assert any(why in str(damage) for damage in found.damage), found.damage
     assert all(one in read(written()).segments for one in found.segments)
     assert holes(found) == hole
     kept = {"edited": 5, "missing": 5, "first missing": 5, "last missing": 5, "foreign": 5}
@@ -151,7 +152,7 @@ def test_a_line_that_we_never_write_is_not_believed(foreign: dict[str, Any]) -> 
 
 def test_another_version_under_this_number_is_named() -> None:
     """G7: an old manifest put back under a new number does not pass."""
-    assert "version 3" in read(written(), version=4).damage[0].told()
+    assert "version 3" in str(read(written(), version=4).damage[0])
 
 
 def test_a_line_from_before_a_compaction_is_not_believed() -> None:
@@ -162,7 +163,7 @@ def test_a_line_from_before_a_compaction_is_not_believed() -> None:
     new = render(OF, 3, [*others[:2], merged, *others[2:]], 2).splitlines(keepends=True)
     found = read(b"".join([*new[:3], old[2], *new[3:]]))
     assert numbers(found) == [0, 1, 99, 3, 4, 5]
-    told = [damage.told() for damage in found.damage]
+    told = [str(damage) for damage in found.damage]
     assert "m, line 4: is not of this manifest: its place is another's" in told
 
 

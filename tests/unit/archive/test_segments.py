@@ -3,22 +3,26 @@
 import glob
 import io
 from pathlib import Path
+from unittest import mock
 
 import duckdb
 import msgspec
 import pytest
 from helpers.archive.archives import LOG, archive_in, as_logged, entries, entry, pages, raw
 from helpers.stories.samples import SAMPLES
+from memorybus.archive import writer
 from memorybus.archive.format import bloom
-from memorybus.archive.format.manifest import Whose
-from memorybus.archive.format.parquet import GROUP_ROWS, RawEntry, lines_of, sealed
+from memorybus.archive.format.manifest import LogPartition
+from memorybus.archive.format.parquet import GROUP_ROWS, UNREADABLE, RawEntry, lines_of, sealed
 from memorybus.archive.format.reader import SegmentReader
 from memorybus.errors import ArchiveDamaged
 from memorybus.events import MemoryWritten, TurnStarted
 from memorybus.log.entry import OMITTED
+from memorybus.query.query import Query
+from memorybus.query.ranges import Plan
 from memorybus.wire.codec import Decoder
 
-OF = Whose("t", LOG, 0)
+OF = LogPartition("t", LOG, 0)
 
 
 def newer(n: int) -> RawEntry:
@@ -27,11 +31,15 @@ def newer(n: int) -> RawEntry:
     return raw(n, b"n", b"%d" % n, b"e", msgspec.msgpack.encode(body | {"v": 9}))
 
 
-STRANGE = {
+FOREIGN = {
     "not ours": raw(2, b"a", b"b"),
     "no number": raw(2, b"n", b"x", b"e", entry(2).fields[3]),
     "another number": raw(2, b"n", b"7", b"a", b"b"),
     "another name": raw(2, b"m", b"2", b"z", entry(2).fields[3]),
+}
+
+STRANGE = {
+    "a number of another form": raw(2, b"n", b"002", b"e", entry(2).fields[3]),
     "damaged": raw(2, b"n", b"2", b"e", b"\x28\xb5\x2f\xfd broken"),
     "no envelope": raw(2, b"n", b"2", b"e", b"\xc1"),
     "nothing": raw(2, b"n", b"2", b"e", b""),
@@ -52,6 +60,33 @@ def test_an_entry_comes_back_as_the_log_gave_it(tmp_path: Path, name: str) -> No
     rows = [entry(1), STRANGE[name], entry(3)]
     archive_in(tmp_path).publish(0, rows)
     assert list(pages(archive_in(tmp_path))) == as_logged(rows)
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_what_others_wrote_is_never_sealed(tmp_path: Path, name: str) -> None:
+    """G6, G7: an entry that somebody else wrote is no event, and has no number of its own."""
+    with pytest.raises(ValueError, match="is no event"):
+        archive_in(tmp_path).publish(0, [entry(1), FOREIGN[name], entry(3)])
+
+
+def test_an_archive_that_has_what_others_wrote_gives_events_alone(tmp_path: Path) -> None:
+    """G3: rows of entries that are not ours, which an older archive may have, are passed over."""
+    lines = lines_of(0, entries(4), Decoder())
+    body = msgspec.msgpack.encode([b"hello", b"world"])
+    lines[1] = msgspec.structs.replace(lines[1], n=3, kind=UNREADABLE, envelope=body)
+    lines[3] = msgspec.structs.replace(lines[3], n=3, kind=UNREADABLE, envelope=body)
+    archive = archive_in(tmp_path)
+    with mock.patch.object(writer, "lines_of", return_value=lines):
+        archive.publish(0, entries(4))
+    assert [one.position.n for one in pages(archive)] == [1, 3]
+    assert [one.position.n for one in pages(archive, page=1)] == [1, 3]
+    assert [one.position.n for one in archive.scan(0)] == [1, 3]
+    assert [one.position.n for one in archive.back(0, f"{2**62}-0")] == [3, 1]
+    nothing = Plan(query=Query(users=("nobody",)))
+    assert [one.position.n for one in archive.read(0, "0-0", 9, nothing)] == [1, 3]
+    last = archive.before(0, f"{2**62}-0")
+    assert last is not None
+    assert last.position.entry == entry(3).entry
 
 
 def test_volatile_events_keep_their_numbers_only(tmp_path: Path) -> None:
@@ -76,7 +111,7 @@ def test_large_events_are_cut_into_small_groups(tmp_path: Path) -> None:
 def test_a_segment_says_whose_it_is() -> None:
     """G7: a file in another's place is named by what it says of itself."""
     segment, data = sealed(OF, lines_of(0, entries(5), Decoder()), 1)
-    other = msgspec.structs.replace(segment, of=Whose("t", LOG, 3))
+    other = msgspec.structs.replace(segment, of=LogPartition("t", LOG, 3))
     with pytest.raises(ArchiveDamaged, match="holds a segment of partition 0"):
         SegmentReader(io.BytesIO(data), other, "x")
     moved, _ = sealed(OF, lines_of(0, entries(5, 6), Decoder()), 1)

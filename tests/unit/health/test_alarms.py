@@ -4,13 +4,14 @@ from collections.abc import Iterable
 
 import msgspec
 import pytest
-from memorybus.archive.seals import Reports, Said
+from memorybus.archive.seals import ArchiverReport, Reports
 from memorybus.health import alarms
 from memorybus.health import log_health as health
 from memorybus.health.alarms import ServerState
 from memorybus.health.archive_status import ArchiveStatus, status_of
 from memorybus.health.finding import Finding
-from memorybus.log.continuity import Audit, Gap, Place, View
+from memorybus.log.continuity import Gap, Numbers, View
+from memorybus.log.entry import Place
 from memorybus.log.forecast import Disk, Memory
 from memorybus.log.losses import Loss
 from memorybus.operations.doctor.log import checks
@@ -62,8 +63,8 @@ def test_numbers_given_twice_and_strangers() -> None:
     """G2, G6: a lost counter is told with the command that repairs it, also when it is too late."""
     lost = View(length=2, n=0, first=Place("1-0", 1), last=Place("2-0", 2))
     whole = View(length=2, n=2, first=Place("1-0", 1), last=Place("2-0", 2))
-    begun_anew = Audit((0, "", ""), Place("2-0", 2), done=True, restarted=9)
-    strange = Audit((0, "", ""), Place("2-0", 2), done=True, strays=4)
+    begun_anew = Numbers(Place("2-0", 2), done=True, breaks=((9, 1),))
+    strange = Numbers(Place("2-0", 2), done=True, foreign=4)
     views = {0: lost, 1: whole, 2: whole, 3: whole}
     found = list(alarms.of_numbering(views, {1: begun_anew, 2: strange}, KEYS))
     assert short(found) == [
@@ -184,20 +185,20 @@ def test_why_nothing_is_trimmed_is_part_of_the_remedy() -> None:
     ("workers", "home", "working", "error"),
     [
         ({}, None, False, "no worker archives"),
-        ({"a": Said(1)}, None, True, ""),
-        ({"a": Said(1, error="no disk")}, None, False, "no disk"),
-        ({"a": Said(1, error="no disk"), "b": Said(1)}, None, True, ""),
+        ({"a": ArchiverReport(1)}, None, True, ""),
+        ({"a": ArchiverReport(1, error="no disk")}, None, False, "no disk"),
+        ({"a": ArchiverReport(1, error="no disk"), "b": ArchiverReport(1)}, None, True, ""),
         (
-            {"a": Said(1, elsewhere=True)},
+            {"a": ArchiverReport(1, elsewhere=True)},
             "h in /d",
             False,
             "no worker archives; it lies on h in /d: a worker has to run there",
         ),
-        ({"a": Said(1, elsewhere=True), "b": Said(1)}, "h in /d", True, ""),
+        ({"a": ArchiverReport(1, elsewhere=True), "b": ArchiverReport(1)}, "h in /d", True, ""),
     ],
 )
 def test_whether_the_archive_works(
-    workers: dict[str, Said], home: str | None, *, working: bool, error: str
+    workers: dict[str, ArchiverReport], home: str | None, *, working: bool, error: str
 ) -> None:
     """G7: one worker that can is enough; else why none does is told."""
     found = status_of({}, Reports({}, workers), home)

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from memorybus.health import memory as health_memory
-from memorybus.log.continuity import Place, View
+from memorybus.log.continuity import View
+from memorybus.log.entry import Place
 from memorybus.log.forecast import (
     AGES_MS,
     AOF_FRAME,
@@ -24,7 +25,7 @@ from memorybus.log.forecast import (
     shortest,
     size,
 )
-from memorybus.log.inspection import Sight
+from memorybus.log.inspection import PartitionSight
 
 DAY = 86_400.0
 NOW = 1_700_000_000_000
@@ -189,9 +190,9 @@ def test_what_a_machine_has_left() -> None:
 def test_an_event_takes_its_entry_and_its_remembered_id() -> None:
     """G10: the bytes of an event are those of the streams and of the ids, each by its count."""
     sights = [
-        Sight(View(length=10), 1_000, 10, 300, NOW, (None, None)),
-        Sight(View(length=30), 3_000, 0, 0, NOW, (None, None)),
-        Sight(View(), 0, 0, 0, NOW, (None, None)),
+        PartitionSight(View(length=10), 1_000, 10, 300, NOW, (None, None)),
+        PartitionSight(View(length=30), 3_000, 0, 0, NOW, (None, None)),
+        PartitionSight(View(), 0, 0, 0, NOW, (None, None)),
     ]
     assert health_memory.bytes_per_event(sights) == 130.0
     assert health_memory.bytes_per_event(sights[2:]) == 0.0
@@ -201,10 +202,10 @@ def test_the_load_is_read_from_looks() -> None:
     """G10: INFO and the looks at the partitions make the load; an empty log has no history."""
     info = {"used_memory": 10, "maxmemory": 100}
     old = View(length=2, n=2, first=Place(f"{HOUR_AGO - 1}-0", 1), last=Place(f"{NOW}-0", 2))
-    found = health_memory.load(info, [Sight(old, 200, 2, 20, NOW, (2, 2))], None)
+    found = health_memory.load(info, [PartitionSight(old, 200, 2, 20, NOW, (2, 2))], None)
     assert found.growths == (Growth(3600.0, 1), Growth(600.0, 1))
     assert (found.used, found.limit, found.bytes_per_event) == (10, 100, 110.0)
-    empty = health_memory.load(info, [Sight(View(), 0, 0, 0, NOW, (None, None))], None)
+    empty = health_memory.load(info, [PartitionSight(View(), 0, 0, 0, NOW, (None, None))], None)
     assert forecast(empty).trend == "not enough history"
 
 

@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from memorybus.archive.seals import Reports, Said
+from memorybus.archive.seals import ArchiverReport, Reports
 from memorybus.config.settings import Settings
 from memorybus.errors import LogUnavailable
 from memorybus.health.archive_status import status_of
@@ -137,10 +137,14 @@ def test_a_backlog_that_stands_still_is_told(monkeypatch, short_dir):
 @pytest.mark.parametrize(
     ("workers", "ok", "warns"),
     [
-        ({"w": Said(1)}, True, False),
+        ({"w": ArchiverReport(1)}, True, False),
         ({}, True, True),
-        ({"w": Said(1, elsewhere=True)}, True, True),
-        ({"w": Said(1, error="the archive needs pyarrow, which is not installed")}, False, True),
+        ({"w": ArchiverReport(1, elsewhere=True)}, True, True),
+        (
+            {"w": ArchiverReport(1, error="the archive needs pyarrow, which is not installed")},
+            False,
+            True,
+        ),
     ],
 )
 def test_an_archive_that_trims_nothing_is_not_ticked(workers, ok, warns):

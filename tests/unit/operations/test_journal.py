@@ -77,7 +77,7 @@ LOG = ListedLog(
     [],
 )
 
-ALL = journal.Filter(canaries=True)
+ALL = journal.EventFilter(canaries=True)
 
 
 def test_partitions_are_merged_by_the_time_of_their_entries():
@@ -100,13 +100,13 @@ def test_the_newest_stand_last():
 @pytest.mark.parametrize(
     ("wanted", "expected"),
     [
-        (journal.Filter(), True),
-        (journal.Filter(session="s"), True),
-        (journal.Filter(session="root"), True),
-        (journal.Filter(session="other"), False),
-        (journal.Filter(type="sessionended"), True),
-        (journal.Filter(type="TurnCompleted"), False),
-        (journal.Filter(session="other", type="SessionEnded"), False),
+        (journal.EventFilter(), True),
+        (journal.EventFilter(session="s"), True),
+        (journal.EventFilter(session="root"), True),
+        (journal.EventFilter(session="other"), False),
+        (journal.EventFilter(type="sessionended"), True),
+        (journal.EventFilter(type="TurnCompleted"), False),
+        (journal.EventFilter(session="other", type="SessionEnded"), False),
     ],
 )
 def test_events_are_chosen_by_session_and_type(wanted, expected):
@@ -117,10 +117,10 @@ def test_events_are_chosen_by_session_and_type(wanted, expected):
 @pytest.mark.parametrize(
     ("wanted", "expected"),
     [
-        (journal.Filter(), (False, True, True)),
-        (journal.Filter(canaries=True), (True, True, True)),
-        (journal.Filter(session="doctor:x"), (True, True, False)),
-        (journal.Filter(session="root"), (True, True, True)),
+        (journal.EventFilter(), (False, True, True)),
+        (journal.EventFilter(canaries=True), (True, True, True)),
+        (journal.EventFilter(session="doctor:x"), (True, True, False)),
+        (journal.EventFilter(session="root"), (True, True, True)),
     ],
 )
 def test_canaries_are_shown_when_asked_for(wanted, expected):
@@ -136,15 +136,15 @@ def test_events_of_no_known_type_are_chosen_by_either_name():
     """An unknown event goes by its own name and by that of its kind."""
     dreamt = event(0, "1-0", what=UnknownEvent(name="Dreamt", wire_version=9, raw=b""))
 
-    assert journal.Filter(type="UnknownEvent").wants(dreamt)
-    assert journal.Filter(type="dreamt").wants(dreamt)
-    assert not journal.Filter(type="TurnCompleted").wants(dreamt)
+    assert journal.EventFilter(type="UnknownEvent").wants(dreamt)
+    assert journal.EventFilter(type="dreamt").wants(dreamt)
+    assert not journal.EventFilter(type="TurnCompleted").wants(dreamt)
 
 
 def test_following_begins_where_listing_ended():
     """What comes after the ends that a listing read back from is shown once, in order."""
     log = ListedLog([event(0, "5-0")], [])
-    places = journal.Places.at(log.heads())
+    places = journal.ReadUpTo.at(log.heads())
 
     log.partitions[1].append(event(1, "6-0"))
     log.partitions[0].append(event(0, "7-0"))
@@ -155,10 +155,10 @@ def test_following_begins_where_listing_ended():
 @pytest.mark.parametrize(
     ("wanted", "query"),
     [
-        (journal.Filter(), Query()),
-        (journal.Filter(session="s"), Query(lineages=("s",))),
-        (journal.Filter(type="turncompleted"), Query(types=("TurnCompleted", "UnknownEvent"))),
-        (journal.Filter(type="Dreamt"), Query(types=("UnknownEvent", "UnknownEvent"))),
+        (journal.EventFilter(), Query()),
+        (journal.EventFilter(session="s"), Query(lineages=("s",))),
+        (journal.EventFilter(type="turncompleted"), Query(types=("TurnCompleted", "UnknownEvent"))),
+        (journal.EventFilter(type="Dreamt"), Query(types=("UnknownEvent", "UnknownEvent"))),
     ],
 )
 def test_filters_are_asked_of_the_history(wanted, query):

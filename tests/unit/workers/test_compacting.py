@@ -2,20 +2,27 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
+from memorybus_workers.archiving.compactor import (
+    FAN,
+    SegmentSize,
+    choose,
+    class_of,
+    enough,
+    is_small,
+)
 from memorybus_workers.archiving.due import SEGMENT_BYTES
-from memorybus_workers.archiving.merges import FAN, Size, choose, class_of, enough, is_small
 
 SEGMENT = 1_000
 
 
-def settle(sizes: list[Size], rewrites: list[int], segment: int = SEGMENT) -> None:
+def settle(sizes: list[SegmentSize], rewrites: list[int], segment: int = SEGMENT) -> None:
     """Merge until nothing is chosen; count for each segment how often its events were written."""
     while (chosen := choose(sizes, segment)) is not None:
         assert len(chosen) > 1
         part = sizes[chosen.start : chosen.stop]
         assert all(is_small(size, segment) for size in part)
         sizes[chosen.start : chosen.stop] = [
-            Size(sum(one.events for one in part), sum(one.bytes for one in part))
+            SegmentSize(sum(one.events for one in part), sum(one.bytes for one in part))
         ]
         rewrites[chosen.start : chosen.stop] = [1 + max(rewrites[chosen.start : chosen.stop])]
 
@@ -23,10 +30,10 @@ def settle(sizes: list[Size], rewrites: list[int], segment: int = SEGMENT) -> No
 @given(events=st.lists(st.integers(1, 2 * SEGMENT), max_size=300))
 def test_an_event_is_rewritten_a_bounded_number_of_times(events: list[int]) -> None:
     """G10: sealed one after the other, no event is written anew more often than there are sizes."""
-    sizes: list[Size] = []
+    sizes: list[SegmentSize] = []
     rewrites: list[int] = []
     for count in events:
-        sizes.append(Size(count, count))
+        sizes.append(SegmentSize(count, count))
         rewrites.append(0)
         settle(sizes, rewrites)
     assert sum(size.events for size in sizes) == sum(events)
@@ -36,7 +43,7 @@ def test_an_event_is_rewritten_a_bounded_number_of_times(events: list[int]) -> N
 @given(events=st.lists(st.integers(1, SEGMENT // 10), min_size=1, max_size=400))
 def test_small_segments_become_few(events: list[int]) -> None:
     """G10: a quiet partition's many segments come to few for all that they hold."""
-    sizes = [Size(count, count) for count in events]
+    sizes = [SegmentSize(count, count) for count in events]
     settle(sizes, [0] * len(sizes))
     large = sum(not is_small(size, SEGMENT) for size in sizes)
     assert large <= sum(events) / enough(SEGMENT)
@@ -45,17 +52,18 @@ def test_small_segments_become_few(events: list[int]) -> None:
 
 @given(
     sizes=st.lists(
-        st.builds(Size, st.integers(1, SEGMENT), st.integers(1, 2 * SEGMENT_BYTES)), max_size=60
+        st.builds(SegmentSize, st.integers(1, SEGMENT), st.integers(1, 2 * SEGMENT_BYTES)),
+        max_size=60,
     )
 )
-def test_a_merged_segment_is_bounded(sizes: list[Size]) -> None:
+def test_a_merged_segment_is_bounded(sizes: list[SegmentSize]) -> None:
     """G10: no merge makes a segment of more than a full one's events and bytes."""
     for _ in range(200):
         chosen = choose(sizes, SEGMENT)
         if chosen is None:
             return
         part = sizes[chosen.start : chosen.stop]
-        whole = Size(sum(one.events for one in part), sum(one.bytes for one in part))
+        whole = SegmentSize(sum(one.events for one in part), sum(one.bytes for one in part))
         assert whole.events <= SEGMENT
         assert whole.bytes <= SEGMENT_BYTES
         sizes[chosen.start : chosen.stop] = [whole]
@@ -64,6 +72,6 @@ def test_a_merged_segment_is_bounded(sizes: list[Size]) -> None:
 
 def test_full_segments_are_left_alone() -> None:
     """G10: what was sealed full is never rewritten."""
-    assert choose([Size(SEGMENT, 1)] * 50, SEGMENT) is None
-    assert choose([Size(1, SEGMENT_BYTES)] * 50, SEGMENT) is None
+    assert choose([SegmentSize(SEGMENT, 1)] * 50, SEGMENT) is None
+    assert choose([SegmentSize(1, SEGMENT_BYTES)] * 50, SEGMENT) is None
     assert choose([], SEGMENT) is None

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 from memorybus.dead_letters.records import DeadLetter
-from memorybus.dead_letters.requests import Request
+from memorybus.dead_letters.requests import LetterRequest
 from memorybus_workers.dead_letters.decide import LEAVE, Pass
 
 KEYS = ("a", "b", "c")
@@ -16,9 +16,9 @@ def letter(n: int, key: str, *, refused: bool = False) -> DeadLetter:
     return DeadLetter(f"e{n}", f"{n}-0", n, key, "T", "why", attempts=int(refused))
 
 
-def request(action, *, keys: Sequence[str] = (), entries: Sequence[str] = ()) -> Request:
+def request(action, *, keys: Sequence[str] = (), entries: Sequence[str] = ()) -> LetterRequest:
     """Return a request for partition 0."""
-    return Request("f" * 32, 0, action, keys=tuple(keys), entries=tuple(entries))
+    return LetterRequest("f" * 32, 0, action, keys=tuple(keys), entries=tuple(entries))
 
 
 @st.composite

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from memorybus.query.query import EventRow, Query
-from memorybus_workers.archiving.policy import mark_of, omit_of
-from memorybus_workers.archiving.retention import DAY_MS, Policy, Sealed
+from memorybus_workers.archiving.retention import DAY_MS, Policy, SegmentAges, mark_of, omit_of
 
 NOW = 1_700_000_000_000
 DAY = 86_400.0
@@ -47,7 +46,7 @@ def rewritten(first: int, last: int, age: float, *, days: int) -> list[int]:
     judged_at, found = last, []
     for hour in range(24 * days):
         now = last + hour * 3_600_000
-        if policy.concerns(Sealed(first, last, judged_at, kept=1), now):
+        if policy.concerns(SegmentAges(first, last, judged_at, kept=1), now):
             judged_at = now
             found.append(hour // 24)
     return found
@@ -72,20 +71,20 @@ def test_no_row_outlives_its_age_for_long(span: int, age: float, passed: int) ->
     first, last = NOW, NOW + span
     now = last + passed
     policy = Policy({"default": age})
-    segment = Sealed(first, last, last, kept=1)
+    segment = SegmentAges(first, last, last, kept=1)
     age_ms = round(age * 1000)
     oldest = max(first, last - age_ms + 1)  # what was older went when the segment was written
     if oldest + age_ms + min(DAY_MS, age_ms // 10) <= now:
         assert policy.concerns(segment, now)
     if first + age_ms > now:
         assert not policy.concerns(segment, now)
-    again = Sealed(first, last, now, kept=1)
+    again = SegmentAges(first, last, now, kept=1)
     assert not policy.concerns(again, now)
 
 
 def test_a_new_setting_counts_for_old_segments_too() -> None:
     """G10: a shorter retention, or one for another scope, is applied to what was written before."""
-    segment = Sealed(NOW, NOW + 1_000, NOW + 60 * DAY_MS, kept=1)
+    segment = SegmentAges(NOW, NOW + 1_000, NOW + 60 * DAY_MS, kept=1)
     now = NOW + 61 * DAY_MS
     assert not Policy({"default": 30 * DAY}, since=NOW).concerns(segment, now)
     assert Policy({"user:ann": 30 * DAY}, since=NOW + 60 * DAY_MS + 1).concerns(segment, now)
@@ -98,9 +97,9 @@ def test_a_tombstone_concerns_what_was_written_before_it() -> None:
     assert two == mark_of(["x", "y"]) != one
     policy = Policy(forgotten=queries, tombstones=two)
     for known, concerned in (("", True), (one, True), (two, False)):
-        assert policy.concerns(Sealed(NOW, NOW, NOW, 1, known), NOW) is concerned
-        assert not policy.concerns(Sealed(NOW, NOW, NOW, 0, known), NOW)
-    assert not Policy(tombstones=mark_of([])).concerns(Sealed(NOW, NOW, NOW, 1, one), NOW)
+        assert policy.concerns(SegmentAges(NOW, NOW, NOW, 1, known), NOW) is concerned
+        assert not policy.concerns(SegmentAges(NOW, NOW, NOW, 0, known), NOW)
+    assert not Policy(tombstones=mark_of([])).concerns(SegmentAges(NOW, NOW, NOW, 1, one), NOW)
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,14 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from memorybus.archive.format.parquet import RawEntry
 from memorybus.config.settings import Settings
-from memorybus.log.continuity import Gap, Place, View, lacking
-from memorybus.log.entry import number_of
-from memorybus.log.inspection import Sight
+from memorybus.log.continuity import Gap, View, lacking
+from memorybus.log.entry import Place, number_of
+from memorybus.log.inspection import PartitionSight
 from memorybus_workers.archiving import due
 from memorybus_workers.archiving.archiver import EVERY, every
-from memorybus_workers.archiving.due import GivenTwice, Numbered
+from memorybus_workers.archiving.due import GivenTwice
 
 NOW = 1_700_000_000_000
 SETTINGS = Settings(segment_events=100, segment_age=600.0, seal_after=60.0, hot_window=3600.0)
@@ -24,7 +25,7 @@ def place(n: int, age: float) -> Place:
 
 def sight(
     *, n: int, sealed: int, first: Place | None, unsealed: Place | None, young: int | None = None
-) -> Sight:
+) -> PartitionSight:
     """Return a partition at `NOW`."""
     length = n - first.n + 1 if first else 0
     view = View(
@@ -35,7 +36,7 @@ def sight(
         last=place(n, 0) if first else None,
         unsealed=unsealed,
     )
-    return Sight(view, 0, 0, 0, NOW, (young,))
+    return PartitionSight(view, 0, 0, 0, NOW, (young,))
 
 
 @pytest.mark.parametrize(
@@ -79,7 +80,7 @@ def sight(
         "what is not sealed cannot be seen from its beginning",
     ],
 )
-def test_what_is_due(seen: Sight, *, force: bool, expected: tuple[bool, bool]) -> None:
+def test_what_is_due(seen: PartitionSight, *, force: bool, expected: tuple[bool, bool]) -> None:
     """G7: a segment is sealed when it is full or old, never with what Redis may still lose."""
     found = due.due(seen, SETTINGS, force=force)
     assert (found.seal, found.trim) == expected
@@ -105,8 +106,7 @@ def test_numbers_only_grow(numbers: list[int | None]) -> None:
             due.numbered(entries(numbers), 0)
         return
     found = due.numbered(entries(numbers), 0)
-    assert [one.n for one in found if not one.stray] == ours
-    assert [one.n for one in found] == sorted(one.n for one in found)
+    assert [one.n for one in found] == ours
     gone = {n for gap in due.holes(1, 0, found) for n in range(gap.first, gap.last + 1)}
     assert gone == set(range(1, max(ours, default=0) + 1)) - set(ours)
 
@@ -115,25 +115,6 @@ def test_a_number_that_was_sealed_is_given_twice() -> None:
     """G2, G7: the number that the archive ends with is not sealed again."""
     with pytest.raises(GivenTwice, match="has the number 7, but 7 came before it"):
         due.numbered(entries([None, 7]), 7)
-
-
-@given(numbers=st.lists(st.none() | st.integers(5, 99), max_size=12))
-def test_strays_alone_count_as_the_number_before(numbers: list[int | None]) -> None:
-    """G3: a segment of strays ends with a number that was given, whatever page it was read in."""
-    taken = [Numbered(f"{i}-0", n or 4, (), n is None) for i, n in enumerate(numbers)]
-    ours = [n for n in numbers if n]
-    assert due.last_of(taken, 4) == (ours[-1] if ours else 4)
-    assert {one.n for one in due.alone(taken, 4)} <= {4}
-
-
-@given(numbers=st.lists(st.booleans(), max_size=20))
-def test_a_segment_ends_with_one_of_ours(numbers: list[bool]) -> None:
-    """G6: strays at the end wait for what follows them, so that the seal has a number."""
-    taken = [Numbered(f"{n}-0", n, (), stray) for n, stray in enumerate(numbers)]
-    found = due.whole(taken)
-    assert list(found) == taken[: len(found)]
-    assert not found or not found[-1].stray
-    assert all(one.stray for one in taken[len(found) :])
 
 
 @pytest.mark.parametrize(
@@ -160,12 +141,12 @@ def test_what_carries_a_number(raw: list[bytes], expected: int | None) -> None:
 def test_a_segment_that_is_gathered_stays_within_its_bounds(sizes: list[int], events: int) -> None:
     """G10: pages never take more events than a segment has, nor much more than its bytes."""
     settings = Settings(segment_events=events)
-    taken: list[Numbered] = []
+    taken: list[RawEntry] = []
     size, left = 0, list(sizes)
     while left and (count := due.room(taken, size, settings)):
         assert 1 <= count <= due.PAGE
         page, left = left[:count], left[count:]
-        taken += [Numbered("1-0", 1, ()) for _ in page]
+        taken += [RawEntry("1-0", 1, ()) for _ in page]
         size += sum(page)
     assert len(taken) <= events
     assert not left or len(taken) == events or size >= due.SEGMENT_BYTES

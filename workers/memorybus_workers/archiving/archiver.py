@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import msgspec
-from memorybus.archive.seals import Said, SealReports
+from memorybus.archive.seals import ArchiverReport, SealReports
 from memorybus.clock import SYSTEM, Clock
 from memorybus.concurrency.backoff import backoff
 from memorybus.config.redis_urls import redacted
@@ -30,7 +30,7 @@ from redis.exceptions import RedisError
 from structlog.contextvars import bind_contextvars
 
 from memorybus_workers.archiving.round import Archiving
-from memorybus_workers.archiving.sealer import Around
+from memorybus_workers.archiving.sealer import SealingContext
 from memorybus_workers.calls.log_fields import at_no_lane
 from memorybus_workers.lanes.leases import Leases
 
@@ -150,7 +150,9 @@ class Archiver:
         shown = one_line(error, self._settings.secrets)
         damaged = bool(archiving.errors)
         self._said_at = self._clock.monotonic()
-        said = Said(self._reports.now_ms(), archiving.place, shown, archiving.elsewhere, damaged)
+        said = ArchiverReport(
+            self._reports.now_ms(), archiving.place, shown, archiving.elsewhere, damaged
+        )
         self._reports.say(self._worker, said)
 
     def _log(self, error: str, unknown: Exception | None = None) -> None:
@@ -188,11 +190,13 @@ def begun(
         LogUnavailable: Redis is away.
     """
     entries_read = EventLog(redis, settings).server().counts_entries_read
-    around = Around(redis, settings, clock, leases, crash, entries_read, stopping, progress)
-    return Archiving(around, _PATIENCE * every(settings) if patience is None else patience)
+    context = SealingContext(
+        redis, settings, clock, leases, crash, entries_read, stopping, progress
+    )
+    return Archiving(context, _PATIENCE * every(settings) if patience is None else patience)
 
 
-class Done(msgspec.Struct, frozen=True):
+class ArchiverRun(msgspec.Struct, frozen=True):
     """What one run did.
 
     Attributes:
@@ -211,7 +215,7 @@ class Done(msgspec.Struct, frozen=True):
     busy: tuple[str, ...] = ()
 
 
-def run_once(settings: Settings, clock: Clock = SYSTEM) -> Done:
+def run_once(settings: Settings, clock: Clock = SYSTEM) -> ArchiverRun:
     """Seal now what may be sealed, however small the segments; compact and trim.
 
     A partition that a worker's archiver is at work on is left to it.
@@ -234,4 +238,4 @@ def run_once(settings: Settings, clock: Clock = SYSTEM) -> Done:
         redis.close()
     errors = {lane_name(partition): text for partition, text in archiving.troubles.items()}
     busy = tuple(lane_name(partition) for partition in sorted(archiving.busy))
-    return Done(archiving.place, events, archiving.elsewhere, errors, busy)
+    return ArchiverRun(archiving.place, events, archiving.elsewhere, errors, busy)

@@ -7,11 +7,12 @@ time; trimmed what is sealed and has left the hot window (G7).
 from collections.abc import Iterable, Sequence
 
 import msgspec
+from memorybus.archive.format.parquet import RawEntry
 from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
 from memorybus.log.continuity import Gap
 from memorybus.log.entry import number_of
-from memorybus.log.inspection import Sight
+from memorybus.log.inspection import PartitionSight
 
 PAGE = 500
 """Entries that are read at once, at most."""
@@ -42,20 +43,11 @@ class Due(msgspec.Struct, frozen=True):
         return self.seal or self.trim
 
 
-class Numbered(msgspec.Struct, frozen=True):
-    """An entry and its number; a stray has the one that would have been next."""
-
-    entry: str
-    n: int
-    fields: Sequence[bytes]
-    stray: bool = False
-
-
 class GivenTwice(MemoryBusError):
     """A partition's numbers go back: they were given twice, and cannot be put in one order."""
 
 
-def due(sight: Sight, settings: Settings, *, force: bool = False) -> Due:
+def due(sight: PartitionSight, settings: Settings, *, force: bool = False) -> Due:
     """Say what there is to be done.
 
     Args:
@@ -74,16 +66,16 @@ def due(sight: Sight, settings: Settings, *, force: bool = False) -> Due:
     return Due(seal=ripe and (force or full or old), trim=_cold(sight, settings))
 
 
-def _is_hidden(sight: Sight) -> bool:
+def _is_hidden(sight: PartitionSight) -> bool:
     """Say whether something is not sealed, though a look does not see where that begins.
 
-    Many strays are before it, or it lies before what is sealed since a clock went back.
+    Many entries of others are before it, or it lies before what is sealed since a clock went back.
     """
     view = sight.view
     return bool(view.length) and (view.last.n if view.last else view.n) > view.sealed
 
 
-def ripe_events(sight: Sight) -> int:
+def ripe_events(sight: PartitionSight) -> int:
     """Return how many unsealed events are old enough to be sealed."""
     view = sight.view
     if view.unsealed is None or view.last is None:
@@ -92,7 +84,7 @@ def ripe_events(sight: Sight) -> int:
     return max(0, (view.last.n + 1 if young is None else young) - view.unsealed.n)
 
 
-def _cold(sight: Sight, settings: Settings) -> bool:
+def _cold(sight: PartitionSight, settings: Settings) -> bool:
     """Say whether the log's first entries are sealed and older than the hot window."""
     view = sight.view
     if view.first is None or view.first.n > view.sealed or view.length <= 1:
@@ -107,7 +99,7 @@ def moment_of(entry: str) -> int:
     return int(entry.partition("-")[0])
 
 
-def room(taken: Sequence[Numbered], size: int, settings: Settings) -> int:
+def room(taken: Sequence[RawEntry], size: int, settings: Settings) -> int:
     """Return how many entries to read next for a segment that is being gathered; 0: it is full.
 
     Args:
@@ -124,8 +116,8 @@ def room(taken: Sequence[Numbered], size: int, settings: Settings) -> int:
     return max(1, min(PAGE, events, (SEGMENT_BYTES - size) // average))
 
 
-def numbered(entries: Iterable[Entry], after: int) -> list[Numbered]:
-    """Return entries with their numbers.
+def numbered(entries: Iterable[Entry], after: int) -> list[RawEntry]:
+    """Return a page's entries with their numbers; those that somebody else wrote are dropped.
 
     Args:
         entries: in order.
@@ -137,41 +129,23 @@ def numbered(entries: Iterable[Entry], after: int) -> list[Numbered]:
     found = []
     for entry, fields in entries:
         n = number_of(fields)
-        if n is not None and n <= after:
+        if n is None:
+            continue
+        if n <= after:
             raise GivenTwice(
                 f"entry {entry} has the number {n}, but {after} came before it: numbers were given "
                 f"twice, after Redis lost its tail or its counter. Nothing is lost; this partition "
                 f"is not sealed until: memorybus archive repair --execute"
             )
-        found.append(Numbered(entry, n or after + 1, fields, n is None))
-        after = n or after
+        found.append(RawEntry(entry, n, fields))
+        after = n
     return found
 
 
-def last_of(taken: Sequence[Numbered], after: int) -> int:
-    """Return the number of the last entry of ours, or the one before if there is none."""
-    return next((one.n for one in reversed(taken) if not one.stray), after)
-
-
-def whole(taken: Sequence[Numbered]) -> Sequence[Numbered]:
-    """Return entries up to the last one of ours: strays go with what follows them."""
-    end = len(taken)
-    while end and taken[end - 1].stray:
-        end -= 1
-    return taken[:end]
-
-
-def alone(taken: Iterable[Numbered], after: int) -> list[Numbered]:
-    """Return strays that make a segment: they count as the number before, which was given."""
-    return [msgspec.structs.replace(one, n=after) for one in taken]
-
-
-def holes(partition: int, after: int, taken: Iterable[Numbered]) -> list[Gap]:
+def holes(partition: int, after: int, taken: Iterable[RawEntry]) -> list[Gap]:
     """Return the numbers that neither the archive has nor the log had when it was sealed."""
     found = []
     for one in taken:
-        if one.stray:
-            continue
         if one.n > after + 1:
             found.append(Gap(partition, after + 1, one.n - 1, one.n - 1 - after))
         after = one.n

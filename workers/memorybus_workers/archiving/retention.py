@@ -1,13 +1,25 @@
-"""Which rows of the archive lose their envelope: too old for their scope, or forgotten; pure.
+"""Which rows of the archive lose their envelope: too old for their scope, or forgotten.
 
 The row itself stays, so that numbers remain dense and readers know that something was there.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 import msgspec
+from memorybus.archive.archive import Archive
+from memorybus.archive.format.manifest import Judged, Segment
+from memorybus.archive.seals import SealReports
+from memorybus.archive.writer import Omit
+from memorybus.config.settings import Settings
+from memorybus.events import Omission
+from memorybus.ids import sha256
 from memorybus.query.query import EventRow, Query
+
+from memorybus_workers.archiving.due import moment_of
+
+_MARK = 16
+"""Digits of a mark."""
 
 Verdict = Literal["", "retention", "forgotten"]
 
@@ -16,7 +28,7 @@ DAY_MS = 86_400_000
 once a day at most."""
 
 
-class Sealed(msgspec.Struct, frozen=True):
+class SegmentAges(msgspec.Struct, frozen=True):
     """What the manifest says of a segment, as far as it matters here; times in milliseconds.
 
     Attributes:
@@ -78,7 +90,7 @@ class Policy(msgspec.Struct, frozen=True):
         )
         return min((self.ages[name] for name in names if self.ages.get(name)), default=None)
 
-    def concerns(self, segment: Sealed, now: int) -> bool:
+    def concerns(self, segment: SegmentAges, now: int) -> bool:
         """Say whether a segment has to be looked through again."""
         if not segment.kept:
             return False
@@ -87,7 +99,7 @@ class Policy(msgspec.Struct, frozen=True):
             self._passed(segment, age, now) for age in set(self.ages.values())
         )
 
-    def _passed(self, segment: Sealed, age: float, now: int) -> bool:
+    def _passed(self, segment: SegmentAges, age: float, now: int) -> bool:
         """Say whether enough rows have grown older than an age since the segment was looked at."""
         age_ms = round(age * 1000)
         if not age_ms or segment.first_at + age_ms > now:
@@ -98,3 +110,71 @@ class Policy(msgspec.Struct, frozen=True):
         if upto <= max(seen, segment.first_at - 1):
             return False
         return upto == segment.last_at or upto - seen >= min(DAY_MS, age_ms // 10)
+
+
+def policy_of(archive: Archive, reports: SealReports, settings: Settings, now_ms: int) -> Policy:
+    """Return what is kept now.
+
+    Raises:
+        ArchiveUnavailable, ArchiveDamaged: the tombstones cannot be read.
+        redis.RedisError: Redis is away.
+    """
+    ages, tombstones = settings.retention, archive.tombstones()
+    return Policy(
+        ages=ages,
+        since=reports.kept_since(ages, now_ms) if ages else 0,
+        forgotten=[one.query for one in tombstones],
+        tombstones=mark_of(one.id for one in tombstones),
+    )
+
+
+def mark_of(tombstones: Iterable[str]) -> str:
+    """Return what tells one set of tombstones from another, whatever clocks say; "" for none."""
+    names = sorted(tombstones)
+    return sha256("\n".join(names).encode())[:_MARK] if names else ""
+
+
+def judged(policy: Policy, now_ms: int) -> Judged:
+    """Return as of when a policy decides what is kept.
+
+    Not when the rows are written: that is later, and what grew too old or was forgotten in between
+    would never be looked for again.
+
+    Args:
+        policy: what is kept.
+        now_ms: the server's wall time when it was read.
+    """
+    return Judged(now_ms, policy.tombstones)
+
+
+def omit_of(policy: Policy, first: int, last: int, now_ms: int) -> Omit | None:
+    """Return what says which rows lose their envelope; None if all are kept.
+
+    An event's own time is its agent's, whose clock may be wrong, or an import's. Where it cannot be
+    when the event came into the log, the last time at which that may have been counts.
+
+    Args:
+        policy: what is kept.
+        first: when the first of the rows came into the log (milliseconds).
+        last: when the last one did.
+        now_ms: wall time (milliseconds).
+    """
+    if policy.keeps_all:  # then no row is put together only to be asked about
+        return None
+
+    def omit(row: EventRow, at: int) -> Omission | None:
+        came = at if first <= at <= last else last
+        return policy.verdict(row, came, now_ms) or None
+
+    return omit
+
+
+def seen(segment: Segment) -> SegmentAges:
+    """Return what matters of a segment for what is kept of it."""
+    return SegmentAges(
+        first_at=moment_of(segment.first.entry),
+        last_at=moment_of(segment.last.entry),
+        judged_at=segment.judged.at or segment.made_at,
+        kept=segment.kept,
+        tombstones=segment.judged.tombstones,
+    )

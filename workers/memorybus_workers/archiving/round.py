@@ -18,15 +18,15 @@ from memorybus.errors import (
     ArchiveUnavailable,
     LeaseLost,
 )
-from memorybus.log.inspection import Inspector, Sight
+from memorybus.log.inspection import LogInspector, PartitionSight
 from memorybus.redis.keys import Keys, lane_name
 from memorybus.registry.homes import Homes, here
 
 from memorybus_workers.archiving import due as sealing
 from memorybus_workers.archiving.compactor import Compactor
 from memorybus_workers.archiving.due import GivenTwice
-from memorybus_workers.archiving.policy import policy_of
-from memorybus_workers.archiving.sealer import Around, Owned, Sealer
+from memorybus_workers.archiving.retention import policy_of
+from memorybus_workers.archiving.sealer import Owned, Sealer, SealingContext
 from memorybus_workers.calls.blame import own
 from memorybus_workers.calls.limited_warning import RateLimitedWarning
 from memorybus_workers.calls.log_fields import at_lane, at_partition
@@ -50,11 +50,11 @@ class Archiving:
         busy: partitions that another archiver was at work on when we last tried.
     """
 
-    def __init__(self, around: Around, patience: float) -> None:
+    def __init__(self, context: SealingContext, patience: float) -> None:
         """Look at nothing yet.
 
         Args:
-            around: see `Around`.
+            context: see `SealingContext`.
             patience: seconds for which others go first: one that archived before goes on.
         """
         self.place = ""
@@ -63,21 +63,21 @@ class Archiving:
         self.errors: dict[int, str] = {}
         self.unreached: dict[int, str] = {}
         self.busy: set[int] = set()
-        self._around = around
+        self._context = context
         self._patience = patience
-        self._keys = Keys(around.settings.namespace)
-        ages = (round(around.settings.seal_after * 1000),)
-        self._inspector = Inspector(around.redis, around.settings, ages)
-        self._homes = Homes(around.redis, self._keys)
-        self._sealer = Sealer(around)
-        self._reports = SealReports(around.redis, self._keys)
-        self._compactor = Compactor(around.settings)
-        self._failing = RateLimitedWarning("a partition is not archived: %s", around.clock)
+        self._keys = Keys(context.settings.namespace)
+        ages = (round(context.settings.seal_after * 1000),)
+        self._inspector = LogInspector(context.redis, context.settings, ages)
+        self._homes = Homes(context.redis, self._keys)
+        self._sealer = Sealer(context)
+        self._reports = SealReports(context.redis, self._keys)
+        self._compactor = Compactor(context.settings)
+        self._failing = RateLimitedWarning("a partition is not archived: %s", context.clock)
         self._archive: tuple[str, Archive] | None = None
         self._seen: dict[int, int] = {}
         self._due_since: float | None = None
         self._keen = False
-        self._rotate_at = around.clock.monotonic() + ROTATE_EVERY
+        self._rotate_at = context.clock.monotonic() + ROTATE_EVERY
         self._turn = 0
 
     @property
@@ -114,7 +114,9 @@ class Archiving:
         finally:
             opened[1].close()
 
-    def _due(self, archive: Archive, sights: Mapping[int, Sight]) -> dict[int, Sight]:
+    def _due(
+        self, archive: Archive, sights: Mapping[int, PartitionSight]
+    ) -> dict[int, PartitionSight]:
         due = {}
         for partition, sight in sights.items():
             with self._apart(archive, partition):
@@ -123,7 +125,7 @@ class Archiving:
         return due
 
     def _all_done(
-        self, log_id: str, archive: Archive, todo: Mapping[int, Sight], *, force: bool
+        self, log_id: str, archive: Archive, todo: Mapping[int, PartitionSight], *, force: bool
     ) -> int:
         sealed = 0
         for partition, sight in todo.items():
@@ -147,24 +149,24 @@ class Archiving:
             archive.objects.list("")
             self.unreached[partition] = str(error)
         except Exception as error:
-            why = own(error, redacted(self._around.settings.redis_url))
+            why = own(error, redacted(self._context.settings.redis_url))
             self.unreached[partition] = reason(why)
             self._failing.warn(f"{lane_name(partition)}: {reason(why)}", why)
 
     def _opened(self) -> tuple[str, Archive] | None:
         """Return the id of the log that is there now, and its archive; None if none was born."""
-        found = self._around.redis.hget(self._keys.meta, "log")
+        found = self._context.redis.hget(self._keys.meta, "log")
         if not isinstance(found, bytes):
             return None
         log_id = log_id_of(found, self._keys.meta)
         if self._archive is None or self._archive[0] != log_id:
-            around = self._around
-            archive = Archive.of(around.settings, log_id, clock=around.clock, crash=around.crash)
+            context = self._context
+            archive = Archive.of(context.settings, log_id, clock=context.clock, crash=context.crash)
             self._archive, self._seen = (log_id, archive), {}
             self.place = archive.where
         return self._archive
 
-    def _is_due(self, archive: Archive, partition: int, sight: Sight) -> bool:
+    def _is_due(self, archive: Archive, partition: int, sight: PartitionSight) -> bool:
         """Say whether there is something to do; also if Redis knows less than the archive."""
         sealed = sight.view.sealed
         known = self._seen.get(partition)
@@ -173,36 +175,36 @@ class Archiving:
             if end is not None and end.n > sealed:
                 return True
         self._seen[partition] = sealed
-        return bool(sealing.due(sight, self._around.settings))
+        return bool(sealing.due(sight, self._context.settings))
 
-    def _is_our_turn(self, due: Mapping[int, Sight]) -> bool:
+    def _is_our_turn(self, due: Mapping[int, PartitionSight]) -> bool:
         """Say whether to act now: at once who did so lately, others when nobody has for a while."""
         if not due:
             self._due_since = None
             return False
-        now = self._around.clock.monotonic()
+        now = self._context.clock.monotonic()
         self._due_since = now if self._due_since is None else self._due_since
         return self._keen or now - self._due_since >= self._patience
 
-    def _rotation(self, sights: Mapping[int, Sight]) -> dict[int, Sight]:
+    def _rotation(self, sights: Mapping[int, PartitionSight]) -> dict[int, PartitionSight]:
         """Return the partition whose segments are looked through now; mostly none."""
-        now = self._around.clock.monotonic()
+        now = self._context.clock.monotonic()
         if now < self._rotate_at:
             return {}
         self._rotate_at = now + ROTATE_EVERY
-        self._turn = (self._turn + 1) % self._around.settings.partitions
+        self._turn = (self._turn + 1) % self._context.settings.partitions
         sight = sights.get(self._turn)
         return {self._turn: sight} if sight is not None and sight.view.sealed else {}
 
     def _is_at_home(self) -> bool:
         """Say whether the archive is ours to write: it is everybody's, or lies in our data_dir."""
-        if not self._around.settings.archive:
-            ours = here(self._around.settings)
+        if not self._context.settings.archive:
+            ours = here(self._context.settings)
             self.elsewhere = self._homes.claim(ARCHIVER, ours) != ours
         return not self.elsewhere
 
     def _done(
-        self, log_id: str, archive: Archive, partition: int, sight: Sight, *, force: bool
+        self, log_id: str, archive: Archive, partition: int, sight: PartitionSight, *, force: bool
     ) -> int:
         """Do what is due about a partition, unless another archiver does."""
         owned = self._sealer.own(archive, log_id, partition)
@@ -222,8 +224,8 @@ class Archiving:
             self._sealer.leave(owned)
         return 0
 
-    def _owned(self, owned: Owned, sight: Sight, *, force: bool) -> int:
-        settings = self._around.settings
+    def _owned(self, owned: Owned, sight: PartitionSight, *, force: bool) -> int:
+        settings = self._context.settings
         policy = policy_of(owned.archive, self._reports, settings, sight.now_ms)
         sealed = self._sealer.work(owned, sight, policy, force=force)
         self._compactor.work(owned.archive, owned.partition, policy, sight.now_ms)

@@ -10,15 +10,15 @@ from collections.abc import Callable, Sequence
 import msgspec
 from memorybus.archive.agreement import Comparing
 from memorybus.archive.archive import Archive
-from memorybus.archive.format.manifest import Place, Segment
+from memorybus.archive.format.manifest import Segment
 from memorybus.archive.format.parquet import RawEntry
-from memorybus.archive.seals import Part, SealReports
+from memorybus.archive.seals import ArchivedPart, SealReports
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
 from memorybus.errors import ArchiveDamaged, ArchiveTaken, LeaseLost
 from memorybus.log import continuity
-from memorybus.log.entry import number_of
-from memorybus.log.inspection import Sight
+from memorybus.log.entry import Place
+from memorybus.log.inspection import PartitionSight
 from memorybus.log.losses import Loss, Losses
 from memorybus.log.stream import START, read_entries
 from memorybus.redis import scripts
@@ -28,9 +28,8 @@ from memorybus.text.display import iso
 from redis import Redis
 
 from memorybus_workers.archiving import due
-from memorybus_workers.archiving.due import Numbered, moment_of
-from memorybus_workers.archiving.policy import judged, omit_of
-from memorybus_workers.archiving.retention import Policy
+from memorybus_workers.archiving.due import moment_of
+from memorybus_workers.archiving.retention import Policy, judged, omit_of
 from memorybus_workers.lanes.leases import Lease, Leases
 
 _log = logging.getLogger("memorybus")
@@ -42,7 +41,7 @@ _UNKNOWN = -2
 """What the script replies if the log has an entry of which nobody knows whether it is sealed."""
 
 
-class Around(msgspec.Struct, frozen=True):
+class SealingContext(msgspec.Struct, frozen=True):
     """What sealing needs; all of it belongs to the archiver's thread.
 
     Attributes:
@@ -83,24 +82,26 @@ class Owned(msgspec.Struct, frozen=True):
 class Sealer:
     """Seals and trims partitions. Belongs to one thread."""
 
-    def __init__(self, around: Around) -> None:
+    def __init__(self, context: SealingContext) -> None:
         """Use the archiver's surroundings."""
-        self._around = around
-        self._keys = Keys(around.settings.namespace)
-        self._losses = Losses(around.redis, self._keys)
-        self._reports = SealReports(around.redis, self._keys)
+        self._context = context
+        self._keys = Keys(context.settings.namespace)
+        self._losses = Losses(context.redis, self._keys)
+        self._reports = SealReports(context.redis, self._keys)
 
     def own(self, archive: Archive, log_id: str, partition: int) -> Owned | None:
         """Take a partition's lane; None if another archiver has it."""
-        around = self._around
-        taken = around.leases.acquire(around.redis, ARCHIVE_LANE, partition)
+        context = self._context
+        taken = context.leases.acquire(context.redis, ARCHIVE_LANE, partition)
         return Owned(partition, taken[0], archive, log_id) if taken else None
 
     def leave(self, owned: Owned) -> None:
         """Give the lane up."""
-        self._around.leases.release(self._around.redis, [owned.lease])
+        self._context.leases.release(self._context.redis, [owned.lease])
 
-    def work(self, owned: Owned, sight: Sight, policy: Policy, *, force: bool = False) -> int:
+    def work(
+        self, owned: Owned, sight: PartitionSight, policy: Policy, *, force: bool = False
+    ) -> int:
         """Seal and trim what may be; return how many events were sealed.
 
         Args:
@@ -126,20 +127,20 @@ class Sealer:
         while taken := self._ready(owned, sight, end, force=force):
             self._record(owned, due.holes(owned.partition, end.n if end else 0, taken))
             segment = self._sealed(owned, taken, policy, sight.now_ms)
-            self._around.progress()
+            self._context.progress()
             sealed, end = sealed + segment.count, segment.last
         return sealed
 
-    def _compared(self, owned: Owned, sight: Sight, end: Place) -> str:
+    def _compared(self, owned: Owned, sight: PartitionSight, end: Place) -> str:
         """Return the log's last entry before the archive's end; all up to it is in the archive."""
-        comparing = Comparing(self._around.redis, self._keys, owned.archive)
+        comparing = Comparing(self._context.redis, self._keys, owned.archive)
         noted = Place(sight.view.sealed_at or START, sight.view.sealed)
         return comparing.check(owned.partition, noted, end)
 
     def count(self, owned: Owned) -> None:
         """Write down what the archive has of a partition."""
         segments = owned.archive.segments(owned.partition)
-        part = Part(
+        part = ArchivedPart(
             segments=len(segments),
             events=sum(one.count for one in segments),
             bytes=sum(one.bytes for one in segments),
@@ -147,11 +148,9 @@ class Sealer:
         )
         self._reports.count(owned.partition, part)
 
-    def _check_behind(self, owned: Owned, sight: Sight, end: Place | None) -> None:
+    def _check_behind(self, owned: Owned, sight: PartitionSight, end: Place | None) -> None:
         view = sight.view
-        first = view.first or (self._first(owned.partition) if view.length else None)
-        behind = continuity.Place(end.entry, end.n) if end else None
-        gap = continuity.lacking(owned.partition, view.sealed, behind, first)
+        gap = continuity.lacking(owned.partition, view.sealed, end, view.first)
         if gap is not None:
             state = self._keys.state(owned.partition)
             raise ArchiveDamaged(
@@ -161,50 +160,40 @@ class Sealer:
                 f"sealed {gap.first - 1}"
             )
 
-    def _first(self, partition: int) -> continuity.Place | None:
-        """Return our first entry, however many of others are before it."""
-        key, after = self._keys.log(partition), START
-        while page := read_entries(self._around.redis, key, f"({after}", count=due.PAGE):
-            for entry, fields in page:
-                if (n := number_of(fields)) is not None:
-                    return continuity.Place(entry.decode(), n)
-            after = page[-1][0].decode()
-        return None
-
     def _ready(
-        self, owned: Owned, sight: Sight, end: Place | None, *, force: bool
-    ) -> Sequence[Numbered]:
+        self, owned: Owned, sight: PartitionSight, end: Place | None, *, force: bool
+    ) -> Sequence[RawEntry]:
         """Return what makes the next segment; nothing if none is ready, or we were told to end."""
-        settings = self._around.settings
-        if self._around.stopping():
+        settings = self._context.settings
+        if self._context.stopping():
             return ()
         cutoff = sight.now_ms - round(settings.seal_after * 1000)
         taken, full = self._gathered(owned.partition, end or Place(START, 0), cutoff)
         return taken if taken and (full or force or self._is_old(taken[0], sight)) else ()
 
-    def _is_old(self, first: Numbered, sight: Sight) -> bool:
+    def _is_old(self, first: RawEntry, sight: PartitionSight) -> bool:
         age = sight.now_ms - due.moment_of(first.entry)
-        return age >= self._around.settings.segment_age * 1000
+        return age >= self._context.settings.segment_age * 1000
 
     def _gathered(
         self, partition: int, after: Place, cutoff: int
-    ) -> tuple[Sequence[Numbered], bool]:
+    ) -> tuple[Sequence[RawEntry], bool]:
         """Read the entries of one segment, page by page; say whether it is full."""
-        taken: list[Numbered] = []
+        taken: list[RawEntry] = []
         size, entry, n = 0, after.entry, after.n
         key = self._keys.log(partition)
-        while count := due.room(taken, size, self._around.settings):
-            found = read_entries(self._around.redis, key, f"({entry}", str(cutoff), count=count)
-            page = [(name.decode(), fields) for name, fields in found]
-            taken += due.numbered(page, n)
-            size += sum(len(part) for _, fields in page for part in fields)
-            if len(page) < count:
-                return due.whole(taken), False
-            entry, n = taken[-1].entry, due.last_of(taken, after.n)
-        return due.whole(taken) or due.alone(taken, after.n), True
+        while count := due.room(taken, size, self._context.settings):
+            found = read_entries(self._context.redis, key, f"({entry}", str(cutoff), count=count)
+            page = due.numbered([(name.decode(), fields) for name, fields in found], n)
+            taken += page
+            size += sum(len(part) for one in page for part in one.fields)
+            if len(found) < count:
+                return taken, False
+            entry, n = found[-1][0].decode(), taken[-1].n if taken else n
+        return taken, True
 
     def _sealed(
-        self, owned: Owned, taken: Sequence[Numbered], policy: Policy, now_ms: int
+        self, owned: Owned, taken: Sequence[RawEntry], policy: Policy, now_ms: int
     ) -> Segment:
         """Publish one segment behind the archive's end, note it, trim.
 
@@ -212,27 +201,26 @@ class Sealer:
             ArchiveTaken: another log sealed there meanwhile: ours were passed over.
         """
         self._check(owned)
-        rows = [RawEntry(one.entry, one.n, one.fields) for one in taken]
         omit = omit_of(policy, moment_of(taken[0].entry), moment_of(taken[-1].entry), now_ms)
-        segment = owned.archive.publish(owned.partition, rows, omit, judged(policy, now_ms))
+        segment = owned.archive.publish(owned.partition, taken, omit, judged(policy, now_ms))
         if segment.first.entry != taken[0].entry:
             raise ArchiveTaken(f"{owned.archive.where} goes on behind {taken[0].entry}")
-        self._around.crash("archiver.after_publish")
+        self._context.crash("archiver.after_publish")
         self._note(owned, segment.last, segment.last.entry)
-        self._around.crash("archiver.after_seal")
+        self._context.crash("archiver.after_seal")
         return segment
 
     def _record(self, owned: Owned, gaps: list[continuity.Gap]) -> None:
         """Write down what was lost before it could be sealed: behind the seal nobody would tell."""
         for gap in gaps:
-            _log.error("DATA LOSS: %s, and were never sealed", gap.told)
-            now = iso(self._around.clock.now_ms()) or ""
+            _log.error("DATA LOSS: %s, and were never sealed", gap)
+            now = iso(self._context.clock.now_ms()) or ""
             self._losses.record(Loss("gap", owned.log_id, now, [gap]))
 
     def _check(self, owned: Owned) -> None:
         """Make sure that the partition is still ours, here and in Redis (G5)."""
-        self._around.leases.check(owned.lease)
-        epoch = self._around.redis.hget(owned.lease.lane, "epoch")
+        self._context.leases.check(owned.lease)
+        epoch = self._context.redis.hget(owned.lease.lane, "epoch")
         if epoch != b"%d" % owned.lease.epoch:
             self._lost(owned)
 
@@ -248,7 +236,7 @@ class Sealer:
             LeaseLost: the partition has another owner.
             ArchiveTaken: the log has a later one by now; the next look compares it.
         """
-        hot = round(self._around.settings.hot_window * 1000)
+        hot = round(self._context.settings.hot_window * 1000)
         call = scripts.seal(
             self._keys,
             owned.partition,
@@ -256,15 +244,15 @@ class Sealer:
             end.entry,
             end.n,
             min(hot, _NEVER),
-            entries_read=self._around.entries_read,
+            entries_read=self._context.entries_read,
             known=known,
         )
-        trimmed = scripts.run(self._around.redis, call)
+        trimmed = scripts.run(self._context.redis, call)
         if trimmed == _UNKNOWN:
             raise ArchiveTaken(f"an event came in behind {known}, before the archive's end")
         if trimmed < 0:
             self._lost(owned)
 
     def _lost(self, owned: Owned) -> None:
-        self._around.leases.drop(owned.lease)
+        self._context.leases.drop(owned.lease)
         raise LeaseLost(f"{owned.lease.key} has another owner")

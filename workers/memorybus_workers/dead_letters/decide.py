@@ -8,10 +8,10 @@ from memorybus.dead_letters.records import (
     START,
     Amendment,
     DeadLetter,
-    Stored,
+    StoredLetter,
     replaced,
 )
-from memorybus.dead_letters.requests import Request
+from memorybus.dead_letters.requests import LetterRequest
 from memorybus.events import DeadLetterResolved, Envelope, SessionRef
 from memorybus.ids import derived_id
 from memorybus.log.entry import LoggedEvent
@@ -28,8 +28,8 @@ class LetterAction(msgspec.Struct, frozen=True):
         apply: whether its turn has come.
     """
 
-    discard: Request | None = None
-    edit: Request | None = None
+    discard: LetterRequest | None = None
+    edit: LetterRequest | None = None
     apply: bool = False
 
 
@@ -47,7 +47,7 @@ class Pass:
         counts: what was done, for people.
     """
 
-    def __init__(self, epoch: int, requests: Sequence[Request], worker: str = "") -> None:
+    def __init__(self, epoch: int, requests: Sequence[LetterRequest], worker: str = "") -> None:
         """Begin before the first letter; `worker` is who owns the lane."""
         self.epoch = epoch
         self.fields = [request.field for request in requests]
@@ -105,7 +105,7 @@ class Pass:
 
     # -- letters that end their worker ------------------------------------------------------------
 
-    def is_deadly(self, stored: Stored) -> bool:
+    def is_deadly(self, stored: StoredLetter) -> bool:
         """Say whether another worker died while it applied a letter for the same requests.
 
         We may have lost the lane meanwhile, and live. A newer request that concerns its key lets it
@@ -115,27 +115,27 @@ class Pass:
         others = known.trying in self._ids and known.by != self._worker
         return others and self._causes.get(stored.letter.key, "") <= known.trying
 
-    def trying(self, stored: Stored) -> Amendment:
+    def trying(self, stored: StoredLetter) -> Amendment:
         """Return the note that a letter is about to be applied, and for which request."""
         self._tried.add(stored.id)
         cause = self._causes.get(stored.letter.key) or max(self._ids)
         known = stored.amendment or Amendment()
         return msgspec.structs.replace(known, trying=cause, by=self._worker)
 
-    def survived(self, stored: Stored) -> bool:
+    def survived(self, stored: StoredLetter) -> bool:
         """A try is over, and may come again; return whether it was noted."""
         noted = stored.id in self._tried
         self._tried.discard(stored.id)
         return noted
 
 
-def apart(requests: Sequence[Request]) -> list[Request]:
+def apart(requests: Sequence[LetterRequest]) -> list[LetterRequest]:
     """Return the first requests, up to one that names a letter which another named before it.
 
     That one is for the pass after: what the older one asked is done first.
     """
     named: set[str] = set()
-    found = list[Request]()
+    found = list[LetterRequest]()
     for request in requests:
         if not named.isdisjoint(request.entries):
             break
@@ -144,7 +144,7 @@ def apart(requests: Sequence[Request]) -> list[Request]:
     return found
 
 
-def edited(stored: Stored, request: Request) -> Stored:
+def edited(stored: StoredLetter, request: LetterRequest) -> StoredLetter:
     """Return a letter with the event that a request brings; the same if it did so before."""
     known = stored.amendment or Amendment()
     if known.request == request.id:
@@ -166,7 +166,7 @@ def as_edited(event: LoggedEvent, amendment: Amendment | None) -> LoggedEvent:
     return msgspec.structs.replace(event, envelope=envelope)
 
 
-def refused(stored: Stored, failure: Failure) -> Amendment:
+def refused(stored: StoredLetter, failure: Failure) -> Amendment:
     """Return what is known of a letter that is refused again, for a reason fit for a record."""
     letter, known = stored.letter, stored.amendment or Amendment()
     return msgspec.structs.replace(
@@ -182,7 +182,7 @@ def refused(stored: Stored, failure: Failure) -> Amendment:
 
 
 def resolution(
-    provider: str, request: Request, letter: DeadLetter, event: LoggedEvent | None
+    provider: str, request: LetterRequest, letter: DeadLetter, event: LoggedEvent | None
 ) -> Envelope:
     """Return the event that tells the log of an operator's decision, by which it is history.
 

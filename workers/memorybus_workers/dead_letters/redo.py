@@ -9,9 +9,9 @@ whose try ended the owner is not tried again for the same request.
 import logging
 from collections.abc import Iterable, Mapping
 
-from memorybus.dead_letters.events import Published, published
-from memorybus.dead_letters.records import Amendment, Box, DeadLetter, Stored
-from memorybus.dead_letters.requests import Request, Requests
+from memorybus.dead_letters.events import LetterEvent, published
+from memorybus.dead_letters.records import Amendment, Box, DeadLetter, StoredLetter
+from memorybus.dead_letters.requests import LetterRequest, Requests
 from memorybus.errors import ForeignKey, InvalidEvent, LeaseLost, Unavailable
 from memorybus.log.entry import LoggedEvent
 from memorybus.redis.connect import translated
@@ -166,7 +166,7 @@ class Redo:
             "provider %s, partition %d: dead letters: %s", name, partition, counts or "none left"
         )
 
-    def _take(self, lane: Lane, way: Pass, stored: Stored) -> None:
+    def _take(self, lane: Lane, way: Pass, stored: StoredLetter) -> None:
         """Do what is asked of one letter, or postpone it."""
         act = way.decide(stored.letter)
         if act is LEAVE:
@@ -186,8 +186,13 @@ class Redo:
         self._crash("redo.after_settle")
 
     def _edit(
-        self, lane: Lane, way: Pass, stored: Stored, request: Request, event: LoggedEvent | None
-    ) -> Stored:
+        self,
+        lane: Lane,
+        way: Pass,
+        stored: StoredLetter,
+        request: LetterRequest,
+        event: LoggedEvent | None,
+    ) -> StoredLetter:
         new = edited(stored, request)
         if new is not stored and new.amendment is not None:
             lane.parked.amend(
@@ -196,10 +201,12 @@ class Redo:
             way.counts["edited"] += 1
         return new
 
-    def _resolution(self, request: Request, letter: DeadLetter, event: LoggedEvent | None) -> bytes:
+    def _resolution(
+        self, request: LetterRequest, letter: DeadLetter, event: LoggedEvent | None
+    ) -> bytes:
         return self._encoder.envelope(resolution(self._provider, request, letter, event))
 
-    def _apply(self, lane: Lane, way: Pass, stored: Stored, found: Published) -> None:
+    def _apply(self, lane: Lane, way: Pass, stored: StoredLetter, found: LetterEvent) -> None:
         if stored.strange:
             way.left(stored.letter)
             way.counts["not readable by this release"] += 1
@@ -215,7 +222,9 @@ class Redo:
             way.left(stored.letter)
             way.counts["refused again"] += 1
 
-    def _again(self, lane: Lane, way: Pass, stored: Stored, found: Published) -> Failure | None:
+    def _again(
+        self, lane: Lane, way: Pass, stored: StoredLetter, found: LetterEvent
+    ) -> Failure | None:
         if found.event is None:
             return self._failure(found.why)
         try:
@@ -229,7 +238,7 @@ class Redo:
                 lane.parked.amend(stored, stored.amendment or Amendment())
             raise
 
-    def _noted(self, lane: Lane, way: Pass, stored: Stored) -> Failure | None:
+    def _noted(self, lane: Lane, way: Pass, stored: StoredLetter) -> Failure | None:
         """Note that a letter is about to be applied; refuse it if that ended an owner."""
         if way.is_deadly(stored):
             return self._failure(DEADLY)

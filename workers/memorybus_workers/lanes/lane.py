@@ -11,6 +11,7 @@ from functools import partial
 import msgspec
 from memorybus.errors import LeaseLost
 from memorybus.history.history import History
+from memorybus.history.log_reader import Page
 from memorybus.log.entry import LoggedEvent
 from memorybus.redis import scripts
 from memorybus.redis.keys import Keys
@@ -117,7 +118,7 @@ class Lane:
         )
         self._careful_upto = -1
         self._end = self._plan.end(partition)
-        self._ended = False
+        self.more = False
 
     def begin(self, point: StartPoint, suspects: int) -> None:
         """Go on at a start point.
@@ -174,7 +175,8 @@ class Lane:
         if not count or self._is_over():
             return ()
         self._leap()
-        events: Sequence[LoggedEvent] = self._events(count)
+        page = self._page(count)
+        events = page.events
         if events and events[0].position.n != window.read_n + 1:
             if not window.at_rest:
                 return ()  # first what is open
@@ -182,11 +184,10 @@ class Lane:
             window.jump(events[0].position.n - 1)
         self.crash("lane.after_read")
         found = pace.taken(_up_to(self._end, _consecutive(events)))
-        whole = len(events) < count and not self._history.cut_short
-        self.more = not whole or len(found) < len(events)
+        self.more = page.cut_short or len(found) < len(events)
         return found
 
-    def _events(self, count: int) -> list[LoggedEvent]:
+    def _page(self, count: int) -> Page:
         window = self.window
         return self._history.read(
             self.partition, window.read_entry, count, after_n=window.read_n, plan=self._plan
@@ -194,13 +195,7 @@ class Lane:
 
     def _is_over(self) -> bool:
         """Say whether everything that the plan takes is read."""
-        if self._end is None or self.window.read_n < self._end:
-            return False
-        if not self._ended:  # an entry of others may have the last number too, and stand before it
-            after = self._events(1)
-            self._ended = bool(after) and after[0].position.n > self._end
-            return not after or self._ended
-        return True
+        return self._end is not None and self.window.read_n >= self._end
 
     def _leap(self) -> None:
         """Pass over what no span of the plan takes, if that is more than reading it would cost."""
@@ -227,7 +222,7 @@ class Lane:
         key, (entry, n) = found
         events = self._history.read(
             self.partition, entry, self._settings.batch, after_n=n, plan=self._plan
-        )
+        ).events
         parked = key in self.parked.keys
         if parked:
             mine = [e for e in events if e.envelope.key == key and e.position.n <= window.read_n]
@@ -237,8 +232,6 @@ class Lane:
 
     def _look_back(self, n: int) -> None:
         """The next entry is not the one after the checkpoint: a lost tail, or a gap.
-
-        Behind an entry of others, which counts as a number, the next one of ours has that again.
 
         Raises:
             LeaseLost: our numbers are given again and our checkpoint is nowhere: begin anew.

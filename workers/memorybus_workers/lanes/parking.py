@@ -9,7 +9,7 @@ from memorybus.dead_letters.records import (
     NAME_CHARS,
     Amendment,
     DeadLetter,
-    Stored,
+    StoredLetter,
     bounded,
 )
 from memorybus.errors import LeaseLost
@@ -136,7 +136,7 @@ class ParkedKeys:
         trace = tail(failure.trace, self._secrets)
         return msgspec.structs.replace(failure, reason=reason, trace=trace)
 
-    def settle(self, stored: Stored, event: bytes = b"") -> None:
+    def settle(self, stored: StoredLetter, event: bytes = b"") -> None:
         """Let a dead letter go: it is applied, or discarded, which `event` tells in the log.
 
         Its key is freed with its last one. Again changes nothing.
@@ -153,7 +153,7 @@ class ParkedKeys:
         if self._run(call) == _FREED:
             self.keys.discard(stored.letter.key)
 
-    def amend(self, stored: Stored, amendment: Amendment, event: bytes = b"") -> None:
+    def amend(self, stored: StoredLetter, amendment: Amendment, event: bytes = b"") -> None:
         """Note what became of a dead letter that goes on waiting.
 
         Args:
@@ -197,5 +197,5 @@ class ParkedKeys:
         )
 
 
-def _place(stored: Stored) -> tuple[str, str, str]:
+def _place(stored: StoredLetter) -> tuple[str, str, str]:
     return stored.id, stored.letter.entry, stored.letter.key

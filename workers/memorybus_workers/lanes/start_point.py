@@ -74,7 +74,7 @@ class StartFinder:
 
     def _is_given_again(self, point: StartPoint) -> bool:
         """Say whether the log goes on with numbers up to the checkpoint's behind its entry."""
-        following = self._history.part.first(self._partition, f"({point.entry}")
+        following = self._history.following(self._partition, point.entry)
         return following is not None and following.n <= point.n
 
     def _surviving(self, point: StartPoint) -> StartPoint:

@@ -17,7 +17,8 @@ from memorybus.errors import LogError
 from memorybus.health import alarms
 from memorybus.health.finding import Finding
 from memorybus.health.log_health import Examiner, LogHealth
-from memorybus.log.continuity import Gap, Place, View, tail_lost
+from memorybus.log.continuity import Gap, View, tail_lost
+from memorybus.log.entry import Place
 from memorybus.log.losses import Loss, Losses
 from memorybus.log.stream import EventLog
 from memorybus.redis.connect import translated

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from memorybus.ids import sha256
+from memorybus.log.entry import Place
 
 FORMAT = 1
 
@@ -19,20 +20,8 @@ _HEX = 64
 _TAIL = len(_SUM) + _HEX + len(b'"}')
 
 
-class Place(msgspec.Struct, frozen=True):
-    """A place in a partition.
-
-    Attributes:
-        entry: the id of the stream's entry.
-        n: its dense number.
-    """
-
-    entry: str
-    n: int
-
-
-class Whose(msgspec.Struct, frozen=True):
-    """Whose manifest: a log's partition. Every line and every segment says it.
+class LogPartition(msgspec.Struct, frozen=True):
+    """A partition of a log: every line of a manifest and every segment names its own.
 
     Attributes:
         namespace: of the Redis keys.
@@ -90,7 +79,7 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
         sum: this line's own; "" until it stands in a manifest.
     """
 
-    of: Whose
+    of: LogPartition
     file: str
     first: Place
     last: Place
@@ -109,7 +98,7 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
     sum: str = ""
 
 
-class End(msgspec.Struct, frozen=True, kw_only=True):
+class ManifestEnd(msgspec.Struct, frozen=True, kw_only=True):
     """The last line.
 
     Attributes:
@@ -121,7 +110,7 @@ class End(msgspec.Struct, frozen=True, kw_only=True):
         format: of the archive.
     """
 
-    of: Whose
+    of: LogPartition
     version: int
     count: int
     head: str
@@ -144,8 +133,8 @@ class Damage(msgspec.Struct, frozen=True, kw_only=True):
     why: str
     line: int = 0
 
-    def told(self) -> str:
-        """Return it as a sentence's beginning: the file, the line, what is the matter."""
+    def __str__(self) -> str:
+        """Describe it: the file, the line, what is the matter."""
         where = f"{self.file}, line {self.line}" if self.line else self.file
         return f"{where}: {self.why}"
 
@@ -183,12 +172,12 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
         return self.segments[index].previous != before
 
 
-def nothing(of: Whose) -> Manifest:
+def nothing(of: LogPartition) -> Manifest:
     """Return the manifest of a partition of which nothing is sealed."""
     return Manifest(version=0, segments=(), head=of.seed)
 
 
-def render(of: Whose, version: int, segments: Sequence[Segment], made_at: int) -> bytes:
+def render(of: LogPartition, version: int, segments: Sequence[Segment], made_at: int) -> bytes:
     """Return a manifest's bytes; the segments are chained anew."""
     lines = []
     head = of.seed
@@ -196,7 +185,7 @@ def render(of: Whose, version: int, segments: Sequence[Segment], made_at: int) -
         line = msgspec.structs.replace(segment, previous=head, sum="")
         text, head = _summed(msgspec.json.encode(line))
         lines.append(text)
-    end = End(of=of, version=version, count=len(lines), head=head, made_at=made_at)
+    end = ManifestEnd(of=of, version=version, count=len(lines), head=head, made_at=made_at)
     lines.append(_summed(msgspec.json.encode(end))[0])
     return b"".join(line + b"\n" for line in lines)
 

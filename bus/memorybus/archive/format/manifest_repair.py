@@ -9,7 +9,15 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from memorybus.archive.format.manifest import Damage, End, Manifest, Segment, Whose, by_sum, intact
+from memorybus.archive.format.manifest import (
+    Damage,
+    LogPartition,
+    Manifest,
+    ManifestEnd,
+    Segment,
+    by_sum,
+    intact,
+)
 from memorybus.log.entry import moment
 
 _EDITED = "is not as it was written (edited, or damaged on the disk)"
@@ -33,9 +41,9 @@ class _Found(msgspec.Struct):
     """
 
     name: str
-    of: Whose
+    of: LogPartition
     lines: dict[int, Segment]
-    end: End | None
+    end: ManifestEnd | None
     broken: set[int]
     damage: list[Damage]
     older: tuple[Segment, ...] = ()
@@ -45,7 +53,7 @@ class _Found(msgspec.Struct):
 
 
 def parse(
-    data: bytes, of: Whose, version: int, name: str, older: Sequence[Segment] = ()
+    data: bytes, of: LogPartition, version: int, name: str, older: Sequence[Segment] = ()
 ) -> Manifest:
     """Return what a manifest's bytes say, as far as it can be believed.
 
@@ -65,7 +73,7 @@ def parse(
     return Manifest(version=version, segments=tuple(chosen), head=head, damage=tuple(found.damage))
 
 
-def _sorted_out(data: bytes, of: Whose, name: str) -> _Found:
+def _sorted_out(data: bytes, of: LogPartition, name: str) -> _Found:
     found = _Found(name, of, {}, None, set(), [])
     for number, line in enumerate(data.splitlines(), 1):
         value = _value(line) if intact(line) else None
@@ -74,20 +82,20 @@ def _sorted_out(data: bytes, of: Whose, name: str) -> _Found:
             found.note(_EDITED, number)
         elif value.of != of:
             found.note(f"belongs to {_place(value.of)}, not here", number)
-        elif isinstance(value, End):
+        elif isinstance(value, ManifestEnd):
             found.end = value
         else:
             found.lines[number] = value
     return found
 
 
-def _value(line: bytes) -> Segment | End | None:
-    kind: type[Segment | End] = End if b'"head":' in line else Segment
+def _value(line: bytes) -> Segment | ManifestEnd | None:
+    kind: type[Segment | ManifestEnd] = ManifestEnd if b'"head":' in line else Segment
     try:
         found = msgspec.json.decode(line, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    return found if isinstance(found, End) or _is_ours(found) else None
+    return found if isinstance(found, ManifestEnd) or _is_ours(found) else None
 
 
 def _is_ours(segment: Segment) -> bool:
@@ -96,7 +104,7 @@ def _is_ours(segment: Segment) -> bool:
     return bool(_FILE.fullmatch(segment.file)) and all(map(_ENTRY.fullmatch, entries))
 
 
-def _place(of: Whose) -> str:
+def _place(of: LogPartition) -> str:
     return f"partition {of.partition} of log {of.log} ({of.namespace})"
 
 
@@ -141,7 +149,7 @@ def _backwards(at: str, known: Mapping[str, Segment]) -> Iterable[Segment]:
         at = known[at].previous
 
 
-def _forwards(of: Whose, lines: Sequence[Segment]) -> Iterable[Segment]:
+def _forwards(of: LogPartition, lines: Sequence[Segment]) -> Iterable[Segment]:
     known, at = {segment.previous: segment for segment in reversed(lines)}, of.seed
     while at in known:
         yield known[at]

@@ -1,22 +1,23 @@
 """Segments: sealed entries of a partition as Parquet, for any engine to query as they lie.
 
 A row holds what a query looks at as columns, and the envelope as msgpack, unpacked. Entries that
-are not ours keep their raw fields, so that reading one back is the same as reading it from the log.
-Rows are cut into groups, which readers take one at a time.
+cannot be read keep their raw fields, so that reading one back is the same as reading it from the
+log. Rows are cut into groups, which readers take one at a time.
 """
 
 import io
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
 
 from memorybus.archive.format import bloom
-from memorybus.archive.format.manifest import FORMAT, NOT_JUDGED, Judged, Place, Segment, Whose
+from memorybus.archive.format.manifest import FORMAT, NOT_JUDGED, Judged, LogPartition, Segment
 from memorybus.archive.objects.store import missing
 from memorybus.events import Envelope, UnknownEvent
 from memorybus.ids import sha256
-from memorybus.log.entry import LoggedEvent, logged
+from memorybus.log.entry import LoggedEvent, Place, logged
 from memorybus.query.query import row_of
 from memorybus.wire.codec import Decoder
 
@@ -31,6 +32,9 @@ SEGMENT_BYTES = 64 << 20
 
 _LEVEL = 3
 """Of zstd. Level 9 saves a tenth more of real conversations and takes five times as long."""
+
+UNREADABLE = "stray"
+"""The `kind` of a row whose `envelope` holds the raw fields of its entry (G6)."""
 
 META = b"memorybus"
 """The key of `Inside` in a file's metadata."""
@@ -59,7 +63,7 @@ class RawEntry(msgspec.Struct, frozen=True):
 
     Attributes:
         entry: its id.
-        n: its dense number; for one that carries none, the one it counts as.
+        n: its dense number.
         fields: names and values by turns.
     """
 
@@ -97,7 +101,7 @@ class Inside(msgspec.Struct, frozen=True, kw_only=True):
         format: of the archive.
     """
 
-    of: Whose
+    of: LogPartition
     first: Place
     last: Place
     count: int
@@ -105,7 +109,7 @@ class Inside(msgspec.Struct, frozen=True, kw_only=True):
     format: int = FORMAT
 
 
-class Line(msgspec.Struct, frozen=True):
+class SegmentRow(msgspec.Struct, frozen=True):
     """One row. A field for each column; `envelope` is None for what is left out."""
 
     n: int
@@ -128,15 +132,21 @@ class Line(msgspec.Struct, frozen=True):
     omitted: str = ""
 
 
-COLUMNS = Line.__struct_fields__
+COLUMNS = SegmentRow.__struct_fields__
 
 
-def line_of(partition: int, raw: RawEntry, decoder: Decoder) -> Line:
-    """Return an entry's row: decoded for the columns, its bytes kept."""
-    event = logged(partition, raw.entry, raw.fields, raw.n, decoder)
+def line_of(partition: int, raw: RawEntry, decoder: Decoder) -> SegmentRow:
+    """Return an entry's row: decoded for the columns, its bytes kept.
+
+    Raises:
+        ValueError: somebody else wrote the entry: it is no event.
+    """
+    event = logged(partition, raw.entry, raw.fields, decoder)
+    if event is None:
+        raise ValueError(f"entry {raw.entry} is no event")
     body = _body(raw, event, decoder)
     if body is None:
-        return _line(raw, event.envelope, "stray", msgspec.msgpack.encode(list(raw.fields)))
+        return _line(raw, event.envelope, UNREADABLE, msgspec.msgpack.encode(list(raw.fields)))
     if event.envelope.event.volatile:
         return _line(raw, event.envelope, "r" if event.resent else "e", None, "volatile")
     return _line(raw, event.envelope, "r" if event.resent else "e", body)
@@ -144,8 +154,7 @@ def line_of(partition: int, raw: RawEntry, decoder: Decoder) -> Line:
 
 def _body(raw: RawEntry, event: LoggedEvent, decoder: Decoder) -> bytes | None:
     """Return an entry's unpacked envelope; None if it cannot be told from the columns alone."""
-    ours = len(raw.fields) == 4 and raw.fields[0] == b"n" and raw.fields[2] in (b"e", b"r")
-    if not ours or event.position.n != raw.n or raw.fields[1] != b"%d" % raw.n:
+    if raw.fields[1] != b"%d" % raw.n:
         return None
     if isinstance(event.envelope.event, UnknownEvent) and event.envelope.event.wire_version == 0:
         return None  # not an envelope
@@ -154,10 +163,10 @@ def _body(raw: RawEntry, event: LoggedEvent, decoder: Decoder) -> bytes | None:
 
 def _line(
     raw: RawEntry, envelope: Envelope, kind: str, body: bytes | None, omitted: str = ""
-) -> Line:
+) -> SegmentRow:
     row, session = row_of(envelope), envelope.session
-    unknown = isinstance(envelope.event, UnknownEvent) and kind != "stray"
-    return Line(
+    unknown = isinstance(envelope.event, UnknownEvent) and kind != UNREADABLE
+    return SegmentRow(
         n=raw.n,
         entry=raw.entry,
         kind=kind,
@@ -179,23 +188,20 @@ def _line(
     )
 
 
-def lines_of(partition: int, entries: Iterable[RawEntry], decoder: Decoder) -> list[Line]:
-    """Return the rows of as many entries as one segment holds (`SEGMENT_BYTES`), at least one.
-
-    An entry of others goes with the one behind it, whose number it counts as.
-    """
-    lines: list[Line] = []
+def lines_of(partition: int, entries: Iterable[RawEntry], decoder: Decoder) -> list[SegmentRow]:
+    """Return the rows of as many entries as one segment holds (`SEGMENT_BYTES`), at least one."""
+    lines: list[SegmentRow] = []
     size = 0
     for raw in entries:
         lines.append(line_of(partition, raw, decoder))
         size += len(lines[-1].envelope or b"")
-        if size >= SEGMENT_BYTES and lines[-1].kind != "stray":
+        if size >= SEGMENT_BYTES:
             break
     return lines
 
 
 def sealed(
-    of: Whose, lines: Sequence[Line], made_at: int, judged: Judged = NOT_JUDGED
+    of: LogPartition, lines: Sequence[SegmentRow], made_at: int, judged: Judged = NOT_JUDGED
 ) -> tuple[Segment, bytes]:
     """Return a segment of some rows, not yet in a manifest, and its file's bytes.
 
@@ -215,9 +221,6 @@ def sealed(
     data = _written(groups, inside)
     known = sha256(data)
     kept = [line for line in lines if line.envelope is not None]
-    types: dict[str, int] = {}
-    for line in lines:
-        types[line.type] = types.get(line.type, 0) + 1
     segment = Segment(
         of=of,
         file=f"segments/{first.n:015d}-{last.n:015d}-{known[:12]}.parquet",
@@ -225,7 +228,7 @@ def sealed(
         last=last,
         count=len(lines),
         kept=len(kept),
-        types=types,
+        types=dict(Counter(line.type for line in lines)),
         since=min(line.at for line in lines),
         until=max(line.at for line in lines),
         bytes=len(data),
@@ -238,7 +241,7 @@ def sealed(
     return segment, data
 
 
-def _groups(lines: Sequence[Line]) -> Iterable[Sequence[Line]]:
+def _groups(lines: Sequence[SegmentRow]) -> Iterable[Sequence[SegmentRow]]:
     start = size = 0
     for index, line in enumerate(lines):
         size += len(line.envelope or b"")
@@ -247,7 +250,7 @@ def _groups(lines: Sequence[Line]) -> Iterable[Sequence[Line]]:
             start, size = index + 1, 0
 
 
-def _cut(group: Sequence[Line]) -> Cut:
+def _cut(group: Sequence[SegmentRow]) -> Cut:
     first = group[0]
     plain = all(
         line.kind == "e" and not line.omitted and line.n == first.n + row
@@ -256,7 +259,7 @@ def _cut(group: Sequence[Line]) -> Cut:
     return Cut(first.entry, first.n, len(group), plain)
 
 
-def _written(groups: Sequence[Sequence[Line]], inside: Inside) -> bytes:
+def _written(groups: Sequence[Sequence[SegmentRow]], inside: Inside) -> bytes:
     try:
         import pyarrow as pa
         from pyarrow import parquet

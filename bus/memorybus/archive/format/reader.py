@@ -10,7 +10,15 @@ import msgspec
 
 from memorybus.archive.format import columns
 from memorybus.archive.format.manifest import Segment
-from memorybus.archive.format.parquet import COLUMNS, META, WORDS, Cut, Inside, Line, schema_of
+from memorybus.archive.format.parquet import (
+    COLUMNS,
+    META,
+    WORDS,
+    Cut,
+    Inside,
+    SegmentRow,
+    schema_of,
+)
 from memorybus.archive.objects.store import missing
 from memorybus.errors import ArchiveDamaged
 from memorybus.log.entry import moment
@@ -23,7 +31,7 @@ _PLAIN: Mapping[str, str] = {"kind": "e", "omitted": ""}
 
 
 @contextmanager
-def telling(where: str) -> Iterator[None]:
+def naming_file(where: str) -> Iterator[None]:
     """Name the file in whatever goes wrong with its bytes.
 
     Args:
@@ -132,7 +140,7 @@ class SegmentReader:
         self.segment = segment
         self.where = where
         self._file = file
-        with telling(where):
+        with naming_file(where):
             self._parquet: Any = self._opened(parquet)
             _check_columns(pa, self._parquet.schema_arrow)
             self.inside = self._inside()
@@ -167,7 +175,7 @@ class SegmentReader:
 
     def group(self, index: int, names: Sequence[str] = ()) -> Group:
         """Read a group: entries, numbers, and the named columns."""
-        with telling(self.where):
+        with naming_file(self.where):
             cut = self.inside.groups[index]
             wanted = _columns(cut, names)
             table = self._parquet.read_row_group(index, columns=wanted, use_threads=False)
@@ -207,7 +215,7 @@ def _other(inside: Inside, segment: Segment) -> str | None:
     return None if same else f"holds the events {held}, not {segment.first.n} to {segment.last.n}"
 
 
-def rows_of(reader: SegmentReader) -> Iterator[Line]:
+def rows_of(reader: SegmentReader) -> Iterator[SegmentRow]:
     """Yield a segment's rows as they were written; in memory is one group.
 
     Raises:
@@ -215,9 +223,9 @@ def rows_of(reader: SegmentReader) -> Iterator[Line]:
     """
     for index in range(reader.groups):
         group = reader.group(index, COLUMNS)
-        with telling(reader.where):
+        with naming_file(reader.where):
             cells = [_cells(group, name) for name in COLUMNS]
-        yield from map(Line, *cells)
+        yield from map(SegmentRow, *cells)
 
 
 def _cells(group: Group, name: str) -> Sequence[Any]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from memorybus import private
-from memorybus.archive.objects.store import Stored, missing
+from memorybus.archive.objects.store import StoredFile, missing
 from memorybus.errors import ArchiveDamaged, ArchiveUnavailable
 from memorybus.ids import NewId, new_id
 
@@ -32,7 +32,7 @@ class LocalObjects:
     def put_new(self, name: str, data: bytes) -> bool:
         """Write a file that is not there yet; False if another is. See `Objects`."""
         path = self._root / name
-        with self._told(path):
+        with self._translated_errors(path):
             _make(path.parent)
             fresh = path.with_name(f"{_FRESH}{self._make_id()}")
             try:
@@ -44,7 +44,7 @@ class LocalObjects:
     def get(self, name: str) -> bytes | None:
         """Return a file's bytes, None if there is no such file."""
         path = self._root / name
-        with self._told(path):
+        with self._translated_errors(path):
             return path.read_bytes() if _is_there(path) else None
 
     def open(self, name: str) -> BinaryIO | None:
@@ -54,24 +54,26 @@ class LocalObjects:
         except ImportError as error:
             raise missing(error) from error
         path = self._root / name
-        with self._told(path):
+        with self._translated_errors(path):
             return cast("BinaryIO", OSFile(str(path))) if _is_there(path) else None
 
-    def list(self, folder: str) -> list[Stored]:
+    def list(self, folder: str) -> list[StoredFile]:
         """Return the files right in a folder, by name."""
         return [one for one in self._all(folder) if not _is_fresh(one)]
 
-    def leftovers(self, folder: str) -> Sequence[Stored]:
+    def leftovers(self, folder: str) -> Sequence[StoredFile]:
         """Return the files right in a folder that are not whole yet, or never will be."""
         return [one for one in self._all(folder) if _is_fresh(one)]
 
-    def _all(self, folder: str) -> Sequence[Stored]:
+    def _all(self, folder: str) -> Sequence[StoredFile]:
         path = self._root / folder
-        with self._told(path):
+        with self._translated_errors(path):
             found = sorted(path.iterdir()) if path.is_dir() else []
             states = ((one, _state(one)) for one in found)
             return [
-                Stored(f"{folder}/{one.name}".lstrip("/"), s.st_size, round(s.st_mtime_ns / 1e6))
+                StoredFile(
+                    f"{folder}/{one.name}".lstrip("/"), s.st_size, round(s.st_mtime_ns / 1e6)
+                )
                 for one, s in states
                 if s is not None and stat.S_ISREG(s.st_mode)
             ]
@@ -79,11 +81,11 @@ class LocalObjects:
     def delete(self, name: str) -> None:
         """Delete a file; it is no matter if it is gone."""
         path = self._root / name
-        with self._told(path):
+        with self._translated_errors(path):
             path.unlink(missing_ok=True)
 
     @contextlib.contextmanager
-    def _told(self, path: Path) -> Iterator[None]:
+    def _translated_errors(self, path: Path) -> Iterator[None]:
         try:
             yield
         except OSError as error:
@@ -93,7 +95,7 @@ class LocalObjects:
             ) from error
 
 
-def _is_fresh(one: Stored) -> bool:
+def _is_fresh(one: StoredFile) -> bool:
     return one.name.rpartition("/")[2].startswith(_FRESH)
 
 

@@ -16,7 +16,7 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import from_url
 
-from memorybus.archive.objects.store import Stored
+from memorybus.archive.objects.store import StoredFile
 from memorybus.errors import ArchiveDamaged, ArchiveUnavailable
 
 TIMEOUT = timedelta(seconds=30)
@@ -55,7 +55,7 @@ class RemoteObjects:
         self._folder = folder.strip("/")
         self._fenced = False
         untyped: Any = from_url
-        with self._told(""):
+        with self._translated_errors(""):
             self._store = untyped(
                 f"{self._url}/{self._folder}",
                 client_options={
@@ -82,7 +82,7 @@ class RemoteObjects:
         return self._created(name, data) or self.get(name) == data
 
     def _created(self, name: str, data: bytes) -> bool:
-        with self._told(name):
+        with self._translated_errors(name):
             try:
                 obstore.put(self._store, name, data, mode="create", use_multipart=False)
             except AlreadyExistsError:
@@ -101,7 +101,7 @@ class RemoteObjects:
 
     def get(self, name: str) -> bytes | None:
         """Return a file's bytes, None if there is no such file."""
-        with self._told(name):
+        with self._translated_errors(name):
             try:
                 return obstore.get(self._store, name).bytes().to_bytes()
             except FileNotFoundError:
@@ -112,7 +112,7 @@ class RemoteObjects:
 
         A small one is fetched whole: it is read whole the first time anyway.
         """
-        with self._told(name):
+        with self._translated_errors(name):
             try:
                 size = obstore.head(self._store, name)["size"]
             except FileNotFoundError:
@@ -129,7 +129,7 @@ class RemoteObjects:
             ArchiveUnavailable: as `Objects`.
             ArchiveDamaged: the file has gone meanwhile.
         """
-        with self._told(name):
+        with self._translated_errors(name):
             try:
                 return obstore.get_range(self._store, name, start=start, end=end).to_bytes()
             except FileNotFoundError as error:
@@ -137,27 +137,27 @@ class RemoteObjects:
                     f"{self.where}/{name}: is missing; restore it from a backup"
                 ) from error
 
-    def list(self, folder: str) -> list[Stored]:
+    def list(self, folder: str) -> list[StoredFile]:
         """Return the files right in a folder, by name."""
-        with self._told(folder):
+        with self._translated_errors(folder):
             found = obstore.list_with_delimiter(self._store, folder or None)["objects"]
         stored = [
-            Stored(one["path"], one["size"], round(one["last_modified"].timestamp() * 1000))
+            StoredFile(one["path"], one["size"], round(one["last_modified"].timestamp() * 1000))
             for one in cast("Any", found)
         ]
         return sorted(stored, key=lambda one: one.name)
 
-    def leftovers(self, folder: str) -> Sequence[Stored]:
+    def leftovers(self, folder: str) -> Sequence[StoredFile]:
         """Return nothing: a file is there with its one request, or is not."""
         return []
 
     def delete(self, name: str) -> None:
         """Delete a file; it is no matter if it is gone."""
-        with self._told(name), contextlib.suppress(FileNotFoundError):
+        with self._translated_errors(name), contextlib.suppress(FileNotFoundError):
             obstore.delete(self._store, name)
 
     @contextlib.contextmanager
-    def _told(self, name: str) -> Iterator[None]:
+    def _translated_errors(self, name: str) -> Iterator[None]:
         try:
             yield
         except (BaseError, OSError, ValueError) as error:

@@ -17,7 +17,7 @@ REMOTE = ("s3", "s3a", "gs", "az", "azure", "abfs", "abfss")
 """Schemes of object stores."""
 
 
-class Stored(msgspec.Struct, frozen=True):
+class StoredFile(msgspec.Struct, frozen=True):
     """A file: its name, its size in bytes, and when it was written (wall time, milliseconds)."""
 
     name: str
@@ -60,11 +60,11 @@ class Objects(Protocol):
         """
         ...
 
-    def list(self, folder: str) -> list[Stored]:
+    def list(self, folder: str) -> list[StoredFile]:
         """Return the files right in a folder, by name; none if there is no such folder."""
         ...
 
-    def leftovers(self, folder: str) -> Sequence[Stored]:
+    def leftovers(self, folder: str) -> Sequence[StoredFile]:
         """Return what writers that died, or still write, have right in a folder: no file yet."""
         ...
 

@@ -7,7 +7,7 @@ import msgspec
 from memorybus.archive.archive import Archive
 from memorybus.archive.format.manifest import Segment
 from memorybus.archive.location import archive_of, check_reaches, views_of
-from memorybus.archive.verification import Report, behind
+from memorybus.archive.verification import FileReport, behind
 from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
 from memorybus.errors import ArchiveDamaged, ArchiveUnavailable, ConfigError
@@ -77,7 +77,7 @@ def _listed(one: Segment) -> Listed:
     )
 
 
-def checked(settings: Settings, archive: Archive, step: Step) -> list[Report]:
+def checked(settings: Settings, archive: Archive, step: Step) -> list[FileReport]:
     """Return what was found of every file, and what Redis knows of that is in none.
 
     Args:

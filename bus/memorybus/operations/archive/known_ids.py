@@ -37,7 +37,7 @@ class KnownIds:
     def add(self, ids: Iterable[str]) -> None:
         """Remember some ids (32 hex digits each)."""
         rows = [(bytes.fromhex(one),) for one in ids]
-        with _told():
+        with _translated_errors():
             self._db.execute("begin")
             self._db.executemany("insert or ignore into ids values (?)", rows)
             self._db.execute("commit")
@@ -45,12 +45,12 @@ class KnownIds:
     def is_new(self, event_id: str) -> bool:
         """Say whether an id was not known yet, and remember it."""
         row = (bytes.fromhex(event_id),)
-        with _told():
+        with _translated_errors():
             return self._db.execute("insert or ignore into ids values (?)", row).rowcount > 0
 
 
 @contextlib.contextmanager
-def _told() -> Iterator[None]:
+def _translated_errors() -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:

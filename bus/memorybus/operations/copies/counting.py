@@ -7,7 +7,6 @@ import msgspec
 
 from memorybus.clock import Clock
 from memorybus.events import Omitted, ToolCalled, UnknownEvent
-from memorybus.history.log_part import is_stray
 from memorybus.log.entry import LoggedEvent
 from memorybus.log.stream import START
 from memorybus.operations.copies.exclusions import Excepting
@@ -49,9 +48,8 @@ class Counted(msgspec.Struct, frozen=True):
         without_effect: those of them that its provider does nothing with.
         left_out: the others, by the first reason that holds: ``volatile``, ``filtered``,
             ``retention``, ``forgotten``, ``outside`` for calls of tools that act on the world,
-            ``strange`` for entries that memorybus did not write: these are put aside; in place of
-            ``filtered`` each option of a rebuild: ``until``, ``except_session``, ``except_user``,
-            ``except_agent``, ``except_origin``, also with 0.
+            in place of ``filtered`` each option of a rebuild: ``until``, ``except_session``,
+            ``except_user``, ``except_agent``, ``except_origin``, also with 0.
         types: those that it takes, by type.
         keys: the order keys with the most of them.
         distinct_keys: how many order keys there are.
@@ -70,7 +68,7 @@ class Counted(msgspec.Struct, frozen=True):
 
     def applied(self, parked: int) -> int:
         """Return how many events a copy has applied that has passed all, and put some aside."""
-        return self.events + self.left_out.get("strange", 0) - parked
+        return self.events - parked
 
 
 def counted(desk: Copies, taking: Taking, tell: Tell, clock: Clock) -> Counted:
@@ -101,7 +99,7 @@ def counted(desk: Copies, taking: Taking, tell: Tell, clock: Clock) -> Counted:
             types[_type(event)] += 1
             keys[event.envelope.key] += 1
             size += len(msgspec.msgpack.encode(event.envelope))
-        done += sum(not is_stray(event) for event in page)
+        done += len(page)
         tell(done, total)
     idle = sum(count for name, count in types.items() if name not in taking.what.handles)
     named = dict(keys.most_common(TOP))
@@ -117,7 +115,7 @@ def _pages(desk: Copies, taking: Taking) -> Iterator[Sequence[LoggedEvent]]:
     for partition, end in taking.ends.items():
         entry, n = START, 0
         while n < end:
-            page = desk.history.read(partition, entry, _PAGE, after_n=n, plan=plan)
+            page = desk.history.read(partition, entry, _PAGE, after_n=n, plan=plan).events
             if not page:
                 break
             entry, n = page[-1].position.entry, page[-1].position.n
@@ -128,8 +126,6 @@ def _left_out(event: LoggedEvent, taking: Taking) -> str:
     said = event.envelope.event
     if isinstance(said, Omitted):
         return said.why
-    if is_stray(event):
-        return "strange"
     if isinstance(said, ToolCalled) and said.provider == taking.provider:
         return "outside" if said.tool in taking.what.outside_tools else ""
     return ""

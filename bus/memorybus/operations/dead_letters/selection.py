@@ -9,7 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from memorybus.dead_letters.queue import Dead
-from memorybus.dead_letters.requests import Request, split
+from memorybus.dead_letters.requests import LetterRequest, split
 from memorybus.errors import ConfigError, MemoryBusError
 
 Action = Literal["retry", "discard", "edit"]
@@ -160,7 +160,7 @@ def _step(action: Action, under: tuple[str, int, str], marks: Sequence[bool]) ->
 
 def requests(
     decision: OperatorDecision, chosen: Iterable[Dead], new_id: Callable[[], str]
-) -> Iterator[tuple[str, Request]]:
+) -> Iterator[tuple[str, LetterRequest]]:
     """Return what to ask of the owners of each provider's lanes: a whole key is retried."""
     ordered = sorted(chosen, key=attrgetter("lane"))
     for (provider, partition), deads in groupby(ordered, key=attrgetter("lane")):
@@ -170,7 +170,7 @@ def requests(
         for items in split(list(names)):
             yield (
                 provider,
-                Request(
+                LetterRequest(
                     id=new_id(),
                     partition=partition,
                     action=decision.action,

@@ -6,7 +6,7 @@ import msgspec
 
 from memorybus.clock import Clock
 from memorybus.dead_letters.queue import DeadLetters, Lane
-from memorybus.dead_letters.requests import Request
+from memorybus.dead_letters.requests import LetterRequest
 
 POLL = 0.2
 """Seconds between two looks."""
@@ -26,7 +26,7 @@ class Waited(msgspec.Struct, frozen=True):
 
 def wait(
     desk: DeadLetters,
-    asked: Mapping[str, Sequence[Request]],
+    asked: Mapping[str, Sequence[LetterRequest]],
     clock: Clock,
     *,
     timeout: float,
@@ -60,7 +60,7 @@ def wait(
     return Waited(0, unowned=False)
 
 
-def _left(desk: DeadLetters, asked: Mapping[str, Sequence[Request]]) -> list[Lane]:
+def _left(desk: DeadLetters, asked: Mapping[str, Sequence[LetterRequest]]) -> list[Lane]:
     """Return the lane of each request that is not carried out."""
     return [
         (provider, request.partition)
@@ -69,11 +69,13 @@ def _left(desk: DeadLetters, asked: Mapping[str, Sequence[Request]]) -> list[Lan
     ]
 
 
-def _waiting(desk: DeadLetters, provider: str, requests: Sequence[Request]) -> list[Request]:
+def _waiting(
+    desk: DeadLetters, provider: str, requests: Sequence[LetterRequest]
+) -> list[LetterRequest]:
     fields = desk.waiting(provider)
     return [request for request in requests if request.field in fields]
 
 
-def lanes_of(asked: Mapping[str, Sequence[Request]]) -> set[Lane]:
+def lanes_of(asked: Mapping[str, Sequence[LetterRequest]]) -> set[Lane]:
     """Return the lanes that requests are about."""
     return {(name, request.partition) for name, requests in asked.items() for request in requests}

@@ -9,9 +9,8 @@
 --       then ages (ms) at which to ask for the number.
 --
 -- Entries of another form than ours are somebody else's and are stepped over, a thousand at the most.
--- Returns {length, n, sealed, deleted, bytes, ids, bytes of ids, first, last, before, after,
--- now (ms), {number at each age}, sealed entry, unsealed}: deleted: the highest id that XDEL removed, where the server
--- knows it (7.0); first, last: {id, n} of our entries at the ends; before: the last one up to the
+-- Returns {length, n, sealed, bytes, ids, bytes of ids, first, last, before, after, now (ms),
+-- {number at each age}, sealed entry, unsealed}: first, last: {id, n} of our entries at the ends; before: the last one up to the
 -- given id; after: the first one behind it; number at an age: of the first entry that is not
 -- older; unsealed: the first entry behind the sealed one. A missing one is an empty table.
 local log, state, seen = KEYS[1], KEYS[2], KEYS[3]
@@ -47,18 +46,6 @@ local function usage(key)
   return type(size) == 'number' and size or 0  -- managed servers may forbid it
 end
 
-local function deleted()
-  if redis.call('EXISTS', log) == 1 then
-    local said = redis.call('XINFO', 'STREAM', log)
-    for i = 1, #said, 2 do
-      if said[i] == 'max-deleted-entry-id' then
-        return said[i + 1]
-      end
-    end
-  end
-  return ''
-end
-
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local ages = {}
@@ -76,7 +63,6 @@ return {
   redis.call('XLEN', log),
   redis.call('HGET', state, 'n') or '',
   redis.call('HGET', state, 'sealed') or '',
-  deleted(),
   usage(log),
   redis.call('HLEN', seen),
   usage(seen),

@@ -7,7 +7,7 @@
 --                one; the consumer group `@archive` is set to what is sealed. New entries come behind
 --                what is sealed, also if the server's clock is behind that.
 -- KEYS[3] state  hash: `sealed`, the number up to which the archive has the partition, never
---                lowered; `sealed_entry`, the entry of that number, or of strays sealed behind it.
+--                lowered; `sealed_entry`, the entry of that number.
 --
 -- ARGV: epoch, entry and n of the archive's end, how long a sealed entry stays (ms), '1' if the
 --       server knows XGROUP SETID … ENTRIESREAD (7.0), and the log's last entry up to the archive's

@@ -66,11 +66,11 @@ def run_archive_run(*, common: Common = DEFAULT) -> int:
     if output.json:
         output.result(done)
     else:
-        _told(output, done, settings.seal_after)
+        _show_run(output, done, settings.seal_after)
     return 1 if code or done.get("errors") or done.get("elsewhere") else 0
 
 
-def _told(output: Output, done: dict[str, Any], seal_after: float) -> None:
+def _show_run(output: Output, done: dict[str, Any], seal_after: float) -> None:
     output.show(visible(f"{done.get('events', 0)} events sealed in {done.get('place', '')}"))
     if done.get("elsewhere"):
         output.note("the archive lies on another host: run this there", "yellow")

@@ -13,7 +13,7 @@ from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.dead_letters.queue import Dead, DeadLetters
 from memorybus.dead_letters.records import replaced
-from memorybus.dead_letters.requests import Request
+from memorybus.dead_letters.requests import LetterRequest
 from memorybus.errors import ConfigError, EventTooLarge, InvalidEvent
 from memorybus.ids import new_id
 from memorybus.operations.dead_letters import selection, waiting
@@ -122,7 +122,7 @@ class DeadLetterAct:
         chosen: Sequence[Dead],
         steps: Sequence[KeyPlan],
     ) -> Waited:
-        asked: dict[str, list[Request]] = {}
+        asked: dict[str, list[LetterRequest]] = {}
         for provider, request in selection.requests(decision, chosen, new_id):
             asked.setdefault(provider, []).append(request)
         before = desk.count(waiting.lanes_of(asked))

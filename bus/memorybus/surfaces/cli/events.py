@@ -71,7 +71,7 @@ def run_events_ls(
     from memorybus.operations import journal
 
     output, settings = common.output(), common.settings()
-    wanted = journal.Filter(session, type, canaries=show_all)
+    wanted = journal.EventFilter(session, type, canaries=show_all)
     unread: list[str] = []
     history = journal.checked_history(settings)
     found = journal.newest(history, wanted, limit, unread=unread)
@@ -106,13 +106,13 @@ def run_events_tail(
     from memorybus.operations import journal
 
     output, settings = common.output(), common.settings()
-    wanted = journal.Filter(session, type, canaries=show_all)
+    wanted = journal.EventFilter(session, type, canaries=show_all)
     history = journal.checked_history(settings)
     heads = history.log.heads()
     unread: list[str] = []
     found = journal.newest(history, wanted, limit, heads, unread)
     tell_unread(output, unread)
-    for event in _chained(found, history.log, journal.Places.at(heads), wanted):
+    for event in _chained(found, history.log, journal.ReadUpTo.at(heads), wanted):
         if output.json:
             output.json_line(as_json(event))
         else:
@@ -123,8 +123,8 @@ def run_events_tail(
 def _chained(
     found: "Iterable[LoggedEvent]",
     log: "EventLog",
-    places: "journal.Places",
-    wanted: "journal.Filter",
+    places: "journal.ReadUpTo",
+    wanted: "journal.EventFilter",
 ) -> "Iterator[LoggedEvent]":
     from memorybus.operations import journal
 

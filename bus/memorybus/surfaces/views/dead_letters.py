@@ -6,7 +6,7 @@ from typing import Any, Literal
 from rich.table import Table
 from rich.text import Text
 
-from memorybus.dead_letters.events import Published
+from memorybus.dead_letters.events import LetterEvent
 from memorybus.dead_letters.queue import Dead
 from memorybus.dead_letters.records import normalised
 from memorybus.operations.dead_letters.selection import Action, ActionResult, KeyPlan, behind
@@ -119,7 +119,7 @@ def _cell(name: str, value: Any) -> str:
     return one_line("-" if value is None else str(value), REASON_WIDTH if name == "reason" else 0)
 
 
-def letter_json(dead: Dead, event: Published, shown: Any) -> dict[str, Any]:
+def letter_json(dead: Dead, event: LetterEvent, shown: Any) -> dict[str, Any]:
     """Return one dead letter as ``memorybus dlq show --json`` prints it.
 
     Args:

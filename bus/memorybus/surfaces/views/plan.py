@@ -19,7 +19,6 @@ _WHY: Mapping[str, str] = {
     "filtered": "not what was asked for",
     "retention": "older than it may be kept",
     "forgotten": "somebody wants it forgotten",
-    "strange": "not written by memorybus: put aside",
     "outside": "calls of tools that act on the world",
     "until": "outside its time (--until, or added late)",
     "except_session": "--except-session",

@@ -84,7 +84,7 @@ class Known:
         """
         for partition in range(history.log.partitions):
             after, n = START, 0
-            while page := history.read(partition, after, _PAGE, after_n=n):
+            while page := history.read(partition, after, _PAGE, after_n=n).events:
                 self.note([event.envelope for event in page], agent)
                 after, n = page[-1].position.entry, page[-1].position.n
                 on_page(len(page))

@@ -1,16 +1,16 @@
-"""The end of the history that Redis still holds, read under a plan."""
+"""The part of the history that Redis still holds, read as a plan wants it."""
 
 from collections.abc import Callable, Sequence
 from itertools import repeat
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
+import msgspec
 from redis import Redis
 from redis.exceptions import RedisError
 
-from memorybus.archive.format.manifest import Place
 from memorybus.errors import CorruptEnvelope
-from memorybus.events import Envelope, Position, UnknownEvent
-from memorybus.log.entry import DAMAGED, OMITTED, LoggedEvent, logged, number_of
+from memorybus.events import Envelope, Position
+from memorybus.log.entry import OMITTED, LoggedEvent, Place, logged, number_of
 from memorybus.log.stream import read_entries
 from memorybus.query.filter import EventFilter
 from memorybus.query.query import row_of
@@ -22,13 +22,8 @@ from memorybus.wire.header import HeaderReader
 _RESENT = {b"e": False, b"r": True}
 """How a body is named, and whether Redis may have had the event before."""
 
-_FIELDS = 4
-"""``n``, a number, ``e`` or ``r``, a body."""
-
-_DIGITS = 15
-
 _MANY = 512
-"""Entries that are looked at together where those before were strangers."""
+"""Entries that are looked at together where the first one is not ours."""
 
 _XREVRANGE = b"XREVRANGE"
 """As bytes, redis-py leaves the reply as it comes (see `memorybus.log.stream`)."""
@@ -36,48 +31,37 @@ _XREVRANGE = b"XREVRANGE"
 Entry: TypeAlias = tuple[bytes, list[bytes]]
 
 
-class Page(NamedTuple):
-    """What a read found.
+class Page(msgspec.Struct, frozen=True):
+    """Some events in a row.
 
     Attributes:
-        events: in order.
-        numbers: those that their entries carry themselves; 0 for a stranger's.
+        events: in order; what the reader did not want comes as an `Omitted`, so that numbers stay
+            dense. None means that nothing follows.
+        cut_short: whether there may be more behind the last of them.
     """
 
     events: list[LoggedEvent]
-    numbers: Sequence[int]
+    cut_short: bool = False
 
     def follows(self, after_n: int) -> bool:
-        """Say whether all of it are entries of ours that follow a number, and each other."""
-        dense = range(after_n + 1, after_n + 1 + len(self.numbers))
-        return self.numbers == dense or list(self.numbers) == list(dense)
+        """Say whether the events' numbers follow a number, and each other."""
+        dense = range(after_n + 1, after_n + 1 + len(self.events))
+        return [event.position.n for event in self.events] == list(dense)
 
-    @property
-    def first(self) -> int:
-        """The first number of ours, 0 for none."""
-        return next(filter(None, self.numbers), 0)
-
-    def leading(self, after_n: int) -> list[LoggedEvent]:
-        """Return the events before the first hole, and strangers' entries with what follows them.
-
-        Where numbers are missing they come alone: those may have stood on either side of them.
-        """
-        if not self.first or self.follows(self.numbers[0] - 1):
-            return self.events
-        if not self.numbers[0] and self.first > after_n + 1:
-            return self.events[: self.numbers.index(self.first)]
-        end = last = 0
-        for index, n in enumerate(self.numbers):
-            if n and last and n != last + 1:
-                break
-            end, last = (index + 1, n) if n else (end, last)
-        return self.events[:end]
+    def upto_a_hole(self) -> "Page":
+        """Return the events whose numbers follow each other."""
+        if not self.events or self.follows(self.events[0].position.n - 1):
+            return self
+        first = self.events[0].position.n
+        end = next(i for i, one in enumerate(self.events) if one.position.n != first + i)
+        return Page(self.events[:end], cut_short=True)
 
 
-class LogPart:
-    """Reads the log as a sieve lets it pass. Use from one thread.
+class LogReader:
+    """Reads the log as a filter lets it pass. Use from one thread.
 
-    Every method raises `LogUnavailable` without Redis, and `ForeignKey` if the key is not ours.
+    Entries that somebody else wrote into a stream are dropped here: they are no events. Every
+    method raises `LogUnavailable` without Redis, and `ForeignKey` if the key is not ours.
     """
 
     def __init__(self, redis: Redis, keys: Keys) -> None:
@@ -87,14 +71,15 @@ class LogPart:
         self._decoder = Decoder()
         self._headers = HeaderReader(self._decoder)
 
-    def read(
-        self, partition: int, after: str, count: int, after_n: int, sieve: EventFilter
-    ) -> Page:
+    def read(self, partition: int, after: str, count: int, sieve: EventFilter) -> Page:
         """Return up to `count` events after a place; what does not pass is left out in place."""
-        key = self._keys.log(partition)
-        found = self._asked(lambda: read_entries(self._redis, key, f"({after}", count=count), key)
         read = self._whole if sieve.takes_all else self._sifted
-        return read(partition, found, after_n, sieve)
+        events, more = list[LoggedEvent](), True
+        while more and not events:
+            found = self._up(partition, f"({after}", count)
+            events, more = read(partition, found, sieve), len(found) == count
+            after = found[-1][0].decode() if found else after
+        return Page(events, more)
 
     def back(self, partition: int, bound: str, count: int) -> list[Entry]:
         """Return up to `count` entries as they stand, newest first, from a bound down.
@@ -111,34 +96,33 @@ class LogPart:
         return found
 
     def last(self, partition: int, bound: str) -> Place | None:
-        """Return the last entry of ours down from a bound (see `back`), whatever others wrote."""
+        """Return the place of the last event down from a bound (see `back`); None if none is."""
         return _first_own(bound, lambda at, count: self.back(partition, at, count))
 
     def first(self, partition: int, bound: str) -> Place | None:
-        """Return the first entry of ours up from a bound, whatever others wrote."""
-        key, redis = self._keys.log(partition), self._redis
+        """Return the place of the first event up from a bound; None if there is none."""
+        return _first_own(bound, lambda at, count: self._up(partition, at, count))
 
-        def ask(at: str, count: int) -> list[Entry]:
-            found: list[Entry]
-            found = self._asked(lambda: read_entries(redis, key, at, count=count), key)
-            return found
-
-        return _first_own(bound, ask)
+    def _up(self, partition: int, bound: str, count: int) -> list[Entry]:
+        key = self._keys.log(partition)
+        found: list[Entry]
+        found = self._asked(lambda: read_entries(self._redis, key, bound, count=count), key)
+        return found
 
     def _whole(
-        self, partition: int, found: Sequence[Entry], after_n: int, sieve: EventFilter
-    ) -> Page:
+        self, partition: int, found: Sequence[Entry], sieve: EventFilter
+    ) -> list[LoggedEvent]:
         """Decode all entries at once, which takes half the time of one by one."""
         columns = _columns(found)
         if columns is None:
-            return self._sifted(partition, found, after_n, sieve)
+            return self._sifted(partition, found, sieve)
         numbers, resent, bodies = columns
         envelopes = self._decoded(bodies)
         if envelopes is None:
-            return self._sifted(partition, found, after_n, sieve)
+            return self._sifted(partition, found, sieve)
         entries = [entry.decode() for entry, _ in found]
         places = map(Position, repeat(partition), entries, numbers)
-        return Page(list(map(LoggedEvent, places, envelopes, resent)), numbers)
+        return list(map(LoggedEvent, places, envelopes, resent))
 
     def _decoded(self, bodies: Sequence[bytes]) -> list[Envelope] | None:
         """Return the envelopes, None if any of them has to be looked at by itself."""
@@ -151,39 +135,25 @@ class LogPart:
         return envelopes if all(envelopes) and are_plausible(envelopes) else None
 
     def _sifted(
-        self, partition: int, found: Sequence[Entry], after_n: int, sieve: EventFilter
-    ) -> Page:
-        events, numbers = list[LoggedEvent](), list[int]()
-        for entry, fields in found:
-            n = number_of(fields) or 0
-            place = Position(partition, entry.decode(), n or after_n + 1)
-            event = self._seen(place, fields, sieve) if n else None
-            events.append(event or self._judged(place, fields, sieve))
-            numbers.append(n)
-            after_n = events[-1].position.n
-        return Page(events, numbers)
+        self, partition: int, found: Sequence[Entry], sieve: EventFilter
+    ) -> list[LoggedEvent]:
+        return [
+            self._seen(Position(partition, entry.decode(), n), fields, sieve)
+            for entry, fields in found
+            if (n := number_of(fields))
+        ]
 
-    def _seen(
-        self, place: Position, fields: Sequence[bytes], sieve: EventFilter
-    ) -> LoggedEvent | None:
-        """Decode an entry of ours no further than it takes to leave it out.
-
-        None if it has to be decoded whole to be judged.
-        """
+    def _seen(self, place: Position, fields: Sequence[bytes], sieve: EventFilter) -> LoggedEvent:
+        """Decode an entry of ours; one that is left out no further than it takes to know that."""
         if not sieve.passes(place.n):
             return LoggedEvent(place, OMITTED["filtered"])
         row = self._headers.row(fields[3]) if sieve.needs_row else None
-        if row is None:
-            return None
-        why = sieve.omission(row)
+        why = sieve.omission(row) if row is not None else None
         if why is not None:
             return LoggedEvent(place, OMITTED[why])
-        return self._judged(place, fields, sieve)
-
-    def _judged(self, place: Position, fields: Sequence[bytes], sieve: EventFilter) -> LoggedEvent:
-        """Decode an entry whole: what is damaged may be another row than its header says."""
-        event = logged(place.partition, place.entry, fields, place.n, self._decoder)
-        return sifted(event, sieve)
+        # Judged again when it is decoded whole: damaged bytes may make another row then.
+        event = logged(place.partition, place.entry, fields, self._decoder)
+        return sifted(cast("LoggedEvent", event), sieve)
 
     def sealed(self, partition: int) -> int:
         """Return the number up to which the log may be trimmed, as Redis says; 0 for none."""
@@ -229,14 +199,3 @@ def _first_own(bound: str, ask: Callable[[str, int], list[Entry]]) -> Place | No
                 return Place(entry.decode(), n)
         bound, count = f"({found[-1][0].decode()}", _MANY
     return None
-
-
-def is_stray(event: LoggedEvent) -> bool:
-    """Say whether an entry carries no number of its own: it is not ours.
-
-    One that is damaged still carries it (see `logged`).
-    """
-    what = event.envelope.event
-    if not isinstance(what, UnknownEvent) or what.wire_version:
-        return False
-    return not what.name.startswith(DAMAGED)

@@ -1,0 +1,133 @@
+"""The two sources of the history: the log, and the archive, which is opened when it is needed."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
+
+from memorybus.archive.tombstones import Tombstone
+from memorybus.clock import Clock
+from memorybus.history.forgotten import Forgotten
+from memorybus.history.log_reader import LogReader
+from memorybus.log.entry import LoggedEvent, Place
+from memorybus.log.stream import START, EventLog
+from memorybus.query.filter import EventFilter
+from memorybus.query.query import Query
+from memorybus.query.ranges import WHOLE, Plan
+
+END = f"{(1 << 64) - 1}-{(1 << 64) - 1}"
+"""The id behind every entry."""
+
+
+class SealedPast(Protocol):
+    """What the history needs of the archive (`memorybus.archive.archive.Archive`)."""
+
+    @property
+    def where(self) -> str:
+        """Where it is."""
+        ...
+
+    def read(self, partition: int, after: str, count: int, plan: Plan = WHOLE) -> list[LoggedEvent]:
+        """Return up to `count` events after a place."""
+        ...
+
+    def scan(
+        self,
+        partition: int,
+        plan: Plan = WHOLE,
+        *,
+        after: str = START,
+        since: int | None = None,
+        until: int | None = None,
+        damage: list[str] | None = None,
+    ) -> Iterator[LoggedEvent]:
+        """Yield the wanted events."""
+        ...
+
+    def back(
+        self, partition: int, before: str, plan: Plan = WHOLE, damage: list[str] | None = None
+    ) -> Iterator[LoggedEvent]:
+        """Yield what is before a place, newest first."""
+        ...
+
+    def tombstones(self) -> Sequence[Tombstone]:
+        """Return what nobody shall read any more."""
+        ...
+
+    def has(self, partition: int, entry: str) -> bool:
+        """Say whether an entry is sealed."""
+        ...
+
+    def before(self, partition: int, entry: str) -> LoggedEvent | None:
+        """Return the last event before a place."""
+        ...
+
+    def end(self, partition: int) -> Place | None:
+        """Return the last place that is sealed."""
+        ...
+
+    def close(self) -> None:
+        """Close files."""
+        ...
+
+
+class Sources:
+    """Where events are read from. Use from one thread.
+
+    Attributes:
+        log: the end of the history.
+        reader: the same, read as a plan wants it.
+    """
+
+    def __init__(
+        self,
+        log: EventLog,
+        archive: SealedPast | None,
+        find: Callable[[], SealedPast | None] | None,
+        clock: Clock,
+    ) -> None:
+        """Open nothing yet.
+
+        Args:
+            log: the log.
+            archive: what was sealed of it.
+            find: opens the archive when it is needed, in place of `archive`.
+            clock: tells how old the known tombstones are.
+        """
+        self.log = log
+        self.reader = LogReader(log.redis, log.keys)
+        self._find = find
+        self._archive = archive
+        self._forgotten = Forgotten(clock)
+
+    def archive(self) -> SealedPast | None:
+        """Return the archive, opened if need be; None if the log is not born.
+
+        Raises:
+            ArchiveUnavailable: it lies on another host, or cannot be reached.
+        """
+        if self._archive is None and self._find is not None:
+            self._archive = self._find()
+        return self._archive
+
+    def forgotten(self) -> tuple[Query, ...]:
+        """Return what nobody shall read any more, for a caller that shows text.
+
+        Raises:
+            ArchiveError: it is not known, so nothing may be shown.
+        """
+        archive = self.archive()
+        return self._forgotten.sure(archive) if archive else ()
+
+    def passing(self, plan: Plan, partition: int) -> EventFilter:
+        """Return what passes of the log.
+
+        Tombstones are honoured where the archive is open, and the last known ones while it is away.
+        A live lane that needs nothing of the archive does not ask for them: an event that is still
+        in the log is on its way to every provider.
+        """
+        known = self._forgotten.known(self._archive) if self._archive else ()
+        return EventFilter(plan, partition, known)
+
+    def close(self) -> None:
+        """Close what is open of the archive."""
+        if self._archive is not None:
+            self._archive.close()
