@@ -5,7 +5,9 @@ where a reader sees it.
 """
 
 import ast
+import configparser
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -196,6 +198,76 @@ def is_state(name: str, value: ast.expr, kind: str = "dict") -> bool:
     read_only = kind.split("[", maxsplit=1)[0] not in CONTAINERS
     table = name == name.upper() and (filled or read_only)
     return isinstance(value, MUTABLE) and not table
+
+
+def fences(heading: str) -> list[str]:
+    """Return the lines of the first code block below a heading of docs/architecture.md."""
+    below = (ROOT / "docs" / "architecture.md").read_text().split(f"\n## {heading}\n", 1)[1]
+    return below.split("```\n", 2)[1].splitlines()
+
+
+def mapped(lines: list[str]) -> list[str]:
+    """Return the folders of a map: indented below their parent, several on a line, with a slash."""
+    found, parents = [], [""]
+    for line in lines:
+        depth = (len(line) - len(line.lstrip())) // 2
+        names = re.match(r"\s*((?:\S+/ *)+)", line)
+        assert names, f"a line of the map names no folder: {line}"
+        folders = [parents[depth] + name for name in names[1].split()]
+        parents[depth + 1 :] = [folders[-1]]
+        found += [folder.rstrip("/") for folder in folders]
+    return found
+
+
+def drawn_layers(lines: list[str]) -> dict[str, list[set[str]]]:
+    """Return the layers of the figure, from the top down, for each package."""
+    packages = lines[0].split()
+    columns = zip(*(line.split("|") for line in lines[1:]), strict=True)
+    return {
+        package: [set(cell.split()) for cell in column if cell.strip()]
+        for package, column in zip(packages, columns, strict=True)
+    }
+
+
+def contract_layers(package: str) -> list[set[str]]:
+    """Return the layers of a package as .importlinter has them, from the top down."""
+    contracts = configparser.ConfigParser()
+    contracts.read(ROOT / ".importlinter")
+    (layers,) = [
+        contract["layers"]
+        for contract in contracts.values()
+        if contract.get("containers", "").split() == [package]
+    ]
+    return [set(re.split(r"[\s|:]+", line.strip())) for line in layers.splitlines() if line.strip()]
+
+
+def test_the_map_is_the_tree() -> None:
+    """The map of docs/architecture.md has every folder of the code once, and nothing else."""
+    folders = {
+        module.path.parent.relative_to(ROOT).as_posix()
+        for module in SOURCES
+        if module.path.name == "__init__.py"
+    }
+    on_map = mapped(fences("The map"))
+    assert sorted(on_map) == sorted(folders)
+
+
+def test_the_figure_has_the_layers_that_are_checked() -> None:
+    """The figure of docs/architecture.md has the layers of .importlinter, in their order."""
+    for package, layers in drawn_layers(fences("The layers")).items():
+        assert layers == contract_layers(package)
+
+
+@pytest.mark.parametrize(
+    ("lines", "folders"),
+    [
+        (["a/  words", "  b/ c/", "    d/  of c / not a folder"], ["a", "a/b", "a/c", "a/c/d"]),
+        (["a/", "  b/", "    c/", "  d/"], ["a", "a/b", "a/b/c", "a/d"]),
+    ],
+)
+def test_the_map_is_read_as_it_is_drawn(lines: list[str], folders: list[str]) -> None:
+    """A folder belongs to the last line above it that is indented less."""
+    assert mapped(lines) == folders
 
 
 def test_the_sources_are_found() -> None:
