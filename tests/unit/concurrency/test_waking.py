@@ -18,7 +18,7 @@ class Interrupted(Exception):
     """What a signal raises, as Ctrl-C does."""
 
 
-@pytest.mark.slow(reason="thousands of real signals")
+@pytest.mark.slow(reason="real signals against a busy thread")
 def test_an_interrupt_leaves_it_usable() -> None:
     """G9: wherever a signal interrupts the one who wakes, both threads go on."""
     wake, armed, hits, done = Wake(), False, 0, threading.Event()
