@@ -179,7 +179,7 @@ WITHOUT_REDIS = (
 
 
 @pytest.mark.parametrize("words", WITHOUT_REDIS, ids=" ".join)
-@pytest.mark.slow(reason="starts processes")
+@pytest.mark.slow(reason="every command against no Redis")
 def test_a_program_is_told_what_failed(words, capfd):
     """With --json a failure is one object on one line of stdout: kind, what and why, what next."""
     assert main([*words, "--json"]) == FAILED
