@@ -10,7 +10,7 @@ def held(*names: str) -> list[Held]:
 
 
 def test_every_guarantee_has_three_tests_that_show_it() -> None:
-    """Each of G1 to G10 has three tests, chosen by name."""
+    """Each guarantee has three tests, chosen by name."""
     assert list(BEST) == [f"G{number}" for number in range(1, 11)]
     assert all(len(set(names)) == 3 for names in BEST.values())
 
