@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo setup check format docs servers test faults soak sabotage hermes-venv test-hermes \
+.PHONY: help demo setup check format docs servers quick test faults soak sabotage hermes-venv test-hermes \
   bench bench-peers bench-recall bench-hermes clean
 
 VENV := .venv
@@ -19,6 +19,7 @@ HERMES_VERSION := 0.19.0
 WORKERS ?= 4
 # What is idle takes tests from those that are behind: some take twenty seconds, most a few ms.
 SPREAD := --dist worksteal
+QUICK_TESTS := tests/integration/redis/test_scripts.py tests/unit tests/fundamentals
 # Compiled once, whatever is set around us: the tests start hundreds of processes.
 export PYTHONDONTWRITEBYTECODE :=
 
@@ -37,6 +38,7 @@ check: $(VENV)/.installed-dev ## format, lint, types, boundaries, spelling
 	$(VENV)/bin/lint-imports
 	$(PY) docs/redis_keys.py --check
 	$(PY) docs/guarantee_tests.py --check
+	$(PY) docs/decision_list.py --check
 	$(PY) -m codespell_lib $(SOURCES) docs README.md CONTRIBUTING.md CHANGELOG.md Makefile
 
 format: $(VENV)/.installed-dev ## write the code as `make check` wants it
@@ -46,10 +48,16 @@ format: $(VENV)/.installed-dev ## write the code as `make check` wants it
 docs: $(VENV)/.installed-dev ## write the pages that are made from the code
 	$(PY) docs/redis_keys.py
 	$(PY) docs/guarantee_tests.py
+	$(PY) docs/decision_list.py
 
 servers: $(VENV)/.installed-dev ## fetch other Redis releases, Valkey and an S3 for the tests
 	@PYTHONPATH=tests $(PY) -m helpers.redis.binaries
 	@PYTHONPATH=tests $(PY) -m helpers.archive.object_servers
+
+# Keys and scripts run on a fake Redis within the test process: no server is started.
+quick: $(VENV)/.installed-dev ## the tests of the inner loop: pure ones, with fewer examples
+	$(PY) -m pytest -n 2 $(SPREAD) --hypothesis-profile=quick --fake-redis \
+	  -m 'not slow and not fault and not soak and not hermes' $(QUICK_TESTS)
 
 test: $(VENV)/.installed-dev ## all tests but the long fault runs and Hermes
 	$(PY) -m pytest -n $(WORKERS) $(SPREAD) -m 'not fault and not soak and not hermes'

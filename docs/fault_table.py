@@ -1,4 +1,4 @@
-"""Fills the table of the fault suite in ``docs/guarantees.md``: ``python docs/fault_table.py``.
+"""Fills the table of the fault suite in ``docs/faults.md``: ``python docs/fault_table.py``.
 
 The figures come from ``bench/out/faults.jsonl``, which ``make faults`` and ``make soak`` write: one
 line for each row (see `helpers.faults.results`). Nobody types them.
@@ -12,7 +12,7 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "bench" / "out" / "faults.jsonl"
-PAGE = Path(__file__).with_name("guarantees.md")
+PAGE = Path(__file__).with_name("faults.md")
 MARK = re.compile(r"<!-- faults -->\n.*?<!-- end faults -->", re.DOTALL)
 HEAD = (
     "| row | share | rounds | faults | events | lost | twice | besides | commit |\n"
@@ -40,15 +40,15 @@ def table(lines: list[dict[str, Any]]) -> str:
 
 def _line(line: dict[str, Any]) -> str:
     besides = ", ".join(
-        f"{name.replace('_', ' ')} {_told(value)}" for name, value in line["besides"].items()
+        f"{name.replace('_', ' ')} {_cell(value)}" for name, value in line["besides"].items()
     )
-    counts = [_told(line[name]) for name in ("rounds", "faults", "events", "lost", "twice")]
+    counts = [_cell(line[name]) for name in ("rounds", "faults", "events", "lost", "twice")]
     when = f"{line['commit']}, {line['day']}, seed {line['seed']}"
     cells = (line["row"], f"{line['share']:g}", *counts, besides, when)
     return f"| {' | '.join(cells)} |"
 
 
-def _told(value: Any) -> str:
+def _cell(value: Any) -> str:
     if value is None:
         return "–"
     if isinstance(value, list):

@@ -1,6 +1,7 @@
-"""Fills the test lists of ``docs/guarantees.md``: ``python docs/guarantee_tests.py [--check]``.
+"""Write the tests of each guarantee into its pages: ``python docs/guarantee_tests.py [--check]``.
 
-A test holds a guarantee if its docstring names it (G1 to G10).
+A test holds a guarantee if its docstring names it (G1 to G10). ``docs/guarantee-tests.md`` lists
+all of them; ``docs/guarantees.md`` names for each guarantee the three that show it best.
 """
 
 import ast
@@ -9,19 +10,97 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
+
+from pages import write_or_check
 
 ROOT = Path(__file__).parent.parent
-PAGE = Path(__file__).with_name("guarantees.md")
-MARK = re.compile(r"<!-- tests (G\d+) -->\n.*?<!-- end -->", re.DOTALL)
+GUARANTEES = Path(__file__).with_name("guarantees.md")
+PAGE = Path(__file__).with_name("guarantee-tests.md")
+MARK = re.compile(r"<!-- shown (G\d+) -->\n.*?<!-- end -->", re.DOTALL)
+
+BEST = {
+    "G1": (
+        "test_adoption_survives_a_killed_owner",
+        "test_a_wiped_redis_is_filled_from_the_spool",
+        "test_what_was_replicated_outlives_producer_and_master",
+    ),
+    "G2": (
+        "test_a_lost_acknowledgement_makes_no_duplicate",
+        "test_append_skips_a_resend",
+        "test_duplicates_are_refused",
+    ),
+    "G3": (
+        "test_order_holds_through_an_outage",
+        "test_each_key_keeps_its_order",
+        "test_a_lane_goes_on_where_it_was",
+    ),
+    "G4": (
+        "test_a_worker_dies_at_a_named_place",
+        "test_workers_are_killed_at_every_point",
+        "test_a_store_that_is_locked_for_long_has_one_effect",
+    ),
+    "G5": (
+        "test_a_frozen_owner_that_wakes_changes_nothing",
+        "test_the_epoch_grows_over_an_expired_lease",
+        "test_workers_stall_past_three_leases",
+    ),
+    "G6": (
+        "test_poison_parks_only_its_key",
+        "test_an_unavailable_backend_parks_nothing",
+        "test_deadly_events_park_only_their_key",
+    ),
+    "G7": (
+        "test_an_archiver_killed_at_a_point_is_followed",
+        "test_a_flipped_bit_of_a_segment_is_named",
+        "test_a_checkpoint_that_was_trimmed_goes_on",
+    ),
+    "G8": (
+        "test_a_replay_equals_the_live_state",
+        "test_a_killed_rebuild_goes_on",
+        "test_a_poisoned_person_goes_and_the_rest_stays",
+    ),
+    "G9": (
+        "test_prefetch_keeps_its_deadline",
+        "test_redis_is_frozen_for_a_while",
+        "test_a_redis_that_hangs_is_waited_for_once",
+    ),
+    "G10": (
+        "test_a_full_spool_refuses",
+        "test_no_key_lives_for_ever_unknown",
+        "test_a_frame_too_large_costs_nothing",
+    ),
+}
+"""For each guarantee the three tests that show it best, chosen by people."""
+
+HEAD = """# The tests of each guarantee
+
+Made from the docstrings of the tests by `make docs`; do not edit. What is promised, and on which
+condition, is in [guarantees.md](guarantees.md).
+"""
 
 
-def held() -> dict[str, dict[str, list[str]]]:
-    """Return the tests by guarantee and file."""
-    found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+class Held(NamedTuple):
+    """One test that holds a guarantee: its file, its name, and the rule it states."""
+
+    file: str
+    name: str
+    rule: str
+
+
+class NotShown(Exception):
+    """A test that was chosen for a guarantee does not exist, or does not name the guarantee."""
+
+
+def held() -> dict[str, list[Held]]:
+    """Return the tests of each guarantee, by file and name."""
+    found: dict[str, list[Held]] = defaultdict(list)
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
-        for name, doc in _tests(path):
+        file = path.relative_to(ROOT).as_posix()
+        for name, doc in sorted(_tests(path)):
+            rule = " ".join(doc.split("\n\n", maxsplit=1)[0].split())
             for guarantee in sorted(set(re.findall(r"\bG(?:10|[1-9])\b", doc))):
-                found[guarantee][str(path.relative_to(ROOT))].append(name)
+                found[guarantee].append(Held(file, name, rule))
     return found
 
 
@@ -31,36 +110,62 @@ def _tests(path: Path) -> Iterator[tuple[str, str]]:
             yield node.name, ast.get_docstring(node) or ""
 
 
-def filled(page: str) -> str:
-    """Return the page with its lists written anew."""
-    tests = held()
+def best(guarantee: str, tests: list[Held]) -> list[Held]:
+    """Return the three tests that show a guarantee best.
+
+    Raises:
+        NotShown: one of them does not exist, or does not name the guarantee.
+    """
+    by_name = {test.name: test for test in tests}
+    missing = [name for name in BEST[guarantee] if name not in by_name]
+    if missing:
+        raise NotShown(f"{guarantee}: no test of it is called {', '.join(missing)}; see BEST")
+    return [by_name[name] for name in BEST[guarantee]]
+
+
+def _shown(test: Held) -> str:
+    rule = re.sub(r"^(?:G\d+(?:, | and )?)+: ", "", test.rule)
+    return f"- [`{test.name}`](../{test.file}): {rule}\n"
+
+
+def with_best(page: str, tests: dict[str, list[Held]]) -> str:
+    """Return the page of the guarantees with its marked lists written anew."""
 
     def fill(mark: re.Match[str]) -> str:
         guarantee = mark.group(1)
-        files = tests.get(guarantee, {})
-        lines = [f"- `{file}`: {', '.join(sorted(names))}" for file, names in files.items()]
-        count = sum(map(len, files.values()))
-        if not lines:
-            return f"<!-- tests {guarantee} -->\nNo tests yet.\n<!-- end -->"
-        body = "\n".join(lines)
-        return (
-            f"<!-- tests {guarantee} -->\n<details><summary>{count} tests</summary>\n\n"
-            f"{body}\n\n</details>\n<!-- end -->"
-        )
+        shown = "".join(map(_shown, best(guarantee, tests[guarantee])))
+        return f"<!-- shown {guarantee} -->\n{shown}<!-- end -->"
 
     return MARK.sub(fill, page)
 
 
+def whole(tests: dict[str, list[Held]]) -> str:
+    """Return the page with all tests: for each guarantee the best three, then the rest by file."""
+    return HEAD + "".join(_section(guarantee, tests[guarantee]) for guarantee in BEST)
+
+
+def _section(guarantee: str, tests: list[Held]) -> str:
+    shown = best(guarantee, tests)
+    by_file: dict[str, list[str]] = defaultdict(list)
+    for test in tests:
+        by_file[test.file].append(test.name)
+    lines = (f"- `{file}`: {', '.join(names)}\n" for file, names in by_file.items())
+    return (
+        f"\n## {guarantee}\n\nThree that show it best:\n\n{''.join(map(_shown, shown))}\n"
+        f"All {len(tests)}:\n\n{''.join(lines)}"
+    )
+
+
 def main() -> int:
-    """Write the page, or say whether it is current."""
-    page = PAGE.read_text()
-    if "--check" not in sys.argv:
-        PAGE.write_text(filled(page))
-        return 0
-    if page == filled(page):
-        return 0
-    sys.stderr.write("docs/guarantees.md is not current; run: make docs\n")
-    return 1
+    """Write both pages, or say which is not current."""
+    tests = held()
+    try:
+        guarantees = with_best(GUARANTEES.read_text(), tests)
+        listed = whole(tests)
+    except NotShown as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    return write_or_check(GUARANTEES, guarantees) | write_or_check(PAGE, listed)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from importlib import resources
 from pathlib import Path
 
 from memorybus.redis.key_table import TABLE
+from pages import write_or_check
 
 PAGE = Path(__file__).with_name("redis-keys.md")
 
@@ -50,13 +51,7 @@ def _header(source: str) -> str:
 
 def main() -> int:
     """Write the page, or say whether it is current."""
-    if "--check" not in sys.argv:
-        PAGE.write_text(page())
-        return 0
-    if PAGE.read_text() == page():
-        return 0
-    sys.stderr.write("docs/redis-keys.md is not current; run: make docs\n")
-    return 1
+    return write_or_check(PAGE, page())
 
 
 if __name__ == "__main__":

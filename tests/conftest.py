@@ -13,6 +13,7 @@ import hypothesis
 import pytest
 import redis
 from helpers.processes.processes import Spawn
+from helpers.redis.fake import FakeServer
 from helpers.redis.leaks import leaked_keys
 from helpers.redis.servers import RedisServer
 from memorybus.config.settings import Settings
@@ -57,20 +58,43 @@ MakeServer = Callable[..., RedisServer]
 hypothesis.settings.register_profile(
     "memorybus", deadline=None, database=None, derandomize="CI" in os.environ
 )
+hypothesis.settings.register_profile(
+    "quick", hypothesis.settings.get_profile("memorybus"), max_examples=20
+)
 hypothesis.settings.load_profile("memorybus")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option of `make quick`."""
+    parser.addoption(
+        "--fake-redis",
+        action="store_true",
+        help="a fake in this process in place of the shared server, and no test of real servers",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Look for a server before processes are started that could not say what is missing."""
+    if config.getoption("fake_redis"):
+        return
     if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput"):
         demand_server_binary()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let tests of many examples compute for longer: a busy machine is several times slower."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Let tests of many examples compute for longer: a busy machine is several times slower.
+
+    A test that is marked as slow says why. On a fake Redis, tests of real servers are left out.
+    """
     for item in items:
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker(pytest.mark.timeout(MANY_EXAMPLES))
+        for mark in item.iter_markers("slow"):
+            assert mark.kwargs.get("reason"), f"{item.nodeid} is slow without a reason"
+    if config.getoption("fake_redis"):
+        real = [item for item in items if "make_redis" in getattr(item, "fixturenames", ())]
+        config.hook.pytest_deselected(items=real)
+        items[:] = [item for item in items if item not in real]
 
 
 def demand_server_binary() -> None:
@@ -82,8 +106,11 @@ def demand_server_binary() -> None:
 
 
 @pytest.fixture(scope="session")
-def redis_server() -> Iterator[RedisServer]:
+def redis_server(request: pytest.FixtureRequest) -> Iterator[RedisServer | FakeServer]:
     """One real server for all tests of this process; emptied after each test."""
+    if request.config.getoption("fake_redis"):
+        yield FakeServer()
+        return
     demand_server_binary()
     server = RedisServer()
     try:

@@ -5,12 +5,17 @@ where a reader sees it.
 """
 
 import ast
+import configparser
 import json
+import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -111,31 +116,52 @@ def read_modules(*roots: Path) -> list[Module]:
     return found
 
 
-SOURCES = tuple(read_modules(*(ROOT / root for root in ROOTS)))
-TESTS = tuple(read_modules(ROOT / "tests"))
-NAMES = {module.name for module in SOURCES}
+@cache
+def sources() -> tuple[Module, ...]:
+    """Return the product's modules; they are read once, and only where a rule is checked."""
+    return tuple(read_modules(*(ROOT / root for root in ROOTS)))
 
-each_source = pytest.mark.parametrize("module", SOURCES, ids=lambda module: module.name)
-each_test = pytest.mark.parametrize("module", TESTS, ids=lambda module: module.name)
+
+@cache
+def written_tests() -> tuple[Module, ...]:
+    """Return the modules of the tests."""
+    return tuple(read_modules(ROOT / "tests"))
+
+
+@cache
+def nodes(tree: ast.AST) -> Mapping[type[ast.AST], list[Any]]:
+    """Return all nodes of a tree by their type: walked once for all rules."""
+    found = defaultdict(list)
+    for node in ast.walk(tree):
+        found[type(node)].append(node)
+    return found
+
+
+Check = Callable[[Module], Iterable[str]]
+"""Names what a module does against a rule."""
+
+
+def offenders(check: Check, modules: Iterable[Module]) -> dict[str, list[str]]:
+    """Return what breaks a rule, by module: one test holds a rule for all of them."""
+    found = {module.name: sorted(check(module)) for module in modules}
+    return {name: offences for name, offences in found.items() if offences}
 
 
 def imports(tree: ast.AST) -> Iterator[tuple[str, str]]:
     """Yield (module, name) of every import, lazy ones included; name is empty for a plain one."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from ((alias.name, "") for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            yield from ((node.module or "", alias.name) for alias in node.names)
+    for node in nodes(tree)[ast.Import]:
+        yield from ((alias.name, "") for alias in node.names)
+    for node in nodes(tree)[ast.ImportFrom]:
+        yield from ((node.module or "", alias.name) for alias in node.names)
 
 
 def calls(tree: ast.AST) -> Iterator[tuple[str, str]]:
     """Yield (owner, name) of every call of a plain name or of a name's attribute."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call):
-            if isinstance(node.func, ast.Name):
-                yield "", node.func.id
-            elif isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name):
-                yield node.func.value.id, node.func.attr
+    for node in nodes(tree)[ast.Call]:
+        if isinstance(node.func, ast.Name):
+            yield "", node.func.id
+        elif isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name):
+            yield node.func.value.id, node.func.attr
 
 
 def at_home(module: str, homes: tuple[str, ...]) -> bool:
@@ -198,83 +224,185 @@ def is_state(name: str, value: ast.expr, kind: str = "dict") -> bool:
     return isinstance(value, MUTABLE) and not table
 
 
+def fences(heading: str) -> list[str]:
+    """Return the lines of the first code block below a heading of docs/architecture.md."""
+    below = (ROOT / "docs" / "architecture.md").read_text().split(f"\n## {heading}\n", 1)[1]
+    return below.split("```\n", 2)[1].splitlines()
+
+
+def mapped(lines: list[str]) -> list[str]:
+    """Return the folders of a map: indented below their parent, several on a line, with a slash."""
+    found, parents = [], [""]
+    for line in lines:
+        depth = (len(line) - len(line.lstrip())) // 2
+        names = re.match(r"\s*((?:\S+/ *)+)", line)
+        assert names, f"a line of the map names no folder: {line}"
+        folders = [parents[depth] + name for name in names[1].split()]
+        parents[depth + 1 :] = [folders[-1]]
+        found += [folder.rstrip("/") for folder in folders]
+    return found
+
+
+def drawn_layers(lines: list[str]) -> dict[str, list[set[str]]]:
+    """Return the layers of the figure, from the top down, for each package."""
+    packages = lines[0].split()
+    columns = zip(*(line.split("|") for line in lines[1:]), strict=True)
+    return {
+        package: [set(cell.split()) for cell in column if cell.strip()]
+        for package, column in zip(packages, columns, strict=True)
+    }
+
+
+def contract_layers(package: str) -> list[set[str]]:
+    """Return the layers of a package as .importlinter has them, from the top down."""
+    contracts = configparser.ConfigParser()
+    contracts.read(ROOT / ".importlinter")
+    (layers,) = [
+        contract["layers"]
+        for contract in contracts.values()
+        if contract.get("containers", "").split() == [package]
+    ]
+    return [set(re.split(r"[\s|:]+", line.strip())) for line in layers.splitlines() if line.strip()]
+
+
+def test_the_map_is_the_tree() -> None:
+    """The map of docs/architecture.md has every folder of the code once, and nothing else."""
+    folders = {
+        module.path.parent.relative_to(ROOT).as_posix()
+        for module in sources()
+        if module.path.name == "__init__.py"
+    }
+    on_map = mapped(fences("The map"))
+    assert sorted(on_map) == sorted(folders)
+
+
+def test_the_figure_has_the_layers_that_are_checked() -> None:
+    """The figure of docs/architecture.md has the layers of .importlinter, in their order."""
+    for package, layers in drawn_layers(fences("The layers")).items():
+        assert layers == contract_layers(package)
+
+
+@pytest.mark.parametrize(
+    ("lines", "folders"),
+    [
+        (["a/  words", "  b/ c/", "    d/  of c / not a folder"], ["a", "a/b", "a/c", "a/c/d"]),
+        (["a/", "  b/", "    c/", "  d/"], ["a", "a/b", "a/b/c", "a/d"]),
+    ],
+)
+def test_the_map_is_read_as_it_is_drawn(lines: list[str], folders: list[str]) -> None:
+    """A folder belongs to the last line above it that is indented less."""
+    assert mapped(lines) == folders
+
+
 def test_the_sources_are_found() -> None:
     """The other tests of this file look at something."""
-    found = {name.split(".")[0] for name in NAMES}
+    found = {module.name.split(".")[0] for module in sources()}
     assert found == {"memorybus", "memorybus_providers", "memorybus_workers"}
 
 
 def test_every_folder_is_a_package() -> None:
     """A folder without ``__init__.py`` would be passed over by mypy and import-linter."""
-    bare = {module.path.parent for module in SOURCES} - {
-        module.path.parent for module in SOURCES if module.path.name == "__init__.py"
+    bare = {module.path.parent for module in sources()} - {
+        module.path.parent for module in sources() if module.path.name == "__init__.py"
     }
     assert bare == set()
 
 
-@each_source
-def test_no_drawer_for_odds_and_ends(module: Module) -> None:
-    """A module is named for what it holds; ``utils`` names nothing."""
+def drawers(module: Module) -> set[str]:
+    """Return the words of a module's name that name nothing."""
     parts = {word for part in module.name.split(".") for word in part.split("_")}
-    assert not parts & {"util", "utils", "helper", "helpers", "common", "misc"}
+    return parts & {"util", "utils", "helper", "helpers", "common", "misc"}
 
 
-@each_source
-def test_side_effects_have_one_home(module: Module) -> None:
-    """Time, chance, SQLite, Redis, RQ and child processes are used in their homes only."""
-    assert strangers(module) == []
-
-
-@each_source
-def test_only_settings_reads_the_environment(module: Module) -> None:
-    """The environment is read in ``settings``; everything else receives settings."""
+def environment_read(module: Module) -> list[str]:
+    """Return what a module reads or changes of the environment; its homes may."""
     if module.name in (READS_ENVIRONMENT, FINDS_HERMES, *HAND_ENVIRONMENT_ON):
-        return
+        return []
     used = [
         ast.unparse(node)
-        for node in ast.walk(module.tree)
-        if isinstance(node, ast.Attribute)
-        and node.attr in ENVIRONMENT
-        and ast.unparse(node.value) == "os"
+        for node in nodes(module.tree)[ast.Attribute]
+        if node.attr in ENVIRONMENT and ast.unparse(node.value) == "os"
     ]
-    used += [
+    return used + [
         name for library, name in imports(module.tree) if library == "os" and name in ENVIRONMENT
     ]
-    assert used == []
 
 
-@each_source
-def test_only_the_clock_knows_what_time_it_is(module: Module) -> None:
-    """``datetime`` formats and parses; the present moment comes from a `Clock`."""
-    asked = [
+def wall_clocks_asked(module: Module) -> list[str]:
+    """Return where a module asks ``datetime`` for the present moment."""
+    return [
         ast.unparse(node)
-        for node in ast.walk(module.tree)
-        if isinstance(node, ast.Attribute)
-        and node.attr in WALL_CLOCKS
+        for node in nodes(module.tree)[ast.Attribute]
+        if node.attr in WALL_CLOCKS
         and ast.unparse(node.value).split(".")[-1] in ("datetime", "date")
     ]
-    assert asked == []
 
 
-@each_source
-def test_no_pickle_and_no_eval(module: Module) -> None:
-    """Bytes from outside never become code."""
+def code_from_bytes(module: Module) -> list[str]:
+    """Return what a module uses to make code of bytes."""
     libraries = {imported.split(".")[0] for imported, _ in imports(module.tree)}
-    assert not libraries & set(BANNED_IMPORTS)
-    assert not [name for owner, name in calls(module.tree) if not owner and name in BANNED_CALLS]
+    called = [name for owner, name in calls(module.tree) if not owner and name in BANNED_CALLS]
+    return [*(libraries & set(BANNED_IMPORTS)), *called]
 
 
-@each_source
-def test_no_state_at_module_level(module: Module) -> None:
+def module_state(module: Module) -> list[str]:
+    """Return the state that a module holds at its level, or changes by ``global``."""
+    changed = [ast.unparse(node) for node in nodes(module.tree)[ast.Global]]
+    return mutable_state(module.tree) + changed
+
+
+def without_a_rule(module: Module) -> list[str]:
+    """Return the tests of a module that do not say what they hold."""
+    return [
+        node.name
+        for kind in (ast.FunctionDef, ast.AsyncFunctionDef)
+        for node in nodes(module.tree)[kind]
+        if node.name.startswith("test_") and not ast.get_docstring(node)
+    ]
+
+
+def sleeps(module: Module) -> list[str]:
+    """Return the calls of a test module that only let time pass."""
+    if module.name == "tests.helpers.processes.waiting":
+        return []
+    sleeping = (("time", "sleep"), ("", "sleep"))
+    return [f"{owner}.{name}" for owner, name in calls(module.tree) if (owner, name) in sleeping]
+
+
+def test_no_drawer_for_odds_and_ends() -> None:
+    """A module is named for what it holds; ``utils`` names nothing."""
+    assert offenders(drawers, sources()) == {}
+
+
+def test_side_effects_have_one_home() -> None:
+    """Time, chance, SQLite, Redis, RQ and child processes are used in their homes only."""
+    assert offenders(strangers, sources()) == {}
+
+
+def test_only_settings_reads_the_environment() -> None:
+    """The environment is read in ``settings``; everything else receives settings."""
+    assert offenders(environment_read, sources()) == {}
+
+
+def test_only_the_clock_knows_what_time_it_is() -> None:
+    """``datetime`` formats and parses; the present moment comes from a `Clock`."""
+    assert offenders(wall_clocks_asked, sources()) == {}
+
+
+def test_no_pickle_and_no_eval() -> None:
+    """Bytes from outside never become code."""
+    assert offenders(code_from_bytes, sources()) == {}
+
+
+def test_no_state_at_module_level() -> None:
     """Two buses in one process share nothing: module level holds tables in capitals only."""
-    assert mutable_state(module.tree) == []
-    assert not [node for node in ast.walk(module.tree) if isinstance(node, ast.Global)]
+    assert offenders(module_state, sources()) == {}
 
 
 @pytest.mark.parametrize("name", WORDS_OF_THE_CONTRACT)
 def test_the_words_of_the_contract_stand_alone(name: str) -> None:
     """What a provider may import drags in nothing else of the bus."""
-    (module,) = [module for module in SOURCES if module.name == f"memorybus.{name}"]
+    (module,) = [module for module in sources() if module.name == f"memorybus.{name}"]
     seen = {lib for lib, _ in imports(module.tree) if lib.split(".")[0] == "memorybus"}
     assert seen <= {f"memorybus.{word}" for word in WORDS_OF_THE_CONTRACT}
 
@@ -289,26 +417,14 @@ def test_an_agent_loads_no_heavy_library() -> None:
     assert not set(json.loads(shown.stdout)) & set(HEAVY)
 
 
-@each_test
-def test_every_test_says_its_rule(module: Module) -> None:
+def test_every_test_says_its_rule() -> None:
     """A test function has a docstring: the sentence it holds."""
-    silent = [
-        node.name
-        for node in ast.walk(module.tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and node.name.startswith("test_")
-        and not ast.get_docstring(node)
-    ]
-    assert silent == []
+    assert offenders(without_a_rule, written_tests()) == {}
 
 
-@each_test
-def test_tests_wait_for_conditions(module: Module) -> None:
+def test_tests_wait_for_conditions() -> None:
     """Tests never sleep: ``helpers.processes.waiting`` polls a named condition."""
-    if module.name == "tests.helpers.processes.waiting":
-        return
-    slept = [call for call in calls(module.tree) if call in (("time", "sleep"), ("", "sleep"))]
-    assert slept == []
+    assert offenders(sleeps, written_tests()) == {}
 
 
 @pytest.mark.parametrize(
@@ -347,3 +463,22 @@ def test_the_rule_of_homes_can_fail(source: str, found: list[str]) -> None:
 def test_the_rule_of_state_can_fail(source: str, found: list[str]) -> None:
     """The check itself sees what it is there to see."""
     assert mutable_state(ast.parse(source)) == found
+
+
+@pytest.mark.parametrize(
+    ("check", "source", "found"),
+    [
+        (drawers, "", ["utils"]),
+        (environment_read, "import os\nos.environ", ["os.environ"]),
+        (environment_read, "from os import getenv", ["getenv"]),
+        (wall_clocks_asked, "datetime.datetime.now(UTC)", ["datetime.datetime.now"]),
+        (code_from_bytes, "import pickle\neval('1')", ["eval", "pickle"]),
+        (module_state, "def f():\n    global seen", ["global seen"]),
+        (without_a_rule, "def test_it(): ...", ["test_it"]),
+        (sleeps, "import time\ntime.sleep(1)", ["time.sleep"]),
+    ],
+)
+def test_each_rule_can_fail(check: Check, source: str, found: list[str]) -> None:
+    """The check itself sees what it is there to see, and names the module."""
+    module = Module("memorybus.my_utils", ROOT, source, ast.parse(source))
+    assert offenders(check, [module]) == {"memorybus.my_utils": found}

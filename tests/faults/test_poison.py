@@ -3,6 +3,7 @@
 import statistics
 from collections import Counter
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import pytest
 from conftest import MakeServer
@@ -26,6 +27,7 @@ HANGING = Counter({"hangs": 1})
 """What takes a thread with it."""
 DEADLY = Counter({"exits": 1})
 """What takes a worker with it."""
+NOTHING: Counter[str] = Counter()
 MANY = Counter({"raises": 8, "surrogates": 4, "newer schema": 4, "large": 3}) + DEADLY
 LARGE = (1 << 20) - 1_000
 ENOUGH = 100
@@ -57,6 +59,13 @@ def parked_by(kind: str) -> int:
     if kind in poison.FOREIGN:
         return 1
     return 0 if kind == "large" else 1 + poison.FOLLOWERS
+
+
+class Dose(NamedTuple):
+    """One bad event: its kind, and the milliseconds from giving it to the end of the calm after."""
+
+    kind: str
+    time: range
 
 
 class Run:
@@ -91,7 +100,7 @@ class Run:
         self._witness = witness
         self._looked_at = SYSTEM.monotonic()
         self._calm: list[list[range]] = [[] for _ in range(times)]
-        self._poisoned: list[list[range]] = [[] for _ in range(times)]
+        self._poisoned: list[list[Dose]] = [[] for _ in range(times)]
         self._start()
         with MemoryBus.connect(trial.settings) as bus:
             assert poison.refused_at_once(bus) == 2
@@ -103,7 +112,7 @@ class Run:
         self.trial.rng.shuffle(kinds)
         for place, kind in enumerate(kinds, number * len(kinds)):
             self._calm[number].append(self._while(SYSTEM.now_ms(), calm))
-            self._poisoned[number].append(self._dose(bus, kind, place, calm))
+            self._poisoned[number].append(Dose(kind, self._dose(bus, kind, place, calm)))
 
     def _start(self) -> None:
         trial = self.trial
@@ -154,25 +163,28 @@ class Run:
         assert len(large) == self.doses["large"]
         return verdict
 
-    def waits(self) -> list[tuple[float, float]]:
+    def waits(self, without: Counter[str] = NOTHING) -> list[tuple[float, float]]:
         """Return the p99 of how long the others' events waited: by round, in calm and poisoned.
 
-        What the machine held up, standing still, counts in neither; nor does a round of which that
-        leaves hardly anything.
+        What was said during the doses of the kinds `without` is left out. What the machine held up,
+        standing still, counts in neither; nor does a round of which that leaves hardly anything.
         """
         stalls = self._witness.stalls()
         felt = [e for e in self._others() if not any(s.touches(e.said, e.at) for s in stalls)]
         found = [
-            (_said_in(calm, felt), _said_in(poisoned, felt))
-            for calm, poisoned in zip(self._calm, self._poisoned, strict=True)
+            (_said_in(calm, felt), _said_in([d.time for d in doses if d.kind not in without], felt))
+            for calm, doses in zip(self._calm, self._poisoned, strict=True)
         ]
         left = [pair for pair in found if min(map(len, pair)) >= ENOUGH]
         assert left, f"the machine stood still all the time: {stalls}"
         return [(latency(calm, 0.99), latency(poisoned, 0.99)) for calm, poisoned in left]
 
-    def slowest(self) -> tuple[float, float]:
-        """Return the longest wait of the others while poisoned, and how long the machine stood."""
-        times = [one for poisoned in self._poisoned for one in poisoned]
+    def slowest(self, kinds: Counter[str]) -> tuple[float, float]:
+        """Return the longest wait of the others during doses of some kinds.
+
+        Besides, return for how many seconds the machine stood still meanwhile.
+        """
+        times = [dose.time for doses in self._poisoned for dose in doses if dose.kind in kinds]
         return latency(_said_in(times, self._others()), 1.0), self._witness.stood(*times)
 
     def _others(self) -> list[Effect]:
@@ -230,7 +242,7 @@ def test_deadly_events_park_only_their_key(
     times = LONG if kind == "Keyed" else {}
     run = Run(make_trial(make_redis(), kind, attempts=3, **times), witness, DEADLY, calm=1.5)
     verdict = run.judge(may_repeat=run.deaths if kind == "Blind" else 0)
-    slowest, stood = run.slowest()
+    slowest, stood = run.slowest(DEADLY)
     seen = figures(run, verdict) | {"deaths": run.deaths, "outage_s": run.outage}
     report(**seen, slowest_s=slowest, machine_stood_s=stood)
     assert 0 < run.deaths <= MOST_DEATHS
@@ -246,14 +258,28 @@ def test_twenty_poisons_are_hardly_felt_in_a_whole_run(
 ) -> None:
     """G6: over minutes with twenty bad events, others' p99 at most doubles.
 
-    One of them ends its workers: what waits for that is less than one event of a hundred.
+    One of the twenty ends its workers, which stops their lanes until others have them: that is
+    promised separately, and judged separately here. What was said outside that deadly dose has a
+    p99 of at most twice that of the calm. What was said during it waits no longer than `TAKE_OVER`
+    for each death, not counting the time for which the machine stood still. Both figures are
+    reported, and the ratio over the whole run.
     """
     trial = make_trial(make_redis(), "Keyed", attempts=3, **LONG)
     run = Run(trial, witness, MANY, calm=6.0)
-    seen = figures(run, run.judge())
-    report(**seen, share=1.0, deaths=run.deaths, outage_s=run.outage)  # its meaning is its length
+    seen = figures(run, run.judge(), without=DEADLY)
+    slowest, stood = run.slowest(DEADLY)
+    report(
+        **seen,
+        share=1.0,  # its meaning is its length
+        deaths=run.deaths,
+        outage_s=run.outage,
+        p99_ratio_whole=ratio(run.waits()),
+        deadly_slowest_s=slowest,
+        machine_stood_s=stood,
+    )
     assert 0 < run.deaths <= MOST_DEATHS
     assert seen["p99_ratio"] <= 2
+    assert slowest <= run.deaths * TAKE_OVER + stood
 
 
 def assert_others_hardly_wait(run: Run, report: Report) -> None:
@@ -265,16 +291,20 @@ def assert_others_hardly_wait(run: Run, report: Report) -> None:
     assert seen["p99_ratio"] <= 2
 
 
-def figures(run: Run, verdict: Verdict) -> dict[str, float]:
+def figures(run: Run, verdict: Verdict, without: Counter[str] = NOTHING) -> dict[str, float]:
     """Return what every row of these reports; of several rounds the median."""
-    waits = run.waits()
+    waits = run.waits(without)
     calm, poisoned = (statistics.median(column) for column in zip(*waits, strict=True))
-    ratio = statistics.median(poisoned / max(calm, 0.001) for calm, poisoned in waits)
     return {
         "faults": run.doses.total(),
         **counted([verdict]),
         "parked": len(run.trial.parked(run.name)),
         "p99_calm_s": calm,
         "p99_poisoned_s": poisoned,
-        "p99_ratio": round(ratio, 2),
+        "p99_ratio": ratio(waits),
     }
+
+
+def ratio(waits: Sequence[tuple[float, float]]) -> float:
+    """Return by how much the p99 grew from calm to poisoned; of several rounds the median."""
+    return round(statistics.median(poisoned / max(calm, 0.001) for calm, poisoned in waits), 2)

@@ -218,6 +218,7 @@ def test_what_is_escaped_can_be_written_down(text: str) -> None:
     assert b"\x00" not in escape(text).encode("utf-8")
 
 
+@pytest.mark.slow(reason="every character of Unicode")
 def test_every_character_that_folds_to_a_bracket_is_escaped() -> None:
     """In all of Unicode no compatible form of a bracket or an ampersand reference is forgotten."""
     characters = [chr(code) for code in range(sys.maxunicode + 1)]
@@ -294,6 +295,7 @@ def test_text_without_suspects_is_verbatim(text: str) -> None:
     ],
     ids=["far", "many", "entities", "brackets", "names", "unfinished"],
 )
+@pytest.mark.slow(reason="measures long texts")
 def test_hostile_text_takes_linear_time(text: str) -> None:
     """300,000 hostile characters are escaped at once; quadratic time would run into the timeout."""
     assert len(escape(text)) >= len(text)

@@ -70,6 +70,7 @@ def all_cuts(places: range, most: int) -> chain[tuple[int, ...]]:
         ("</memory-context></memory-contexts>", "</memory-contexts>"),
     ],
 )
+@pytest.mark.slow(reason="every way to cut long texts in four")
 def test_every_set_of_three_cuts(text: str, expected: str) -> None:
     """Every way to cut a text at up to three places shows the same."""
     for places in all_cuts(range(1, len(text)), 3):
@@ -77,6 +78,7 @@ def test_every_set_of_three_cuts(text: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize("start", [1, 6, 11, 16, 21, 25])
+@pytest.mark.slow(reason="every way to cut a text in neighbouring places")
 def test_all_subsets_of_neighbouring_cuts(start: int) -> None:
     """All 2^12 sets of cuts within a window, moved over the whole block, show the same."""
     window = range(start, start + 12)
@@ -85,6 +87,7 @@ def test_all_subsets_of_neighbouring_cuts(start: int) -> None:
 
 
 @pytest.mark.timeout(180)  # it computes
+@pytest.mark.slow(reason="every way to cut a text in pieces")
 def test_all_sets_of_cuts() -> None:
     """All 2^17 ways to cut a tag with an unfinished one before it show the same."""
     text = f"<{CLOSE}"
@@ -283,6 +286,7 @@ def test_text_flows_at_once() -> None:
     ],
     ids=["brackets", "pairs", "space", "open", "nested", "withheld", "attributes"],
 )
+@pytest.mark.slow(reason="measures long texts")
 def test_hostile_text_takes_linear_time(text: str) -> None:
     """Half a million hostile characters pass at once; quadratic time would run into the timeout."""
     assert CLOSE not in scrub(text)

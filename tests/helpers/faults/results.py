@@ -1,7 +1,7 @@
 """What the rows of the fault suite counted, one line of JSON for each row: the figures of the page.
 
 The rounds of a row are put together; a row that runs again replaces its line. The table of
-docs/guarantees.md is written from this file (``docs/fault_table.py``), so that nobody types it.
+docs/faults.md is written from this file (``docs/fault_table.py``), so that nobody types it.
 """
 
 import subprocess

@@ -13,6 +13,7 @@ from helpers.processes.processes import Child, Spawn
 from helpers.processes.waiting import wait_until
 from helpers.redis.log import Log
 from memorybus.config.settings import Settings, to_environ
+from memorybus.health.monitor import read_status
 from memorybus.operations.up import listens
 
 pytestmark = pytest.mark.timeout(120)
@@ -90,15 +91,14 @@ def told(child: Child) -> list[dict]:
     return [json.loads(line) for line in lines if line.startswith("{") and line.endswith("\n")]
 
 
-def caught_up(run: Run) -> dict:
-    """Wait until no provider has a backlog; return the status."""
+def caught_up(env: dict[str, str]) -> None:
+    """Wait until no provider has a backlog; looking starts no process."""
+    settings = Settings(data_dir=Path(env["MEMORYBUS_DATA_DIR"]))
 
-    def state() -> dict | None:
-        status = result(run("status", "--json"))
-        behind = [p["name"] for p in status["providers"] if p["backlog"]]
-        return None if behind else status
+    def done() -> bool:
+        return not any(provider.backlog for provider in read_status(settings).providers)
 
-    return wait_until(state, "every lane has applied everything", timeout=30)
+    wait_until(done, "every lane has applied everything", timeout=30)
 
 
 def write(path: Path, *lines: object) -> Path:
@@ -210,7 +210,7 @@ def test_up_restarts_a_worker_that_died(up, spawn):
     [("chat.jsonl", FERRY, 3), ("seven.json", [SAMPLE], 4)],
     ids=["messages", "locomo"],
 )
-def test_the_same_file_twice_adds_nothing(name, lines, events, up, run, tmp_path):
+def test_the_same_file_twice_adds_nothing(name, lines, events, up, run, tmp_path, env):
     """Ingest is idempotent: the second time the log does not grow (G2)."""
     path = write(tmp_path / name, *lines)
 
@@ -219,14 +219,15 @@ def test_the_same_file_twice_adds_nothing(name, lines, events, up, run, tmp_path
 
     assert (first["new_events"], first["level"]) == (events, "logged")
     assert (second["new_events"], second["turns"]) == (0, first["turns"])
-    assert {p["applied"] for p in caught_up(run)["providers"]} == {events}
+    caught_up(env)
+    assert {p["applied"] for p in result(run("status", "--json"))["providers"]} == {events}
 
 
-def test_what_was_ingested_is_recalled_within_its_scope(up, run, tmp_path):
+def test_what_was_ingested_is_recalled_within_its_scope(up, run, tmp_path, env):
     """Recall finds a person's memories verbatim, and never another person's."""
     result(run("ingest", write(tmp_path / "chat.jsonl", *FERRY), "--user", "ana", "--json"))
     result(run("ingest", write(tmp_path / "seven.json", SAMPLE), "--json"))
-    caught_up(run)
+    caught_up(env)
 
     ana = result(run("recall", "When does the ferry timetable change?", "--user", "ana", "--json"))
     ann = result(run("recall", "What did I plant? Quince trees?", "--user", "Ann", "--json"))
@@ -329,14 +330,14 @@ def test_a_replay_applies_everything_again_elsewhere(up, run, tmp_path):
     assert (again["finished"], again["applied"]) == (True, 3)
 
 
-def test_the_doctor_hears_the_canary(up, run):
+def test_the_doctor_hears_the_canary(up, run, env):
     """On a healthy system every check passes, and the canary leaves no memory behind."""
     report = result(run("doctor", "--json"))
 
     assert report["ok"] is True
     names = [check["name"] for check in report["checks"]]
     assert {"redis", "eviction policy", "durability", "spool", "worker", "canary"} <= set(names)
-    caught_up(run)
+    caught_up(env)
     left = result(
         run(
             "recall",
@@ -447,10 +448,10 @@ def _watched(env: dict[str, str], count: int, *words: str) -> list[str]:
     return lines
 
 
-def test_a_budget_too_small_is_not_nothing(up, run, tmp_path):
+def test_a_budget_too_small_is_not_nothing(up, run, tmp_path, env):
     """What is remembered and does not fit is told apart from what is not remembered."""
     result(run("ingest", write(tmp_path / "chat.jsonl", *FERRY), "--user", "ana", "--json"))
-    caught_up(run)
+    caught_up(env)
 
     small = run("recall", "ferry timetable", "--user", "ana", "--budget", "5")
     nothing = run("recall", "xylophone", "--user", "ben", "--budget", "5")
@@ -460,11 +461,11 @@ def test_a_budget_too_small_is_not_nothing(up, run, tmp_path):
     assert (small.returncode, nothing.returncode) == (0, 0)
 
 
-def test_a_session_recalls_for_its_own_people(up, run, tmp_path):
+def test_a_session_recalls_for_its_own_people(up, run, tmp_path, env):
     """Asked as a session, only its agent's and user's memories come; nobody's is an error."""
     result(run("ingest", write(tmp_path / "chat.jsonl", *FERRY), "--user", "ana", "--json"))
     result(run("ingest", write(tmp_path / "seven.json", SAMPLE), "--json"))
-    caught_up(run)
+    caught_up(env)
 
     own = result(run("recall", "ferry or quince?", "--session", "chat", "--json"))
     unknown = run("recall", "ferry", "--session", "nosuch")
@@ -539,9 +540,9 @@ def test_spooled_events_are_sent_by_the_next_up(run, env, spawn, tmp_path):
 
     child = spawn(*CLI, "up", "--json", env=env)
     child.wait_output('"ready"', timeout=30)
+    settings = Settings(data_dir=Path(env["MEMORYBUS_DATA_DIR"]))
 
     def arrived() -> bool:
-        status = result(run("status", "--json"))
-        return all(one["applied"] == 3 for one in status["providers"])
+        return all(one.applied == 3 for one in read_status(settings).providers)
 
     wait_until(arrived, "both providers have applied the spooled events", timeout=30)

@@ -8,6 +8,7 @@ import pytest
 import redis
 from conftest import MakeSettings
 from helpers.archive.sealed_log import QUICK
+from helpers.processes.commands import Ran, run_command
 from helpers.processes.processes import Child, Spawn
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import state_digest, texts
@@ -47,17 +48,15 @@ class Place:
             del given[f"MEMORYBUS_{name}"]
         self.environ = given | {"MEMORYBUS_CONFIG": str(self.path), "PYTHONPATH": str(TESTS)}
 
-    def run(self, *words: str) -> Child:
+    def run(self, *words: str) -> Ran:
         """Run a command to its end."""
-        child = self._spawn("-m", "memorybus.surfaces.cli", *words, env=self.environ)
-        child.wait(30)
-        return child
+        return run_command(self.environ, *words)
 
     def done(self, *words: str) -> str:
         """Run a command that shall succeed; return what it said."""
-        child = self.run(*words)
-        assert child.exit_code == 0, child.output()
-        return child.output()
+        ran = self.run(*words)
+        assert ran.exit_code == 0, ran.output
+        return ran.output
 
     def worker(self) -> Child:
         """Start a worker that reads the file."""
@@ -162,10 +161,10 @@ def test_the_file_keeps_its_comments(place: Place) -> None:
 )
 def test_what_cannot_be_added(place: Place, words: tuple[str, ...], why: str) -> None:
     """What is wrong is said before anything is written, and never a secret."""
-    child = place.run("provider", "add", *words, "--execute")
-    assert child.exit_code == 2, child.output()
-    assert why in child.output()
-    assert "sk-1" not in child.output()
+    ran = place.run("provider", "add", *words, "--execute")
+    assert ran.exit_code == 2, ran.output
+    assert why in ran.output
+    assert "sk-1" not in ran.output
     assert place.path.read_text() == FILE
 
 
@@ -179,7 +178,7 @@ def test_a_pause_is_seen_and_ends(place: Place, redis_client: redis.Redis) -> No
     publish(place.settings, "one")
     assert "its disk is full" in place.done("status")
     assert "its disk is full" in place.done("provider", "ls")
-    assert "resume rec" in place.run("doctor").output()
+    assert "resume rec" in place.run("doctor").output
     assert "paused already" in place.done("provider", "pause", "rec", "--reason", "again")
     assert texts(home(place.settings)) == []
     place.done("provider", "resume", "rec")
@@ -203,7 +202,7 @@ def test_a_removal_leaves_no_key(place: Place, redis_client: redis.Redis) -> Non
     refused = place.run(
         *("provider", "remove", "late", "--delete-state", "--reason", "x", "--execute")
     )
-    assert (refused.exit_code, "restart" in refused.output()) == (1, True)
+    assert (refused.exit_code, "restart" in refused.output) == (1, True)
     said = place.done("provider", "remove", "late", "--reason", "moved", "--execute")
     assert "until they are restarted" in said
     assert place.settings.providers == ("rec",)
@@ -226,9 +225,9 @@ def test_copies_go_first(place: Place, redis_client: redis.Redis) -> None:
     """G8: an instance of which copies are left is not removed under them."""
     settings = msgspec.structs.replace(place.settings, **recorded("Transactional"))
     begun(settings)
-    child = place.run("provider", "remove", "rec", "--reason", "x", "--execute")
-    assert child.exit_code == 2
-    assert "replay --cancel" in child.output()
+    ran = place.run("provider", "remove", "rec", "--reason", "x", "--execute")
+    assert ran.exit_code == 2
+    assert "replay --cancel" in ran.output
     assert place.path.read_text() == FILE
 
 
@@ -248,7 +247,7 @@ def test_a_rebuilt_one_is_removed_with_what_serves_it(
         kept = Live("rec@1", "rec")
         desk.instances.swap("rec", None, kept)
         refused = place.run(*remove)
-        assert (refused.exit_code, "rebuild --drop rec" in refused.output()) == (2, True)
+        assert (refused.exit_code, "rebuild --drop rec" in refused.output) == (2, True)
         desk.instances.swap("rec", kept, Live("rec@1"))
         wait_applied(redis_client, place.settings, "rec@1")
         assert "with rec@1, which serves it" in place.done(*remove)
@@ -273,7 +272,7 @@ def test_who_was_removed_may_come_again(place: Place, redis_client: redis.Redis)
     wait_applied(redis_client, place.settings, "late")
     place.done("provider", "remove", "late", "--reason", "another backend", "--execute")
     refused = place.run("provider", "add", *NEW, "--execute")
-    assert (refused.exit_code, "restart them first" in refused.output()) == (2, True)
+    assert (refused.exit_code, "restart them first" in refused.output) == (2, True)
     running.terminate()
     place.done("provider", "add", *NEW, "--execute")
     publish(place.settings, "two")
@@ -304,7 +303,7 @@ def test_a_state_is_deleted_where_it_lies(place: Place, tmp_path: Path) -> None:
         desk.homes.move("rec", away)
         refused = place.run(*remove)
         assert refused.exit_code == 2
-        assert "/srv/memorybus/providers/rec on another-host" in refused.output()
+        assert "/srv/memorybus/providers/rec on another-host" in refused.output
         assert desk.homes.all() == {"rec": away}
         desk.homes.forget("rec")
     elsewhere = tmp_path / "disk"

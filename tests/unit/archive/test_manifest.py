@@ -179,6 +179,7 @@ def test_an_earlier_manifest_heals(line: int) -> None:
     assert len(found.segments) == (COUNT if healed else COUNT - 1)
 
 
+@pytest.mark.slow(reason="every bit of a manifest")
 def test_every_flipped_bit_is_seen() -> None:
     """G7: wherever one bit of a manifest is wrong, it is named, and no wrong line is believed."""
     data, rng = written(), random.Random(5)

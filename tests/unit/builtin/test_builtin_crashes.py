@@ -160,6 +160,7 @@ _EDITS = {
 
 @settings(max_examples=50)
 @given(st.lists(_STEPS, max_size=6))
+@pytest.mark.slow(reason="generates histories with crashes")
 def test_any_history_of_crashes_and_edits_applies_each_write_once(steps: list[Step]) -> None:
     """Whatever dies where and whoever edits when: each batch once, each edit kept (G4)."""
     with TemporaryDirectory() as folder:

@@ -46,6 +46,7 @@ def test_alone_it_shows_help(capsys):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.slow(reason="runs the help of every command")
 def test_every_command_explains_itself(command, capsys):
     """--help works everywhere and fails nowhere."""
     assert main([command, "--help"]) == OK
@@ -62,6 +63,7 @@ COMPLETE = (
 
 
 @pytest.mark.parametrize("words", COMPLETE, ids=" ".join)
+@pytest.mark.slow(reason="runs the help of every command")
 def test_every_command_gives_an_example(words, capsys):
     """The help of a command shows it in use."""
     assert main([*words, "--help"]) == OK
@@ -177,6 +179,7 @@ WITHOUT_REDIS = (
 
 
 @pytest.mark.parametrize("words", WITHOUT_REDIS, ids=" ".join)
+@pytest.mark.slow(reason="every command against no Redis")
 def test_a_program_is_told_what_failed(words, capfd):
     """With --json a failure is one object on one line of stdout: kind, what and why, what next."""
     assert main([*words, "--json"]) == FAILED
@@ -323,6 +326,7 @@ def shell(line, short_dir):
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
 @pytest.mark.parametrize("words", ["--help", "ingest nothing.jsonl --json"])
+@pytest.mark.slow(reason="starts processes")
 def test_a_full_disk_is_told(words, short_dir):
     """Output that cannot be written is one error line and a failure."""
     done = shell("{} " + words + " > /dev/full", short_dir)
@@ -335,6 +339,7 @@ def test_a_full_disk_is_told(words, short_dir):
 @pytest.mark.parametrize(
     ("closed", "said"), [(">&-", "error: standard output is closed\n"), (">&- 2>&-", "")]
 )
+@pytest.mark.slow(reason="starts processes")
 def test_a_closed_output_is_told(closed, said, short_dir):
     """Without standard output there is nothing to do, and no traceback."""
     done = shell("{} --version " + closed, short_dir)
@@ -342,6 +347,7 @@ def test_a_closed_output_is_told(closed, said, short_dir):
     assert (done.returncode, done.stderr) == (FAILED, said)
 
 
+@pytest.mark.slow(reason="starts processes")
 def test_the_start_is_light():
     """The command line loads Redis and the rest only for the command that needs them."""
     program = (
@@ -368,6 +374,7 @@ def test_the_start_is_light():
 
 
 @pytest.mark.parametrize("words", [["--help"], ["--version"]])
+@pytest.mark.slow(reason="starts processes")
 def test_a_closed_pipe_is_quiet(words, short_dir):
     """A reader that went away, as `head` does, causes no complaint."""
     reader, writer = os.pipe()

@@ -18,6 +18,7 @@ class Interrupted(Exception):
     """What a signal raises, as Ctrl-C does."""
 
 
+@pytest.mark.slow(reason="real signals against a busy thread")
 def test_an_interrupt_leaves_it_usable() -> None:
     """G9: wherever a signal interrupts the one who wakes, both threads go on."""
     wake, armed, hits, done = Wake(), False, 0, threading.Event()
@@ -55,6 +56,7 @@ def test_an_interrupt_leaves_it_usable() -> None:
     assert not other.is_alive()
 
 
+@pytest.mark.slow(reason="forty thousand real waits")
 def test_a_wait_ends_however_short_it_was() -> None:
     """G9: a time-out that has passed before the wait began is over, also the first time."""
     begin = time.monotonic()

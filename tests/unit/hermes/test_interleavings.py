@@ -4,6 +4,7 @@ from collections import Counter, deque
 from concurrent.futures import ThreadPoolExecutor
 
 import hypothesis.strategies as st
+import pytest
 from helpers.hermes.hermes_plugin import Host, hermes_host, talk
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
@@ -239,5 +240,6 @@ Interleavings.TestCase.settings = settings(
 )
 
 
+@pytest.mark.slow(reason="generates interleavings of whole sessions")
 class TestInterleavings(Interleavings.TestCase):  # type: ignore[misc]
     """Any interleaving: each turn, write and end once, under its person and session."""

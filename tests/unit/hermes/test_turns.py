@@ -123,6 +123,7 @@ def test_images_and_endless_outputs_stay_out() -> None:
     ),
     st.integers(0, 4_000),
 )
+@pytest.mark.slow(reason="generates whole conversations")
 def test_whatever_a_message_holds_it_can_be_published(
     messages: list[dict[str, object]], room: int
 ) -> None:

@@ -81,6 +81,7 @@ def written(action: Any, text: str, old: str) -> MemoryWritten:
 
 @settings(max_examples=25)
 @given(st.lists(steps, min_size=2, max_size=20), st.randoms(use_true_random=False))
+@pytest.mark.slow(reason="generates histories for a real store")
 def test_feedback_is_the_same_in_any_mix_of_keys(
     tmp_path_factory: pytest.TempPathFactory,
     history: list[tuple[str, str, int, int]],

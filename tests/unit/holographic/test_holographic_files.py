@@ -29,6 +29,7 @@ def unopened(home: Path) -> HolographicProvider:
     return HolographicProvider(ProviderConfig(name="holographic", home=home))
 
 
+@pytest.mark.slow(reason="starts processes")
 def test_several_processes_may_open_a_new_database_at_once(tmp_path: Path) -> None:
     """Whoever is first creates the tables; nobody fails."""
     children = [

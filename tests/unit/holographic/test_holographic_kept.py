@@ -115,6 +115,7 @@ def test_the_own_scope_comes_first(provider: HolographicProvider) -> None:
         max_size=12,
     )
 )
+@pytest.mark.slow(reason="generates histories for a real store")
 def test_a_store_never_holds_a_text_twice(writes: list[tuple[str, str]]) -> None:
     """Whatever is written, entries stay distinct and none is blank, and the index agrees."""
 

@@ -55,6 +55,7 @@ def test_a_replay_changes_nothing(provider: HolographicProvider) -> None:
 
 @settings(max_examples=25)
 @given(st.lists(st.integers(1, len(EVENTS)), max_size=4))
+@pytest.mark.slow(reason="generates histories for a real store")
 def test_any_batches_with_repetitions_end_in_the_same_state(cuts: list[int]) -> None:
     """However history is cut into batches, each sent twice, the facts are those of one run (G4)."""
     ends = [*sorted(set(cuts)), len(EVENTS)]

@@ -27,6 +27,7 @@ hostile = st.lists(
 
 @settings(max_examples=60)
 @given(st.lists(st.one_of(st.text(), hostile), min_size=1, max_size=10))
+@pytest.mark.slow(reason="generates questions to a real store")
 def test_any_text_is_a_harmless_question(questions: list[str]) -> None:
     """No text raises, as a question or as something said, and the facts stay findable."""
     with TemporaryDirectory() as home, opened(Path(home)) as provider:

@@ -3,6 +3,7 @@
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
 from holographic_feeding import EVERYONE, add, context, feed, opened, shown, texts, turn
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -33,6 +34,7 @@ def whose(scope: Scope) -> tuple[str, str, str]:
 
 @settings(max_examples=60)
 @given(st.lists(scopes, min_size=1, max_size=6, unique=True), st.lists(asked, max_size=6))
+@pytest.mark.slow(reason="generates histories for a real store")
 def test_recall_returns_the_scope_and_nothing_else(
     owners: list[Scope], questions: list[RecallScope]
 ) -> None:
@@ -54,6 +56,7 @@ def test_recall_returns_the_scope_and_nothing_else(
 
 @settings(max_examples=30)
 @given(scopes, scopes)
+@pytest.mark.slow(reason="generates histories for a real store")
 def test_tools_see_and_judge_only_their_scope(owner: Scope, caller: Scope) -> None:
     """The model finds and judges facts of its own agent, user and workspace alone."""
     with TemporaryDirectory() as home, opened(Path(home)) as provider:

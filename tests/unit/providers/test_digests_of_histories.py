@@ -18,6 +18,7 @@ FILES = sorted((ROOT.parent / "shared" / "data" / "locomo").glob("*.json"))
 @pytest.mark.parametrize("kind", CASES)
 @settings(max_examples=12)
 @given(seed=st.integers(0, 2**32))
+@pytest.mark.slow(reason="generates histories for two real stores")
 def test_a_rebuild_has_the_digest_of_the_live_state(
     tmp_path_factory: pytest.TempPathFactory, kind: str, seed: int
 ) -> None:
@@ -33,6 +34,7 @@ def test_a_rebuild_has_the_digest_of_the_live_state(
 @pytest.mark.parametrize("kind", CASES)
 @settings(max_examples=12)
 @given(seed=st.integers(0, 2**32))
+@pytest.mark.slow(reason="generates histories for two real stores")
 def test_a_lost_event_changes_the_digest(
     tmp_path_factory: pytest.TempPathFactory, kind: str, seed: int
 ) -> None:
@@ -50,6 +52,7 @@ def test_a_lost_event_changes_the_digest(
 @pytest.mark.skipif(not FILES, reason="no LoCoMo conversations")
 @pytest.mark.parametrize("kind", CASES)
 @pytest.mark.parametrize("file", FILES[:3], ids=lambda file: file.stem)
+@pytest.mark.slow(reason="whole conversations in two real stores")
 def test_real_conversations_give_the_same_digest_again(
     tmp_path: Path, kind: str, file: Path
 ) -> None:

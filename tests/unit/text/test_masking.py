@@ -127,6 +127,7 @@ def test_a_known_value_is_masked_wherever_it_stands() -> None:
         *("-----BEGIN PRIVATE KEY-----", "pk-", "'token',", "authorization:bearer ", "\\", "http"),
     ],
 )
+@pytest.mark.slow(reason="measures long texts")
 def test_a_hostile_text_costs_no_more_than_its_length(piece: str) -> None:
     """G10: 1 MiB of whatever is masked in time: no pattern goes back and forth."""
     text = piece * ((1 << 20) // len(piece))

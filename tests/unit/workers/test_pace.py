@@ -49,6 +49,7 @@ def test_no_rate_is_no_bound(fake_clock: FakeClock) -> None:
         (40.0, 0, 4, 0.0),
     ],
 )
+@pytest.mark.slow(reason="thousands of simulated events")
 def test_a_rate_holds_over_time(
     fake_clock: FakeClock, rate: float, mine: int, all_of_them: int, part: float
 ) -> None:
