@@ -232,6 +232,7 @@ class Monitor:
             lanes_owned=sum(lane.owned for lane in lanes),
             failing="; ".join(sorted({w.failing[name] for w in workers if name in w.failing})),
             paused=(hold.reason or "no reason was given") if hold else "",
+            kept=hold is not None and hold.state == "kept",
         )
 
     def _oldest(self, lanes: list[Lane]) -> int | None:

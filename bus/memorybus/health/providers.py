@@ -14,7 +14,8 @@ class ProviderStatus(msgspec.Struct, frozen=True):
     `failing` says how its calls fail while none succeeds: its lanes wait, and nothing is parked.
     `paused` says why its lanes stand still on somebody's word, `live` which copy of it serves
     agents if not itself: then all numbers are that one's. Of an instance that serves nobody
-    `copy_of` says of what it is a copy; the one that served before is its own.
+    `copy_of` says of what it is a copy; the one that served before is its own. `kept` says that it
+    stands still for a rollback.
     """
 
     name: str
@@ -29,6 +30,7 @@ class ProviderStatus(msgspec.Struct, frozen=True):
     paused: str = ""
     live: str = ""
     copy_of: str = ""
+    kept: bool = False
 
 
 FIELDS = ("entry", "n", "done", "parked", "discarded")

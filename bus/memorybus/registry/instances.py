@@ -71,9 +71,7 @@ class Live(msgspec.Struct, frozen=True, omit_defaults=True):
         at: since when (wall time, milliseconds).
         by: who swapped.
         reason: why.
-        joining: one that answers those who wait for their events, too, since it is about to serve;
-            "" for none.
-        leaving: one that does so still, since it served a moment ago; "" for none.
+        leaving: the one before, until the command that swapped has ended; "" afterwards.
         back: whether a rollback let it serve.
         numbered: the highest number that a dropped generation had: no later one gets it.
     """
@@ -83,7 +81,6 @@ class Live(msgspec.Struct, frozen=True, omit_defaults=True):
     at: int = 0
     by: str = ""
     reason: str = ""
-    joining: InstanceOrNone = ""
     leaving: InstanceOrNone = ""
     back: bool = False
     numbered: int = 0
@@ -281,10 +278,8 @@ def live_name(provider: str, live: Mapping[str, Live]) -> str:
 
 
 def answers(name: str, provider: str, live: Mapping[str, Live]) -> bool:
-    """Say whether an instance answers those who wait for their events; pure.
+    """Say whether an instance answers those who wait for their events: the one that serves; pure.
 
-    Around a swap two do, and the later reply takes the place of the earlier one: so none is missed
-    though neither of them stands still (G8).
+    A swap takes place while the lanes of both pause, so each event is answered by one (G8).
     """
-    known = live.get(provider)
-    return name in ((known.instance, known.joining, known.leaving) if known else (provider,))
+    return name == live_name(provider, live)

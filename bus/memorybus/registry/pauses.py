@@ -1,6 +1,10 @@
 """Why an instance's lanes stand still: on somebody's word, or for a moment of a command. Pure."""
 
+from typing import Literal
+
 import msgspec
+
+HoldState = Literal["", "kept", "dropped", "removed"]
 
 
 class Hold(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -12,6 +16,8 @@ class Hold(msgspec.Struct, frozen=True, omit_defaults=True):
         at: since when (wall time, milliseconds).
         candidate: the copy for which a command holds it for a while; "" for every other hold.
         under: the other hold over which a command's stands: it holds on afterwards.
+        state: why it stands still for good: it is ``kept`` for a rollback, its generation was
+            ``dropped``, or its provider was ``removed``; "" if somebody paused it.
     """
 
     reason: str = ""
@@ -19,6 +25,7 @@ class Hold(msgspec.Struct, frozen=True, omit_defaults=True):
     at: int = 0
     candidate: str = ""
     under: "Hold | None" = None
+    state: HoldState = ""
 
 
 def paused(hold: Hold | None) -> Hold | None:

@@ -267,7 +267,7 @@ def test_the_status_has_its_stable_shape(up, run):
         "partitions": 16,
         "providers": {
             "name", "applied", "backlog", "oldest_unapplied_at", "parked_keys", "dead_letters",
-            "lanes", "lanes_owned", "failing", "paused", "live", "copy_of",
+            "lanes", "lanes_owned", "failing", "paused", "live", "copy_of", "kept",
         },
         "workers": {"id", "host", "pid", "lanes", "heartbeat_at"},
         "jobs": {

@@ -34,6 +34,7 @@ SHAPE = {
         "paused",
         "live",
         "copy_of",
+        "kept",
     ],
     "workers": ["id", "host", "pid", "lanes", "heartbeat_at"],
     "jobs": [

@@ -10,6 +10,7 @@ import redis
 from conftest import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.providers.recording import texts
+from helpers.stories.rebuilding import NEXT, fill, live, ran, settled
 from helpers.stories.scenario import NAME, TESTS, home, recorded, say, worker
 from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
@@ -26,7 +27,6 @@ from memorybus.registry.instances import Instance, Instances, Live
 from memorybus.registry.roster import WorkerInfo
 from memorybus_providers.base import RecallContext, Recollection
 from memorybus_workers.jobs.prefetch import Recaller
-from test_rebuild import NEXT, fill, live, ran, settled
 
 MALLORY = Query(except_users=("mallory",))
 

@@ -9,14 +9,26 @@ import redis
 from conftest import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.providers.recording import texts
+from helpers.stories.rebuilding import (
+    AFTER,
+    NEXT,
+    acquired,
+    command,
+    drop,
+    fill,
+    live,
+    ran,
+    serves,
+    settled,
+)
 from helpers.stories.replaying import begun
 from helpers.stories.scenario import NAME, home, recorded, worker
 from memorybus.config.settings import Settings
 from memorybus.operations.copies.copies import mark_dropped
 from memorybus.operations.copies.freshness import free_name
 from memorybus.operations.rebuild import drop as generation_drop
-from memorybus.operations.rebuild.barrier import Stalled
 from memorybus.operations.rebuild.drop import droppable
+from memorybus.operations.rebuild.pause import LanesStalled
 from memorybus.operations.rebuild.plan import Wanted
 from memorybus.operations.stores import Copies
 from memorybus.redis import scripts
@@ -29,18 +41,8 @@ from memorybus.surfaces.cli import main
 from memorybus.surfaces.cli.rebuild import _at_work
 from memorybus.surfaces.views.output import Output
 from memorybus_workers.hosting import drop as dropping
-from test_rebuild import NEXT, command, fill, live, ran, settled
-from test_rebuild_fence import AFTER, drop, serves
 
-KEEP = Hold(f"kept for memorybus rebuild --rollback {NAME}: {NEXT} serves")
-
-
-def acquired(client: redis.Redis, settings: Settings, who: str, name: str = NAME) -> int:
-    """Take a lane of an instance; return the epoch."""
-    call = scripts.acquire(Keys(settings.namespace), 0, name, who, 60_000)
-    found = scripts.acquired(scripts.run(client, call))
-    assert found is not None
-    return found.epoch
+KEEP = Hold(f"kept for memorybus rebuild --rollback {NAME}: {NEXT} serves", state="kept")
 
 
 def test_who_gives_up_a_rebuild_keeps_the_way_back(
@@ -99,7 +101,7 @@ def test_a_drop_of_what_is_worked_on_changes_nothing(
         if before is not None:
             desk.instances.hold(NAME, before)
         acquired(redis_client, settings, "w")
-        with pytest.raises(Stalled, match="not given up"):
+        with pytest.raises(LanesStalled, match="not given up"):
             drop(settings)
         assert desk.instances.live()[NAME].previous == NAME
         assert desk.instances.held().get(NAME) == before

@@ -9,6 +9,7 @@ from conftest import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import effects, texts
+from helpers.stories.rebuilding import damage, fill, ran, settled
 from helpers.stories.scenario import NAME, home, recorded, say, thread_worker, wait_applied, worker
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
@@ -17,7 +18,6 @@ from memorybus.operations.stores import Copies
 from memorybus.redis.keys import Keys
 from memorybus.registry.instances import Instance
 from memorybus.registry.rebuild_lock import RebuildLock
-from test_rebuild import damage, fill, ran, settled
 
 CHECKED = f"{NAME}.verify@1"
 

@@ -14,6 +14,7 @@ from helpers.processes.waiting import wait_until
 from helpers.providers.recording import effects, state_digest, texts
 from helpers.redis.clusters import RedisCluster, lengths, running
 from helpers.redis.servers import RedisServer
+from helpers.stories.rebuilding import NEXT, drop, frozen, ran, swap
 from helpers.stories.replaying import replay
 from helpers.stories.scenario import (
     NAME,
@@ -38,8 +39,6 @@ from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
 from memorybus.registry.instances import live_name
 from memorybus.registry.rebuild_lock import RebuildRuns
-from test_rebuild import NEXT, ran
-from test_rebuild_fence import drop, frozen, swap
 
 pytestmark = pytest.mark.timeout(240)  # some take half a minute on a busy machine
 

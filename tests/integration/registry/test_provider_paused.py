@@ -6,16 +6,17 @@ from conftest import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
+from helpers.stories.rebuilding import NEXT, damage, fill, held, live, ran, settled, working
 from helpers.stories.replaying import begun, cli
 from helpers.stories.scenario import NAME, home, recorded, thread_worker, wait_applied, worker
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
-from memorybus.operations.copies.kept import KEPT
+from memorybus.health.monitor import read_status
+from memorybus.operations.copies.generations import is_dropped
+from memorybus.operations.doctor.backends import paused as check_paused
 from memorybus.operations.stores import Copies
 from memorybus.registry.instances import Instance, Live
 from memorybus.registry.pauses import Hold, held_for, held_over
-from test_rebuild import NEXT, damage, fill, held, live, ran, settled
-from test_rebuild_fence import working
 
 QUOTA = ("provider", "pause", NAME, "--reason", "quota")
 
@@ -105,7 +106,7 @@ def test_a_pause_goes_over_though_a_command_was_killed(settings: Settings) -> No
         work.finish(NAME, "ann")
         held = instances.held()
     assert held[NEXT] == pause
-    assert held[NAME].reason.startswith(KEPT)
+    assert held[NAME].state == "kept"
 
 
 def test_a_dropped_one_is_not_woken(settings: Settings, spawn: Spawn) -> None:
@@ -113,10 +114,23 @@ def test_a_dropped_one_is_not_woken(settings: Settings, spawn: Spawn) -> None:
     with Copies(settings) as desk:
         desk.make(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
         desk.instances.swap(NAME, None, Live(NEXT))
-        desk.instances.hold(NAME, Hold("dropped: another serves"))
+        desk.instances.hold(NAME, Hold("dropped: another serves", state="dropped"))
     for words in (QUOTA, ("provider", "resume", NAME)):
         assert ran(spawn, settings, *words)["name"] == NEXT
     assert paused(settings) == {NAME: "dropped: another serves"}
+
+
+@pytest.mark.parametrize("reason", ["kept for memorybus rebuild --rollback rec", "removed: it"])
+def test_the_words_of_a_reason_are_no_state(settings: Settings, spawn: Spawn, reason: str) -> None:
+    """G8: a person's pause is one whatever its reason says: it is named, and it can be resumed."""
+    assert ran(spawn, settings, *QUOTA[:-1], reason)["changed"]
+    (one,) = read_status(settings).providers
+    assert (one.paused, one.kept) == (reason, False)
+    assert reason in check_paused(read_status(settings)).found
+    with Copies(settings) as desk:
+        assert not is_dropped(NAME, desk.instances.look())
+    assert ran(spawn, settings, "provider", "resume", NAME)["changed"]
+    assert paused(settings) == {}
 
 
 def test_a_pause_meanwhile_counts(settings: Settings, spawn: Spawn) -> None:

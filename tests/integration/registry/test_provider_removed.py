@@ -4,9 +4,9 @@ import msgspec
 import pytest
 import redis
 from conftest import MakeSettings
+from helpers.stories.rebuilding import AFTER, NEXT, acquired, working
 from helpers.stories.scenario import NAME, recorded
 from memorybus.config.settings import Settings
-from memorybus.operations.copies.kept import DROPPED, KEPT
 from memorybus.operations.providers import config_file, removal
 from memorybus.operations.providers.lifecycle import pause, resume
 from memorybus.operations.rebuild import drop as generation_drop
@@ -19,11 +19,8 @@ from memorybus.registry.roster import WorkerInfo
 from memorybus.surfaces.cli import main
 from memorybus.surfaces.views.rebuild import named
 from memorybus.testing import FakeClock
-from test_rebuild import NEXT
-from test_rebuild_drop import acquired
-from test_rebuild_fence import AFTER, working
 
-GONE = Hold(f"{DROPPED} {NEXT} serves {NAME}")
+GONE = Hold(f"dropped: {NEXT} serves {NAME}", state="dropped")
 
 
 @pytest.fixture(name="settings")
@@ -35,7 +32,7 @@ def test_what_was_removed_with_its_generation_goes_on(settings: Settings) -> Non
     """G8: configured again by hand, a resume lets it go on, and no recall names what is gone."""
     with Copies(settings) as desk:
         desk.instances.swap(NAME, None, Live(NEXT))
-        desk.instances.hold(NAME, Hold("removed: x"))
+        desk.instances.hold(NAME, Hold("removed: x", state="removed"))
         again = pause(desk, NAME, "quota", "ann")
         assert (again.name, again.changed, again.reason) == (NAME, False, "removed: x")
         done = resume(desk, NAME)
@@ -125,5 +122,5 @@ def test_who_served_before_stands_still(settings: Settings, first: Hold | None) 
         work.finish(NAME, "ann")
         held = instances.held()
     assert held.keys() == {NAME, NEXT}
-    assert held[NEXT].reason.startswith(KEPT)
-    assert held[NAME] == first if first else held[NAME].reason.startswith(KEPT)
+    assert held[NEXT].state == "kept"
+    assert held[NAME] == first if first else held[NAME].state == "kept"

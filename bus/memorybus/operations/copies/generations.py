@@ -12,7 +12,6 @@ from typing import Any, Literal
 import msgspec
 
 from memorybus.errors import ConfigError
-from memorybus.operations.copies.kept import DROPPED
 from memorybus.query.query import EVERYTHING, Query
 from memorybus.query.ranges import Plan, Span
 from memorybus.registry.instances import Instance, Live, Purpose, Sight, live_name
@@ -91,7 +90,7 @@ def is_dropped(name: str, sight: Sight) -> bool:
     if one is not None and one.dropped:
         return True
     left = known is not None and name not in (known.instance, known.previous)
-    return left and hold is not None and hold.reason.startswith(DROPPED)
+    return left and hold is not None and hold.state == "dropped"
 
 
 def is_generation(one: Instance) -> bool:
@@ -223,7 +222,6 @@ def without(known: Live, gone: Collection[str]) -> Live:
     return msgspec.structs.replace(
         known,
         previous="" if known.previous in gone else known.previous,
-        joining="",
         numbered=max([known.numbered, *map(_number, gone)]),
     )
 

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from memorybus.health.finding import Check
 from memorybus.health.monitor import Status
-from memorybus.operations.copies.kept import KEPT
 from memorybus.operations.providers.inventory import Instance
 
 
@@ -25,7 +24,7 @@ def backends(status: Status) -> Check:
 def paused(status: Status) -> Check:
     """Tell which instances stand still on somebody's word; a hold that is forgotten costs much."""
     held = [one for one in (*status.providers, *status.copies) if one.paused]
-    held = [one for one in held if not one.paused.startswith(KEPT)]  # it shall stand still
+    held = [one for one in held if not one.kept]  # it shall stand still
     if not held:
         return Check(name="paused", ok=True, found="no provider is")
     names = " or ".join(one.live or one.name for one in held)

@@ -15,7 +15,6 @@ from memorybus.operations.copies.replay import spans
 from memorybus.operations.known_providers import check_instance
 from memorybus.operations.providers import config_file
 from memorybus.operations.providers.config_file import Edit
-from memorybus.operations.providers.removal import REMOVED
 from memorybus.operations.stores import Copies
 from memorybus.processes.child import described
 from memorybus.query.ranges import Plan, Span
@@ -148,7 +147,7 @@ def _check_free(desk: Copies, name: str) -> None:
 
 def _is_removed(desk: Copies, name: str) -> bool:
     held = desk.instances.held().get(name)
-    return held is not None and held.reason.startswith(REMOVED)
+    return held is not None and held.state == "removed"
 
 
 def _let_go(desk: Copies, name: str) -> None:

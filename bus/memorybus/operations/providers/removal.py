@@ -22,9 +22,6 @@ from memorybus.registry.instances import Instance, live_name
 from memorybus.registry.pauses import Hold
 from memorybus.registry.rebuild_lock import RebuildLock
 
-REMOVED = "removed: "
-"""How the reason begins for which a removed instance stands still while workers know it."""
-
 _PATIENCE = 20.0
 """Seconds for which lanes of a provider that is removed are waited for."""
 
@@ -171,7 +168,7 @@ def remove(
         LogUnavailable: Redis is away.
     """
     held = what.names if what.workers else []
-    with _holding(desk, held, Hold(REMOVED + reason, by, clock.now_ms())):
+    with _holding(desk, held, Hold(f"removed: {reason}", by, clock.now_ms(), state="removed")):
         _await_free(desk, what, clock)
         config_file.write(edit)
     for name in what.names:

@@ -17,7 +17,6 @@ from memorybus.operations.copies.generations import (
     unended,
     without,
 )
-from memorybus.operations.copies.kept import DROPPED
 from memorybus.operations.known_providers import check_provider
 from memorybus.operations.rebuild.rebuild import Rebuilder
 from memorybus.operations.stores import Copies
@@ -103,7 +102,7 @@ def drop(work: Rebuilder, what: Drop, by: str, clock: Clock) -> Drop:
     Raises:
         LogUnavailable: Redis is away; do it again.
         ConfigError: the first generation's state lies elsewhere.
-        Stalled: somebody goes on working on the first generation; nothing is dropped.
+        LanesStalled: somebody goes on working on the first generation; nothing is dropped.
         OSError: its state cannot be deleted; do it again.
         MemoryBusError: somebody else swapped; what serves now is not dropped.
     """
@@ -120,20 +119,24 @@ def drop(work: Rebuilder, what: Drop, by: str, clock: Clock) -> Drop:
 
 
 def _let_alone(work: Rebuilder, what: Drop, by: str) -> None:
-    """Let nobody roll back, or swap, to what goes; only when nobody works on the first of all."""
+    """Let nobody roll back, or swap, to what goes.
+
+    Raises:
+        LanesStalled: somebody works on the first generation, which is among them.
+    """
     first = what.provider
-    barrier = work.barrier(first, first, by)
+    pause = work.pause(first, first, by)
     try:
         if first in what.dropped:
             _check_here(work.desk, first)
-            if barrier.pause_of(first) is None:
-                barrier.hold_for_sure(first)  # somebody resumed it
+            if pause.paused_by_person(first) is None:
+                pause.hold_before_deletion(first)  # somebody resumed it
             else:
-                barrier.hold(first)
+                pause.hold(first)
         _forget(work.desk, what)
     except BaseException:
         with suppress(MemoryBusError):
-            barrier.let_go(first)
+            pause.release(first)
         raise
 
 
@@ -160,7 +163,7 @@ def _drop_first(desk: Copies, what: Drop, clock: Clock) -> None:
     Its lanes go last: as long as they are there, the same command does what is left. It goes on
     being configured: its kind and options are those of the generation that serves.
     """
-    why = f"{DROPPED} {what.live} serves {what.provider}"
-    desk.instances.hold(what.provider, Hold(why, "", clock.now_ms()))
+    reason = f"dropped: {what.live} serves {what.provider}"
+    desk.instances.hold(what.provider, Hold(reason, "", clock.now_ms(), state="dropped"))
     delete_state(desk.settings, what.provider)
     desk.lanes.remove(what.provider)

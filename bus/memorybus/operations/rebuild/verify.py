@@ -16,9 +16,8 @@ from memorybus.operations.copies.freshness import free_name, owner_of, shared
 from memorybus.operations.copies.generations import behind, opened, past
 from memorybus.operations.known_providers import check_provider
 from memorybus.operations.moments import numbers_upto
-from memorybus.operations.rebuild.agreement import agree
-from memorybus.operations.rebuild.barrier import parked
-from memorybus.operations.rebuild.compare import NAMED, Compared
+from memorybus.operations.rebuild.comparison import NAMED, Compared, summary
+from memorybus.operations.rebuild.pause import LanePause, parked
 from memorybus.operations.rebuild.rebuild import Rebuilder
 from memorybus.operations.stores import Copies
 from memorybus.processes.child import described
@@ -34,7 +33,7 @@ class CannotVerify(MemoryBusError):
     """No copy can be compared with the live state, nor can that be asked for events."""
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class VerifyRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be verified.
 
     Attributes:
@@ -80,12 +79,12 @@ class Verified(msgspec.Struct, frozen=True):
     discarded: int = 0
 
 
-def verify(work: Rebuilder, wanted: Wanted, clock: Clock = SYSTEM) -> Verified:
+def verify(work: Rebuilder, wanted: VerifyRequest, clock: Clock = SYSTEM) -> Verified:
     """Compare the live state with the history.
 
     Raises:
         CannotVerify: the provider offers no way to.
-        Stalled: lanes do not come to where they should.
+        LanesStalled: lanes do not come to where they should.
         ConfigError: nobody knows the provider, or the moment.
         InspectionFailed, LogError, ArchiveError: something cannot be read.
     """
@@ -97,7 +96,7 @@ def verify(work: Rebuilder, wanted: Wanted, clock: Clock = SYSTEM) -> Verified:
         copy = _copy(work.desk, wanted, live, clock)
         why = _unfit(work.desk, copy)
         if not why:
-            return _by_digest(work, wanted, live, copy, clock)
+            return _by_digest(work, wanted, live, copy)
     if work.inspector.known(provider, live, ()).given:
         return _by_events(work, wanted, live)
     raise CannotVerify(
@@ -116,33 +115,47 @@ def _unfit(desk: Copies, copy: Instance) -> str:
     return shared(copy, owner) if owner else ""
 
 
-def _by_digest(
-    work: Rebuilder, wanted: Wanted, live: str, copy: Instance, clock: Clock
-) -> Verified:
+def _by_digest(work: Rebuilder, wanted: VerifyRequest, live: str, copy: Instance) -> Verified:
+    """Fill a copy, compare it with the live state, and drop it."""
     provider, desk = wanted.provider, work.desk
     for name in _left_over(desk, provider):
         mark_dropped(desk, name)
-    barrier = work.barrier(provider, copy.name, wanted.by)
+    pause = work.pause(provider, copy.name, wanted.by)
     if not wanted.until:
-        barrier.check_goes_on(live)
+        pause.check_complete(live)
     try:
         work.add(copy)
         if wanted.until:
-            ends = copy.plan.ends(desk.settings.partitions)
-            barrier.await_none(
-                lambda: behind(barrier.numbers(copy.name), ends),
-                f"{copy.name} is not filled; does a worker serve {provider}?",
-            )
+            found = _as_of(work, pause, live, copy)
         else:
-            work.fill(barrier, copy.name, provider)
-        one = work.comparison(provider, live, copy.name)
-        found = one.now() if wanted.until else agree(one, barrier, clock)
+            found = _as_now(work, pause, live, copy)
     finally:
-        barrier.let_go(live)
+        pause.release(live)
         mark_dropped(desk, copy.name)
-        barrier.let_go(copy.name)
+        pause.release(copy.name)
     aside = parked(desk.lanes.states(live))
     return Verified(provider, live, "digest", found.same, found, parked=aside)
+
+
+def _as_of(work: Rebuilder, pause: LanePause, live: str, copy: Instance) -> Compared:
+    """Compare with the state of a moment: the copy ends there by its plan."""
+    ends = copy.plan.ends(work.desk.settings.partitions)
+    pause.wait_for_none(
+        lambda: behind(pause.numbers(copy.name), ends),
+        f"{copy.name} is not filled; does a worker serve {copy.provider}?",
+    )
+    return work.comparison(copy.provider, live, copy.name).now()
+
+
+def _as_now(work: Rebuilder, pause: LanePause, live: str, copy: Instance) -> Compared:
+    """Compare with the state of now; the live lanes pause only if a key differs meanwhile."""
+    work.fill(pause, copy.name, copy.provider)
+    one = work.comparison(copy.provider, live, copy.name)
+    keys, left = work.compared_beside(one, pause)
+    if left:
+        pause.meet(copy.name, live, copy.provider)
+        left = one.again(left)
+    return summary(keys, left)
 
 
 def _left_over(desk: Copies, provider: str) -> list[str]:
@@ -151,7 +164,7 @@ def _left_over(desk: Copies, provider: str) -> list[str]:
     return [one.name for one in copies if (one.provider, one.purpose) == (provider, "verify")]
 
 
-def _copy(desk: Copies, wanted: Wanted, live: str, clock: Clock) -> Instance:
+def _copy(desk: Copies, wanted: VerifyRequest, live: str, clock: Clock) -> Instance:
     """Return the record of a copy that takes what the live one took."""
     sight = desk.instances.look()
     known = sight.all.get(live, Instance(name=live, provider=wanted.provider))
@@ -172,7 +185,7 @@ def _copy(desk: Copies, wanted: Wanted, live: str, clock: Clock) -> Instance:
 # -- event by event -------------------------------------------------------------------------------
 
 
-def _by_events(work: Rebuilder, wanted: Wanted, live: str) -> Verified:
+def _by_events(work: Rebuilder, wanted: VerifyRequest, live: str) -> Verified:
     provider, desk = wanted.provider, work.desk
     lanes = desk.lanes.states(live)
     plan = desk.instances.all().get(live, Instance(name=live, provider=provider)).plan

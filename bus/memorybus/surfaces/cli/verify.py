@@ -18,7 +18,7 @@ from memorybus.surfaces.views.render import grid
 from memorybus.surfaces.views.safe import visible
 
 if TYPE_CHECKING:
-    from memorybus.operations.rebuild.compare import Compared
+    from memorybus.operations.rebuild.comparison import Compared
     from memorybus.operations.rebuild.diff import Differing
     from memorybus.operations.rebuild.verify import Verified
 
@@ -64,10 +64,10 @@ def run_verify(
     - `memorybus verify hindsight --sample 1000 --json`
     """
     from memorybus.operations.rebuild.rebuild import rebuilder
-    from memorybus.operations.rebuild.verify import Wanted, verify
+    from memorybus.operations.rebuild.verify import VerifyRequest, verify
 
     output, settings = common.output(), common.settings()
-    wanted = Wanted(provider=provider, until=until, sample=sample, by=operator())
+    wanted = VerifyRequest(provider=provider, until=until, sample=sample, by=operator())
     with (
         steps(output, "verify", "places of the history", _INTERRUPTED) as tell,
         rebuilder(settings, provider, "verification", wanted.by, tell) as work,

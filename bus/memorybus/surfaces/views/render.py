@@ -25,7 +25,6 @@ from memorybus.events import (
 )
 from memorybus.health.sealing import ArchiveStatus, told_archive
 from memorybus.log.forecast import Disk, Memory, told, told_disk
-from memorybus.operations.copies.kept import KEPT
 from memorybus.surfaces.views.safe import one_line, visible
 from memorybus.text.display import event_name
 from memorybus.text.times import iso
@@ -182,7 +181,7 @@ def _copies(copies: Sequence[Mapping[str, Any]]) -> list[Table]:
 
 def _is_kept(provider: Mapping[str, Any]) -> bool:
     """Say whether an instance stands still because another one took over."""
-    return str(provider["paused"]).startswith(KEPT)
+    return bool(provider["kept"])
 
 
 def _served_by(provider: Mapping[str, Any]) -> Text:
