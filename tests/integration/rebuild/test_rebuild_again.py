@@ -16,7 +16,7 @@ from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, Unavailable
-from memorybus.operations.rebuild.plan import Prepared, Wanted, prepare
+from memorybus.operations.rebuild.plan import Prepared, RebuildRequest, prepare
 from memorybus.operations.stores import Copies
 from memorybus.query.query import Query
 from memorybus.query.ranges import WHOLE, Plan, Span
@@ -39,7 +39,7 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def prepared(desk: Copies, **wanted: Any) -> Prepared:
     """Return what a rebuild would do."""
-    return prepare(desk, Wanted(provider=NAME, **wanted), SYSTEM)
+    return prepare(desk, RebuildRequest(provider=NAME, **wanted), SYSTEM)
 
 
 # -- what is kept ---------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ from memorybus.operations.copies.freshness import free_name
 from memorybus.operations.rebuild import drop as generation_drop
 from memorybus.operations.rebuild.drop import droppable
 from memorybus.operations.rebuild.pause import LanesStalled
-from memorybus.operations.rebuild.plan import Wanted
+from memorybus.operations.rebuild.plan import RebuildRequest
 from memorybus.operations.stores import Copies
 from memorybus.redis import scripts
 from memorybus.redis.keys import Keys
@@ -192,7 +192,7 @@ def test_an_interrupted_rebuild_names_a_way_out_that_is_one(
 ) -> None:
     """G8: Ctrl-C says how to give up what was begun; not when it serves already."""
     settings = make_settings(providers=(NAME,))
-    wanted = Wanted(provider=NAME, by="ann")
+    wanted = RebuildRequest(provider=NAME, by="ann")
 
     def interrupted() -> None:
         with _at_work(Output(json=False), settings, wanted, "rebuild") as work:

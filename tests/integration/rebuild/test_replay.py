@@ -15,7 +15,7 @@ from helpers.stories.scenario import home, key_of, recorded, thread_worker, wait
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError
-from memorybus.operations.copies.replay import Wanted, begin, planned
+from memorybus.operations.copies.replay import ReplayRequest, begin, planned
 from memorybus.operations.stores import Copies
 from memorybus.query.query import Query
 from memorybus.redis.keys import Keys
@@ -186,8 +186,10 @@ def test_who_is_late_by_a_moment_joins(
     settings = make_settings(**recorded("Transactional"))
     fill(settings, 3)
     with Copies(settings) as desk:
-        same = [Wanted(provider="rec", into="copy", reason=word) for word in ("first", "second")]
-        other = Wanted(provider="rec", into="copy", query=Query(sessions=("a",)))
+        same = [
+            ReplayRequest(provider="rec", into="copy", reason=word) for word in ("first", "second")
+        ]
+        other = ReplayRequest(provider="rec", into="copy", query=Query(sessions=("a",)))
         plans = [planned(desk, wanted, describe=described_here) for wanted in (*same, other)]
         first, second = (begin(desk, plans[n], same[n]) for n in (0, 1))
         assert second.instance == first.instance
@@ -201,7 +203,7 @@ def test_who_comes_while_a_copy_is_being_made_joins(
     """Lanes without a record are another's half-made copy for a moment, then what was left over."""
     settings = make_settings(**recorded("Transactional"))
     fill(settings, 3)
-    wanted = Wanted(provider="rec", into="copy")
+    wanted = ReplayRequest(provider="rec", into="copy")
     with Copies(settings) as desk:
         first = planned(desk, wanted, describe=described_here)
         redis_client.hset(Keys(settings.namespace).lane(3, "copy"), "epoch", 1)
@@ -274,7 +276,7 @@ def test_strangers_are_no_events(redis_client: redis.Redis, make_settings: MakeS
     fill(settings, 2)
     told: list[tuple[int, int]] = []
     with Copies(settings) as desk:
-        wanted = Wanted(provider="rec", into="plan")
+        wanted = ReplayRequest(provider="rec", into="plan")
         plan = planned(desk, wanted, lambda *at: told.append(at), describe=described_here)
         heads = sum(head.n for head in desk.history.log.heads())
     assert (plan.counted.events, plan.counted.left_out) == (heads, {"strange": 3})

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from memorybus.operations.providers.inventory import Instance, check_homes
+from memorybus.operations.providers.inventory import ListedProvider, check_homes
 from memorybus.operations.providers.move import Move, blocked, told, warning
 from memorybus.registry.homes import Home
 
@@ -28,9 +28,9 @@ def move(**changes: Any) -> Move:
     return msgspec.structs.replace(plain, **changes)
 
 
-def instance(**changes: Any) -> Instance:
+def instance(**changes: Any) -> ListedProvider:
     """Return `notes`, at home there, served."""
-    plain = Instance(
+    plain = ListedProvider(
         name="notes",
         kind="builtin",
         delivery="transactional",

@@ -41,7 +41,7 @@ class Taking(msgspec.Struct, frozen=True):
     by_option: bool = False
 
 
-class Counted(msgspec.Struct, frozen=True):
+class HistoryCount(msgspec.Struct, frozen=True):
     """What lies before a copy, read through its plan.
 
     Attributes:
@@ -73,7 +73,7 @@ class Counted(msgspec.Struct, frozen=True):
         return self.events + self.left_out.get("strange", 0) - parked
 
 
-def counted(desk: Copies, taking: Taking, tell: Tell, clock: Clock) -> Counted:
+def counted(desk: Copies, taking: Taking, tell: Tell, clock: Clock) -> HistoryCount:
     """Read what a copy takes, as its lanes will.
 
     Args:
@@ -108,7 +108,7 @@ def counted(desk: Copies, taking: Taking, tell: Tell, clock: Clock) -> Counted:
     ordered = dict(types.most_common())
     events = sum(types.values())
     seconds = clock.monotonic() - begun
-    return Counted(events, idle, dict(left_out), ordered, named, len(keys), size, seconds)
+    return HistoryCount(events, idle, dict(left_out), ordered, named, len(keys), size, seconds)
 
 
 def _pages(desk: Copies, taking: Taking) -> Iterator[Sequence[LoggedEvent]]:

@@ -37,7 +37,7 @@ class NobodyServes(MemoryBusError):
     """A copy's state lies elsewhere, and no worker there is alive."""
 
 
-class Progress(msgspec.Struct, frozen=True):
+class CopyProgress(msgspec.Struct, frozen=True):
     """How far a copy is.
 
     Attributes:
@@ -118,7 +118,7 @@ def followed(
     instance: Instance,
     worker: LocalWorker | None,
     clock: Clock = SYSTEM,
-) -> Iterator[Progress]:
+) -> Iterator[CopyProgress]:
     """Yield how far a copy is, until it has all.
 
     Args:
@@ -176,7 +176,7 @@ def passed(desk: Copies, instance: Instance) -> tuple[int, int, int]:
     return done, sum(ends), sum(lane.parked for lane in lanes)
 
 
-def _progress(done: int, total: int, parked: int, moved: int, seconds: float) -> Progress:
+def _progress(done: int, total: int, parked: int, moved: int, seconds: float) -> CopyProgress:
     rate = moved / seconds if seconds > 0 else 0.0
     eta = (total - done) / rate if rate > 0 else None
-    return Progress(done, total, parked, round(rate, 1), None if eta is None else round(eta, 1))
+    return CopyProgress(done, total, parked, round(rate, 1), None if eta is None else round(eta, 1))

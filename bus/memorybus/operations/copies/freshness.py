@@ -43,7 +43,7 @@ def _place(what: Described, options: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(str(options.get(option, own)) for option, own in what.place.items())
 
 
-def told_place(what: Described, one: Instance, tables: Tables) -> str:
+def place_text(what: Described, one: Instance, tables: Tables) -> str:
     """Return the options that say where a state is, as the command line has them; pure."""
     texts = zip(what.place, place(what, one, tables), strict=True)
     return ", ".join(f"{option}={text}" for option, text in texts)

@@ -10,7 +10,7 @@ from memorybus.config.path_names import check_name
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError
 from memorybus.history.history import History
-from memorybus.operations.copies.counting import Counted, Taking, Tell, counted
+from memorybus.operations.copies.counting import HistoryCount, Taking, Tell, counted
 from memorybus.operations.copies.freshness import left_of, owner_of, remedy, shared
 from memorybus.operations.known_providers import check_provider
 from memorybus.operations.moments import moment_of, numbers_before, numbers_upto
@@ -29,7 +29,7 @@ _MOMENT = 0.5
 """Seconds in which a command that has made a copy's lanes writes its record, too."""
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class ReplayRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What a replay is asked to do.
 
     Attributes:
@@ -80,13 +80,13 @@ class Planned(msgspec.Struct, frozen=True):
     placement: str
     home: Home | None
     here: bool
-    counted: Counted
+    counted: HistoryCount
     least_seconds: float
 
 
 def planned(
     desk: Copies,
-    wanted: Wanted,
+    wanted: ReplayRequest,
     tell: Tell = lambda done, total: None,
     clock: Clock = SYSTEM,
     describe: Describe = described,
@@ -101,39 +101,43 @@ def planned(
         describe: finds out what the copy would be.
 
     Raises:
-        ConfigError: it cannot be: nobody knows the provider, a live target, one that is not empty,
-            a place nobody knows.
+        ConfigError: the provider or a moment is unknown, or the target is live or not empty.
         MissingProvider: the copy cannot be made here.
         LogError, ArchiveError: the history cannot be read.
     """
-    settings = desk.settings
     check_provider(desk, wanted.provider)
-    what = describe(settings, wanted.provider, wanted.into, wanted.options)
+    what = describe(desk.settings, wanted.provider, wanted.into, wanted.options)
     _check_target(desk, wanted)
+    known, instance = _record(desk, wanted, what, clock)
     home = _home(desk, wanted.provider) if what.placement == "local" else None
-    known = desk.instances.get(wanted.into)
-    instance = _instance(desk, wanted, clock)
-    if known is None and not wanted.force:
-        known = _begun_meanwhile(desk, instance, what, clock)
-    if known is not None:
-        instance = _resumed(known, instance, wanted)
-    ends = instance.plan.ends(settings.partitions)
+    ends = instance.plan.ends(desk.settings.partitions)
     found = counted(desk, Taking(wanted.provider, what, instance.plan, ends), tell, clock)
     rate = instance.plan.rate
     return Planned(
         instance=instance,
-        known=known is not None,
+        known=known,
         kind=what.kind,
         delivery=what.delivery,
         placement=what.placement,
         home=home,
-        here=home is None or is_same(home, found_here(settings)) or not home.place,
+        here=home is None or is_same(home, found_here(desk.settings)) or not home.place,
         counted=found,
         least_seconds=found.events / rate if rate else found.seconds,
     )
 
 
-def _check_target(desk: Copies, wanted: Wanted) -> None:
+def _record(
+    desk: Copies, wanted: ReplayRequest, what: Described, clock: Clock
+) -> tuple[bool, Instance]:
+    """Return whether the copy is known already, and its record as it is or would be."""
+    known = desk.instances.get(wanted.into)
+    asked = _instance(desk, wanted, clock)
+    if known is None and not wanted.force:
+        known = _begun_meanwhile(desk, asked, what, clock)
+    return known is not None, asked if known is None else _resumed(known, asked, wanted)
+
+
+def _check_target(desk: Copies, wanted: ReplayRequest) -> None:
     into = check_name(wanted.into)
     registered = desk.roster.providers()
     if into in desk.settings.providers or into == wanted.provider or into in registered:
@@ -186,7 +190,7 @@ def _home(desk: Copies, provider: str) -> Home:
     return desk.homes.all().get(provider) or found_here(desk.settings)
 
 
-def _instance(desk: Copies, wanted: Wanted, clock: Clock) -> Instance:
+def _instance(desk: Copies, wanted: ReplayRequest, clock: Clock) -> Instance:
     options = as_kept(wanted.options)
     return Instance(
         name=wanted.into,
@@ -230,7 +234,7 @@ def spans(
     }
 
 
-def _resumed(known: Instance, asked: Instance, wanted: Wanted) -> Instance:
+def _resumed(known: Instance, asked: Instance, wanted: ReplayRequest) -> Instance:
     """Return the record that is there, if it is of the same replay, with the rate that is asked.
 
     Raises:
@@ -251,7 +255,7 @@ def _paced(known: Instance, rate: float) -> Instance:
     return msgspec.structs.replace(known, plan=plan)
 
 
-def begin(desk: Copies, plan: Planned, wanted: Wanted) -> Planned:
+def begin(desk: Copies, plan: Planned, wanted: ReplayRequest) -> Planned:
     """Make the copy known, or its new rate; every worker of its provider fills it from now on.
 
     Returns:

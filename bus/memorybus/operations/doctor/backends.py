@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from memorybus.health.finding import Check
 from memorybus.health.monitor import Status
-from memorybus.operations.providers.inventory import Instance
+from memorybus.operations.providers.inventory import ListedProvider
 
 
 def backends(status: Status) -> Check:
@@ -36,7 +36,7 @@ def paused(status: Status) -> Check:
     )
 
 
-def notes(found: Sequence[Instance]) -> Check:
+def notes(found: Sequence[ListedProvider]) -> Check:
     """Tell what instances want people to know; nothing is wrong with that."""
     told = "; ".join(f"{one.name}: {one.note}" for one in found if one.note)
     return Check(name="notes", ok=True, found=told or "no provider has any")

@@ -225,7 +225,7 @@ def pause(desk: Copies, name: str, reason: str, by: str, clock: Clock = SYSTEM) 
     live = _meant(desk, name)
     before = desk.instances.pause(live, Hold(reason, by, clock.now_ms()))
     why = before.reason if before else reason
-    return _told(desk, name, live, paused=True, changed=before is None, reason=why)
+    return _pause_of(desk, name, live, paused=True, changed=before is None, reason=why)
 
 
 def resume(desk: Copies, name: str) -> Pause:
@@ -251,7 +251,7 @@ def resume(desk: Copies, name: str) -> Pause:
     )
     held = paused(was) if provider in at_work else was
     why = held.reason if held else ""
-    return _told(desk, name, live, paused=False, changed=held is not None, reason=why)
+    return _pause_of(desk, name, live, paused=False, changed=held is not None, reason=why)
 
 
 def _check_wakes(name: str, sight: Sight) -> None:
@@ -271,7 +271,9 @@ def _check_wakes(name: str, sight: Sight) -> None:
         )
 
 
-def _told(desk: Copies, name: str, live: str, *, paused: bool, changed: bool, reason: str) -> Pause:
+def _pause_of(
+    desk: Copies, name: str, live: str, *, paused: bool, changed: bool, reason: str
+) -> Pause:
     serves = name if name != live else ""
     return Pause(live, paused, changed, reason, _backlog(desk, live), serves)
 

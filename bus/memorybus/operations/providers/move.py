@@ -6,7 +6,7 @@ import msgspec
 
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, LanesOwned
-from memorybus.operations.providers.inventory import Instance, instances, whereabouts
+from memorybus.operations.providers.inventory import ListedProvider, instances, whereabouts
 from memorybus.operations.stores import Copies
 from memorybus.registry.homes import Home, found_here, here, is_same
 
@@ -86,7 +86,7 @@ def _has_state(settings: Settings, name: str) -> bool:
     return state.is_dir() and any(state.iterdir())
 
 
-def _known(settings: Settings, name: str) -> Instance:
+def _known(settings: Settings, name: str) -> ListedProvider:
     found = {one.name: one for one in instances(settings)}
     if name not in found:
         near = get_close_matches(name, found, n=1, cutoff=0.0)
@@ -147,7 +147,7 @@ def carry_out(settings: Settings, move: Move, *, force: bool) -> Move:
     return msgspec.structs.replace(move, target=home, executed=True)
 
 
-def told(move: Move) -> str:
+def description(move: Move) -> str:
     """Return the move in words (pure)."""
     origin = whereabouts(move.origin) if move.origin else "no home yet"
     along = f" with {', '.join(move.along)}" if move.along else ""

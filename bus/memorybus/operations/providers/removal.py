@@ -97,16 +97,8 @@ def removal(desk: Copies, edit: Edit, name: str, *, delete_state: bool) -> Remov
     if not (lanes or state or edit.before != edit.after or name in desk.instances.held()):
         check_instance(desk, name)
     workers = [worker.id for worker in desk.roster.alive() if names & {*worker.providers}]
-    if delete_state and workers:
-        raise LanesOwned(
-            f"live workers use the state of {name}: {', '.join(workers)}; remove it without "
-            f"--delete-state, restart them, and delete it then"
-        )
-    if delete_state and place:
-        raise ConfigError(
-            f"the state of {name} lies in {place}: delete it there, with the same command; "
-            f"without --delete-state it stays"
-        )
+    if delete_state:
+        _check_deletable(name, workers, place)
     return Removal(
         name=name,
         file=edit.path if edit.before != edit.after else "",
@@ -119,6 +111,25 @@ def removal(desk: Copies, edit: Edit, name: str, *, delete_state: bool) -> Remov
         generation="" if live == name else live,
         elsewhere=place,
     )
+
+
+def _check_deletable(name: str, workers: list[str], place: str) -> None:
+    """Make sure that nobody uses a state that is to be deleted, and that it lies here.
+
+    Raises:
+        LanesOwned: workers use it.
+        ConfigError: it lies elsewhere.
+    """
+    if workers:
+        raise LanesOwned(
+            f"live workers use the state of {name}: {', '.join(workers)}; remove it without "
+            f"--delete-state, restart them, and delete it then"
+        )
+    if place:
+        raise ConfigError(
+            f"the state of {name} lies in {place}: delete it there, with the same command; "
+            f"without --delete-state it stays"
+        )
 
 
 def _check_alone(desk: Copies, name: str, live: str) -> None:

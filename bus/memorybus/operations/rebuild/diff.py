@@ -23,7 +23,7 @@ class Side(msgspec.Struct, frozen=True):
         return tuple(one.text for one in self.items)
 
 
-class Differing(msgspec.Struct, frozen=True):
+class RecallDifference(msgspec.Struct, frozen=True):
     """One query, and what both recall.
 
     Attributes:
@@ -60,7 +60,7 @@ def provider_of(names: Sequence[str], sight: Sight, configured: Sequence[str]) -
 
 def differing(
     inspector: Inspector, provider: str, names: tuple[str, str], wants: Sequence[Want]
-) -> list[Differing]:
+) -> list[RecallDifference]:
     """Ask both for every query.
 
     Raises:
@@ -69,5 +69,5 @@ def differing(
     found = []
     for want in wants:
         one, two = (Side(name, inspector.recall(provider, name, want)) for name in names)
-        found.append(Differing(want.query, one.texts == two.texts, one, two))
+        found.append(RecallDifference(want.query, one.texts == two.texts, one, two))
     return found

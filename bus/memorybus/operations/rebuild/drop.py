@@ -8,7 +8,7 @@ import msgspec
 from memorybus.clock import Clock
 from memorybus.errors import ConfigError, MemoryBusError
 from memorybus.operations.copies.copies import mark_dropped, remaining
-from memorybus.operations.copies.freshness import told_place
+from memorybus.operations.copies.freshness import place_text
 from memorybus.operations.copies.generations import (
     Generation,
     begun,
@@ -80,7 +80,7 @@ def _shared(desk: Copies, provider: str, names: Sequence[str], sight: Sight) -> 
         if not what.by_home:
             first = Instance(name=provider, provider=provider)
             return {
-                name: told_place(what, sight.all.get(name, first), desk.settings.provider)
+                name: place_text(what, sight.all.get(name, first), desk.settings.provider)
                 for name in names
             }
     return {}

@@ -6,7 +6,7 @@ import msgspec
 
 from memorybus.clock import Clock
 from memorybus.errors import ConfigError
-from memorybus.operations.copies.counting import Counted, Taking, Tell, counted
+from memorybus.operations.copies.counting import HistoryCount, Taking, Tell, counted
 from memorybus.operations.copies.exclusions import joined
 from memorybus.operations.copies.freshness import free_name, owner_of, remedy, shared
 from memorybus.operations.copies.generations import (
@@ -29,7 +29,7 @@ from memorybus.registry.instances import Instance, Live, Sight, live_name
 from memorybus.registry.request import Asked, as_kept
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class RebuildRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What a rebuild is asked to do, beside what the live one's plan and options say already.
 
     Attributes:
@@ -74,10 +74,12 @@ class Prepared(msgspec.Struct, frozen=True):
     compared: bool
     kept: tuple[Literal["history", "options"], ...]
     served: bool
-    counted: Counted | None = None
+    counted: HistoryCount | None = None
 
 
-def prepare(desk: Copies, wanted: Wanted, clock: Clock, tell: Tell | None = None) -> Prepared:
+def prepare(
+    desk: Copies, wanted: RebuildRequest, clock: Clock, tell: Tell | None = None
+) -> Prepared:
     """Return what a rebuild would do; change nothing.
 
     Args:
@@ -100,18 +102,10 @@ def prepare(desk: Copies, wanted: Wanted, clock: Clock, tell: Tell | None = None
     asked = _asked(desk, wanted, serves, free_name(desk, provider, sight), heads, clock)
     done = only_ends(asked, sight)
     known = serves if done else unfinished(provider, "rebuild", sight)
-    what = None
+    what = _with_own_state(desk, asked, sight) if known is None else None
     if known is not None and not done:
         check_same(known, asked, f"memorybus rebuild --drop {provider} --execute")
-    elif not done:
-        what = _fresh(desk, asked, sight)
     instance = known or asked
-    found = None
-    if tell is not None:
-        what = what or described(desk.settings, provider, instance.name, instance.options)
-        found = counted(
-            desk, Taking(provider, what, instance.plan, heads, by_option=True), tell, clock
-        )
     return Prepared(
         instance=instance,
         live=live,
@@ -120,11 +114,25 @@ def prepare(desk: Copies, wanted: Wanted, clock: Clock, tell: Tell | None = None
         compared=wanted.verify and comparable(instance, serves),
         kept=_kept(wanted, serves),
         served=provider in desk.roster.serving_jobs(),
-        counted=found,
+        counted=_counted(desk, instance, what, heads, tell, clock) if tell else None,
     )
 
 
-def _fresh(desk: Copies, asked: Instance, sight: Sight) -> Described:
+def _counted(
+    desk: Copies,
+    copy: Instance,
+    what: Described | None,
+    heads: Numbers,
+    tell: Tell,
+    clock: Clock,
+) -> HistoryCount:
+    """Return what a new generation takes of the history, and what it leaves out."""
+    what = what or described(desk.settings, copy.provider, copy.name, copy.options)
+    taking = Taking(copy.provider, what, copy.plan, heads, by_option=True)
+    return counted(desk, taking, tell, clock)
+
+
+def _with_own_state(desk: Copies, asked: Instance, sight: Sight) -> Described:
     """Return what a copy would be, which would have a state of its own.
 
     Raises:
@@ -138,7 +146,7 @@ def _fresh(desk: Copies, asked: Instance, sight: Sight) -> Described:
 
 
 def _asked(
-    desk: Copies, wanted: Wanted, live: Instance, name: str, heads: Numbers, clock: Clock
+    desk: Copies, wanted: RebuildRequest, live: Instance, name: str, heads: Numbers, clock: Clock
 ) -> Instance:
     """Return the record of what is asked: made as the live one is, but for what is told."""
     options = as_kept(wanted.options)
@@ -161,13 +169,13 @@ def _asked(
     )
 
 
-def _kept(wanted: Wanted, live: Instance) -> tuple[Literal["history", "options"], ...]:
+def _kept(wanted: RebuildRequest, live: Instance) -> tuple[Literal["history", "options"], ...]:
     history = not wanted.whole and opened(live.plan) != WHOLE
     options = live.options.keys() - wanted.options.keys()
     return (*(("history",) if history else ()), *(("options",) if options else ()))
 
 
-def _plan(desk: Copies, wanted: Wanted, live: Instance, heads: Numbers) -> Plan:
+def _plan(desk: Copies, wanted: RebuildRequest, live: Instance, heads: Numbers) -> Plan:
     """Return what is taken: what the live one left out stays out, unless all is wanted again."""
     before = WHOLE if wanted.whole else opened(live.plan)
     plan = Plan(query=joined(before.query, wanted.query), spans=before.spans)

@@ -47,7 +47,7 @@ def steps(
         unit: of what is counted.
         interrupted: what Ctrl-C and SIGTERM say.
     """
-    with told_when_interrupted(output, interrupted), output.progress(unit) as bar:
+    with note_on_interrupt(output, interrupted), output.progress(unit) as bar:
         task = bar.add_task(what, total=None)
 
         def tell(step: str, done: int, total: int) -> None:
@@ -57,7 +57,7 @@ def steps(
 
 
 @contextmanager
-def told_when_interrupted(output: Output, text: str) -> Iterator[None]:
+def note_on_interrupt(output: Output, text: str) -> Iterator[None]:
     """Say what is so when Ctrl-C or SIGTERM ends the block."""
     try:
         yield
