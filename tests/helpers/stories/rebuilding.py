@@ -14,7 +14,7 @@ from memorybus.config.settings import Settings
 from memorybus.operations.rebuild import drop as generation_drop
 from memorybus.operations.rebuild.drop import droppable
 from memorybus.operations.rebuild.rebuild import Rebuilder
-from memorybus.operations.stores import Copies
+from memorybus.operations.stores import Stores
 from memorybus.redis import scripts
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
@@ -126,9 +126,9 @@ def working(settings: Settings, what: str, crash: CrashPoint = no_crash) -> Iter
     client = connect_redis(settings)
     with (
         RebuildLock(client, Keys(settings.namespace), NAME, what, "ann") as lock,
-        Copies(settings, lock) as desk,
+        Stores(settings, lock) as stores,
     ):
-        yield Rebuilder(desk, lambda _: 0, lock, what, lambda *_: None, FakeClock(), crash)
+        yield Rebuilder(stores, lambda _: 0, lock, what, lambda *_: None, FakeClock(), crash)
     client.close()
 
 
@@ -146,28 +146,28 @@ def frozen(settings: Settings, meanwhile: Act) -> CrashPoint:
 def swap(settings: Settings, to: str, what: str, crash: CrashPoint) -> None:
     """Let an instance serve, as `memorybus rebuild` and `--rollback` do."""
     with working(settings, what, crash) as work:
-        _make(work.desk, to)
+        _make(work.stores, to)
         work.swap(to, NAME, "ann", "", check=False, alike=False)
 
 
 def serves(settings: Settings, to: str) -> None:
     """Let an instance serve from now on, as after a command that had the lock."""
     with working(settings, "rebuild") as work:
-        _make(work.desk, to)
-        known = work.desk.instances.live().get(NAME)
+        _make(work.stores, to)
+        known = work.stores.instances.live().get(NAME)
         now = Live(to, known.instance if known else NAME)
-        assert work.desk.instances.swap(NAME, known, now)
+        assert work.stores.instances.swap(NAME, known, now)
 
 
-def _make(desk: Copies, name: str) -> None:
-    if name != NAME and desk.instances.get(name) is None:
-        desk.make(Instance(name=name, provider=NAME, purpose="rebuild"))
+def _make(stores: Stores, name: str) -> None:
+    if name != NAME and stores.instances.get(name) is None:
+        stores.make(Instance(name=name, provider=NAME, purpose="rebuild"))
 
 
 def drop(settings: Settings) -> None:
     """Drop what does not serve, as `memorybus rebuild --drop` does."""
     with working(settings, "drop") as work:
-        generation_drop.drop(work, droppable(work.desk, NAME), "ann", FakeClock())
+        generation_drop.drop(work, droppable(work.stores, NAME), "ann", FakeClock())
 
 
 def acquired(client: redis.Redis, settings: Settings, who: str, name: str = NAME) -> int:

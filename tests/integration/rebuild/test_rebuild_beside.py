@@ -32,7 +32,7 @@ from memorybus.operations.doctor.backends import paused
 from memorybus.operations.doctor.doctor import providers
 from memorybus.operations.doctor.rebuilds import rebuilds
 from memorybus.operations.rebuild.rebuild import rebuilder
-from memorybus.operations.stores import Copies
+from memorybus.operations.stores import Stores
 from memorybus.redis.keys import Keys
 from memorybus.registry.homes import Home
 from memorybus.registry.instances import Instance, Instances, Live
@@ -312,22 +312,22 @@ def test_what_lies_elsewhere_is_not_called_dropped(
         providers=(NAME,), provider={NAME: {"kind": "helpers.providers.local:Local"}}
     )
     away = Home("f" * 32, "another-host", "/srv/memorybus", "7")
-    with Copies(settings) as desk:
+    with Stores(settings) as stores:
         for name in (NAME, NEXT):
-            desk.homes.move(name, away)
-        desk.make(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
-        desk.roster.beat(WorkerInfo("w", "a-third-host", 1, 0, 0, (NAME,), 0))
+            stores.homes.move(name, away)
+        stores.make(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
+        stores.roster.beat(WorkerInfo("w", "a-third-host", 1, 0, 0, (NAME,), 0))
         child = cli(spawn, settings, "rebuild", "--drop", NAME, "--execute")
         assert child.wait() == 0, child.output()
         assert f"/srv/memorybus/providers/{NEXT} on another-host" in child.output()
         assert "no worker there is alive" in child.output()
         assert f"dropped {NEXT}" not in child.output()
-        assert desk.instances.all()[NEXT].dropped
-        desk.make(Instance(name=f"{NAME}@2", provider=NAME, purpose="rebuild"))
-        known = desk.instances.live()[NAME]
-        assert desk.instances.swap(NAME, known, Live(f"{NAME}@2", NAME))
-        desk.lanes.bear(NAME)
+        assert stores.instances.all()[NEXT].dropped
+        stores.make(Instance(name=f"{NAME}@2", provider=NAME, purpose="rebuild"))
+        known = stores.instances.live()[NAME]
+        assert stores.instances.swap(NAME, known, Live(f"{NAME}@2", NAME))
+        stores.lanes.bear(NAME)
         child = cli(spawn, settings, "rebuild", "--drop", NAME, "--execute")
         assert child.wait() == 2, child.output()
         assert "run this command there" in child.output()
-        assert desk.instances.live()[NAME].previous == NAME
+        assert stores.instances.live()[NAME].previous == NAME

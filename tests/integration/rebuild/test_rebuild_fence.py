@@ -37,7 +37,7 @@ from memorybus.errors import MemoryBusError
 from memorybus.operations.copies.copies import mark_dropped
 from memorybus.operations.rebuild import drop as generation_drop
 from memorybus.operations.rebuild.drop import droppable
-from memorybus.operations.stores import Copies
+from memorybus.operations.stores import Stores
 from memorybus.redis.keys import Keys
 from memorybus.registry.instances import Instance, Instances, Live
 from memorybus.registry.pauses import Hold, held_for
@@ -57,8 +57,8 @@ def test_who_lost_its_lock_does_not_swap_to_what_was_dropped(
     with pytest.raises(RebuildRuns, match="begin again: the same command"):
         swap(settings, NEXT, "rebuild", frozen(settings, partial(drop, settings)))
     assert live(redis_client, settings) == NAME
-    with Copies(settings) as desk:
-        assert desk.instances.all()[NEXT].dropped
+    with Stores(settings) as stores:
+        assert stores.instances.all()[NEXT].dropped
 
 
 def test_who_lost_its_lock_does_not_roll_back(settings: Settings) -> None:
@@ -71,8 +71,8 @@ def test_who_lost_its_lock_does_not_roll_back(settings: Settings) -> None:
     serves(settings, NEXT)
     with pytest.raises(RebuildRuns):
         swap(settings, NAME, "rollback", frozen(settings, meanwhile))
-    with Copies(settings) as desk:
-        known = desk.instances.live()[NAME]
+    with Stores(settings) as stores:
+        known = stores.instances.live()[NAME]
     assert (known.instance, known.previous) == (NEXT, AFTER)
 
 
@@ -83,13 +83,13 @@ def test_who_lost_its_lock_lets_nothing_go(redis_client: redis.Redis, settings: 
     def meanwhile() -> None:
         with working(settings, "rebuild") as other:
             why = held_for("rebuild", NAME, NEXT, "ben", 2)
-            other.desk.instances.hold(NAME, why)
+            other.stores.instances.hold(NAME, why)
             later.append(why)
 
     with pytest.raises(RebuildRuns):
         swap(settings, NEXT, "rebuild", frozen(settings, meanwhile))
-    with Copies(settings) as desk:
-        assert desk.instances.held()[NAME] == later[0]
+    with Stores(settings) as stores:
+        assert stores.instances.held()[NAME] == later[0]
 
 
 def test_who_lost_its_lock_does_not_drop_what_serves(
@@ -97,27 +97,27 @@ def test_who_lost_its_lock_does_not_drop_what_serves(
 ) -> None:
     """G8: a drop that was frozen before it marks a generation does not mark one that serves now."""
 
-    def late(desk: Copies, name: str) -> None:
+    def late(stores: Stores, name: str) -> None:
         times_out(settings)
         serves(settings, NEXT)
-        mark_dropped(desk, name)
+        mark_dropped(stores, name)
 
     monkeypatch.setattr(generation_drop, "mark_dropped", late)
-    with Copies(settings) as desk:
-        desk.make(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
+    with Stores(settings) as stores:
+        stores.make(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
         with pytest.raises(RebuildRuns):
             drop(settings)
-        assert desk.instances.live()[NAME].instance == NEXT
-        assert not desk.instances.all()[NEXT].dropped
+        assert stores.instances.live()[NAME].instance == NEXT
+        assert not stores.instances.all()[NEXT].dropped
 
 
 def test_a_drop_leaves_what_was_rolled_back_to(settings: Settings) -> None:
     """G8: a drop that saw another one serve deletes no state of the one that serves now."""
     serves(settings, NEXT)
     home(settings).mkdir(parents=True)
-    with Copies(settings) as desk:
-        desk.lanes.bear(NAME)
-        what = droppable(desk, NAME)
+    with Stores(settings) as stores:
+        stores.lanes.bear(NAME)
+        what = droppable(stores, NAME)
     assert what.dropped == (NAME,)
     with working(settings, "drop") as late:
         times_out(settings)
@@ -125,8 +125,8 @@ def test_a_drop_leaves_what_was_rolled_back_to(settings: Settings) -> None:
         with pytest.raises(MemoryBusError, match="begin again"):
             generation_drop.drop(late, what, "ann", FakeClock())
         assert home(settings).exists()
-        assert late.desk.lanes.left(NAME) > 0
-        assert late.desk.instances.live()[NAME].previous == NEXT
+        assert late.stores.lanes.left(NAME) > 0
+        assert late.stores.instances.live()[NAME].previous == NEXT
 
 
 WRITES: dict[str, Callable[[Instances], object]] = {

@@ -14,7 +14,7 @@ from memorybus.config.settings import Settings
 from memorybus.health.monitor import read_status
 from memorybus.operations.copies.generations import is_dropped
 from memorybus.operations.doctor.backends import paused as check_paused
-from memorybus.operations.stores import Copies
+from memorybus.operations.stores import Stores
 from memorybus.registry.instances import Instance, Live
 from memorybus.registry.pauses import Hold, held_for, held_over
 
@@ -28,14 +28,14 @@ def _settings(redis_client: redis.Redis, make_settings: MakeSettings) -> Setting
 
 def paused(settings: Settings) -> dict[str, str]:
     """Return why instances stand still."""
-    with Copies(settings) as desk:
-        return {name: hold.reason for name, hold in desk.instances.held().items()}
+    with Stores(settings) as stores:
+        return {name: hold.reason for name, hold in stores.instances.held().items()}
 
 
 def at_rest(settings: Settings, name: str = NAME) -> bool:
     """Say whether nobody owns a lane of an instance."""
-    with Copies(settings) as desk:
-        return not any(lane.owned for lane in desk.lanes.states(name))
+    with Stores(settings) as stores:
+        return not any(lane.owned for lane in stores.lanes.states(name))
 
 
 @pytest.mark.timeout(100)
@@ -60,8 +60,8 @@ def test_a_verification_leaves_a_pause(
         assert f"{NAME} is paused (quota)" in said
         assert f"memorybus provider resume {NAME}" in said
     assert paused(settings) == {NAME: "quota"}
-    with Copies(settings) as desk:
-        assert NEXT not in desk.instances.all(), "a copy is filled for a swap that cannot be"
+    with Stores(settings) as stores:
+        assert NEXT not in stores.instances.all(), "a copy is filled for a swap that cannot be"
 
 
 @pytest.mark.timeout(100)
@@ -98,8 +98,8 @@ def test_a_pause_goes_over_though_a_command_was_killed(settings: Settings) -> No
     """G8: also where both stood still for the swap, and the command was killed behind it."""
     command, pause = held_for("rebuild", NAME, NEXT, "ann", 1), Hold("quota", "ben", 2)
     with working(settings, "rebuild") as work:
-        instances = work.desk.instances
-        work.desk.make(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
+        instances = work.stores.instances
+        work.stores.make(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
         instances.swap(NAME, None, Live(NEXT, NAME, leaving=NAME))
         instances.hold(NAME, held_over(pause, command))
         instances.hold(NEXT, command)
@@ -111,10 +111,10 @@ def test_a_pause_goes_over_though_a_command_was_killed(settings: Settings) -> No
 
 def test_a_dropped_one_is_not_woken(settings: Settings, spawn: Spawn) -> None:
     """G8: no command lets the first generation go on when it was dropped."""
-    with Copies(settings) as desk:
-        desk.make(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
-        desk.instances.swap(NAME, None, Live(NEXT))
-        desk.instances.hold(NAME, Hold("dropped: another serves", state="dropped"))
+    with Stores(settings) as stores:
+        stores.make(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
+        stores.instances.swap(NAME, None, Live(NEXT))
+        stores.instances.hold(NAME, Hold("dropped: another serves", state="dropped"))
     for words in (QUOTA, ("provider", "resume", NAME)):
         assert ran(spawn, settings, *words)["name"] == NEXT
     assert paused(settings) == {NAME: "dropped: another serves"}
@@ -127,8 +127,8 @@ def test_the_words_of_a_reason_are_no_state(settings: Settings, spawn: Spawn, re
     (one,) = read_status(settings).providers
     assert (one.paused, one.kept) == (reason, False)
     assert reason in check_paused(read_status(settings)).found
-    with Copies(settings) as desk:
-        assert not is_dropped(NAME, desk.instances.look())
+    with Stores(settings) as stores:
+        assert not is_dropped(NAME, stores.instances.look())
     assert ran(spawn, settings, "provider", "resume", NAME)["changed"]
     assert paused(settings) == {}
 
@@ -139,12 +139,14 @@ def test_a_pause_meanwhile_counts(settings: Settings, spawn: Spawn) -> None:
     A worker frees what a command held by its mark, never what somebody paused, whatever he wrote.
     """
     command = held_for("rebuild", NAME, NEXT, "ann", 1)
-    with Copies(settings) as desk:
-        desk.instances.hold(NAME, command)
+    with Stores(settings) as stores:
+        stores.instances.hold(NAME, command)
     assert ran(spawn, settings, *QUOTA[:-1], command.reason)["changed"]
-    with Copies(settings) as desk, thread_worker(settings):
-        wait_until(lambda: not desk.instances.held()[NAME].candidate, "the command's hold is gone")
-        pause = desk.instances.held()[NAME]
+    with Stores(settings) as stores, thread_worker(settings):
+        wait_until(
+            lambda: not stores.instances.held()[NAME].candidate, "the command's hold is gone"
+        )
+        pause = stores.instances.held()[NAME]
         assert pause.reason == command.reason
         assert held_over(pause, command).under == pause
     assert not ran(spawn, settings, "provider", "resume", NAME)["paused"]
@@ -158,12 +160,12 @@ def test_a_resume_leaves_a_command_what_it_holds(settings: Settings, spawn: Spaw
     """
     command = held_for("rebuild", NAME, NEXT, "ann", 1)
     with working(settings, "rebuild") as work:
-        work.desk.instances.hold(NAME, command)
+        work.stores.instances.hold(NAME, command)
         for changed in (True, False):
             if changed:
                 ran(spawn, settings, *QUOTA)
             assert ran(spawn, settings, "provider", "resume", NAME)["changed"] is changed
-            assert work.desk.instances.held() == {NAME: command}
+            assert work.stores.instances.held() == {NAME: command}
     assert ran(spawn, settings, "provider", "resume", NAME)["changed"]
     assert paused(settings) == {}
 

@@ -7,7 +7,7 @@ import pytest
 from helpers.archive.archives import as_logged, entries
 from memorybus.errors import ConfigError
 from memorybus.operations import known_providers
-from memorybus.operations.copies.exclusions import Excepting
+from memorybus.operations.copies.counting import Excepting
 from memorybus.operations.moments import moment_of, moment_text
 from memorybus.query.query import Query
 from memorybus.query.ranges import Plan, Span

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from memorybus.errors import ConfigError
 from memorybus.jobs.inspect import Page
-from memorybus.operations.copies.exclusions import joined
+from memorybus.operations.copies.counting import joined
 from memorybus.operations.copies.generations import (
     behind,
     check_same,

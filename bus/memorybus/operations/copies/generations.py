@@ -1,4 +1,4 @@
-"""Generations: which instances of a provider there are, and what a rebuild has still to do. Pure.
+"""Generations of a provider: which there are, and what a rebuild still has to do. Pure.
 
 A generation is a copy that a rebuild made, called ``<provider>@<number>``; the first is the
 instance of the settings itself. One is live; the one before is kept, standing still, until it is
@@ -50,7 +50,7 @@ class Generation(msgspec.Struct, frozen=True):
 
 
 def generations(provider: str, sight: Sight) -> list[Generation]:
-    """Return a provider's generations, the first of all first."""
+    """Return a provider's generations, the instance of the settings first."""
     first = sight.all.get(provider, Instance(name=provider, provider=provider))
     copies = [one for one in sight.all.values() if is_generation(one) and one.provider == provider]
     return [_generation(one, sight) for one in [first, *sorted(copies, key=number_of)]]
@@ -85,7 +85,7 @@ def _state(one: Instance, sight: Sight) -> Literal["live", "kept", "filling", "u
 
 
 def is_dropped(name: str, sight: Sight) -> bool:
-    """Say whether an instance was dropped: a copy that goes, or the first of all, which is gone."""
+    """Say whether an instance was dropped: a marked copy, or the first generation by its hold."""
     one, hold, known = sight.all.get(name), sight.held.get(name), sight.live.get(name)
     if one is not None and one.dropped:
         return True
@@ -99,7 +99,7 @@ def is_generation(one: Instance) -> bool:
 
 
 def number_of(one: Instance) -> int:
-    """Return a generation's number, 0 for the first of all."""
+    """Return a generation's number, 0 for the instance of the settings."""
     return _number(one.name)
 
 

@@ -15,7 +15,7 @@ from memorybus.registry.roster import ProviderInfo, Roster
 
 
 class ListedProvider(msgspec.Struct, frozen=True):
-    """A provider instance.
+    """A provider instance as ``memorybus provider ls`` lists it.
 
     Attributes:
         name: the instance.
@@ -29,7 +29,7 @@ class ListedProvider(msgspec.Struct, frozen=True):
         lanes_owned: how many a live worker owns.
         backlog: events it has not passed.
         note: what its provider wants people to know.
-        paused: why its lanes stand still on somebody's word; empty if they do not.
+        paused: why its lanes are paused; empty if they are not.
         live: the copy that serves agents in its place; empty if itself.
     """
 

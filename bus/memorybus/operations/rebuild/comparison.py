@@ -88,7 +88,7 @@ def summary(keys: int, differing: DifferingKeys) -> Compared:
 
 
 def between(first: Mapping[str, str], second: Mapping[str, str]) -> DifferingKeys:
-    """Return how keys differ of which "" is the digest of those that hold nothing; pure."""
+    """Return which keys differ, and how; "" is the digest of a key that holds nothing; pure."""
     return {
         key: "differs" if one and second[key] else "missing" if one else "strange"
         for key, one in first.items()
@@ -103,14 +103,14 @@ class Comparison:
 
     Args:
         inspector: asks them.
-        provider: of which they are.
-        first: the instance that is measured by.
+        provider: whose instances they are.
+        first: the instance that the other is compared with.
         second: the other.
         keep: called before every page.
 
     Attributes:
-        provider: of which they are.
-        first: the instance that is measured by.
+        provider: whose instances they are.
+        first: the instance that the other is compared with.
         second: the other.
     """
 
@@ -139,7 +139,7 @@ class Comparison:
         return summary(*self.whole()) if self.given else NOT_COMPARED
 
     def whole(self) -> tuple[int, DifferingKeys]:
-        """Return how many keys there are, and those that differ now."""
+        """Return how many keys there are, and which differ now."""
         return compared(self._pairs(self.first), self._pairs(self.second))
 
     def again(self, differing: DifferingKeys) -> DifferingKeys:

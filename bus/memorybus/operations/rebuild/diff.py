@@ -1,4 +1,4 @@
-"""``memorybus diff``: what two instances of a provider would recall, side by side."""
+"""``memorybus diff`` shows what two instances of a provider would recall, side by side."""
 
 from collections.abc import Sequence
 
@@ -24,7 +24,7 @@ class Side(msgspec.Struct, frozen=True):
 
 
 class RecallDifference(msgspec.Struct, frozen=True):
-    """One query, and what both recall.
+    """What two instances recall for one query.
 
     Attributes:
         query: the question.
@@ -61,7 +61,7 @@ def provider_of(names: Sequence[str], sight: Sight, configured: Sequence[str]) -
 def differing(
     inspector: Inspector, provider: str, names: tuple[str, str], wants: Sequence[Want]
 ) -> list[RecallDifference]:
-    """Ask both for every query.
+    """Ask both instances every query, and return what they recall.
 
     Raises:
         InspectionFailed: one cannot be asked.

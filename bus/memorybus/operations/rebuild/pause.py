@@ -12,7 +12,7 @@ import msgspec
 from memorybus.clock import Clock
 from memorybus.errors import MemoryBusError
 from memorybus.operations.copies.generations import Numbers, behind, ended, opened
-from memorybus.operations.stores import Copies
+from memorybus.operations.stores import Stores
 from memorybus.query.ranges import WHOLE, Plan
 from memorybus.registry.instances import Instance
 from memorybus.registry.lanes import LaneState
@@ -46,7 +46,7 @@ class LanePause:
     """Holds the lanes of instances, lets them go, and waits for them. Belongs to one thread.
 
     Args:
-        desk: the stores.
+        stores: the stores.
         lock: the command's; it is kept alive while we wait.
         why: the hold that the command places.
         clock: time.
@@ -55,14 +55,14 @@ class LanePause:
 
     def __init__(
         self,
-        desk: Copies,
+        stores: Stores,
         lock: RebuildLock,
         why: Hold,
         clock: Clock,
         patience: float = PATIENCE,
     ) -> None:
         """Hold nothing yet."""
-        self._desk = desk
+        self._stores = stores
         self._lock = lock
         self._why = why
         self._clock = clock
@@ -79,15 +79,15 @@ class LanePause:
 
     def numbers(self, name: str) -> Numbers:
         """Return where an instance's lanes are."""
-        return dict(enumerate(lane.n for lane in self._desk.lanes.states(name)))
+        return dict(enumerate(lane.n for lane in self._stores.lanes.states(name)))
 
     def heads(self) -> Numbers:
         """Return where the history ends now."""
-        return {head.partition: head.n for head in self._desk.history.log.heads()}
+        return {head.partition: head.n for head in self._stores.history.log.heads()}
 
     def paused_by_person(self, name: str) -> Hold | None:
         """Return the hold of an instance that is not a command's; None if there is none."""
-        return paused(self._desk.instances.held().get(name))
+        return paused(self._stores.instances.held().get(name))
 
     def check_complete(self, name: str) -> None:
         """Make sure that a paused instance lacks nothing of the history.
@@ -102,7 +102,7 @@ class LanePause:
     def is_unserved(self, name: str) -> bool:
         """Say whether nobody owns a lane of an instance, or will soon."""
         until = self._clock.monotonic() + _UNOWNED
-        while not any(lane.owned for lane in self._desk.lanes.states(name)):
+        while not any(lane.owned for lane in self._stores.lanes.states(name)):
             if self.paused_by_person(name) or self._clock.monotonic() > until:
                 return True
             self._clock.sleep(LOOK)
@@ -116,9 +116,9 @@ class LanePause:
         Raises:
             LanesStalled: somebody goes on owning one.
         """
-        self._desk.instances.rehold(name, lambda known: held_over(known, self._why))
+        self._stores.instances.rehold(name, lambda known: held_over(known, self._why))
         self.wait_for_none(
-            lambda: sum(lane.owned for lane in self._desk.lanes.states(name)),
+            lambda: sum(lane.owned for lane in self._stores.lanes.states(name)),
             f"the lanes of {name} are not given up",
         )
 
@@ -137,11 +137,11 @@ class LanePause:
 
         We have the lock, so the command that held it is this one or is gone.
         """
-        self._desk.instances.rehold(name, paused)
+        self._stores.instances.rehold(name, paused)
 
     def change_plan(self, name: str, provider: str, change: Callable[[Plan], Plan]) -> None:
         """Change what an instance takes of the history; it is held meanwhile."""
-        instances = self._desk.instances
+        instances = self._stores.instances
         while True:
             known = instances.get(name)
             if known is None:
@@ -157,7 +157,7 @@ class LanePause:
 
     def _add_plan(self, name: str, provider: str, plan: Plan) -> None:
         if plan != WHOLE:
-            self._desk.make(Instance(name=name, provider=provider, plan=plan, purpose="rebuild"))
+            self._stores.make(Instance(name=name, provider=provider, plan=plan, purpose="rebuild"))
 
     def open_end(self, name: str, provider: str) -> None:
         """Let an instance take what is to come, too."""
@@ -196,13 +196,13 @@ class LanePause:
             self.hold(live)
             self._clock.sleep(OBEYED)
             self.hold(live)
-            lanes = self._desk.lanes.states(live)
+            lanes = self._stores.lanes.states(live)
             if all(lane.settled for lane in lanes):
                 return dict(enumerate(lane.n for lane in lanes))
             self.release(live)
             self._since = None
             self.wait_for_none(
-                lambda: sum(not lane.settled for lane in self._desk.lanes.states(live)),
+                lambda: sum(not lane.settled for lane in self._stores.lanes.states(live)),
                 f"{live} tries an event again and again",
                 mover=live,
             )
@@ -230,7 +230,7 @@ class LanePause:
         def unowned() -> int:
             if self.paused_by_person(name):
                 return 0
-            return sum(not lane.owned for lane in self._desk.lanes.states(name))
+            return sum(not lane.owned for lane in self._stores.lanes.states(name))
 
         self.wait_for_none(unowned, f"{name} serves now, but its lanes have no owner")
 

@@ -30,7 +30,7 @@ from memorybus.operations.rebuild.comparison import (
 )
 from memorybus.operations.rebuild.pause import LOOK, LanePause, parked
 from memorybus.operations.rebuild.plan import Prepared
-from memorybus.operations.stores import Copies
+from memorybus.operations.stores import Stores
 from memorybus.processes.child import described
 from memorybus.recall.purge import purge
 from memorybus.redis.connect import connect_redis
@@ -91,11 +91,13 @@ def rebuilder(
     try:
         with (
             RebuildLock(redis, Keys(settings.namespace), provider, what, by) as lock,
-            Copies(settings, lock) as desk,
+            Stores(settings, lock) as stores,
         ):
-            desk.check()
+            stores.check()
             crash = crash_points(settings.crash_at)
-            yield Rebuilder(desk, partial(purge, redis, settings), lock, what, tell, SYSTEM, crash)
+            yield Rebuilder(
+                stores, partial(purge, redis, settings), lock, what, tell, SYSTEM, crash
+            )
     finally:
         redis.close()
 
@@ -107,11 +109,11 @@ class Rebuilder:
     ``.purged`` and ``.ended``.
 
     Attributes:
-        desk: the stores.
+        stores: the stores.
         inspector: looks into instances.
 
     Args:
-        desk: the stores.
+        stores: the stores.
         purge: deletes a provider's warm results, and returns how many there were.
         lock: taken for the provider.
         what: the command, in a word: ``rebuild`` or ``rollback``.
@@ -122,7 +124,7 @@ class Rebuilder:
 
     def __init__(
         self,
-        desk: Copies,
+        stores: Stores,
         purge: Callable[[str], int],
         lock: RebuildLock,
         what: str,
@@ -131,30 +133,30 @@ class Rebuilder:
         crash: CrashPoint = no_crash,
     ) -> None:
         """Do nothing yet."""
-        self.desk = desk
+        self.stores = stores
         self._purge = purge
         self._lock = lock
         self._what = what
         self._tell = tell
         self._clock = clock
         self._crash = crash
-        self.inspector = Inspector(desk.settings, clock)
+        self.inspector = Inspector(stores.settings, clock)
 
     # -- parts that other commands use, too -------------------------------------------------------
 
     def add(self, copy: Instance) -> None:
         """Make a copy known; the state of a local one lies where its provider's does."""
-        home = self.desk.homes.all().get(copy.provider)
+        home = self.stores.homes.all().get(copy.provider)
         if home is not None:
-            self.desk.homes.move(copy.name, home)  # before any worker serves it elsewhere
-        elif described(self.desk.settings, copy.provider).placement == "local":
-            self.desk.homes.move(copy.name, here(self.desk.settings))
-        self.desk.make(copy)
+            self.stores.homes.move(copy.name, home)  # before any worker serves it elsewhere
+        elif described(self.stores.settings, copy.provider).placement == "local":
+            self.stores.homes.move(copy.name, here(self.stores.settings))
+        self.stores.make(copy)
 
     def pause(self, provider: str, candidate: str, by: str) -> LanePause:
         """Return what pauses lanes for a candidate."""
         why = held_for(self._what, provider, candidate, by, self._clock.now_ms())
-        return LanePause(self.desk, self._lock, why, self._clock)
+        return LanePause(self.stores, self._lock, why, self._clock)
 
     def fill(self, pause: LanePause, candidate: str, provider: str) -> None:
         """Wait until a copy has nearly all that the history holds.
@@ -165,7 +167,7 @@ class Rebuilder:
         pause.release(candidate)
         hold = pause.paused_by_person(candidate)
         if hold is not None and hold.state == "kept":
-            self.desk.instances.let_go(candidate)
+            self.stores.instances.let_go(candidate)
         pause.open_end(candidate, provider)
         total = sum(pause.heads().values())
         pause.wait_for_none(
@@ -220,7 +222,7 @@ class Rebuilder:
             RebuildDiffers: the states are not the same.
             MemoryBusError: something else; in every case the live one goes on as before.
         """
-        live = live_name(provider, self.desk.instances.live())
+        live = live_name(provider, self.stores.instances.live())
         pause = self.pause(provider, candidate, by)
         try:
             self._check_ready(pause, provider, check=check)
@@ -244,7 +246,7 @@ class Rebuilder:
 
     def finish(self, provider: str, by: str) -> Rebuilt:
         """Do what is left of a swap whose command was killed after it."""
-        known = self.desk.instances.live()[provider]
+        known = self.stores.instances.live()[provider]
         pause = self.pause(provider, known.instance, by)
         return self._end(pause, provider, known.instance, known.leaving, None)
 
@@ -259,7 +261,7 @@ class Rebuilder:
         """
         self._check_workers(provider)
         if check:
-            pause.check_complete(live_name(provider, self.desk.instances.live()))
+            pause.check_complete(live_name(provider, self.stores.instances.live()))
 
     def _check_workers(self, provider: str) -> None:
         """Make sure that every worker of the provider knows what a swap is.
@@ -267,7 +269,7 @@ class Rebuilder:
         Raises:
             MemoryBusError: one does not, and would go on with the generation before.
         """
-        workers = self.desk.roster.alive()
+        workers = self.stores.roster.alive()
         old = [one.id for one in workers if provider in one.providers and not one.swaps]
         if old:
             raise MemoryBusError(
@@ -327,7 +329,7 @@ class Rebuilder:
         Raises:
             RebuildDiffers: it has.
         """
-        lanes, until = self.desk.lanes, self._clock.monotonic() + _PARKING_TIME
+        lanes, until = self.stores.lanes, self._clock.monotonic() + _PARKING_TIME
         while (more := parked(lanes.states(candidate)) - parked(lanes.states(live))) > 0:
             if self._clock.monotonic() > until:
                 raise RebuildDiffers(
@@ -342,16 +344,16 @@ class Rebuilder:
         Raises:
             MemoryBusError: another command swapped meanwhile.
         """
-        found = self.desk.instances.live().get(provider)
+        found = self.stores.instances.live().get(provider)
         known = found or Live(provider)
         same = known.instance == live
-        if not same or not self.desk.instances.swap(provider, found, change(known)):
+        if not same or not self.stores.instances.swap(provider, found, change(known)):
             raise MemoryBusError(f"somebody else swapped {provider} meanwhile; begin again")
 
     def _resume(self, pause: LanePause, provider: str, live: str, candidate: str) -> None:
         """Let both go on as before; without Redis, workers and the same command do so."""
         with suppress(MemoryBusError):
-            known = self.desk.instances.live().get(provider)
+            known = self.stores.instances.live().get(provider)
             if live_name(provider, {provider: known} if known else {}) != live:
                 return  # the candidate serves already: the same command ends the swap
             pause.release(live)
@@ -372,7 +374,7 @@ class Rebuilder:
     ) -> Rebuilt:
         """Let the new one go on, purge what the old one said, and keep that standing still."""
         self._hand_on(pause, live, previous)
-        held = prepared(self.desk.instances.held().get(live)) == live
+        held = prepared(self.stores.instances.held().get(live)) == live
         if held:
             pause.release(live)
         purged = self._purge(provider)
@@ -382,29 +384,29 @@ class Rebuilder:
         held_ms = pause.milliseconds
         self._keep_all(provider, live)
         pause.wait_for_none(
-            lambda: sum(lane.owned for lane in self.desk.lanes.states(previous)),
+            lambda: sum(lane.owned for lane in self.stores.lanes.states(previous)),
             f"{live} serves now, but the lanes of {previous} are not given up",
         )
         self._mark(provider, live, lambda known: msgspec.structs.replace(known, leaving=""))
         purged += self._purge(provider)  # answers that the old one gave late
         self._crash("rebuild.ended")
-        aside = parked(self.desk.lanes.states(live))
+        aside = parked(self.stores.lanes.states(live))
         return Rebuilt(provider, live, previous, compared, aside, purged, held_ms)
 
     def _hand_on(self, pause: LanePause, live: str, previous: str) -> None:
         """Keep a provider paused that a person paused, whichever instance serves it now."""
         hold = pause.paused_by_person(previous)
         if hold is not None and not hold.state:
-            self.desk.instances.pause(live, hold)
+            self.stores.instances.pause(live, hold)
 
     def _keep(self, provider: str, live: str, previous: str) -> None:
         """Let an instance stand still that is kept for a rollback."""
         reason = f"kept for memorybus rebuild --rollback {provider}: {live} serves"
         hold = Hold(reason, "", self._clock.now_ms(), state="kept")
-        self.desk.instances.hold(previous, hold)
+        self.stores.instances.hold(previous, hold)
 
     def _keep_all(self, provider: str, live: str) -> None:
         """Let all stand still that served once: a rollback that was killed had one go on."""
-        for one in generations(provider, self.desk.instances.look()):
+        for one in generations(provider, self.stores.instances.look()):
             if one.state in ("kept", "unused"):
                 self._keep(provider, live, one.name)

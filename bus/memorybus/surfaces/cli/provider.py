@@ -57,7 +57,7 @@ def _table(found: "list[ListedProvider]") -> Table:
 
 
 def _remark(one: "ListedProvider") -> str:
-    """Say that it stands still, what serves in its place, and its own note."""
+    """Return whether it is paused, what serves in its place, and its own note."""
     paused = f"paused: {one.paused}" if one.paused else ""
     live = f"{one.live} serves in its place" if one.live else ""
     return "; ".join(part for part in (live, paused, one.note) if part)

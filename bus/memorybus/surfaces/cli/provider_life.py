@@ -7,7 +7,7 @@ from cyclopts import Parameter
 from memorybus.errors import ConfigError
 from memorybus.surfaces.cli.key_values import given
 from memorybus.surfaces.cli.options import DEFAULT, Common
-from memorybus.surfaces.cli.progress import checked_desk, note_on_interrupt
+from memorybus.surfaces.cli.progress import checked_stores, note_on_interrupt
 from memorybus.surfaces.views.output import NOTHING_DONE, Output
 from memorybus.surfaces.views.safe import visible
 
@@ -102,8 +102,8 @@ def run_pause(
     output = common.output()
     if not reason.strip():
         raise ConfigError("--reason must say why")
-    with checked_desk(common.settings()) as desk:
-        done = lifecycle.pause(desk, name, reason, operator())
+    with checked_stores(common.settings()) as stores:
+        done = lifecycle.pause(stores, name, reason, operator())
     return _show_pause(output, done)
 
 
@@ -117,8 +117,8 @@ def run_resume(name: Name, /, *, common: Common = DEFAULT) -> int:
     from memorybus.operations.providers import lifecycle
 
     output = common.output()
-    with checked_desk(common.settings()) as desk:
-        done = lifecycle.resume(desk, name)
+    with checked_stores(common.settings()) as stores:
+        done = lifecycle.resume(stores, name)
     return _show_pause(output, done)
 
 
@@ -167,12 +167,12 @@ def run_remove(
     if execute and not (reason or "").strip():
         raise ConfigError("--reason must say why, with --execute")
     edit = config_file.removing(settings, name)
-    locked = removal.remover(settings, name, operator()) if execute else checked_desk(settings)
+    locked = removal.remover(settings, name, operator()) if execute else checked_stores(settings)
     again = f"interrupted; the same command removes what is left of {name}"
-    with note_on_interrupt(output, again), locked as desk:
-        what = removal.removal(desk, edit, name, delete_state=delete_state)
+    with note_on_interrupt(output, again), locked as stores:
+        what = removal.removal(stores, edit, name, delete_state=delete_state)
         if execute:
-            what = removal.remove(desk, edit, what, reason or "", operator())
+            what = removal.remove(stores, edit, what, reason or "", operator())
     if output.json:
         output.result(what)
         return 0

@@ -1,4 +1,4 @@
-"""``memorybus rebuild``: a state again from history, beside the live one, then swapped."""
+"""``memorybus rebuild`` builds a state again from history beside the live one, and swaps."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -13,7 +13,7 @@ from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, MemoryBusError
 from memorybus.surfaces.cli.key_values import given
 from memorybus.surfaces.cli.options import CARE, DEFAULT, Common
-from memorybus.surfaces.cli.progress import UNTOUCHED, checked_desk, show_found, steps
+from memorybus.surfaces.cli.progress import UNTOUCHED, checked_stores, show_found, steps
 from memorybus.surfaces.cli.whoami import operator
 from memorybus.surfaces.views import rebuild as rebuild_view
 from memorybus.surfaces.views.output import Output
@@ -64,9 +64,7 @@ class RebuildOptions:
     whole: Annotated[
         Flag, Parameter(help="Take the whole history: also what the live one leaves out.")
     ] = False
-    change: Annotated[
-        Words, Parameter(name="--set", help="An option that is otherwise now: key=value.")
-    ] = None
+    change: Annotated[Words, Parameter(name="--set", help="Change an option: key=value.")] = None
     no_verify: Annotated[
         Flag, Parameter(help="Swap also if the new state differs from the live one.")
     ] = False
@@ -159,13 +157,13 @@ def _rebuilt(output: Output, settings: Settings, wanted: "RebuildRequest", *, ex
 
     if not execute:
         with (
-            checked_desk(settings) as desk,
+            checked_stores(settings) as stores,
             steps(output, "plan", "events read", UNTOUCHED) as tell,
         ):
-            plan = rebuild_plan.prepare(desk, wanted, SYSTEM, partial(tell, "plan"))
+            plan = rebuild_plan.prepare(stores, wanted, SYSTEM, partial(tell, "plan"))
         return rebuild_view.planned(output, plan)
     with _at_work(output, settings, wanted, "rebuild") as work:
-        found = rebuild_plan.prepare(work.desk, wanted, SYSTEM)
+        found = rebuild_plan.prepare(work.stores, wanted, SYSTEM)
         if not found.served:
             raise ConfigError(rebuild_view.unserved(wanted.provider))
         ended = _ended(work, wanted)
@@ -190,12 +188,12 @@ def _rolled_back(
 
     provider = wanted.provider
     if not execute:
-        with checked_desk(settings) as desk:
-            to = rebuild_plan.rolled_back_to(desk, provider)
+        with checked_stores(settings) as stores:
+            to = rebuild_plan.rolled_back_to(stores, provider)
         said = f"would bring {to} up to date and let it serve {provider} again"
         return rebuild_view.would(output, {"provider": provider, "to": to, "executed": False}, said)
     with _at_work(output, settings, wanted, "rollback") as work:
-        to = rebuild_plan.rolled_back_to(work.desk, provider)
+        to = rebuild_plan.rolled_back_to(work.stores, provider)
         ended = _ended(work, wanted)
         if ended is not None and ended.live == to:
             return rebuild_view.done(output, ended)
@@ -207,7 +205,7 @@ def _ended(work: "Rebuilder", wanted: "RebuildRequest") -> "Rebuilt | None":
     """Do what is left of a swap whose command was killed after it, if there is one."""
     from memorybus.operations.copies.generations import unended
 
-    if not unended(wanted.provider, work.desk.instances.look()):
+    if not unended(wanted.provider, work.stores.instances.look()):
         return None
     return work.finish(wanted.provider, wanted.by)
 
@@ -216,11 +214,11 @@ def _dropped(output: Output, settings: Settings, wanted: "RebuildRequest", *, ex
     from memorybus.operations.rebuild import drop as generation_drop
 
     if not execute:
-        with checked_desk(settings) as desk:
-            what = generation_drop.droppable(desk, wanted.provider)
+        with checked_stores(settings) as stores:
+            what = generation_drop.droppable(stores, wanted.provider)
         return rebuild_view.would(output, what, f"would drop {rebuild_view.named(what)}")
     with _at_work(output, settings, wanted, "drop") as work:
-        what = generation_drop.droppable(work.desk, wanted.provider)
+        what = generation_drop.droppable(work.stores, wanted.provider)
         gone = generation_drop.drop(work, what, wanted.by, SYSTEM)
     if output.json:
         output.result(gone)
@@ -257,7 +255,7 @@ def _tell_way_out(output: Output, work: "Rebuilder", provider: str) -> None:
     from memorybus.operations.copies.generations import unfinished
 
     with suppress(MemoryBusError):  # without Redis nobody knows
-        if unfinished(provider, "rebuild", work.desk.instances.look()):
+        if unfinished(provider, "rebuild", work.stores.instances.look()):
             output.note(f"to give it up: memorybus rebuild --drop {provider} --execute", "yellow")
 
 
@@ -272,8 +270,8 @@ def run_rebuild_ls(*, common: Common = DEFAULT) -> int:
     from memorybus.operations.copies.generations import generations
 
     output = common.output()
-    with checked_desk(common.settings()) as desk:
-        sight = desk.instances.look()
+    with checked_stores(common.settings()) as stores:
+        sight = stores.instances.look()
     providers = sorted({one.provider for one in sight.all.values()} | set(sight.live))
     every = [generations(provider, sight) for provider in providers]
     found = [one for group in every if len(group) > 1 for one in group if not _is_gone(one)]
@@ -282,5 +280,5 @@ def run_rebuild_ls(*, common: Common = DEFAULT) -> int:
 
 
 def _is_gone(one: "Generation") -> bool:
-    """Say whether it is the first of all, and dropped: a dropped copy is listed till it is gone."""
+    """Say whether it is the first generation, and dropped; other dropped ones are listed."""
     return one.state == "dropped" and one.name == one.provider

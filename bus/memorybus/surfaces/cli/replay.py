@@ -1,4 +1,4 @@
-"""``memorybus replay``: history again, into a copy of a provider instance."""
+"""``memorybus replay`` applies the history again, into a copy of a provider instance."""
 
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, not_negative
 from memorybus.surfaces.cli.progress import (
     UNTOUCHED,
     Seldom,
-    checked_desk,
+    checked_stores,
     show_found,
     steps,
 )
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from memorybus.operations.copies.copies import Copy
     from memorybus.operations.copies.filling import CopyProgress, LocalWorker
     from memorybus.operations.copies.replay import Planned, ReplayRequest
-    from memorybus.operations.stores import Copies
+    from memorybus.operations.stores import Stores
 
 Words = Annotated[list[str] | None, Parameter(negative="", consume_multiple=False)]
 
@@ -72,7 +72,7 @@ class ReplayOptions:
         ),
     ] = None
     change: Annotated[
-        Words, Parameter(name="--set", help="An option that the copy has otherwise: key=value.")
+        Words, Parameter(name="--set", help="Change an option of the copy: key=value.")
     ] = None
     force: Annotated[bool, Parameter(negative="", help="Also into a target that is not empty.")] = (
         False
@@ -149,18 +149,18 @@ def run_replay(
     output, settings = common.output(), common.settings()
     options.check(cancel)
     if cancel:
-        with checked_desk(settings) as desk:
-            return _cancelled(output, desk, cancel, execute=execute)
+        with checked_stores(settings) as stores:
+            return _cancelled(output, stores, cancel, execute=execute)
     wanted = options.request(reason or "")
-    with checked_desk(settings) as desk:
-        return _replayed(output, desk, wanted, execute=execute)
+    with checked_stores(settings) as stores:
+        return _replayed(output, stores, wanted, execute=execute)
 
 
-def _replayed(output: Output, desk: "Copies", wanted: "ReplayRequest", *, execute: bool) -> int:
+def _replayed(output: Output, stores: "Stores", wanted: "ReplayRequest", *, execute: bool) -> int:
     from memorybus.operations.copies import replay as replaying
 
     with steps(output, "plan", "events read", UNTOUCHED) as tell:
-        plan = replaying.planned(desk, wanted, partial(tell, "plan"))
+        plan = replaying.planned(stores, wanted, partial(tell, "plan"))
     if not execute:
         if output.json:
             output.result(plan)
@@ -170,25 +170,25 @@ def _replayed(output: Output, desk: "Copies", wanted: "ReplayRequest", *, execut
         return 0
     if not output.json:
         output.note(replay_view.sentence(plan))
-    return _filled(output, desk, replaying.begin(desk, plan, wanted))
+    return _filled(output, stores, replaying.begin(stores, plan, wanted))
 
 
-def _filled(output: Output, desk: "Copies", plan: "Planned") -> int:
+def _filled(output: Output, stores: "Stores", plan: "Planned") -> int:
     """Follow the copy until it has all; return the exit code."""
     from memorybus.operations.copies import filling
 
     name = plan.instance.name
-    worker = filling.LocalWorker(desk.settings, name) if plan.here else None
-    if worker is None and plan.instance.provider not in desk.roster.served():
+    worker = filling.LocalWorker(stores.settings, name) if plan.here else None
+    if worker is None and plan.instance.provider not in stores.roster.served():
         raise filling.NobodyServes(_nobody(plan))
     try:
-        parked = _followed(output, desk, plan, worker)
+        parked = _followed(output, stores, plan, worker)
     except (KeyboardInterrupt, SystemExit):
-        output.note(_interrupted(desk, plan), "yellow")
+        output.note(_interrupted(stores, plan), "yellow")
         raise
     applied = plan.counted.applied(parked)
     if _prints_lines(output):
-        home = str(desk.settings.provider_home(name)) if plan.home else None
+        home = str(stores.settings.provider_home(name)) if plan.home else None
         finished = {"finished": True, "provider": plan.instance.provider, "into": name}
         output.json_line({**finished, "applied": applied, "parked": parked, "home": home})
     else:
@@ -198,14 +198,16 @@ def _filled(output: Output, desk: "Copies", plan: "Planned") -> int:
     return 0
 
 
-def _followed(output: Output, desk: "Copies", plan: "Planned", worker: "LocalWorker | None") -> int:
+def _followed(
+    output: Output, stores: "Stores", plan: "Planned", worker: "LocalWorker | None"
+) -> int:
     """Show how far the copy is until it has all; return how many of its events are parked."""
     from memorybus.operations.copies.filling import followed
 
     parked, seldom, lines = 0, Seldom(SYSTEM), _prints_lines(output)
     with worker or nullcontext(), output.progress("events") as bar:
         task = bar.add_task("replay", total=None)
-        for now in followed(desk, plan.instance, worker):
+        for now in followed(stores, plan.instance, worker):
             bar.update(task, completed=now.done, total=now.total, description=_pace(now))
             if lines and seldom.due(last=now.finished):
                 output.json_line(now)
@@ -231,9 +233,9 @@ def _nobody(plan: "Planned") -> str:
     )
 
 
-def _interrupted(desk: "Copies", plan: "Planned") -> str:
+def _interrupted(stores: "Stores", plan: "Planned") -> str:
     name = plan.instance.name
-    others = plan.instance.provider in desk.roster.served()
+    others = plan.instance.provider in stores.roster.served()
     said = "workers that run go on with it" if others else "the same command goes on with it"
     return (
         f"the copy {name} is whole as far as it is; {said}; to drop it: "
@@ -241,11 +243,11 @@ def _interrupted(desk: "Copies", plan: "Planned") -> str:
     )
 
 
-def _cancelled(output: Output, desk: "Copies", name: str, *, execute: bool) -> int:
+def _cancelled(output: Output, stores: "Stores", name: str, *, execute: bool) -> int:
     from memorybus.operations.copies import copies as copying
 
-    drop = copying.dropping(desk, name)
-    waits = copying.drop(desk, drop) if execute else ""
+    drop = copying.dropping(stores, name)
+    waits = copying.drop(stores, drop) if execute else ""
     gone = execute and not waits
     if output.json:
         output.result({**_shown(drop), "executed": execute, "gone": gone, "waits": waits})
@@ -280,7 +282,7 @@ def run_replay_ls(*, common: Common = DEFAULT) -> int:
     from memorybus.operations.copies.copies import copies
 
     output = common.output()
-    with checked_desk(common.settings()) as desk:
-        found = copies(desk)
+    with checked_stores(common.settings()) as stores:
+        found = copies(stores)
     none = "no copies; memorybus replay --provider NAME --into NEW would make one"
     return show_found(output, found, lambda: replay_view.table(found), none)

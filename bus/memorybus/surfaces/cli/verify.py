@@ -1,4 +1,4 @@
-"""``memorybus verify`` and ``memorybus diff``: is a state right, and what would another recall."""
+"""``memorybus verify`` and ``memorybus diff`` compare a state with history, and with another."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,7 +10,7 @@ from rich.text import Text
 from memorybus.clock import SYSTEM
 from memorybus.errors import ConfigError
 from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, not_negative, positive
-from memorybus.surfaces.cli.progress import checked_desk, steps
+from memorybus.surfaces.cli.progress import checked_stores, steps
 from memorybus.surfaces.cli.scope_options import NOBODY_NAMED, Whose, scope_of
 from memorybus.surfaces.cli.whoami import operator
 from memorybus.surfaces.views.output import Output
@@ -131,8 +131,8 @@ def run_diff(
     output, settings = common.output(), common.settings()
     asked = _questions(query, queries)
     names = (first, second)
-    with checked_desk(settings) as desk:
-        provider = provider_of(names, desk.instances.look(), settings.providers)
+    with checked_stores(settings) as stores:
+        provider = provider_of(names, stores.instances.look(), settings.providers)
     scope = msgspec.structs.asdict(whose.of(scope_of(settings)))
     wants = [Want(query=one, **scope, budget=budget, detail=True) for one in asked]
     found = differing(Inspector(settings, SYSTEM), provider, names, wants)

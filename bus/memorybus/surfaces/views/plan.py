@@ -1,4 +1,4 @@
-"""What a replay or a rebuild would take of the history, as people read it."""
+"""Shows what a replay or a rebuild would take of the history."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
