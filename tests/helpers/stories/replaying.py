@@ -39,7 +39,7 @@ def begun(
 ) -> replaying.Planned:
     """Make a copy known, as the command does."""
     with Stores(settings) as stores:
-        wanted = replaying.Wanted(provider=provider, into=into, query=query, **more)
+        wanted = replaying.ReplayRequest(provider=provider, into=into, query=query, **more)
         plan = replaying.planned(stores, wanted, describe=described_here)
         return replaying.begin(stores, plan, wanted)
 
