@@ -2,8 +2,8 @@
 
 One worker serves the shipped holographic provider, which stamps each turn as it applies it. Single
 turns come 20 to 50 ms apart: first into an idle system, then from the start of `memorybus rebuild`
-until it ends, barrier, comparison and swap included. The same worker fills the copy. The turns
-before the barrier, some seconds in which nothing is applied, are also shown by themselves.
+until it ends, pause, comparison and swap included. The same worker fills the copy. The turns
+before the pause, in which nothing is applied, are also shown by themselves.
 """
 
 import json

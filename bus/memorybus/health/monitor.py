@@ -29,7 +29,6 @@ from memorybus.log.stream import EventLog
 from memorybus.redis.connect import TIMEOUT, connect_jobs, connect_redis, translated
 from memorybus.redis.keys import Keys
 from memorybus.registry.instances import Instance, Instances, InstancesView, live_name
-from memorybus.registry.pauses import prepared_copy
 from memorybus.registry.roster import Roster, WorkerInfo
 from memorybus.spool.files import inspect
 from memorybus.spool.note import SpoolStats
@@ -206,10 +205,7 @@ class Monitor:
             for lane, end in zip(lanes, ends, strict=True)
         ]
         found = self._provider(name, cut, workers, sight)
-        hold, live = sight.pauses.get(name), sight.live.get(known.provider)
-        kept = live is not None and live.previous == name and hold is not None
-        kept = kept and not prepared_copy(hold)
-        return msgspec.structs.replace(found, copy_of=known.provider, kept=kept)
+        return msgspec.structs.replace(found, copy_of=known.provider)
 
     def _serving(
         self,
@@ -238,6 +234,7 @@ class Monitor:
             lanes_owned=sum(lane.owned for lane in lanes),
             failing="; ".join(sorted({w.failing[name] for w in workers if name in w.failing})),
             paused=(hold.reason or "no reason was given") if hold else "",
+            kept=hold is not None and hold.state == "kept",
         )
 
     def _oldest(self, lanes: list[LaneFigures]) -> int | None:

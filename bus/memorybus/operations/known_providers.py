@@ -1,28 +1,28 @@
-"""Names that people give: is there a provider, or an instance, of that name?"""
+"""Checks that a name which a person gave is a provider's, or an instance's."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
 
 from memorybus.errors import ConfigError
-from memorybus.operations.stores import Copies
+from memorybus.operations.stores import Stores
 
 
-def check_provider(desk: Copies, name: str) -> None:
+def check_provider(stores: Stores, name: str) -> None:
     """Make sure that a provider is configured, or was served.
 
     Raises:
         ConfigError: nobody knows it.
     """
-    _check("provider", name, [*desk.settings.providers, *desk.roster.providers()])
+    _check("provider", name, [*stores.settings.providers, *stores.roster.providers()])
 
 
-def check_instance(desk: Copies, name: str) -> None:
+def check_instance(stores: Stores, name: str) -> None:
     """Make sure that somebody knows an instance: of the settings, registered, or a copy.
 
     Raises:
         ConfigError: nobody does.
     """
-    known = [*desk.settings.providers, *desk.roster.instances(), *desk.instances.all()]
+    known = [*stores.settings.providers, *stores.roster.instances(), *stores.instances.all()]
     _check("provider instance", name, known)
 
 

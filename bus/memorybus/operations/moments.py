@@ -31,7 +31,7 @@ def moment_of(text: str) -> int | str:
         ) from error
 
 
-def told(kept: str) -> str:
+def moment_text(kept: str) -> str:
     """Return a moment as people read it: a time in UTC, all else as it was written.
 
     Args:

@@ -1,4 +1,4 @@
-"""What commands need that make, follow and drop copies of instances: the stores, over one link."""
+"""The stores that commands on provider instances read and change, over one connection."""
 
 from collections.abc import Iterable
 from typing import Self
@@ -14,8 +14,8 @@ from memorybus.registry.rebuild_lock import Working, at_work
 from memorybus.registry.roster import Roster
 
 
-class Copies:
-    """Belongs to one thread; a ``with`` block closes it.
+class Stores:
+    """All of them, for one command. Belongs to one thread; a ``with`` block closes it.
 
     Args:
         settings: where the bus is.
@@ -23,9 +23,9 @@ class Copies:
 
     Attributes:
         settings: where the bus is.
-        instances: the copies, which one is live, and what is held.
+        instances: the copies, which instance serves, and which are held.
         lanes: what Redis holds of their lanes.
-        homes: where local ones lie.
+        homes: where the state of local ones lies.
         roster: what workers registered, and who lives.
         history: what they are filled from.
     """

@@ -102,8 +102,7 @@ class Live(msgspec.Struct, frozen=True, omit_defaults=True):
         at: since when (wall time, milliseconds).
         by: who swapped.
         reason: why.
-        joining: an instance that is about to serve, and answers waiting callers too; "" for none.
-        leaving: an instance that served a moment ago, and still answers them; "" for none.
+        leaving: the one before, until the command that swapped has ended; "" afterwards.
         back: whether a rollback let it serve.
         numbered: the highest number of a dropped generation; no later one gets it.
     """
@@ -113,7 +112,6 @@ class Live(msgspec.Struct, frozen=True, omit_defaults=True):
     at: int = 0
     by: str = ""
     reason: str = ""
-    joining: InstanceOrNone = ""
     leaving: InstanceOrNone = ""
     back: bool = False
     numbered: int = 0
@@ -315,13 +313,11 @@ def live_name(provider: str, live: Mapping[str, Live]) -> str:
 
 
 def answers(name: str, provider: str, live: Mapping[str, Live]) -> bool:
-    """Say whether an instance answers callers that wait for their events; pure.
+    """Say whether an instance answers those that wait for their events: the one that serves.
 
-    Around a swap two instances do, and the later reply replaces the earlier one: so no reply is
-    missed (G8).
+    A swap takes place while the lanes of both pause, so each event is answered by one (G8).
     """
-    known = live.get(provider)
-    return name in ((known.instance, known.joining, known.leaving) if known else (provider,))
+    return name == live_name(provider, live)
 
 
 def ignored_entries(view: InstancesView, configured: Collection[str]) -> tuple[str, ...]:

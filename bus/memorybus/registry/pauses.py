@@ -3,7 +3,11 @@
 The functions are pure.
 """
 
+from typing import Literal
+
 import msgspec
+
+HoldState = Literal["", "kept", "dropped", "removed"]
 
 
 class InstancePause(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -15,6 +19,8 @@ class InstancePause(msgspec.Struct, frozen=True, omit_defaults=True):
         at: since when (wall time, milliseconds).
         candidate: the copy for which a command pauses the instance; "" for any other pause.
         under: another pause beneath a command's, which lasts when the command's ends.
+        state: why it stands still for good: it is ``kept`` for a rollback, its generation was
+            ``dropped``, or its provider was ``removed``; "" if somebody paused it.
     """
 
     reason: str = ""
@@ -22,6 +28,7 @@ class InstancePause(msgspec.Struct, frozen=True, omit_defaults=True):
     at: int = 0
     candidate: str = ""
     under: "InstancePause | None" = None
+    state: HoldState = ""
 
 
 def lasting_pause(pause: InstancePause | None) -> InstancePause | None:

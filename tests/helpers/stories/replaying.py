@@ -7,7 +7,7 @@ import msgspec
 from memorybus.config.settings import Settings
 from memorybus.operations.copies import filling
 from memorybus.operations.copies import replay as replaying
-from memorybus.operations.stores import Copies
+from memorybus.operations.stores import Stores
 from memorybus.query.query import EVERYTHING, Query
 from memorybus.registry.description import Described
 from memorybus_workers.hosting.describe import describe
@@ -38,10 +38,10 @@ def begun(
     **more: Any,
 ) -> replaying.Planned:
     """Make a copy known, as the command does."""
-    with Copies(settings) as desk:
-        wanted = replaying.Wanted(provider=provider, into=into, query=query, **more)
-        plan = replaying.planned(desk, wanted, describe=described_here)
-        return replaying.begin(desk, plan, wanted)
+    with Stores(settings) as stores:
+        wanted = replaying.ReplayRequest(provider=provider, into=into, query=query, **more)
+        plan = replaying.planned(stores, wanted, describe=described_here)
+        return replaying.begin(stores, plan, wanted)
 
 
 def described_here(settings: Settings, *asked: Any) -> Described:
@@ -64,8 +64,8 @@ def replay(
 
 def finished(settings: Settings, plan: replaying.Planned) -> Filled:
     """Wait until a copy has all, whoever fills it."""
-    with Copies(settings) as desk:
-        *_, last = filling.followed(desk, plan.instance, None)
+    with Stores(settings) as stores:
+        *_, last = filling.followed(stores, plan.instance, None)
     return Filled(plan.counted.applied(last.parked), last.parked)
 
 

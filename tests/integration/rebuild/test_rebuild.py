@@ -1,95 +1,17 @@
 """Rebuild: a fresh generation beside the live one, filled, compared, swapped, rolled back (G8)."""
 
-import sqlite3
-import threading
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from pathlib import Path
-from typing import Any
-
 import msgspec
 import pytest
 import redis
 from conftest import MakeSettings
-from helpers.processes.processes import Child, Spawn
+from helpers.processes.processes import Spawn
 from helpers.providers.recording import effects, texts
-from helpers.stories.scenario import NAME, environ, home, recorded, say, wait_applied, worker
+from helpers.stories.rebuilding import command, damage, fill, held, live, ran, settled, talking
+from helpers.stories.scenario import NAME, home, recorded, say, worker
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.redis.keys import Keys
-from memorybus.registry.instances import Instances, live_name
-
-NEXT = f"{NAME}@1"
-
-
-def command(spawn: Spawn, settings: Settings, *words: str, **changed: Any) -> Child:
-    """Start a command of the command line."""
-    told = msgspec.structs.replace(settings, **changed)
-    return spawn("-m", "memorybus", *words, "--json", env=environ(told))
-
-
-def ran(spawn: Spawn, settings: Settings, *words: str, code: int = 0) -> Any:
-    """Run a command to its end; return its result."""
-    return result(command(spawn, settings, *words), code)
-
-
-def result(child: Child, code: int = 0) -> Any:
-    """Wait for a command's end; return its result, or all that it said if it fails."""
-    assert child.wait(60) == code, child.output()
-    text = child.output()
-    begins = min(at for at in (text.find("{"), text.find("["), len(text)) if at >= 0)
-    return msgspec.json.decode(text[begins:]) if code == 0 else text
-
-
-def fill(settings: Settings, sessions: str = "abcd", count: int = 20) -> None:
-    """Publish turns and writes of several sessions."""
-    with MemoryBus.connect(settings) as bus:
-        for name in sessions:
-            session = bus.session(name, warm=False)
-            for number in range(count):
-                session.turn_completed(f"{name} {number}", "ok", ordinal=number)
-            session.memory_written("add", f"{name} remembers", store="user")
-        assert bus.flush("logged", 25)
-
-
-def live(client: redis.Redis, settings: Settings) -> str:
-    """Return the instance that serves."""
-    return live_name(NAME, Instances(client, Keys(settings.namespace)).live())
-
-
-def held(client: redis.Redis, settings: Settings) -> set[str]:
-    """Return the instances that stand still."""
-    return set(Instances(client, Keys(settings.namespace)).pauses())
-
-
-def settled(client: redis.Redis, settings: Settings, name: str) -> None:
-    """Wait until an instance has everything."""
-    wait_applied(client, settings, name, 30)
-
-
-@contextmanager
-def talking(settings: Settings, session: str = "busy", pause: float = 0.01) -> Iterator[list[str]]:
-    """Publish turns of a session all the time; the list holds what was accepted."""
-    said: list[str] = []
-    stop = threading.Event()
-
-    def talk() -> None:
-        with MemoryBus.connect(settings) as bus:
-            speaker = bus.session(session, warm=False)
-            while not stop.wait(pause):
-                text = f"{session} says {len(said)}"
-                speaker.turn_completed(text, "ok", ordinal=len(said))
-                said.append(text)
-            assert bus.flush("logged", 25)
-
-    thread = threading.Thread(target=talk, daemon=True)
-    thread.start()
-    try:
-        yield said
-    finally:
-        stop.set()
-        thread.join(40)
-
+from memorybus.registry.instances import Instances
 
 POINTS = ("made", "filled", "met", "verified", "swapped", "purged", "ended")
 
@@ -174,13 +96,6 @@ def generation(client: redis.Redis, settings: Settings) -> str:
     found = Instances(client, Keys(settings.namespace)).all().values()
     (one,) = (one for one in found if not one.dropped)
     return one.name
-
-
-def damage(where: Path, statement: str) -> None:
-    """Change a recorder's state behind its back."""
-    with closing(sqlite3.connect(where / "effects.db", isolation_level=None)) as db:
-        db.execute("pragma busy_timeout = 5000")
-        db.execute(statement)
 
 
 @pytest.mark.timeout(120)

@@ -10,13 +10,14 @@ import redis
 from conftest import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.providers.recording import texts
+from helpers.stories.rebuilding import NEXT, fill, live, ran, settled
 from helpers.stories.scenario import NAME, TESTS, home, recorded, say, worker
 from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, Unavailable
-from memorybus.operations.rebuild.plan import Prepared, Wanted, prepare
-from memorybus.operations.stores import Copies
+from memorybus.operations.rebuild.plan import Prepared, RebuildRequest, prepare
+from memorybus.operations.stores import Stores
 from memorybus.query.query import Query
 from memorybus.query.ranges import WHOLE, Plan, Span
 from memorybus.recall.model import Want
@@ -26,7 +27,6 @@ from memorybus.registry.instances import Instance, Instances, Live
 from memorybus.registry.roster import WorkerInfo
 from memorybus_providers.base import RecallContext, Recollection
 from memorybus_workers.jobs.prefetch import Recaller
-from test_rebuild import NEXT, fill, live, ran, settled
 
 MALLORY = Query(except_users=("mallory",))
 
@@ -37,9 +37,9 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(TESTS))
 
 
-def prepared(desk: Copies, **wanted: Any) -> Prepared:
+def prepared(stores: Stores, **wanted: Any) -> Prepared:
     """Return what a rebuild would do."""
-    return prepare(desk, Wanted(provider=NAME, **wanted), SYSTEM)
+    return prepare(stores, RebuildRequest(provider=NAME, **wanted), SYSTEM)
 
 
 # -- what is kept ---------------------------------------------------------------------------------
@@ -78,17 +78,17 @@ def test_all_of_a_plan_is_kept_unless_told(
     fill(settings, "a", 5)
     gap, two = Plan(query=MALLORY, spans={0: (Span(1, 2), Span(4))}), {"model": "two"}
     serves = Instance(name=NEXT, provider=NAME, purpose="rebuild", plan=gap, options=two)
-    with Copies(settings) as desk:
-        desk.instances.add(serves)
-        desk.instances.swap(NAME, None, Live(NEXT, NAME))
-        head = desk.history.log.heads()[0].n
-        plain = prepared(desk)
+    with Stores(settings) as stores:
+        stores.instances.add(serves)
+        stores.instances.swap(NAME, None, Live(NEXT, NAME))
+        head = stores.history.log.heads()[0].n
+        plain = prepared(stores)
         assert (plain.instance.plan, plain.instance.options) == (gap, two)
         assert (plain.kept, plain.compared) == (("history", "options"), True)
-        whole = prepared(desk, whole=True, query=Query(except_users=("eve",)))
+        whole = prepared(stores, whole=True, query=Query(except_users=("eve",)))
         assert whole.instance.plan == Plan(query=Query(except_users=("eve",)))
         assert (whole.instance.options, whole.kept) == (two, ("options",))
-        earlier = prepared(desk, until="p00:3", options={"model": "three", "size": 1})
+        earlier = prepared(stores, until="p00:3", options={"model": "three", "size": 1})
         assert earlier.instance.plan == Plan(query=MALLORY, spans={0: (Span(1, 2), Span(head + 1))})
         assert earlier.instance.options == {"model": "three", "size": 1}
         assert (earlier.kept, earlier.compared) == (("history",), False)
@@ -101,11 +101,11 @@ def test_who_came_late_is_rebuilt_from_where_it_began(
     settings = make_settings(partitions=1, **recorded("Keyed"))
     fill(settings, "a", 5)
     late = Plan(spans={0: (Span(4),)})
-    with Copies(settings) as desk:
-        desk.instances.add(Instance(name=NAME, provider=NAME, purpose="added", plan=late))
-        plain = prepared(desk)
+    with Stores(settings) as stores:
+        stores.instances.add(Instance(name=NAME, provider=NAME, purpose="added", plan=late))
+        plain = prepared(stores)
         assert (plain.instance.plan, plain.compared) == (late, True)
-        assert prepared(desk, whole=True).instance.plan == WHOLE
+        assert prepared(stores, whole=True).instance.plan == WHOLE
 
 
 # -- what goes on ---------------------------------------------------------------------------------
@@ -116,15 +116,15 @@ def test_the_same_words_go_on(redis_client: redis.Redis, make_settings: MakeSett
     settings = make_settings(**recorded("Keyed"))
     fill(settings, "a", 2)
     words: dict[str, Any] = {"until": "2099-01-01", "options": {"day": date(2026, 1, 1)}}
-    with Copies(settings) as desk:
-        begun = prepared(desk, **words)
-        desk.make(begun.instance)
+    with Stores(settings) as stores:
+        begun = prepared(stores, **words)
+        stores.make(begun.instance)
         fill(settings, "b", 2)
-        again = prepared(desk, **words)
+        again = prepared(stores, **words)
         assert (again.known, again.instance) == (True, begun.instance)
         for other in ({}, words | {"until": "2098-01-01"}, words | {"whole": True}):
             with pytest.raises(ConfigError, match="another plan"):
-                prepared(desk, **other)
+                prepared(stores, **other)
 
 
 # -- who would stay behind ------------------------------------------------------------------------
@@ -138,13 +138,13 @@ def test_an_old_worker_is_ended_first(
     settings = make_settings(**recorded("Keyed"))
     fill(settings, "a", 3)
     child = worker(spawn, settings, jobs=1)
-    with Copies(settings) as desk:
-        desk.roster.beat(WorkerInfo("old-host-7-abc", "old-host", 7, 0, 1, (NAME,), 0))
+    with Stores(settings) as stores:
+        stores.roster.beat(WorkerInfo("old-host-7-abc", "old-host", 7, 0, 1, (NAME,), 0))
         told = ran(spawn, settings, "rebuild", NAME, "--execute", code=1)
         assert "old-host-7-abc" in told
         assert "same command again" in told
         assert live(redis_client, settings) == NAME
-        desk.roster.leave("old-host-7-abc")
+        stores.roster.leave("old-host-7-abc")
     assert ran(spawn, settings, "rebuild", NAME, "--execute")["live"] == NEXT
     assert child.terminate() == 0
 

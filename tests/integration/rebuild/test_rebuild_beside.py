@@ -11,6 +11,18 @@ from conftest import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
+from helpers.stories.rebuilding import (
+    NEXT,
+    command,
+    damage,
+    fill,
+    held,
+    live,
+    ran,
+    result,
+    settled,
+    talking,
+)
 from helpers.stories.replaying import cli
 from helpers.stories.scenario import NAME, TESTS, home, recorded, say, worker
 from memorybus.agent.client import MemoryBus
@@ -19,9 +31,8 @@ from memorybus.config.settings import Settings
 from memorybus.health.monitor import read_status
 from memorybus.health.services import paused
 from memorybus.operations.doctor.serving import providers, rebuilds
-from memorybus.operations.rebuild.compare import between
 from memorybus.operations.rebuild.rebuild import rebuilder
-from memorybus.operations.stores import Copies
+from memorybus.operations.stores import Stores
 from memorybus.redis.keys import Keys
 from memorybus.registry.homes import Home
 from memorybus.registry.instances import Instance, Instances, Live
@@ -30,7 +41,6 @@ from memorybus.registry.rebuild_lock import RebuildLock, RebuildRuns, at_work
 from memorybus.registry.roster import WorkerInfo
 from memorybus.surfaces.views.status import status_tables
 from rich.console import Console, Group
-from test_rebuild import NEXT, command, damage, fill, held, live, ran, result, settled, talking
 
 MESSAGES = ({"role": "user", "content": "walnut"}, {"role": "assistant", "content": "ok"})
 
@@ -226,7 +236,7 @@ def test_a_swap_is_no_trouble_to_status_and_doctor(
     fill(settings, "ab", 5)
     child = worker(spawn, settings, jobs=1)
     done = ran(spawn, settings, "rebuild", NAME, "--execute")
-    assert done["held_ms"] == 0
+    assert done["held_ms"] > 0
     fill(settings, "cd", 5)
     settled(redis_client, settings, f"{NAME}@1")
     (one,) = read_status(settings).providers
@@ -259,33 +269,34 @@ def shown_status(settings: Settings) -> str:
 
 
 @pytest.mark.timeout(120)
-def test_a_state_that_never_agrees_is_compared_at_one_place(
+def test_both_stand_at_one_place_though_events_come(
     redis_client: redis.Redis,
     make_settings: MakeSettings,
     spawn: Spawn,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """G8: what changes too fast is compared where both are alike; the live one rests a moment."""
+    """G8: a key that changes all the time is compared where both states end at the same event."""
     monkeypatch.setenv("PYTHONPATH", str(TESTS))
     settings = make_settings(**recorded("Transactional"))
     fill(settings, "ab", 5)
     child = worker(spawn, settings, jobs=1)
     settled(redis_client, settings, NAME)
     with talking(settings) as said, rebuilder(settings, NAME, "rebuild", "me", _quiet) as work:
-        made = Instance(name=f"{NAME}@1", provider=NAME, purpose="rebuild")
-        work.add(made)
-        barrier = work.barrier(NAME, made.name, "me")
-        work.fill(barrier, made.name, NAME)
-        seen: dict[str, str] = {}
-        one = work.comparison(NAME, NAME, made.name)
-        barrier.meet(made.name, NAME, NAME, lambda: seen.update(one.picked(NAME, ["a", "busy"])))
+        work.add(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
+        pause = work.pause(NAME, NEXT, "me")
+        work.fill(pause, NEXT, NAME)
+        one = work.comparison(NAME, NAME, NEXT)
+        pause.meet(NEXT, NAME, NAME)
         count = len(said)
-        assert between(seen, one.picked(made.name, ["a", "busy"])) == {}
-        assert seen["busy"]
+        assert pause.milliseconds > 0
+        assert held(redis_client, settings) == {NAME, NEXT}
+        keys = ["a", "busy"]
+        assert one.again(dict.fromkeys(keys, "differs")) == {}
         assert one.picked(NAME, ["nobody"]) == {"nobody": ""}
-        assert barrier.held_ms > 0
+        assert all(one.picked(NAME, keys).values())
+        pause.release(NAME)
         wait_until(lambda: f"busy says {count}" in texts(home(settings)), "the live one goes on")
-        assert held(redis_client, settings) == {made.name}
+        assert held(redis_client, settings) == {NEXT}
     assert child.terminate() == 0
 
 
@@ -304,22 +315,22 @@ def test_what_lies_elsewhere_is_not_called_dropped(
         providers=(NAME,), provider={NAME: {"kind": "helpers.providers.local:Local"}}
     )
     away = Home("f" * 32, "another-host", "/srv/memorybus", "7")
-    with Copies(settings) as desk:
+    with Stores(settings) as stores:
         for name in (NAME, NEXT):
-            desk.homes.move(name, away)
-        desk.make(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
-        desk.roster.beat(WorkerInfo("w", "a-third-host", 1, 0, 0, (NAME,), 0))
+            stores.homes.move(name, away)
+        stores.make(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
+        stores.roster.beat(WorkerInfo("w", "a-third-host", 1, 0, 0, (NAME,), 0))
         child = cli(spawn, settings, "rebuild", "--drop", NAME, "--execute")
         assert child.wait() == 0, child.output()
         assert f"/srv/memorybus/providers/{NEXT} on another-host" in child.output()
         assert "no worker there is alive" in child.output()
         assert f"dropped {NEXT}" not in child.output()
-        assert desk.instances.all()[NEXT].dropped
-        desk.make(Instance(name=f"{NAME}@2", provider=NAME, purpose="rebuild"))
-        known = desk.instances.live()[NAME]
-        assert desk.instances.swap(NAME, known, Live(f"{NAME}@2", NAME))
-        desk.lanes.bear(NAME)
+        assert stores.instances.all()[NEXT].dropped
+        stores.make(Instance(name=f"{NAME}@2", provider=NAME, purpose="rebuild"))
+        known = stores.instances.live()[NAME]
+        assert stores.instances.swap(NAME, known, Live(f"{NAME}@2", NAME))
+        stores.lanes.bear(NAME)
         child = cli(spawn, settings, "rebuild", "--drop", NAME, "--execute")
         assert child.wait() == 2, child.output()
         assert "run this command there" in child.output()
-        assert desk.instances.live()[NAME].previous == NAME
+        assert stores.instances.live()[NAME].previous == NAME

@@ -9,16 +9,28 @@ import redis
 from conftest import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.providers.recording import texts
+from helpers.stories.rebuilding import (
+    AFTER,
+    NEXT,
+    acquired,
+    command,
+    drop,
+    fill,
+    live,
+    ran,
+    serves,
+    settled,
+)
 from helpers.stories.replaying import begun
 from helpers.stories.scenario import NAME, home, recorded, worker
 from memorybus.config.settings import Settings
 from memorybus.operations.copies.copies import mark_dropped
 from memorybus.operations.copies.freshness import free_name
 from memorybus.operations.rebuild import drop as generation_drop
-from memorybus.operations.rebuild.barrier import Stalled
 from memorybus.operations.rebuild.drop import droppable
-from memorybus.operations.rebuild.plan import Wanted
-from memorybus.operations.stores import Copies
+from memorybus.operations.rebuild.pause import LanesStalled
+from memorybus.operations.rebuild.plan import RebuildRequest
+from memorybus.operations.stores import Stores
 from memorybus.redis import scripts
 from memorybus.redis.keys import Keys
 from memorybus.redis.scripts import Checkpoint
@@ -29,18 +41,8 @@ from memorybus.surfaces.cli import main
 from memorybus.surfaces.cli.rebuild import _at_work
 from memorybus.surfaces.views.output import Output
 from memorybus_workers.hosting import drop as dropping
-from test_rebuild import NEXT, command, fill, live, ran, settled
-from test_rebuild_fence import AFTER, drop, serves
 
-KEEP = InstancePause(f"kept for memorybus rebuild --rollback {NAME}: {NEXT} serves")
-
-
-def acquired(client: redis.Redis, settings: Settings, who: str, name: str = NAME) -> int:
-    """Take a lane of an instance; return the epoch."""
-    call = scripts.acquire(Keys(settings.namespace), 0, name, who, 60_000)
-    found = scripts.run(client, call)
-    assert found is not None
-    return found.epoch
+KEEP = InstancePause(f"kept for memorybus rebuild --rollback {NAME}: {NEXT} serves", state="kept")
 
 
 def test_who_gives_up_a_rebuild_keeps_the_way_back(
@@ -49,20 +51,20 @@ def test_who_gives_up_a_rebuild_keeps_the_way_back(
     """G8: a drop takes what was begun alone, also if asked twice; with nothing begun, the rest."""
     settings = make_settings(providers=(NAME,))
     serves(settings, NEXT)
-    with Copies(settings) as desk:
-        desk.lanes.bear(NAME)
-        desk.make(Instance(name=AFTER, provider=NAME, purpose="rebuild"))
+    with Stores(settings) as stores:
+        stores.lanes.bear(NAME)
+        stores.make(Instance(name=AFTER, provider=NAME, purpose="rebuild"))
         for _ in range(2):
-            what = droppable(desk, NAME)
+            what = droppable(stores, NAME)
             assert (what.dropped, what.kept) == ((AFTER,), NAME)
             drop(settings)
-            assert desk.instances.live()[NAME].previous == NAME
-            assert desk.instances.all()[AFTER].dropped
-        desk.instances.remove(AFTER)  # as workers do
+            assert stores.instances.live()[NAME].previous == NAME
+            assert stores.instances.all()[AFTER].dropped
+        stores.instances.remove(AFTER)  # as workers do
         drop(settings)
-        assert desk.instances.live()[NAME] == Live(NEXT, numbered=2)
-        assert desk.lanes.left(NAME) == 0
-        assert free_name(desk, NAME, desk.instances.look()) == f"{NAME}@3"
+        assert stores.instances.live()[NAME] == Live(NEXT, numbered=2)
+        assert stores.lanes.left(NAME) == 0
+        assert free_name(stores, NAME, stores.instances.look()) == f"{NAME}@3"
 
 
 def test_half_a_drop_is_ended_by_the_same_command(
@@ -76,15 +78,15 @@ def test_half_a_drop_is_ended_by_the_same_command(
     def refuse(*_: object) -> Never:
         raise OSError("a disk")
 
-    with Copies(settings) as desk:
-        desk.lanes.bear(NAME)
+    with Stores(settings) as stores:
+        stores.lanes.bear(NAME)
         with monkeypatch.context() as patch:
             patch.setattr(generation_drop, "delete_state", refuse)
             with pytest.raises(OSError, match="a disk"):
                 drop(settings)
         drop(settings)
         assert not home(settings).exists()
-        assert desk.lanes.left(NAME) == 0
+        assert stores.lanes.left(NAME) == 0
 
 
 @pytest.mark.parametrize("before", [None, KEEP])
@@ -94,15 +96,15 @@ def test_a_drop_of_what_is_worked_on_changes_nothing(
     """G8: as long as somebody owns a lane of the first generation it is not dropped, but kept."""
     settings = make_settings(providers=(NAME,))
     serves(settings, NEXT)
-    with Copies(settings) as desk:
-        desk.lanes.bear(NAME)
+    with Stores(settings) as stores:
+        stores.lanes.bear(NAME)
         if before is not None:
-            desk.instances.set_pause(NAME, before)
+            stores.instances.set_pause(NAME, before)
         acquired(redis_client, settings, "w")
-        with pytest.raises(Stalled, match="not given up"):
+        with pytest.raises(LanesStalled, match="not given up"):
             drop(settings)
-        assert desk.instances.live()[NAME].previous == NAME
-        assert desk.instances.pauses().get(NAME) == before
+        assert stores.instances.live()[NAME].previous == NAME
+        assert stores.instances.pauses().get(NAME) == before
 
 
 def test_what_was_dropped_is_not_looked_into(
@@ -110,11 +112,11 @@ def test_what_was_dropped_is_not_looked_into(
 ) -> None:
     """G8: a dropped first generation is in no list, and `diff` makes no new state for it."""
     first, second = "builtin", "builtin@1"
-    with Copies(ready) as desk:
+    with Stores(ready) as stores:
         for name in (second, f"{first}@2"):
-            desk.make(Instance(name=name, provider=first, purpose="rebuild"))
-        desk.lanes.bear(first)
-        assert desk.instances.swap(first, None, Live(f"{first}@2", second))
+            stores.make(Instance(name=name, provider=first, purpose="rebuild"))
+        stores.lanes.bear(first)
+        assert stores.instances.swap(first, None, Live(f"{first}@2", second))
     shutil.rmtree(ready.provider_home(first), ignore_errors=True)
     assert main(["rebuild", "--drop", first, "--execute"]) == 0
     capsys.readouterr()
@@ -131,8 +133,8 @@ def test_a_new_generation_is_called_as_no_provider_is(
 ) -> None:
     """G8: where a provider of its own is called as a generation, the next number is taken."""
     settings = make_settings(providers=(NAME, NEXT))
-    with Copies(settings) as desk:
-        assert free_name(desk, NAME, desk.instances.look()) == AFTER
+    with Stores(settings) as stores:
+        assert free_name(stores, NAME, stores.instances.look()) == AFTER
 
 
 def test_a_frozen_removal_leaves_a_later_copy(
@@ -144,19 +146,19 @@ def test_a_frozen_removal_leaves_a_later_copy(
     later = Instance(name="cp", provider=NAME, made_at=2)
 
     def freeze(*_: Any) -> None:
-        with Copies(settings) as desk:  # others end the removal, and the name is used again
-            desk.instances.remove("cp")
-            desk.homes.move("cp", away)
-            desk.make(later)
+        with Stores(settings) as stores:  # others end the removal, and the name is used again
+            stores.instances.remove("cp")
+            stores.homes.move("cp", away)
+            stores.make(later)
 
     monkeypatch.setattr(dropping, "delete_state", freeze)
-    with Copies(settings) as desk:
-        desk.make(Instance(name="cp", provider=NAME, made_at=1))
-        mark_dropped(desk, "cp")
-        dropping.clear(settings, redis_client, [*desk.instances.all().values()], (), ())
-        assert desk.instances.get("cp") == later
-        assert desk.homes.all()["cp"] == away
-        assert desk.lanes.left("cp") == settings.partitions
+    with Stores(settings) as stores:
+        stores.make(Instance(name="cp", provider=NAME, made_at=1))
+        mark_dropped(stores, "cp")
+        dropping.clear(settings, redis_client, [*stores.instances.all().values()], (), ())
+        assert stores.instances.get("cp") == later
+        assert stores.homes.all()["cp"] == away
+        assert stores.lanes.left("cp") == settings.partitions
 
 
 def test_epochs_of_a_name_that_comes_again(
@@ -171,14 +173,14 @@ def test_epochs_of_a_name_that_comes_again(
         epochs.append(acquired(redis_client, settings, who, "cp"))
         redis_client.delete(keys.lease(0, "cp"))  # it expired
         if who == "frozen":
-            with Copies(settings) as desk:
-                desk.lanes.remove("cp")
-                desk.instances.remove("cp")
+            with Stores(settings) as stores:
+                stores.lanes.remove("cp")
+                stores.instances.remove("cp")
     assert epochs[1] > epochs[0]
     stale = scripts.commit(keys, 0, "cp", epochs[0], Checkpoint("9-0", 7, b""), entries_read=False)
     assert not scripts.run(redis_client, stale)
-    with Copies(settings) as desk:
-        assert desk.lanes.states("cp")[0].n == 0
+    with Stores(settings) as stores:
+        assert stores.lanes.states("cp")[0].n == 0
 
 
 @pytest.mark.parametrize("serving", [False, True])
@@ -190,13 +192,13 @@ def test_an_interrupted_rebuild_names_a_way_out_that_is_one(
 ) -> None:
     """G8: Ctrl-C says how to give up what was begun; not when it serves already."""
     settings = make_settings(providers=(NAME,))
-    wanted = Wanted(provider=NAME, by="ann")
+    wanted = RebuildRequest(provider=NAME, by="ann")
 
     def interrupted() -> None:
         with _at_work(Output(json=False), settings, wanted, "rebuild") as work:
-            work.desk.make(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
+            work.stores.make(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
             if serving:
-                work.desk.instances.swap(NAME, None, Live(NEXT, NAME, leaving=NAME))
+                work.stores.instances.swap(NAME, None, Live(NEXT, NAME, leaving=NAME))
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

@@ -6,8 +6,7 @@ work; then the first one goes on. The log is empty, so nobody has to serve anyth
 
 import json
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 
 import psutil
@@ -16,106 +15,39 @@ import redis
 from conftest import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
+from helpers.stories.rebuilding import (
+    AFTER,
+    NEXT,
+    drop,
+    entries,
+    fill,
+    frozen,
+    held,
+    live,
+    ran,
+    serves,
+    settled,
+    swap,
+    times_out,
+    working,
+)
 from helpers.stories.scenario import NAME, environ, home, recorded, worker
 from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
 from memorybus.operations.copies.copies import mark_dropped
 from memorybus.operations.rebuild import drop as generation_drop
-from memorybus.operations.rebuild import rebuild
 from memorybus.operations.rebuild.drop import droppable
-from memorybus.operations.rebuild.rebuild import Rebuilder
-from memorybus.operations.stores import Copies
-from memorybus.redis.connect import connect_redis
+from memorybus.operations.stores import Stores
 from memorybus.redis.keys import Keys
 from memorybus.registry.instances import Instance, Instances, Live
 from memorybus.registry.pauses import InstancePause, command_pause
 from memorybus.registry.rebuild_lock import RebuildLock, RebuildRuns, at_work
-from memorybus.testing import CrashPoint, FakeClock, no_crash
-from memorybus_workers.hosting.describe import describe
-from test_rebuild import NEXT, fill, held, live, ran, settled
-
-AFTER = f"{NAME}@2"
-
-Act = Callable[[], object]
+from memorybus.testing import FakeClock
 
 
-def entries(keys: Keys) -> list[str]:
-    """Return the keys of the lock: the one others see, then the fences."""
-    hashes = (keys.instances, keys.live, keys.held)
-    return [keys.rebuilding(NAME), *(keys.fence(one, NAME) for one in hashes)]
-
-
-def times_out(settings: Settings) -> None:
-    """Let the lock of whoever works expire."""
-    client = connect_redis(settings)
-    for key in entries(Keys(settings.namespace)):
-        client.delete(key)
-    client.close()
-
-
-@contextmanager
-def working(settings: Settings, what: str, crash: CrashPoint = no_crash) -> Iterator[Rebuilder]:
-    """Give one that has the lock, as a command does, and waits for nothing."""
-    client = connect_redis(settings)
-    with (
-        RebuildLock(client, Keys(settings.namespace), NAME, what, "ann") as lock,
-        Copies(settings, lock) as desk,
-    ):
-        yield Rebuilder(desk, lambda _: 0, lock, what, lambda *_: None, FakeClock(), crash)
-    client.close()
-
-
-def frozen(settings: Settings, meanwhile: Act) -> CrashPoint:
-    """Return a point just before the swap at which a command stands still, while others work."""
-
-    def pass_by(name: str) -> None:
-        if name == "rebuild.met":
-            times_out(settings)
-            meanwhile()
-
-    return pass_by
-
-
-def swap(settings: Settings, to: str, what: str, crash: CrashPoint) -> None:
-    """Let an instance serve, as `memorybus rebuild` and `--rollback` do."""
-    with working(settings, what, crash) as work:
-        _make(work.desk, to)
-        work.swap(to, NAME, "ann", "", check=False, alike=False)
-
-
-def serves(settings: Settings, to: str) -> None:
-    """Let an instance serve from now on, as after a command that had the lock."""
-    with working(settings, "rebuild") as work:
-        _make(work.desk, to)
-        known = work.desk.instances.live().get(NAME)
-        now = Live(to, known.instance if known else NAME)
-        assert work.desk.instances.swap(NAME, known, now)
-
-
-def _make(desk: Copies, name: str) -> None:
-    if name != NAME and desk.instances.get(name) is None:
-        desk.make(Instance(name=name, provider=NAME, purpose="rebuild"))
-
-
-def drop(settings: Settings) -> None:
-    """Drop what does not serve, as `memorybus rebuild --drop` does."""
-    with working(settings, "drop") as work:
-        generation_drop.drop(work, droppable(work.desk, NAME), "ann", FakeClock())
-
-
-@pytest.fixture(
-    name="settings",
-    params=["helpers.providers.recording:Transactional", "helpers.providers.tooling:Mailing"],
-)
-def _settings(
-    request: pytest.FixtureRequest,
-    redis_client: redis.Redis,
-    make_settings: MakeSettings,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Settings:
-    """Return those of a provider of which two join, and of one where one relieves the other."""
-    monkeypatch.setattr(rebuild, "described", lambda known, one: describe(known, one, "", {}))
-    return make_settings(providers=(NAME,), provider={NAME: {"kind": request.param}})
+@pytest.fixture(name="settings")
+def _settings(redis_client: redis.Redis, make_settings: MakeSettings) -> Settings:
+    return make_settings(**recorded("Transactional"))
 
 
 def test_who_lost_its_lock_does_not_swap_to_what_was_dropped(
@@ -125,8 +57,8 @@ def test_who_lost_its_lock_does_not_swap_to_what_was_dropped(
     with pytest.raises(RebuildRuns, match="begin again: the same command"):
         swap(settings, NEXT, "rebuild", frozen(settings, partial(drop, settings)))
     assert live(redis_client, settings) == NAME
-    with Copies(settings) as desk:
-        assert desk.instances.all()[NEXT].dropped
+    with Stores(settings) as stores:
+        assert stores.instances.all()[NEXT].dropped
 
 
 def test_who_lost_its_lock_does_not_roll_back(settings: Settings) -> None:
@@ -139,8 +71,8 @@ def test_who_lost_its_lock_does_not_roll_back(settings: Settings) -> None:
     serves(settings, NEXT)
     with pytest.raises(RebuildRuns):
         swap(settings, NAME, "rollback", frozen(settings, meanwhile))
-    with Copies(settings) as desk:
-        known = desk.instances.live()[NAME]
+    with Stores(settings) as stores:
+        known = stores.instances.live()[NAME]
     assert (known.instance, known.previous) == (NEXT, AFTER)
 
 
@@ -151,13 +83,13 @@ def test_who_lost_its_lock_lets_nothing_go(redis_client: redis.Redis, settings: 
     def meanwhile() -> None:
         with working(settings, "rebuild") as other:
             why = command_pause("rebuild", NAME, NEXT, "ben", 2)
-            other.desk.instances.set_pause(NAME, why)
+            other.stores.instances.set_pause(NAME, why)
             later.append(why)
 
     with pytest.raises(RebuildRuns):
         swap(settings, NEXT, "rebuild", frozen(settings, meanwhile))
-    with Copies(settings) as desk:
-        assert desk.instances.pauses()[NAME] == later[0]
+    with Stores(settings) as stores:
+        assert stores.instances.pauses()[NAME] == later[0]
 
 
 def test_who_lost_its_lock_does_not_drop_what_serves(
@@ -165,27 +97,27 @@ def test_who_lost_its_lock_does_not_drop_what_serves(
 ) -> None:
     """G8: a drop that was frozen before it marks a generation does not mark one that serves now."""
 
-    def late(desk: Copies, name: str) -> None:
+    def late(stores: Stores, name: str) -> None:
         times_out(settings)
         serves(settings, NEXT)
-        mark_dropped(desk, name)
+        mark_dropped(stores, name)
 
     monkeypatch.setattr(generation_drop, "mark_dropped", late)
-    with Copies(settings) as desk:
-        desk.make(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
+    with Stores(settings) as stores:
+        stores.make(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
         with pytest.raises(RebuildRuns):
             drop(settings)
-        assert desk.instances.live()[NAME].instance == NEXT
-        assert not desk.instances.all()[NEXT].dropped
+        assert stores.instances.live()[NAME].instance == NEXT
+        assert not stores.instances.all()[NEXT].dropped
 
 
 def test_a_drop_leaves_what_was_rolled_back_to(settings: Settings) -> None:
     """G8: a drop that saw another one serve deletes no state of the one that serves now."""
     serves(settings, NEXT)
     home(settings).mkdir(parents=True)
-    with Copies(settings) as desk:
-        desk.lanes.bear(NAME)
-        what = droppable(desk, NAME)
+    with Stores(settings) as stores:
+        stores.lanes.bear(NAME)
+        what = droppable(stores, NAME)
     assert what.dropped == (NAME,)
     with working(settings, "drop") as late:
         times_out(settings)
@@ -193,8 +125,8 @@ def test_a_drop_leaves_what_was_rolled_back_to(settings: Settings) -> None:
         with pytest.raises(MemoryBusError, match="begin again"):
             generation_drop.drop(late, what, "ann", FakeClock())
         assert home(settings).exists()
-        assert late.desk.lanes.left(NAME) > 0
-        assert late.desk.instances.live()[NAME].previous == NEXT
+        assert late.stores.lanes.left(NAME) > 0
+        assert late.stores.instances.live()[NAME].previous == NEXT
 
 
 WRITES: dict[str, Callable[[Instances], object]] = {

@@ -3,17 +3,20 @@
 from contextlib import ExitStack
 from typing import Any
 
+import psutil
 import pytest
 import redis
 from conftest import MakeSettings
 from helpers.processes.processes import Spawn
+from helpers.processes.stalls import MARGIN
+from helpers.processes.waiting import wait_until
 from helpers.providers.recording import calls, texts
-from helpers.stories.scenario import apart, home, say, worker
+from helpers.stories.rebuilding import command, fill, ran, result, settled, talking
+from helpers.stories.scenario import NAME, apart, environ, home, recorded, say, worker
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.redis.keys import Keys
 from memorybus.registry.instances import Instances
-from test_rebuild import command, fill, result, settled, talking
 
 BOTH = ("transactional", "keyed")
 """Provider instances of the two classes, on one log."""
@@ -53,7 +56,7 @@ def test_two_workers_rebuild_roll_back_and_drop(
         ]
         assert set(instances.pauses()) == set(BOTH)
         back = both(spawn, settings, "rebuild", "--rollback")
-        assert [(one["live"], one["held_ms"]) for one in back] == [(name, 0) for name in BOTH]
+        assert [one["live"] for one in back] == list(BOTH)
         kept = {name: texts(home(settings, f"{name}@1")) for name in BOTH}
         for place in (home(settings, one) for name in BOTH for one in (name, f"{name}@1")):
             assert all(calls(place, child.pid) for child in children), "one worker served it alone"
@@ -72,3 +75,48 @@ def test_two_workers_rebuild_roll_back_and_drop(
         assert len(found) == 4 * 21 + sum(map(len, said)) + 1
         assert not home(settings, f"{name}@1").exists()
     assert [child.terminate() for child in children] == [0, 0]
+
+
+@pytest.mark.timeout(180)
+def test_the_pause_of_a_swap_is_short(
+    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
+) -> None:
+    """G8: with no backlog the lanes of two workers pause for 2 s at most.
+
+    The best of three swaps counts, with half a second more: the machine may be busy otherwise.
+    """
+    settings = make_settings(**recorded("Transactional"))
+    fill(settings, count=20)
+    children = [worker(spawn, settings, jobs=1) for _ in range(2)]
+    settled(redis_client, settings, NAME)
+    rounds = ((NAME,), ("--rollback", NAME), ("--rollback", NAME))
+    done = [ran(spawn, settings, "rebuild", *words, "--execute") for words in rounds]
+    assert 0 < min(one["held_ms"] for one in done) <= 2_000 + 1_000 * MARGIN
+    assert [child.terminate() for child in children] == [0, 0]
+
+
+@pytest.mark.timeout(120)
+def test_agents_publish_and_recall_in_the_pause(
+    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
+) -> None:
+    """G8, G9: while both generations stand still events are accepted and recalls are answered."""
+    settings = make_settings(**recorded("Transactional"))
+    fill(settings, count=5)
+    child = worker(spawn, settings, jobs=1)
+    settled(redis_client, settings, NAME)
+    words = ("rebuild", NAME, "--execute")
+    swap = spawn("-m", "helpers.processes.stopping", "rebuild.met", *words, env=environ(settings))
+    stopped = psutil.Process(swap.pid)
+    wait_until(lambda: stopped.status() == psutil.STATUS_STOPPED, "both stand still", 30)
+    held = Instances(redis_client, Keys(settings.namespace)).held()
+    assert held.keys() == {NAME, f"{NAME}@1"}
+    with MemoryBus.connect(settings) as bus:
+        say(bus, "meanwhile", "in the pause")
+        assert bus.flush("logged", 25)
+        assert any("a remembers" in one.text for one in bus.recall("a remembers").results)
+    assert "in the pause" not in texts(home(settings))
+    swap.thaw()
+    assert swap.wait(60) == 0, swap.output()
+    settled(redis_client, settings, f"{NAME}@1")
+    assert "in the pause" in texts(home(settings, f"{NAME}@1"))
+    assert child.terminate() == 0

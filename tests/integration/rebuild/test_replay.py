@@ -15,8 +15,8 @@ from helpers.stories.scenario import home, key_of, recorded, thread_worker, wait
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError
-from memorybus.operations.copies.replay import Wanted, begin, planned
-from memorybus.operations.stores import Copies
+from memorybus.operations.copies.replay import ReplayRequest, begin, planned
+from memorybus.operations.stores import Stores
 from memorybus.query.query import Query
 from memorybus.redis.keys import Keys
 from memorybus.registry.homes import Home, Homes
@@ -135,8 +135,8 @@ def test_replay_refuses_a_live_target(
     for wrong in ("rec", "", "../x", "a b", ".hidden", "@1"):
         with pytest.raises(ConfigError):
             begun(settings, wrong)
-    with Copies(settings) as desk:
-        assert desk.instances.all() == {}
+    with Stores(settings) as stores:
+        assert stores.instances.all() == {}
 
 
 def test_replay_refuses_a_target_that_is_not_empty(
@@ -185,14 +185,16 @@ def test_who_is_late_by_a_moment_joins(
     """A copy made between plan and beginning is joined if it is of the same plan."""
     settings = make_settings(**recorded("Transactional"))
     fill(settings, 3)
-    with Copies(settings) as desk:
-        same = [Wanted(provider="rec", into="copy", reason=word) for word in ("first", "second")]
-        other = Wanted(provider="rec", into="copy", query=Query(sessions=("a",)))
-        plans = [planned(desk, wanted, describe=described_here) for wanted in (*same, other)]
-        first, second = (begin(desk, plans[n], same[n]) for n in (0, 1))
+    with Stores(settings) as stores:
+        same = [
+            ReplayRequest(provider="rec", into="copy", reason=word) for word in ("first", "second")
+        ]
+        other = ReplayRequest(provider="rec", into="copy", query=Query(sessions=("a",)))
+        plans = [planned(stores, wanted, describe=described_here) for wanted in (*same, other)]
+        first, second = (begin(stores, plans[n], same[n]) for n in (0, 1))
         assert second.instance == first.instance
         with pytest.raises(ConfigError, match="another plan"):
-            begin(desk, plans[2], other)
+            begin(stores, plans[2], other)
 
 
 def test_who_comes_while_a_copy_is_being_made_joins(
@@ -201,18 +203,18 @@ def test_who_comes_while_a_copy_is_being_made_joins(
     """Lanes without a record are another's half-made copy for a moment, then what was left over."""
     settings = make_settings(**recorded("Transactional"))
     fill(settings, 3)
-    wanted = Wanted(provider="rec", into="copy")
-    with Copies(settings) as desk:
-        first = planned(desk, wanted, describe=described_here)
+    wanted = ReplayRequest(provider="rec", into="copy")
+    with Stores(settings) as stores:
+        first = planned(stores, wanted, describe=described_here)
         redis_client.hset(Keys(settings.namespace).lane(3, "copy"), "epoch", 1)
         with pytest.raises(ConfigError, match="not empty"):
-            planned(desk, wanted, clock=FakeClock(), describe=described_here)
+            planned(stores, wanted, clock=FakeClock(), describe=described_here)
 
         class Meanwhile(FakeClock):
             def sleep(self, seconds: float) -> None:
-                begin(desk, first, wanted)
+                begin(stores, first, wanted)
 
-        joined = planned(desk, wanted, clock=Meanwhile(), describe=described_here)
+        joined = planned(stores, wanted, clock=Meanwhile(), describe=described_here)
         assert (joined.known, joined.instance) == (True, first.instance)
 
 
@@ -273,10 +275,10 @@ def test_strangers_are_no_events(redis_client: redis.Redis, make_settings: MakeS
         redis_client.xadd(Keys(settings.namespace).log(0), {"x": number})
     fill(settings, 2)
     told: list[tuple[int, int]] = []
-    with Copies(settings) as desk:
-        wanted = Wanted(provider="rec", into="plan")
-        plan = planned(desk, wanted, lambda *at: told.append(at), describe=described_here)
-        heads = sum(head.n for head in desk.history.log.heads())
+    with Stores(settings) as stores:
+        wanted = ReplayRequest(provider="rec", into="plan")
+        plan = planned(stores, wanted, lambda *at: told.append(at), describe=described_here)
+        heads = sum(head.n for head in stores.history.log.heads())
     assert (plan.counted.events, plan.counted.left_out) == (heads, {})
     assert told[-1] == (heads, heads)
     filled = replay(settings)
@@ -289,8 +291,8 @@ def test_a_replay_ends_where_it_is_told(
     """G8: an event's id is a moment; with it the replay begins or ends, whatever came after."""
     settings = make_settings(partitions=1, **recorded("Transactional"))
     fill(settings, 10)
-    with Copies(settings) as desk:
-        events = desk.history.read(0, count=100).events
+    with Stores(settings) as stores:
+        events = stores.history.read(0, count=100).events
     fourth = next(e for e in events if getattr(e.envelope.event, "user", "") == "a 4")
     replay(settings, "until", until=fourth.envelope.id)
     assert texts(home(settings, "until")) == [f"a {number}" for number in range(5)]
@@ -328,8 +330,8 @@ def test_the_command_plans_first(
     assert child.wait() == 0, child.output()
     assert "nothing is done yet" in child.output()
     assert "TurnCompleted" in child.output()
-    with Copies(settings) as desk:
-        assert desk.instances.all() == {}
+    with Stores(settings) as stores:
+        assert stores.instances.all() == {}
     child = cli(spawn, settings, *words, "--execute")
     assert child.wait() == 0, child.output()
     *steps, last = lines(child)
@@ -362,10 +364,10 @@ def test_a_copy_is_dropped_whole(
     assert (outside / "kept").exists()
     added = {key for key in redis_client.scan_iter() if b"copy" in key}
     assert added == set()
-    with Copies(settings) as desk:
-        assert desk.instances.all() == {}
-        assert "copy" not in desk.homes.all()
-        assert "copy" not in desk.roster.instances()
+    with Stores(settings) as stores:
+        assert stores.instances.all() == {}
+        assert "copy" not in stores.homes.all()
+        assert "copy" not in stores.roster.instances()
     child = cli(spawn, settings, "replay", "--cancel", "copy", "--execute")
     assert child.wait() == 2
 

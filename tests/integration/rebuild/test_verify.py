@@ -9,15 +9,15 @@ from conftest import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import effects, texts
+from helpers.stories.rebuilding import damage, fill, ran, settled
 from helpers.stories.scenario import NAME, home, recorded, say, thread_worker, wait_applied, worker
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.operations.copies.freshness import free_name
-from memorybus.operations.stores import Copies
+from memorybus.operations.stores import Stores
 from memorybus.redis.keys import Keys
 from memorybus.registry.instances import Instance
 from memorybus.registry.rebuild_lock import RebuildLock
-from test_rebuild import damage, fill, ran, settled
 
 CHECKED = f"{NAME}.verify@1"
 
@@ -53,15 +53,15 @@ def test_what_a_killed_verification_made_goes(
     settings = make_settings(**recorded("Transactional"))
     published(settings, "s", "one", "two")
     lock = RebuildLock(redis_client, Keys(settings.namespace), NAME, "verification", "ann")
-    with thread_worker(settings), Copies(settings) as desk:
+    with thread_worker(settings), Stores(settings) as stores:
         with lock:
-            desk.make(Instance(name=CHECKED, provider=NAME, purpose="verify"))
+            stores.make(Instance(name=CHECKED, provider=NAME, purpose="verify"))
             wait_applied(redis_client, settings, CHECKED)
-            made = desk.instances.get(CHECKED)
+            made = stores.instances.get(CHECKED)
             assert made is not None
             assert not made.dropped
-        wait_until(lambda: desk.instances.get(CHECKED) is None, "it is gone")
-        assert desk.lanes.left(CHECKED) == 0
+        wait_until(lambda: stores.instances.get(CHECKED) is None, "it is gone")
+        assert stores.lanes.left(CHECKED) == 0
     assert not home(settings, CHECKED).exists()
     assert texts(home(settings)) == ["one", "two"]
 
@@ -105,10 +105,10 @@ def test_a_name_of_which_something_is_left_is_not_given(
     taken(home(settings, f"{NAME}@1"))
     taken(home(settings, CHECKED))
     redis_client.hset(Keys(settings.namespace).lane(3, f"{NAME}@2"), "epoch", 1)
-    with Copies(settings) as desk:
-        sight = desk.instances.look()
-        assert free_name(desk, NAME, sight) == f"{NAME}@3"
-        assert free_name(desk, NAME, sight, "verify") == f"{NAME}.verify@2"
+    with Stores(settings) as stores:
+        sight = stores.instances.look()
+        assert free_name(stores, NAME, sight) == f"{NAME}@3"
+        assert free_name(stores, NAME, sight, "verify") == f"{NAME}.verify@2"
 
 
 def taken(where: Path) -> None:

@@ -11,6 +11,7 @@ from conftest import MakeSettings
 from helpers.processes.contexts import instance_context
 from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
+from helpers.stories.rebuilding import ran
 from helpers.stories.scenario import PATIENT, thread_worker, wait_applied, worker
 from memorybus.agent.client import MemoryBus
 from memorybus.agent.session import Session
@@ -26,7 +27,6 @@ from memorybus_providers.base import HookContext, RecallContext, Recollection
 from memorybus_providers.holographic import HolographicProvider
 from memorybus_workers.jobs.prefetch import Recaller
 from memorybus_workers.lanes import answers
-from test_rebuild import ran
 
 NAME = "holographic"
 PIN, QUESTION = "my bank PIN is 4711", "what is my bank PIN?"

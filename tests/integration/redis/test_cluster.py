@@ -14,6 +14,7 @@ from helpers.processes.waiting import wait_until
 from helpers.providers.recording import effects, state_digest, texts
 from helpers.redis.clusters import RedisCluster, lengths, running
 from helpers.redis.servers import RedisServer
+from helpers.stories.rebuilding import NEXT, drop, frozen, ran, swap
 from helpers.stories.replaying import replay
 from helpers.stories.scenario import (
     NAME,
@@ -33,13 +34,11 @@ from memorybus.errors import UnsafeRedis
 from memorybus.health.monitor import read_status
 from memorybus.log.stream import START, EventLog
 from memorybus.operations.doctor.doctor import examine
-from memorybus.operations.stores import Copies
+from memorybus.operations.stores import Stores
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
 from memorybus.registry.instances import live_name
 from memorybus.registry.rebuild_lock import RebuildRuns
-from test_rebuild import NEXT, ran
-from test_rebuild_fence import drop, frozen, swap
 
 pytestmark = pytest.mark.timeout(240)  # some take half a minute on a busy machine
 
@@ -217,8 +216,8 @@ def test_copies_are_filled_and_swapped_across_shards(on_cluster: Settings, spawn
         publish(bus, names, 10, 5)
         assert bus.flush("logged", 10), bus.problem
     ran(spawn, on_cluster, "rebuild", "--drop", NAME, "--execute")
-    with Copies(on_cluster) as desk:
-        assert desk.lanes.left(NAME) == 0
+    with Stores(on_cluster) as stores:
+        assert stores.lanes.left(NAME) == 0
     client = connect_redis(on_cluster)
     wait_applied(client, on_cluster, f"{NAME}@1")
     client.close()
@@ -230,9 +229,9 @@ def test_a_command_that_lost_its_lock_changes_nothing_across_shards(on_cluster: 
     """G8: on a cluster, too, a rebuild frozen before its swap does not undo another's drop."""
     with pytest.raises(RebuildRuns, match="begin again"):
         swap(on_cluster, NEXT, "rebuild", frozen(on_cluster, partial(drop, on_cluster)))
-    with Copies(on_cluster) as desk:
-        assert live_name(NAME, desk.instances.live()) == NAME
-        assert desk.instances.all()[NEXT].dropped
+    with Stores(on_cluster) as stores:
+        assert live_name(NAME, stores.instances.live()) == NAME
+        assert stores.instances.all()[NEXT].dropped
 
 
 # -- when it moves --------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from memorybus.errors import ConfigError, ForeignKey, MissingProvider
 from memorybus.health.monitor import read_status
 from memorybus.log.stream import EventLog
 from memorybus.operations.doctor.serving import copies
-from memorybus.operations.stores import Copies
+from memorybus.operations.stores import Stores
 from memorybus.redis.keys import Keys
 from memorybus.registry.instances import Instance
 from memorybus_workers.archiving.archiver import run_once
@@ -109,10 +109,10 @@ def test_no_record_speaks_for_an_instance_of_the_settings(
     planted(redis_client, settings, "other", "other", dropped=dropped)
     planted(redis_client, settings, COPY, COPY, dropped=True)
     planted(redis_client, settings, f"{NAME}@2", f"{NAME}@2")
-    with thread_worker(settings, (NAME,)), Copies(settings) as desk:
+    with thread_worker(settings, (NAME,)), Stores(settings) as stores:
         wait_until(lambda: texts(home(settings, f"{NAME}@2")) == ["one"], "a copy is filled")
-        wait_until(lambda: COPY not in desk.instances.all(), "what was dropped is cleared away")
-        assert desk.roster.instances()["other"].copy_of == ""
+        wait_until(lambda: COPY not in stores.instances.all(), "what was dropped is cleared away")
+        assert stores.roster.instances()["other"].copy_of == ""
     assert texts(home(settings, "other")) == ["one"]
     assert "other" in copies(settings).found
 
@@ -124,10 +124,10 @@ def test_a_hostile_live_entry_is_not_followed(
     """Which instance serves is one of ours: any other entry is as none."""
     body = msgspec.json.encode({"instance": name})
     redis_client.hset(Keys(settings.namespace).live, NAME, body)
-    with Copies(settings) as desk:
-        assert desk.instances.look().live == {}
+    with Stores(settings) as stores:
+        assert stores.instances.look().live == {}
         with pytest.raises(ForeignKey):
-            desk.instances.live()
+            stores.instances.live()
 
 
 @pytest.mark.parametrize("name", [*HOSTILE, "builtin"])

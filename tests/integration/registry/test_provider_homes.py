@@ -18,7 +18,7 @@ from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.operations.providers import move as moving
 from memorybus.operations.providers.inventory import check_homes, instances
-from memorybus.operations.stores import Copies
+from memorybus.operations.stores import Stores
 from memorybus.redis.keys import Keys
 from memorybus.registry.homes import Homes
 from memorybus.registry.homes import here as place
@@ -192,19 +192,19 @@ def test_all_generations_move(redis_client: redis.Redis, places: tuple[Settings,
     """
     here, there = places
     first = place(here)
-    with Copies(here) as desk:
+    with Stores(here) as stores:
         for name in ("rec@1", "rec@2", "gone"):
-            desk.make(Instance(name=name, provider=NAME, dropped=name == "gone"))
+            stores.make(Instance(name=name, provider=NAME, dropped=name == "gone"))
         for name in (NAME, "rec@1", "rec@2", "gone"):
-            desk.homes.move(name, first)
-        desk.instances.swap(NAME, None, Live("rec@2", "rec@1"))
+            stores.homes.move(name, first)
+        stores.instances.swap(NAME, None, Live("rec@2", "rec@1"))
         (home(there, "rec@2") / "kept").mkdir(parents=True)
         move = moving.plan(there, "rec@2")
         assert (move.provider, move.along, move.bare) == (NAME, ("rec@1", "rec@2"), ("rec@1",))
         assert (move.origin, move.state_found) == (first, True)
         assert "Nothing lies here of rec@1" in moving.warning(move)
         assert moving.carry_out(there, move, force=False).executed
-        homes = desk.homes.all()
+        homes = stores.homes.all()
     assert homes.pop("gone") == first
     assert set(homes.values()) == {place(there)}
     assert not moving.plan(there, NAME).needed

@@ -16,7 +16,7 @@ from helpers.stories.replaying import begun
 from helpers.stories.scenario import TESTS, home, log_length, recorded, say, wait_applied
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings, load, to_environ
-from memorybus.operations.stores import Copies
+from memorybus.operations.stores import Stores
 from memorybus.redis.keys import Keys
 from memorybus.registry.homes import Home
 from memorybus.registry.instances import Instance, Live, live_name
@@ -217,8 +217,8 @@ def test_a_removal_leaves_no_key(place: Place, redis_client: redis.Redis) -> Non
     running.terminate()
     place.done("provider", "remove", "late", "--delete-state", "--reason", "x", "--execute")
     assert not home(place.settings, "late").exists()
-    with Copies(place.settings) as desk:
-        assert "late" not in desk.instances.pauses()
+    with Stores(place.settings) as stores:
+        assert "late" not in stores.instances.pauses()
 
 
 def test_copies_go_first(place: Place, redis_client: redis.Redis) -> None:
@@ -242,23 +242,23 @@ def test_a_rebuilt_one_is_removed_with_what_serves_it(
     running = place.worker()
     wait_applied(redis_client, place.settings)
     remove = ("provider", "remove", "rec", "--reason", "moved", "--execute")
-    with Copies(place.settings) as desk:
-        desk.make(Instance(name="rec@1", provider="rec", purpose="rebuild"))
+    with Stores(place.settings) as stores:
+        stores.make(Instance(name="rec@1", provider="rec", purpose="rebuild"))
         kept = Live("rec@1", "rec")
-        desk.instances.swap("rec", None, kept)
+        stores.instances.swap("rec", None, kept)
         refused = place.run(*remove)
         assert (refused.exit_code, "rebuild --drop rec" in refused.output) == (2, True)
-        desk.instances.swap("rec", kept, Live("rec@1"))
+        stores.instances.swap("rec", kept, Live("rec@1"))
         wait_applied(redis_client, place.settings, "rec@1")
         assert "with rec@1, which serves it" in place.done(*remove)
         assert place.settings.providers == ()
-        assert desk.instances.all() == {}
-        assert live_name("rec", desk.instances.live()) == "rec@1"
-        assert list(desk.instances.pauses()) == ["rec"]
+        assert stores.instances.all() == {}
+        assert live_name("rec", stores.instances.live()) == "rec@1"
+        assert list(stores.instances.pauses()) == ["rec"]
         assert place.run("rebuild", "--drop", "rec", "--execute").exit_code == 2
         running.terminate()
         place.done(*remove[:-1], "--delete-state", "--execute")
-        assert (desk.instances.pauses(), desk.instances.live()) == ({}, {})
+        assert (stores.instances.pauses(), stores.instances.live()) == ({}, {})
     assert not home(place.settings, "rec@1").exists()
     assert not home(place.settings, "rec").exists()
     assert [key for key in redis_client.scan_iter() if key.endswith((b":rec", b":rec@1"))] == []
@@ -299,13 +299,13 @@ def test_a_state_is_deleted_where_it_lies(place: Place, tmp_path: Path) -> None:
     """G10: a state elsewhere is named and kept; of a linked directory only the link is deleted."""
     remove = ("provider", "remove", "rec", "--delete-state", "--reason", "x", "--execute")
     away = Home("f" * 32, "another-host", "/srv/memorybus", "7")
-    with Copies(place.settings) as desk:
-        desk.homes.move("rec", away)
+    with Stores(place.settings) as stores:
+        stores.homes.move("rec", away)
         refused = place.run(*remove)
         assert refused.exit_code == 2
         assert "/srv/memorybus/providers/rec on another-host" in refused.output
-        assert desk.homes.all() == {"rec": away}
-        desk.homes.forget("rec")
+        assert stores.homes.all() == {"rec": away}
+        stores.homes.forget("rec")
     elsewhere = tmp_path / "disk"
     elsewhere.mkdir()
     home(place.settings).parent.mkdir(parents=True)

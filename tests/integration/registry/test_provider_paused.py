@@ -6,16 +6,17 @@ from conftest import MakeSettings
 from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
+from helpers.stories.rebuilding import NEXT, damage, fill, held, live, ran, settled, working
 from helpers.stories.replaying import begun, cli
 from helpers.stories.scenario import NAME, home, recorded, thread_worker, wait_applied, worker
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
-from memorybus.operations.copies.kept import KEPT
-from memorybus.operations.stores import Copies
+from memorybus.health.monitor import read_status
+from memorybus.operations.copies.generations import is_dropped
+from memorybus.operations.doctor.backends import paused as check_paused
+from memorybus.operations.stores import Stores
 from memorybus.registry.instances import Instance, Live
 from memorybus.registry.pauses import InstancePause, command_pause, over_lasting
-from test_rebuild import NEXT, damage, fill, held, live, ran, settled
-from test_rebuild_fence import working
 
 QUOTA = ("provider", "pause", NAME, "--reason", "quota")
 
@@ -27,14 +28,14 @@ def _settings(redis_client: redis.Redis, make_settings: MakeSettings) -> Setting
 
 def paused(settings: Settings) -> dict[str, str]:
     """Return why instances stand still."""
-    with Copies(settings) as desk:
-        return {name: hold.reason for name, hold in desk.instances.pauses().items()}
+    with Stores(settings) as stores:
+        return {name: hold.reason for name, hold in stores.instances.pauses().items()}
 
 
 def at_rest(settings: Settings, name: str = NAME) -> bool:
     """Say whether nobody owns a lane of an instance."""
-    with Copies(settings) as desk:
-        return not any(lane.owned for lane in desk.lanes.states(name))
+    with Stores(settings) as stores:
+        return not any(lane.owned for lane in stores.lanes.states(name))
 
 
 @pytest.mark.timeout(100)
@@ -59,8 +60,8 @@ def test_a_verification_leaves_a_pause(
         assert f"{NAME} is paused (quota)" in said
         assert f"memorybus provider resume {NAME}" in said
     assert paused(settings) == {NAME: "quota"}
-    with Copies(settings) as desk:
-        assert NEXT not in desk.instances.all(), "a copy is filled for a swap that cannot be"
+    with Stores(settings) as stores:
+        assert NEXT not in stores.instances.all(), "a copy is filled for a swap that cannot be"
 
 
 @pytest.mark.timeout(100)
@@ -100,26 +101,39 @@ def test_a_pause_goes_over_though_a_command_was_killed(settings: Settings) -> No
         InstancePause("quota", "ben", 2),
     )
     with working(settings, "rebuild") as work:
-        instances = work.desk.instances
-        work.desk.make(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
+        instances = work.stores.instances
+        work.stores.make(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
         instances.swap(NAME, None, Live(NEXT, NAME, leaving=NAME))
         instances.set_pause(NAME, over_lasting(pause, command))
         instances.set_pause(NEXT, command)
         work.finish(NAME, "ann")
         held = instances.pauses()
     assert held[NEXT] == pause
-    assert held[NAME].reason.startswith(KEPT)
+    assert held[NAME].state == "kept"
 
 
 def test_a_dropped_one_is_not_woken(settings: Settings, spawn: Spawn) -> None:
     """G8: no command lets the first generation go on when it was dropped."""
-    with Copies(settings) as desk:
-        desk.make(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
-        desk.instances.swap(NAME, None, Live(NEXT))
-        desk.instances.set_pause(NAME, InstancePause("dropped: another serves"))
+    with Stores(settings) as stores:
+        stores.make(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
+        stores.instances.swap(NAME, None, Live(NEXT))
+        stores.instances.set_pause(NAME, InstancePause("dropped: another serves", state="dropped"))
     for words in (QUOTA, ("provider", "resume", NAME)):
         assert ran(spawn, settings, *words)["name"] == NEXT
     assert paused(settings) == {NAME: "dropped: another serves"}
+
+
+@pytest.mark.parametrize("reason", ["kept for memorybus rebuild --rollback rec", "removed: it"])
+def test_the_words_of_a_reason_are_no_state(settings: Settings, spawn: Spawn, reason: str) -> None:
+    """G8: a person's pause is one whatever its reason says: it is named, and it can be resumed."""
+    assert ran(spawn, settings, *QUOTA[:-1], reason)["changed"]
+    (one,) = read_status(settings).providers
+    assert (one.paused, one.kept) == (reason, False)
+    assert reason in check_paused(read_status(settings)).found
+    with Stores(settings) as stores:
+        assert not is_dropped(NAME, stores.instances.look())
+    assert ran(spawn, settings, "provider", "resume", NAME)["changed"]
+    assert paused(settings) == {}
 
 
 def test_a_pause_meanwhile_counts(settings: Settings, spawn: Spawn) -> None:
@@ -128,14 +142,14 @@ def test_a_pause_meanwhile_counts(settings: Settings, spawn: Spawn) -> None:
     A worker frees what a command held by its mark, never what somebody paused, whatever he wrote.
     """
     command = command_pause("rebuild", NAME, NEXT, "ann", 1)
-    with Copies(settings) as desk:
-        desk.instances.set_pause(NAME, command)
+    with Stores(settings) as stores:
+        stores.instances.set_pause(NAME, command)
     assert ran(spawn, settings, *QUOTA[:-1], command.reason)["changed"]
-    with Copies(settings) as desk, thread_worker(settings):
+    with Stores(settings) as stores, thread_worker(settings):
         wait_until(
-            lambda: not desk.instances.pauses()[NAME].candidate, "the command's hold is gone"
+            lambda: not stores.instances.pauses()[NAME].candidate, "the command's hold is gone"
         )
-        pause = desk.instances.pauses()[NAME]
+        pause = stores.instances.pauses()[NAME]
         assert pause.reason == command.reason
         assert over_lasting(pause, command).under == pause
     assert not ran(spawn, settings, "provider", "resume", NAME)["paused"]
@@ -149,12 +163,12 @@ def test_a_resume_leaves_a_command_what_it_holds(settings: Settings, spawn: Spaw
     """
     command = command_pause("rebuild", NAME, NEXT, "ann", 1)
     with working(settings, "rebuild") as work:
-        work.desk.instances.set_pause(NAME, command)
+        work.stores.instances.set_pause(NAME, command)
         for changed in (True, False):
             if changed:
                 ran(spawn, settings, *QUOTA)
             assert ran(spawn, settings, "provider", "resume", NAME)["changed"] is changed
-            assert work.desk.instances.pauses() == {NAME: command}
+            assert work.stores.instances.pauses() == {NAME: command}
     assert ran(spawn, settings, "provider", "resume", NAME)["changed"]
     assert paused(settings) == {}
 

@@ -4,13 +4,13 @@ import msgspec
 import pytest
 import redis
 from conftest import MakeSettings
+from helpers.stories.rebuilding import AFTER, NEXT, acquired, working
 from helpers.stories.scenario import NAME, recorded
 from memorybus.config.settings import Settings
-from memorybus.operations.copies.kept import DROPPED, KEPT
 from memorybus.operations.providers import config_file, removal
 from memorybus.operations.providers.lifecycle import pause, resume
 from memorybus.operations.rebuild import drop as generation_drop
-from memorybus.operations.stores import Copies
+from memorybus.operations.stores import Stores
 from memorybus.processes import signals
 from memorybus.registry.description import Described
 from memorybus.registry.instances import Instance, Live
@@ -19,11 +19,8 @@ from memorybus.registry.roster import WorkerInfo
 from memorybus.surfaces.cli import main
 from memorybus.surfaces.views.rebuild import named
 from memorybus.testing import FakeClock
-from test_rebuild import NEXT
-from test_rebuild_drop import acquired
-from test_rebuild_fence import AFTER, working
 
-GONE = InstancePause(f"{DROPPED} {NEXT} serves {NAME}")
+GONE = InstancePause(f"dropped: {NEXT} serves {NAME}", state="dropped")
 
 
 @pytest.fixture(name="settings")
@@ -33,25 +30,25 @@ def _settings(redis_client: redis.Redis, make_settings: MakeSettings) -> Setting
 
 def test_what_was_removed_with_its_generation_goes_on(settings: Settings) -> None:
     """G8: configured again by hand, a resume lets it go on, and no recall names what is gone."""
-    with Copies(settings) as desk:
-        desk.instances.swap(NAME, None, Live(NEXT))
-        desk.instances.set_pause(NAME, InstancePause("removed: x"))
-        again = pause(desk, NAME, "quota", "ann")
+    with Stores(settings) as stores:
+        stores.instances.swap(NAME, None, Live(NEXT))
+        stores.instances.set_pause(NAME, InstancePause("removed: x", state="removed"))
+        again = pause(stores, NAME, "quota", "ann")
         assert (again.name, again.changed, again.reason) == (NAME, False, "removed: x")
-        done = resume(desk, NAME)
+        done = resume(stores, NAME)
         assert (done.name, done.changed, done.serves) == (NAME, True, "")
-        assert (desk.instances.pauses(), desk.instances.live()) == ({}, {})
+        assert (stores.instances.pauses(), stores.instances.live()) == ({}, {})
 
 
 def test_a_resume_leaves_the_way_back(settings: Settings) -> None:
     """G8: a resume of what serves again after a rollback keeps the generation that is kept."""
     entry = Live(NAME, NEXT, back=True)
-    with Copies(settings) as desk:
-        desk.make(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
-        desk.instances.swap(NAME, None, entry)
-        pause(desk, NAME, "quota", "ann")
-        assert resume(desk, NAME).changed
-        assert desk.instances.live() == {NAME: entry}
+    with Stores(settings) as stores:
+        stores.make(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
+        stores.instances.swap(NAME, None, entry)
+        pause(stores, NAME, "quota", "ann")
+        assert resume(stores, NAME).changed
+        assert stores.instances.live() == {NAME: entry}
 
 
 class Interrupted(FakeClock):
@@ -66,19 +63,19 @@ def test_a_removal_that_is_interrupted_leaves_all_as_it_was(
     redis_client: redis.Redis, settings: Settings
 ) -> None:
     """G8: Ctrl-C while lanes are waited for: everything stands still, or goes on, as before."""
-    with Copies(settings) as desk:
-        desk.make(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
-        desk.instances.swap(NAME, None, Live(NEXT))
-        desk.instances.set_pause(NAME, GONE)
-        desk.roster.beat(WorkerInfo("host-7-abc", "host", 7, 0, 1, (NAME,), 0))
+    with Stores(settings) as stores:
+        stores.make(Instance(name=NEXT, provider=NAME, purpose="rebuild"))
+        stores.instances.swap(NAME, None, Live(NEXT))
+        stores.instances.set_pause(NAME, GONE)
+        stores.roster.beat(WorkerInfo("host-7-abc", "host", 7, 0, 1, (NAME,), 0))
         acquired(redis_client, settings, "host-7-abc", NEXT)
         edit = config_file.Edit("memorybus.toml", "", "")
-        what = removal.removal(desk, edit, NAME, delete_state=False)
+        what = removal.removal(stores, edit, NAME, delete_state=False)
         assert (what.names, what.workers) == ([NAME, NEXT], ["host-7-abc"])
         with pytest.raises(KeyboardInterrupt):
-            removal.remove(desk, edit, what, "x", "ann", Interrupted())
-        assert desk.instances.pauses() == {NAME: GONE}
-        assert list(desk.instances.all()) == [NEXT]
+            removal.remove(stores, edit, what, "x", "ann", Interrupted())
+        assert stores.instances.pauses() == {NAME: GONE}
+        assert list(stores.instances.all()) == [NEXT]
 
 
 def test_ctrl_c_says_how_a_removal_goes_on(
@@ -102,11 +99,11 @@ def test_a_drop_says_what_stays_in_a_backend(
     """G8: a shared state is not said to be gone: it is named by its place, to be deleted there."""
     what = Described("rec", "lookup", "shared", False, {"collection": "one"}, (), ())
     monkeypatch.setattr(generation_drop, "described", lambda *_: what)
-    with Copies(settings) as desk:
-        desk.make(
+    with Stores(settings) as stores:
+        stores.make(
             Instance(name=NEXT, provider=NAME, purpose="rebuild", options={"collection": "two"})
         )
-        drop = generation_drop.droppable(desk, NAME)
+        drop = generation_drop.droppable(stores, NAME)
     assert drop.shared == {NEXT: "collection=two"}
     assert f"of {NEXT} (collection=two): delete it there" in named(drop)
     assert named(msgspec.structs.replace(drop, shared={})) == f"{NEXT} with all state; {NAME} stays"
@@ -116,14 +113,14 @@ def test_a_drop_says_what_stays_in_a_backend(
 def test_who_served_before_stands_still(settings: Settings, first: InstancePause | None) -> None:
     """G8: a generation that a killed rollback let go on stands still when another one serves."""
     with working(settings, "rebuild") as work:
-        instances = work.desk.instances
+        instances = work.stores.instances
         for name in (NEXT, AFTER):
-            work.desk.make(Instance(name=name, provider=NAME, purpose="rebuild"))
+            work.stores.make(Instance(name=name, provider=NAME, purpose="rebuild"))
         instances.swap(NAME, None, Live(AFTER, NEXT, leaving=NEXT))
         if first:
             instances.set_pause(NAME, first)
         work.finish(NAME, "ann")
         held = instances.pauses()
     assert held.keys() == {NAME, NEXT}
-    assert held[NEXT].reason.startswith(KEPT)
-    assert held[NAME] == first if first else held[NAME].reason.startswith(KEPT)
+    assert held[NEXT].state == "kept"
+    assert held[NAME] == first if first else held[NAME].state == "kept"

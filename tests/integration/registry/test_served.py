@@ -21,7 +21,7 @@ from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, ForeignKey
 from memorybus.health.monitor import read_status
-from memorybus.operations.stores import Copies
+from memorybus.operations.stores import Stores
 from memorybus.query.ranges import Plan, Span
 from memorybus.redis.keys import Keys
 from memorybus.registry.homes import Home, Homes, delete_state
@@ -46,8 +46,8 @@ def publish(settings: Settings, *words: str) -> None:
 def generation(settings: Settings, **plan: object) -> Instance:
     """Make a copy known that follows the live one without an end."""
     made = Instance(name=GENERATION, provider=NAME, purpose="rebuild", plan=Plan(**plan))  # type: ignore[arg-type]
-    with Copies(settings) as desk:
-        desk.instances.add(made)
+    with Stores(settings) as stores:
+        stores.instances.add(made)
     return made
 
 
@@ -59,8 +59,8 @@ def test_copies_come_while_a_worker_runs(
     publish(settings, "one", "two")
     with thread_worker(settings):
         generation(settings)
-        with Copies(settings) as desk:
-            desk.instances.add(Instance(name="other@1", provider="other"))
+        with Stores(settings) as stores:
+            stores.instances.add(Instance(name="other@1", provider="other"))
         publish(settings, "three")
         wait_until(lambda: texts(home(settings, GENERATION)) == ["one", "two", "three"], "filled")
     assert not home(settings, "other@1").exists()
@@ -75,11 +75,11 @@ def test_agents_never_hear_of_a_copy(
     worker(spawn, settings, jobs=1)
     generation(settings)
     wait_applied(redis_client, settings, GENERATION)
-    with Copies(settings) as desk:
-        wait_until(lambda: GENERATION in desk.roster.instances(), "it is registered")
-        assert desk.roster.recalling() == [NAME]
-        assert list(desk.roster.providers()) == [NAME]
-        assert desk.roster.instances()[GENERATION].copy_of == NAME
+    with Stores(settings) as stores:
+        wait_until(lambda: GENERATION in stores.roster.instances(), "it is registered")
+        assert stores.roster.recalling() == [NAME]
+        assert list(stores.roster.providers()) == [NAME]
+        assert stores.roster.instances()[GENERATION].copy_of == NAME
     status = read_status(settings)
     assert [one.name for one in status.providers] == [NAME]
     assert [(one.name, one.copy_of) for one in status.copies] == [(GENERATION, NAME)]
@@ -92,16 +92,16 @@ def test_a_held_instance_stands_still(
     """G8: a hold drains the lanes and gives them up; let go, they go on; nothing is lost."""
     settings = make_settings(**recorded("Transactional"))
     publish(settings, "one")
-    with thread_worker(settings), Copies(settings) as desk:
+    with thread_worker(settings), Stores(settings) as stores:
         wait_applied(redis_client, settings)
-        desk.instances.set_pause(NAME, InstancePause("a test", "me", 1))
+        stores.instances.set_pause(NAME, InstancePause("a test", "me", 1))
         wait_until(lambda: leases(redis_client, settings, NAME) == 0, "its lanes are given up")
         publish(settings, "two")
         wait_until(still(lambda: texts(home(settings)), 0.5), "nothing is applied")
         assert texts(home(settings)) == ["one"]
         (one,) = read_status(settings).providers
         assert (one.paused, one.backlog > 0) == ("a test", True)
-        desk.instances.resume(NAME)
+        stores.instances.resume(NAME)
         wait_applied(redis_client, settings)
     assert texts(home(settings)) == ["one", "two"]
 
@@ -111,10 +111,10 @@ def test_a_changed_plan_is_followed(redis_client: redis.Redis, make_settings: Ma
     settings = make_settings(partitions=1, **recorded("Keyed"))
     publish(settings, "one", "two", "three")
     made = generation(settings, spans={0: (Span(1, 2),)})
-    with thread_worker(settings), Copies(settings) as desk:
+    with thread_worker(settings), Stores(settings) as stores:
         wait_until(lambda: texts(home(settings, GENERATION)) == ["one"], "it is at its end")
         wait_until(lambda: leases(redis_client, settings, GENERATION) == 0, "and rests")
-        assert desk.instances.change(made, msgspec.structs.replace(made, plan=Plan()))
+        assert stores.instances.change(made, msgspec.structs.replace(made, plan=Plan()))
         wait_applied(redis_client, settings, GENERATION)
     assert calls(home(settings, GENERATION)) == ["one", "two", "three"]
 
@@ -124,8 +124,8 @@ def test_a_copy_that_cannot_be_made_is_told(
 ) -> None:
     """G9: a copy with options that nobody knows delays nothing else, and status names it."""
     settings = make_settings(providers=("builtin",))
-    with Copies(settings) as desk:
-        desk.instances.add(Instance(name="bad", provider="builtin", options={"nonsense": 1}))
+    with Stores(settings) as stores:
+        stores.instances.add(Instance(name="bad", provider="builtin", options={"nonsense": 1}))
     with MemoryBus.connect(settings) as bus:
         bus.session("s", warm=False).memory_written("add", "it goes on")
         assert bus.flush(timeout=25)
@@ -144,11 +144,11 @@ def test_a_dropped_copy_goes_with_all_it_has(
         worker(spawn, settings)
     made = generation(settings)
     wait_applied(redis_client, settings, GENERATION)
-    with Copies(settings) as desk:
-        desk.instances.set_pause(GENERATION, InstancePause("a test"))
-        assert desk.instances.change(made, msgspec.structs.replace(made, dropped=True))
-        wait_until(lambda: desk.instances.get(GENERATION) is None, "it is gone")
-        assert GENERATION not in desk.instances.pauses()
+    with Stores(settings) as stores:
+        stores.instances.set_pause(GENERATION, InstancePause("a test"))
+        assert stores.instances.change(made, msgspec.structs.replace(made, dropped=True))
+        wait_until(lambda: stores.instances.get(GENERATION) is None, "it is gone")
+        assert GENERATION not in stores.instances.pauses()
     name = GENERATION.encode()
     wait_until(
         still(lambda: [key for key in redis_client.scan_iter() if name in key], 2.5),
@@ -171,20 +171,20 @@ def test_a_dropped_copy_waits_for_its_home(
     )
     publish(settings, "one")
     away = Home("f" * 32, "another-host", "/srv/memorybus", "7")
-    with Copies(settings) as desk:
-        desk.homes.move(GENERATION, away)
+    with Stores(settings) as stores:
+        stores.homes.move(GENERATION, away)
     made = generation(settings)
-    with thread_worker(settings), Copies(settings) as desk:
+    with thread_worker(settings), Stores(settings) as stores:
         wait_applied(redis_client, settings)
-        assert desk.instances.change(made, msgspec.structs.replace(made, dropped=True))
-        beats = redis_client.hget(Keys(settings.namespace).workers, desk.roster.alive()[0].id)
+        assert stores.instances.change(made, msgspec.structs.replace(made, dropped=True))
+        beats = redis_client.hget(Keys(settings.namespace).workers, stores.roster.alive()[0].id)
         for _ in range(3):
             beats = wait_until(
                 lambda seen=beats: _other(redis_client, settings, seen), "another heartbeat"
             )
-        assert desk.instances.get(GENERATION) is not None
+        assert stores.instances.get(GENERATION) is not None
         Homes(redis_client, Keys(settings.namespace)).forget(GENERATION)
-        wait_until(lambda: desk.instances.get(GENERATION) is None, "it is gone")
+        wait_until(lambda: stores.instances.get(GENERATION) is None, "it is gone")
     assert not home(settings, GENERATION).exists()
 
 
@@ -203,7 +203,7 @@ def test_who_is_live_calls_outside_tools(
     )
     with (
         thread_worker(settings),
-        Copies(settings) as desk,
+        Stores(settings) as stores,
         MemoryBus.connect(settings) as bus,
     ):
         wait_until(lambda: bus.tools().named("mail_send"), "the tools are noted on this host")
@@ -214,8 +214,8 @@ def test_who_is_live_calls_outside_tools(
         generation(settings)
         wait_applied(redis_client, settings, GENERATION)
         assert texts(home(settings, GENERATION)) == ["noted"]
-        assert desk.instances.swap(NAME, None, Live(GENERATION, NAME))
-        desk.instances.set_pause(NAME, InstancePause("replaced"))
+        assert stores.instances.swap(NAME, None, Live(GENERATION, NAME))
+        stores.instances.set_pause(NAME, InstancePause("replaced"))
         wait_until(lambda: leases(redis_client, settings, NAME) == 0, "the old one rests")
         session.call_tool("mail_send", {"text": "second"}, timeout=0.01)
         assert bus.flush(timeout=25)
@@ -230,9 +230,9 @@ def test_a_late_one_begins_where_it_is_told(
     """G8: the plan of an instance of the settings is followed, whatever its store has seen."""
     settings = make_settings(partitions=1, **recorded("Transactional"))
     publish(settings, "one", "two", "three")
-    with Copies(settings) as desk:
+    with Stores(settings) as stores:
         plan = Plan(spans={0: (Span(3),)})
-        desk.instances.add(Instance(name=NAME, provider=NAME, plan=plan, purpose="added"))
+        stores.instances.add(Instance(name=NAME, provider=NAME, plan=plan, purpose="added"))
     with thread_worker(settings):
         wait_applied(redis_client, settings)
     assert texts(home(settings)) == ["two", "three"]
@@ -255,10 +255,10 @@ def test_a_record_that_cannot_be_read_blinds_nobody(
     """G8: beside a copy whose record is no record the others are served, listed and answer."""
     keys, one = Keys(settings.namespace), generation(settings)
     redis_client.hset(keys.instances, "broken", b'{"name":"broken","plan":{"rate":null}}')
-    with Copies(settings) as desk:
-        assert desk.instances.all() == desk.instances.look().all == {GENERATION: one}
-        assert desk.instances.get(GENERATION) == one
+    with Stores(settings) as stores:
+        assert stores.instances.all() == stores.instances.look().all == {GENERATION: one}
+        assert stores.instances.get(GENERATION) == one
         with pytest.raises(ForeignKey, match="instances"):
-            desk.instances.get("broken")
+            stores.instances.get("broken")
         with pytest.raises(ConfigError, match="already"):
-            desk.instances.add(Instance(name="broken", provider=NAME))
+            stores.instances.add(Instance(name="broken", provider=NAME))

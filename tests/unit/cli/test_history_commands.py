@@ -7,11 +7,11 @@ import pytest
 from helpers.archive.archives import as_logged, entries
 from memorybus.errors import ConfigError
 from memorybus.operations import known_providers
-from memorybus.operations.copies.exclusions import Excepting
-from memorybus.operations.moments import moment_of, told
+from memorybus.operations.copies.counting import Excepting
+from memorybus.operations.moments import moment_of, moment_text
 from memorybus.query.query import Query
 from memorybus.query.ranges import Plan, Span
-from memorybus.surfaces.cli.progress import EVERY, Seldom, told_when_interrupted
+from memorybus.surfaces.cli.progress import EVERY, Seldom, note_on_interrupt
 from memorybus.surfaces.views.output import Output
 from memorybus.surfaces.views.plan import lasting
 from memorybus.testing import FakeClock
@@ -44,7 +44,7 @@ def test_an_interrupted_command_says_what_is_so(
     ends: type[BaseException], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Ctrl-C and SIGTERM say what was and was not done, and go on to end the command."""
-    with pytest.raises(ends), told_when_interrupted(Output(json=False), "nothing was changed"):
+    with pytest.raises(ends), note_on_interrupt(Output(json=False), "nothing was changed"):
         raise ends
     assert capsys.readouterr().err == "nothing was changed\n"
 
@@ -87,6 +87,6 @@ def test_a_name_that_nobody_knows_is_told_with_those_there_are(check: Any) -> No
 def test_a_moment_is_told_in_utc() -> None:
     """A plan shows the moment that a time without a zone means; positions and ids as they are."""
     for written in ("2026-05-31T18:00", "2026-05-31T20:00+02:00"):
-        assert told(str(moment_of(written))) == "2026-05-31T18:00:00.000Z"
+        assert moment_text(str(moment_of(written))) == "2026-05-31T18:00:00.000Z"
     for same in ("p07:1234", "1" * 32):
-        assert told(str(moment_of(same))) == same
+        assert moment_text(str(moment_of(same))) == same

@@ -4,8 +4,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from memorybus.operations.providers.inventory import Instance, check_homes
-from memorybus.operations.providers.move import Move, blocked, told, warning
+from memorybus.operations.providers.inventory import ListedProvider, check_homes
+from memorybus.operations.providers.move import Move, blocked, description, warning
 from memorybus.registry.homes import Home
 
 THERE = Home("a" * 32, "kitchen", "/var/mb", "7")
@@ -28,9 +28,9 @@ def move(**changes: Any) -> Move:
     return msgspec.structs.replace(plain, **changes)
 
 
-def instance(**changes: Any) -> Instance:
+def instance(**changes: Any) -> ListedProvider:
     """Return `notes`, at home there, served."""
-    plain = Instance(
+    plain = ListedProvider(
         name="notes",
         kind="builtin",
         delivery="transactional",
@@ -46,9 +46,9 @@ def instance(**changes: Any) -> Instance:
 
 def test_a_move_names_both_places() -> None:
     """An operator sees from where to where, also if there was no home."""
-    assert told(move()) == "notes: from /var/mb on kitchen to /srv/mb on garden"
-    assert "from no home yet" in told(move(origin=None))
-    assert "an unknown directory on attic" in told(move(origin=Home("c" * 32, "attic")))
+    assert description(move()) == "notes: from /var/mb on kitchen to /srv/mb on garden"
+    assert "from no home yet" in description(move(origin=None))
+    assert "an unknown directory on attic" in description(move(origin=Home("c" * 32, "attic")))
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_owned_lanes_hold_up_a_move() -> None:
     ],
 )
 def test_the_doctor_sees_a_home_that_nobody_serves(changes: dict[str, Any], ok: bool) -> None:
-    """A local provider whose place is gone is told, with both remedies."""
+    """A local provider whose place is gone is description, with both remedies."""
     check = check_homes([instance(**changes)])
     assert check.ok is ok
     assert bool(check.fix) is not ok

@@ -7,7 +7,7 @@ import msgspec
 from memorybus.clock import SYSTEM, Clock
 from memorybus.errors import ConfigError
 from memorybus.operations.copies.filling import LOOK, LocalWorker
-from memorybus.operations.stores import Copies
+from memorybus.operations.stores import Stores
 from memorybus.registry.homes import Home, elsewhere
 from memorybus.registry.instances import Instance, live_name
 from memorybus.text.display import iso
@@ -47,25 +47,27 @@ class Copy(msgspec.Struct, frozen=True):
     reason: str
 
 
-def copies(desk: Copies) -> list[Copy]:
+def copies(stores: Stores) -> list[Copy]:
     """Return the copies there are, by name.
 
     Raises:
         LogUnavailable: Redis is away.
     """
-    sight = desk.instances.look()
+    sight = stores.instances.look()
     live = {name for one in sight.all.values() if (name := live_name(one.provider, sight.live))}
-    homes = desk.homes.all()
+    homes = stores.homes.all()
     return [
-        _copy(desk, one, homes, paused=one.name in sight.pauses, live=one.name in live)
+        _copy(stores, one, homes, paused=one.name in sight.pauses, live=one.name in live)
         for one in sight.all.values()
         if one.is_copy
     ]
 
 
-def _copy(desk: Copies, one: Instance, homes: dict[str, Home], *, paused: bool, live: bool) -> Copy:
-    lanes = desk.lanes.states(one.name)
-    ends = [one.plan.end(partition) for partition in range(desk.settings.partitions)]
+def _copy(
+    stores: Stores, one: Instance, homes: dict[str, Home], *, paused: bool, live: bool
+) -> Copy:
+    lanes = stores.lanes.states(one.name)
+    ends = [one.plan.end(partition) for partition in range(stores.settings.partitions)]
     total = None if None in ends else sum(end or 0 for end in ends)
     done = sum(
         lane.n if end is None else min(lane.n, end) for lane, end in zip(lanes, ends, strict=True)
@@ -98,13 +100,13 @@ def _state(one: Instance, done: int, total: int | None, *, paused: bool, live: b
     return next((word for word, so in words if so), "filling")
 
 
-def dropping(desk: Copies, name: str) -> Copy:
+def dropping(stores: Stores, name: str) -> Copy:
     """Return the copy that would be dropped.
 
     Raises:
         ConfigError: there is none of that name, or it is live, or a rebuild's.
     """
-    found = {one.name: one for one in copies(desk)}
+    found = {one.name: one for one in copies(stores)}
     if name not in found:
         known = ", ".join(found) or "none"
         raise ConfigError(f"no copy is called {name!r}; there are: {known}")
@@ -116,32 +118,32 @@ def dropping(desk: Copies, name: str) -> Copy:
     return one
 
 
-def drop(desk: Copies, copy: Copy, clock: Clock = SYSTEM) -> str:
+def drop(stores: Stores, copy: Copy, clock: Clock = SYSTEM) -> str:
     """Mark a copy as dropped, and wait until a worker has removed it, ours or another.
 
     Returns:
         What its removal waits for; "" if it is gone.
     """
-    mark_dropped(desk, copy.name)
-    if elsewhere(desk.homes.all().get(copy.name), desk.settings) is None:
-        with LocalWorker(desk.settings, copy.name) as worker:
-            return remaining(desk, [copy.name], clock, worker).get(copy.name, "")
-    return remaining(desk, [copy.name], clock).get(copy.name, "")
+    mark_dropped(stores, copy.name)
+    if elsewhere(stores.homes.all().get(copy.name), stores.settings) is None:
+        with LocalWorker(stores.settings, copy.name) as worker:
+            return remaining(stores, [copy.name], clock, worker).get(copy.name, "")
+    return remaining(stores, [copy.name], clock).get(copy.name, "")
 
 
-def mark_dropped(desk: Copies, name: str) -> None:
+def mark_dropped(stores: Stores, name: str) -> None:
     """Have a copy removed by a worker; once is as good as twice."""
-    while (known := desk.instances.get(name)) is not None and not known.dropped:
-        desk.instances.change(known, msgspec.structs.replace(known, dropped=True))
+    while (known := stores.instances.get(name)) is not None and not known.dropped:
+        stores.instances.change(known, msgspec.structs.replace(known, dropped=True))
 
 
 def remaining(
-    desk: Copies, names: Sequence[str], clock: Clock, ours: LocalWorker | None = None
+    stores: Stores, names: Sequence[str], clock: Clock, ours: LocalWorker | None = None
 ) -> dict[str, str]:
     """Wait until workers have removed dropped copies, for as long as one is there to do so.
 
     Args:
-        desk: the stores.
+        stores: the stores.
         names: the copies.
         clock: time.
         ours: a worker of our own that does so, if any.
@@ -149,9 +151,9 @@ def remaining(
     Returns:
         The copies that are still there, and what their removal waits for.
     """
-    homes, until = desk.homes.all(), clock.monotonic() + _PATIENCE
+    homes, until = stores.homes.all(), clock.monotonic() + _PATIENCE
     while True:
-        there, hosts = desk.instances.all(), {worker.host for worker in desk.roster.alive()}
+        there, hosts = stores.instances.all(), {worker.host for worker in stores.roster.alive()}
         left = [name for name in names if name in there]
         able = ours is not None or any(_can_go(homes.get(name), hosts) for name in left)
         if not left or not able or clock.monotonic() >= until:

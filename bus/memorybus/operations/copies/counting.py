@@ -1,4 +1,4 @@
-"""What of the history lies before a copy: read through its plan, and counted."""
+"""What a copy would take of the history, what it would leave out, and by which option: counted."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,8 +9,8 @@ from memorybus.clock import Clock
 from memorybus.events import Omitted, ToolCalled, UnknownEvent
 from memorybus.log.entry import LoggedEvent
 from memorybus.log.stream import START
-from memorybus.operations.copies.exclusions import Excepting
-from memorybus.operations.stores import Copies
+from memorybus.operations.stores import Stores
+from memorybus.query.query import EVERYTHING, Query, row_of
 from memorybus.query.ranges import WHOLE, Plan
 from memorybus.registry.description import Described
 
@@ -19,7 +19,17 @@ TOP = 10
 
 _PAGE = 2_000
 
+UNTIL = "until"
+
+_OPTIONS = (
+    ("except_session", "except_sessions"),
+    ("except_user", "except_users"),
+    ("except_agent", "except_agents"),
+    ("except_origin", "except_origins"),
+)
+
 Tell = Callable[[int, int], None]
+"""Receives how many events are read, and of how many."""
 
 
 class Taking(msgspec.Struct, frozen=True):
@@ -30,7 +40,7 @@ class Taking(msgspec.Struct, frozen=True):
         what: what it would be.
         plan: what it takes.
         ends: the last number of each partition that lies before it.
-        by_option: whether what its plan leaves out is told by the option that does.
+        by_option: whether what its plan leaves out is counted by the option that does so.
     """
 
     provider: str
@@ -40,7 +50,7 @@ class Taking(msgspec.Struct, frozen=True):
     by_option: bool = False
 
 
-class Counted(msgspec.Struct, frozen=True):
+class HistoryCount(msgspec.Struct, frozen=True):
     """What lies before a copy, read through its plan.
 
     Attributes:
@@ -71,13 +81,13 @@ class Counted(msgspec.Struct, frozen=True):
         return self.events - parked
 
 
-def counted(desk: Copies, taking: Taking, tell: Tell, clock: Clock) -> Counted:
+def counted(stores: Stores, taking: Taking, tell: Tell, clock: Clock) -> HistoryCount:
     """Read what a copy takes, as its lanes will.
 
     Args:
-        desk: the stores.
+        stores: the stores.
         taking: the copy, and its part.
-        tell: is told how many events of how many are read.
+        tell: receives how many events are read.
         clock: time.
 
     Raises:
@@ -90,7 +100,7 @@ def counted(desk: Copies, taking: Taking, tell: Tell, clock: Clock) -> Counted:
     keys: Counter[str] = Counter()
     size = done = 0
     total = sum(taking.ends.values())
-    for page in _pages(desk, taking):
+    for page in _pages(stores, taking):
         for event in page:
             why = options.option(event) or _left_out(event, taking)
             if why:
@@ -106,16 +116,16 @@ def counted(desk: Copies, taking: Taking, tell: Tell, clock: Clock) -> Counted:
     ordered = dict(types.most_common())
     events = sum(types.values())
     seconds = clock.monotonic() - begun
-    return Counted(events, idle, dict(left_out), ordered, named, len(keys), size, seconds)
+    return HistoryCount(events, idle, dict(left_out), ordered, named, len(keys), size, seconds)
 
 
-def _pages(desk: Copies, taking: Taking) -> Iterator[Sequence[LoggedEvent]]:
+def _pages(stores: Stores, taking: Taking) -> Iterator[Sequence[LoggedEvent]]:
     """Yield what lies before a copy; whole where each option shall be asked."""
     plan = WHOLE if taking.by_option else taking.plan
     for partition, end in taking.ends.items():
         entry, n = START, 0
         while n < end:
-            page = desk.history.read(partition, entry, _PAGE, after_n=n, plan=plan).events
+            page = stores.history.read(partition, entry, _PAGE, after_n=n, plan=plan).events
             if not page:
                 break
             entry, n = page[-1].position.entry, page[-1].position.n
@@ -134,3 +144,40 @@ def _left_out(event: LoggedEvent, taking: Taking) -> str:
 def _type(event: LoggedEvent) -> str:
     said = event.envelope.event
     return said.name if isinstance(said, UnknownEvent) else type(said).__name__
+
+
+class Excepting:
+    """Finds the option of a rebuild that leaves an event out.
+
+    Attributes:
+        options: those that the plan has, in the order in which they are asked.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        """Make a query of each option of the plan."""
+        self._plan = plan
+        self._queries: Mapping[str, Query] = {
+            option: msgspec.structs.replace(EVERYTHING, **{field: words})
+            for option, field in _OPTIONS
+            if (words := getattr(plan.query, field))
+        }
+        self.options = (*((UNTIL,) if plan.spans else ()), *self._queries)
+
+    def option(self, event: LoggedEvent) -> str:
+        """Return the first option that leaves an event out, "" if none does."""
+        where = event.position
+        if not self._plan.takes(where.partition, where.n):
+            return UNTIL
+        if not self._queries or isinstance(event.envelope.event, Omitted):
+            return ""
+        row = row_of(event.envelope)
+        return next((o for o, query in self._queries.items() if not query.wants(row)), "")
+
+
+def joined(query: Query, more: Query) -> Query:
+    """Return a query that leaves out what either of two does."""
+    words = {
+        field: tuple(dict.fromkeys(getattr(query, field) + getattr(more, field)))
+        for _, field in _OPTIONS
+    }
+    return msgspec.structs.replace(more, **words)

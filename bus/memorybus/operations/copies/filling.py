@@ -1,4 +1,4 @@
-"""A copy on its way: a worker of our own beside those that run, and how far it is."""
+"""Filling a copy: a worker of the command's own beside those that run, and how far it is."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -11,7 +11,7 @@ from memorybus.concurrency.backoff import restart_delay
 from memorybus.config.settings import Settings
 from memorybus.errors import LogUnavailable, MemoryBusError
 from memorybus.ids import new_mark
-from memorybus.operations.stores import Copies
+from memorybus.operations.stores import Stores
 from memorybus.processes import child
 from memorybus.registry.instances import Instance
 from memorybus.registry.pauses import lasting_pause
@@ -22,7 +22,7 @@ LOOK = 0.2
 """Seconds between looks."""
 
 _PATIENCE = 30.0
-"""Seconds for which a Redis that is away is waited for."""
+"""Seconds for which a command waits for a Redis that is away."""
 
 
 class CopyGone(MemoryBusError):
@@ -30,14 +30,14 @@ class CopyGone(MemoryBusError):
 
 
 class CopyPaused(MemoryBusError):
-    """A copy that is filled stands still on somebody's word."""
+    """A person paused a copy that is being filled."""
 
 
 class NobodyServes(MemoryBusError):
     """A copy's state lies elsewhere, and no worker there is alive."""
 
 
-class Progress(msgspec.Struct, frozen=True):
+class CopyProgress(msgspec.Struct, frozen=True):
     """How far a copy is.
 
     Attributes:
@@ -61,10 +61,10 @@ class Progress(msgspec.Struct, frozen=True):
 
 
 class LocalWorker:
-    """A child that serves one copy, and the next one when it dies.
+    """A child process that serves one copy; if it dies another one takes its place.
 
     Args:
-        settings: handed on to it.
+        settings: the child's, too.
         name: the copy.
         clock: time.
     """
@@ -114,17 +114,17 @@ class LocalWorker:
 
 
 def followed(
-    desk: Copies,
+    stores: Stores,
     instance: Instance,
     worker: LocalWorker | None,
     clock: Clock = SYSTEM,
-) -> Iterator[Progress]:
+) -> Iterator[CopyProgress]:
     """Yield how far a copy is, until it has all.
 
     Args:
-        desk: the stores.
+        stores: the stores.
         instance: the copy.
-        worker: ours, looked after meanwhile.
+        worker: ours; it is started again if it dies.
         clock: time.
 
     Raises:
@@ -139,7 +139,7 @@ def followed(
         if worker is not None:
             worker.watch()
         try:
-            done, total, parked = _looked(desk, instance.name)
+            done, total, parked = _looked(stores, instance.name)
         except LogUnavailable:
             if clock.monotonic() - seen_at >= _PATIENCE:
                 raise
@@ -154,12 +154,12 @@ def followed(
         clock.sleep(LOOK)
 
 
-def _looked(desk: Copies, name: str) -> tuple[int, int, int]:
-    now = desk.instances.get(name)
+def _looked(stores: Stores, name: str) -> tuple[int, int, int]:
+    now = stores.instances.get(name)
     if now is None or now.dropped:
         raise CopyGone(f"{name!r} was dropped while it was filled")
-    done, total, parked = passed(desk, now)
-    pause = lasting_pause(desk.instances.pauses().get(name))
+    done, total, parked = passed(stores, now)
+    pause = lasting_pause(stores.instances.pauses().get(name))
     if pause is not None and done < total:
         raise CopyPaused(
             f"{name} is paused ({pause.reason}), and has {done} of {total}; first: memorybus "
@@ -168,15 +168,15 @@ def _looked(desk: Copies, name: str) -> tuple[int, int, int]:
     return done, total, parked
 
 
-def passed(desk: Copies, instance: Instance) -> tuple[int, int, int]:
+def passed(stores: Stores, instance: Instance) -> tuple[int, int, int]:
     """Return how many places of its plan a copy has passed, of how many, and what is parked."""
-    lanes = desk.lanes.states(instance.name)
-    ends = instance.plan.ends(desk.settings.partitions).values()
+    lanes = stores.lanes.states(instance.name)
+    ends = instance.plan.ends(stores.settings.partitions).values()
     done = sum(min(lane.n, end) for lane, end in zip(lanes, ends, strict=True))
     return done, sum(ends), sum(lane.parked for lane in lanes)
 
 
-def _progress(done: int, total: int, parked: int, moved: int, seconds: float) -> Progress:
+def _progress(done: int, total: int, parked: int, moved: int, seconds: float) -> CopyProgress:
     rate = moved / seconds if seconds > 0 else 0.0
     eta = (total - done) / rate if rate > 0 else None
-    return Progress(done, total, parked, round(rate, 1), None if eta is None else round(eta, 1))
+    return CopyProgress(done, total, parked, round(rate, 1), None if eta is None else round(eta, 1))

@@ -1,11 +1,11 @@
-"""Is a copy's state its own: a place where nobody else writes, and where nothing lies yet (G8)?"""
+"""Whether a copy's state would be its own: in an empty place where nobody else writes (G8)."""
 
 from collections.abc import Mapping
 from itertools import count
 from typing import Any
 
 from memorybus.operations.copies.generations import next_name
-from memorybus.operations.stores import Copies
+from memorybus.operations.stores import Stores
 from memorybus.registry.description import Described
 from memorybus.registry.instances import Instance, InstancesView, Purpose
 
@@ -14,7 +14,7 @@ Tables = Mapping[str, Mapping[str, Any]]
 
 
 def owner_of(what: Described, copy: Instance, sight: InstancesView, tables: Tables) -> str:
-    """Return the instance where whose state is a copy would write; "" if it has its own; pure.
+    """Return the instance into whose state a copy would write; "" if it has its own; pure.
 
     Args:
         what: what the copy would be.
@@ -43,14 +43,14 @@ def _place(what: Described, options: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(str(options.get(option, own)) for option, own in what.place.items())
 
 
-def told_place(what: Described, one: Instance, tables: Tables) -> str:
-    """Return the options that say where a state is, as the command line has them; pure."""
+def place_text(what: Described, one: Instance, tables: Tables) -> str:
+    """Return the options that say where a state is, as the command line writes them; pure."""
     texts = zip(what.place, place(what, one, tables), strict=True)
     return ", ".join(f"{option}={text}" for option, text in texts)
 
 
 def shared(copy: Instance, owner: str) -> str:
-    """Return what a person is told whose copy would write into another's state."""
+    """Return what a person reads whose copy would write into another's state."""
     return f"a copy of {copy.provider} would write where {owner} does: its state is shared"
 
 
@@ -69,26 +69,26 @@ def remedy(what: Described, name: str) -> str:
 
 
 def free_name(
-    desk: Copies, provider: str, sight: InstancesView, purpose: Purpose = "rebuild"
+    stores: Stores, provider: str, sight: InstancesView, purpose: Purpose = "rebuild"
 ) -> str:
-    """Return the name of the next generation, or of a copy to compare with: nothing is left of it.
+    """Return a name for the next generation, or for a copy to compare with, that is not in use.
 
     A Redis that was lost knows none of the generations whose files are still there.
     """
     base, _, first = next_name(provider, sight, purpose).rpartition("@")
     names = (f"{base}@{number}" for number in count(int(first)))
-    return next(name for name in names if not left_of(desk, name))
+    return next(name for name in names if not left_of(stores, name))
 
 
-def left_of(desk: Copies, name: str) -> str:
+def left_of(stores: Stores, name: str) -> str:
     """Return in words what is there of an instance already; "" if nothing is.
 
     Of the files only those in this data directory are seen.
     """
-    if name in desk.settings.providers or name in desk.roster.providers():
+    if name in stores.settings.providers or name in stores.roster.providers():
         return "it is a provider of its own"
-    lanes = desk.lanes.left(name)
+    lanes = stores.lanes.left(name)
     if lanes:
         return f"Redis holds {lanes} lanes of it"
-    home = desk.settings.provider_home(name)
+    home = stores.settings.provider_home(name)
     return f"{home} holds files" if home.is_dir() and any(home.iterdir()) else ""

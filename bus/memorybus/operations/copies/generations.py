@@ -1,4 +1,4 @@
-"""Generations: which instances of a provider there are, and what a rebuild has still to do. Pure.
+"""Generations of a provider: which there are, and what a rebuild still has to do. Pure.
 
 A generation is a copy that a rebuild made, called ``<provider>@<number>``; the first is the
 instance of the settings itself. One is live; the one before is kept, standing still, until it is
@@ -12,7 +12,6 @@ from typing import Any, Literal
 import msgspec
 
 from memorybus.errors import ConfigError
-from memorybus.operations.copies.kept import DROPPED
 from memorybus.query.query import EVERYTHING, Query
 from memorybus.query.ranges import Plan, Span
 from memorybus.registry.instances import (
@@ -57,7 +56,7 @@ class Generation(msgspec.Struct, frozen=True):
 
 
 def generations(provider: str, sight: InstancesView) -> list[Generation]:
-    """Return a provider's generations, the first of all first."""
+    """Return a provider's generations, the instance of the settings first."""
     first = sight.all.get(provider, Instance(name=provider, provider=provider))
     copies = [one for one in sight.all.values() if is_generation(one) and one.provider == provider]
     return [_generation(one, sight) for one in [first, *sorted(copies, key=number_of)]]
@@ -94,12 +93,12 @@ def _state(
 
 
 def is_dropped(name: str, sight: InstancesView) -> bool:
-    """Say whether an instance was dropped: a copy that goes, or the first of all, which is gone."""
+    """Say whether an instance was dropped: a marked copy, or the first generation by its hold."""
     one, hold, known = sight.all.get(name), sight.pauses.get(name), sight.live.get(name)
     if one is not None and one.dropped:
         return True
     left = known is not None and name not in (known.instance, known.previous)
-    return left and hold is not None and hold.reason.startswith(DROPPED)
+    return left and hold is not None and hold.state == "dropped"
 
 
 def is_generation(one: Instance) -> bool:
@@ -108,7 +107,7 @@ def is_generation(one: Instance) -> bool:
 
 
 def number_of(one: Instance) -> int:
-    """Return a generation's number, 0 for the first of all."""
+    """Return a generation's number, 0 for the instance of the settings."""
     return _number(one.name)
 
 
@@ -231,7 +230,6 @@ def without(known: Live, gone: Collection[str]) -> Live:
     return msgspec.structs.replace(
         known,
         previous="" if known.previous in gone else known.previous,
-        joining="",
         numbered=max([known.numbered, *map(_number, gone)]),
     )
 

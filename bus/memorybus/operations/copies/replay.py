@@ -1,4 +1,4 @@
-"""``memorybus replay``: what of the history goes into a copy, and the copy's beginning and end."""
+"""``memorybus replay``: which part of the history goes into a copy, and how the copy is made."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -10,11 +10,11 @@ from memorybus.config.path_names import check_name
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError
 from memorybus.history.history import History
-from memorybus.operations.copies.counting import Counted, Taking, Tell, counted
+from memorybus.operations.copies.counting import HistoryCount, Taking, Tell, counted
 from memorybus.operations.copies.freshness import left_of, owner_of, remedy, shared
 from memorybus.operations.known_providers import check_provider
 from memorybus.operations.moments import moment_of, numbers_before, numbers_upto
-from memorybus.operations.stores import Copies
+from memorybus.operations.stores import Stores
 from memorybus.processes.child import described
 from memorybus.query.query import Query
 from memorybus.query.ranges import Plan, Span
@@ -28,7 +28,7 @@ _MOMENT = 0.5
 """Seconds in which a command that has made a copy's lanes writes its record, too."""
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class ReplayRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What a replay is asked to do.
 
     Attributes:
@@ -79,13 +79,13 @@ class Planned(msgspec.Struct, frozen=True):
     placement: str
     home: Home | None
     here: bool
-    counted: Counted
+    counted: HistoryCount
     least_seconds: float
 
 
 def planned(
-    desk: Copies,
-    wanted: Wanted,
+    stores: Stores,
+    wanted: ReplayRequest,
     tell: Tell = lambda done, total: None,
     clock: Clock = SYSTEM,
     describe: Describe = described,
@@ -93,56 +93,60 @@ def planned(
     """Return what a replay would do; change nothing.
 
     Args:
-        desk: the stores.
+        stores: the stores.
         wanted: what is asked.
-        tell: is told how many events of how many are read.
+        tell: receives how many events are read, and of how many.
         clock: time.
         describe: finds out what the copy would be.
 
     Raises:
-        ConfigError: it cannot be: nobody knows the provider, a live target, one that is not empty,
-            a place nobody knows.
+        ConfigError: the provider or a moment is unknown, or the target is live or not empty.
         MissingProvider: the copy cannot be made here.
         LogError, ArchiveError: the history cannot be read.
     """
-    settings = desk.settings
-    check_provider(desk, wanted.provider)
-    what = describe(settings, wanted.provider, wanted.into, wanted.options)
-    _check_target(desk, wanted)
-    home = _home(desk, wanted.provider) if what.placement == "local" else None
-    known = desk.instances.get(wanted.into)
-    instance = _instance(desk, wanted, clock)
-    if known is None and not wanted.force:
-        known = _begun_meanwhile(desk, instance, what, clock)
-    if known is not None:
-        instance = _resumed(known, instance, wanted)
-    ends = instance.plan.ends(settings.partitions)
-    found = counted(desk, Taking(wanted.provider, what, instance.plan, ends), tell, clock)
+    check_provider(stores, wanted.provider)
+    what = describe(stores.settings, wanted.provider, wanted.into, wanted.options)
+    _check_target(stores, wanted)
+    known, instance = _record(stores, wanted, what, clock)
+    home = _home(stores, wanted.provider) if what.placement == "local" else None
+    ends = instance.plan.ends(stores.settings.partitions)
+    found = counted(stores, Taking(wanted.provider, what, instance.plan, ends), tell, clock)
     rate = instance.plan.rate
     return Planned(
         instance=instance,
-        known=known is not None,
+        known=known,
         kind=what.kind,
         delivery=what.delivery,
         placement=what.placement,
         home=home,
-        here=home is None or is_same(home, found_here(settings)) or not home.place,
+        here=home is None or is_same(home, found_here(stores.settings)) or not home.place,
         counted=found,
         least_seconds=found.events / rate if rate else found.seconds,
     )
 
 
-def _check_target(desk: Copies, wanted: Wanted) -> None:
+def _record(
+    stores: Stores, wanted: ReplayRequest, what: Described, clock: Clock
+) -> tuple[bool, Instance]:
+    """Return whether the copy is known already, and its record as it is or would be."""
+    known = stores.instances.get(wanted.into)
+    asked = _instance(stores, wanted, clock)
+    if known is None and not wanted.force:
+        known = _begun_meanwhile(stores, asked, what, clock)
+    return known is not None, asked if known is None else _resumed(known, asked, wanted)
+
+
+def _check_target(stores: Stores, wanted: ReplayRequest) -> None:
     into = check_name(wanted.into)
-    registered = desk.roster.providers()
-    if into in desk.settings.providers or into == wanted.provider or into in registered:
+    registered = stores.roster.providers()
+    if into in stores.settings.providers or into == wanted.provider or into in registered:
         raise ConfigError(
             f"{into!r} is a live provider; replay goes into a fresh instance: choose a new name"
         )
 
 
 def _begun_meanwhile(
-    desk: Copies, copy: Instance, what: Described, clock: Clock
+    stores: Stores, copy: Instance, what: Described, clock: Clock
 ) -> Instance | None:
     """Return the record of a copy that another command is just making; its lanes come first.
 
@@ -150,29 +154,29 @@ def _begun_meanwhile(
         ConfigError: there is none, and the target is not empty.
     """
     try:
-        _check_fresh(desk, copy, what)
+        _check_fresh(stores, copy, what)
     except ConfigError:
         clock.sleep(_MOMENT)
-        known = desk.instances.get(copy.name)
+        known = stores.instances.get(copy.name)
         if known is None:
             raise
         return known
     return None
 
 
-def _check_fresh(desk: Copies, copy: Instance, what: Described) -> None:
-    """Refuse a target in which something is already.
+def _check_fresh(stores: Stores, copy: Instance, what: Described) -> None:
+    """Refuse a target that is not empty.
 
     Raises:
         ConfigError: it is not empty.
     """
-    owner = owner_of(what, copy, desk.instances.look(), desk.settings.provider)
+    owner = owner_of(what, copy, stores.instances.look(), stores.settings.provider)
     if owner:
         raise ConfigError(
             f"{shared(copy, owner)}; {remedy(what, copy.name)}; if its options give it one "
             f"already, add --force"
         )
-    left = left_of(desk, copy.name)
+    left = left_of(stores, copy.name)
     if left:
         raise ConfigError(
             f"{copy.name!r} is not empty: {left}; choose a new name, or go on with what is there "
@@ -180,20 +184,20 @@ def _check_fresh(desk: Copies, copy: Instance, what: Described) -> None:
         )
 
 
-def _home(desk: Copies, provider: str) -> Home:
-    """Return where a local provider's state lies, hence its copy's; here if nobody knows yet."""
-    return desk.homes.all().get(provider) or found_here(desk.settings)
+def _home(stores: Stores, provider: str) -> Home:
+    """Return where the state of a local provider and its copies lies; here if it has no home."""
+    return stores.homes.all().get(provider) or found_here(stores.settings)
 
 
-def _instance(desk: Copies, wanted: Wanted, clock: Clock) -> Instance:
+def _instance(stores: Stores, wanted: ReplayRequest, clock: Clock) -> Instance:
     options = as_recorded(wanted.options)
     return Instance(
         name=wanted.into,
         provider=wanted.provider,
         options=options,
         plan=Plan(
-            query=desk.history.resolve(wanted.query),
-            spans=spans(desk.settings, desk.history, wanted.since, wanted.until),
+            query=stores.history.resolve(wanted.query),
+            spans=spans(stores.settings, stores.history, wanted.since, wanted.until),
             rate=wanted.rate or 0.0,
         ),
         made_at=clock.now_ms(),
@@ -229,7 +233,7 @@ def spans(
     }
 
 
-def _resumed(known: Instance, asked: Instance, wanted: Wanted) -> Instance:
+def _resumed(known: Instance, asked: Instance, wanted: ReplayRequest) -> Instance:
     """Return the record that is there, if it is of the same replay, with the rate that is asked.
 
     Raises:
@@ -250,7 +254,7 @@ def _paced(known: Instance, rate: float) -> Instance:
     return msgspec.structs.replace(known, plan=plan)
 
 
-def begin(desk: Copies, plan: Planned, wanted: Wanted) -> Planned:
+def begin(stores: Stores, plan: Planned, wanted: ReplayRequest) -> Planned:
     """Make the copy known, or its new rate; every worker of its provider fills it from now on.
 
     Returns:
@@ -261,26 +265,26 @@ def begin(desk: Copies, plan: Planned, wanted: Wanted) -> Planned:
         LogUnavailable: Redis is away.
     """
     if plan.known:
-        _pace(desk, plan.instance)
+        _pace(stores, plan.instance)
         return plan
     if plan.home is not None:
-        home = plan.home if plan.home.place else here(desk.settings)
-        desk.homes.move(plan.instance.name, home)  # before it is served anywhere
+        home = plan.home if plan.home.place else here(stores.settings)
+        stores.homes.move(plan.instance.name, home)  # before it is served anywhere
     try:
-        desk.make(plan.instance)
+        stores.make(plan.instance)
     except ConfigError:
-        made = desk.instances.get(plan.instance.name)
+        made = stores.instances.get(plan.instance.name)
         if made is None:
             raise
         there = _resumed(made, plan.instance, wanted)
-        _pace(desk, there)
+        _pace(stores, there)
         return msgspec.structs.replace(plan, instance=there, known=True)
     return plan
 
 
-def _pace(desk: Copies, copy: Instance) -> None:
-    """Let the workers that fill a copy keep to its rate."""
-    while (known := desk.instances.get(copy.name)) is not None:
+def _pace(stores: Stores, copy: Instance) -> None:
+    """Write a copy's rate; the workers that fill it keep to it from then on."""
+    while (known := stores.instances.get(copy.name)) is not None:
         now = _paced(known, copy.plan.rate)
-        if now == known or desk.instances.change(known, now):
+        if now == known or stores.instances.change(known, now):
             return

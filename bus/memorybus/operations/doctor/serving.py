@@ -11,7 +11,7 @@ from memorybus.health.monitor import Status, read_status
 from memorybus.health.providers import ProviderStatus
 from memorybus.health.services import START
 from memorybus.operations.copies.generations import ending, unended, unfinished
-from memorybus.operations.providers.inventory import Instance, check_homes, instances
+from memorybus.operations.providers.inventory import ListedProvider, check_homes, instances
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
 from memorybus.registry.instances import (
@@ -73,7 +73,7 @@ def providers(status: Status, configured: Sequence[str]) -> Check:
     return Check.of("providers", services.unserved(status, configured), well)
 
 
-def notes(found: Sequence[Instance]) -> Check:
+def notes(found: Sequence[ListedProvider]) -> Check:
     """Show what instances want people to know; nothing is wrong with that."""
     said = "; ".join(f"{one.name}: {one.note}" for one in found if one.note)
     return Check(name="notes", ok=True, found=said or "no provider has any")

@@ -14,8 +14,8 @@ from memorybus.registry.homes import Home, Homes, found_here, is_same
 from memorybus.registry.roster import ProviderInfo, Roster
 
 
-class Instance(msgspec.Struct, frozen=True):
-    """A provider instance.
+class ListedProvider(msgspec.Struct, frozen=True):
+    """A provider instance as ``memorybus provider ls`` lists it.
 
     Attributes:
         name: the instance.
@@ -29,7 +29,7 @@ class Instance(msgspec.Struct, frozen=True):
         lanes_owned: how many a live worker owns.
         backlog: events it has not passed.
         note: what its provider wants people to know.
-        paused: why its lanes stand still on somebody's word; empty if they do not.
+        paused: why its lanes are paused; empty if they are not.
         live: the copy that serves agents in its place; empty if itself.
     """
 
@@ -47,7 +47,7 @@ class Instance(msgspec.Struct, frozen=True):
     live: str = ""
 
 
-def instances(settings: Settings) -> list[Instance]:
+def instances(settings: Settings) -> list[ListedProvider]:
     """Return the instances that workers registered, then those that are only configured.
 
     Raises:
@@ -75,10 +75,10 @@ def _instance(
     info: ProviderInfo | None,
     home: Home | None,
     ours: Home,
-) -> Instance:
+) -> ListedProvider:
     if info is not None and info.placement != "local":
         home = None  # it was local once
-    return Instance(
+    return ListedProvider(
         name=status.name,
         kind=info.kind if info else settings.provider_kind(status.name),
         delivery=info.delivery if info else None,
@@ -99,7 +99,7 @@ def whereabouts(home: Home) -> str:
     return f"{home.path or 'an unknown directory'} on {home.host}"
 
 
-def check_homes(found: Sequence[Instance]) -> Check:
+def check_homes(found: Sequence[ListedProvider]) -> Check:
     """Check that local providers whose state lies elsewhere are served there."""
     away = [one for one in found if one.home is not None and not one.here]
     if not away:

@@ -1,4 +1,4 @@
-"""``memorybus provider add|pause|resume``: instances that come late, stand still and go on."""
+"""``memorybus provider add|pause|resume``: instances are added, pause, and go on."""
 
 import contextlib
 from collections.abc import Mapping
@@ -15,8 +15,7 @@ from memorybus.operations.copies.replay import spans
 from memorybus.operations.known_providers import check_instance
 from memorybus.operations.providers import config_file
 from memorybus.operations.providers.config_file import Edit
-from memorybus.operations.providers.removal import REMOVED
-from memorybus.operations.stores import Copies
+from memorybus.operations.stores import Stores
 from memorybus.processes.child import described
 from memorybus.query.ranges import Plan, Span
 from memorybus.registry.instances import Instance, InstancesView, live_name
@@ -78,10 +77,10 @@ def addition(
     what = described(then, name)
     known = 0
     if since != BEGINNING:
-        with Copies(settings) as desk:
-            known = _begun(desk, name)
+        with Stores(settings) as stores:
+            known = _begun(stores, name)
             _check_new(name, since, known)
-            spans(settings, desk.history, "" if since == NOW else since, "")
+            spans(settings, stores.history, "" if since == NOW else since, "")
     return Addition(
         name, what.kind, what.delivery, what.placement, edit.path, edit.diff, since, known
     )
@@ -95,9 +94,9 @@ def _check_new(name: str, since: str, known: int) -> None:
         )
 
 
-def _begun(desk: Copies, name: str) -> int:
+def _begun(stores: Stores, name: str) -> int:
     """Count the lanes of a name on which somebody works, or has worked."""
-    lanes = desk.lanes.states(name)
+    lanes = stores.lanes.states(name)
     return sum(bool(lane.n or lane.parked or lane.discarded or lane.owned) for lane in lanes)
 
 
@@ -110,70 +109,70 @@ def add(settings: Settings, edit: Edit, what: Addition, by: str, clock: Clock = 
         OSError: it cannot be written.
         LogUnavailable: Redis is away, and the instance does not begin at the beginning.
     """
-    with Copies(settings) as desk:
+    with Stores(settings) as stores:
         if what.since != BEGINNING:
-            _begin_late(desk, what, by, clock)
+            _begin_late(stores, what, by, clock)
         else:
-            _begin_new(desk, what.name)
+            _begin_new(stores, what.name)
     config_file.write(edit)
     return msgspec.structs.replace(what, executed=True)
 
 
-def _begin_new(desk: Copies, name: str) -> None:
+def _begin_new(stores: Stores, name: str) -> None:
     """Note that its lanes are new; without Redis a ``lookup`` one is asked for the whole past."""
     with contextlib.suppress(LogUnavailable):
-        _check_free(desk, name)
-        if not _begun(desk, name):
-            desk.instances.remove(name)  # the plan of an addition that could not be ended
-        desk.lanes.bear(name)
-        _let_go(desk, name)
+        _check_free(stores, name)
+        if not _begun(stores, name):
+            stores.instances.remove(name)  # the plan of an addition that could not be ended
+        stores.lanes.bear(name)
+        _let_go(stores, name)
 
 
-def _check_free(desk: Copies, name: str) -> None:
-    """Make sure that nobody takes the new instance for another.
+def _check_free(stores: Stores, name: str) -> None:
+    """Make sure that the new instance is not taken for another.
 
     Raises:
         ConfigError: it is called as a copy is, or workers would go on as the removed one.
     """
-    one = desk.instances.get(name)
+    one = stores.instances.get(name)
     if one is not None and one.is_copy:
         raise ConfigError(f"{name!r} is a copy of {one.provider}; choose another name")
-    known = [worker.id for worker in desk.roster.alive() if name in worker.providers]
-    if known and _is_removed(desk, name):
+    known = [worker.id for worker in stores.roster.alive() if name in worker.providers]
+    if known and _is_removed(stores, name):
         raise ConfigError(
             f"{name} was removed, and these workers still serve it as it was: {', '.join(known)}; "
             f"restart them first"
         )
 
 
-def _is_removed(desk: Copies, name: str) -> bool:
-    held = desk.instances.pauses().get(name)
-    return held is not None and held.reason.startswith(REMOVED)
+def _is_removed(stores: Stores, name: str) -> bool:
+    held = stores.instances.pauses().get(name)
+    return held is not None and held.state == "removed"
 
 
-def _let_go(desk: Copies, name: str) -> None:
-    """Let what was removed go on as new, if it was: nothing of it serves or stands still."""
-    _serve_itself(desk, name)
-    if _is_removed(desk, name):
-        desk.instances.resume(name)
+def _let_go(stores: Stores, name: str) -> None:
+    """Let an instance that was removed begin as a new one: it serves itself, and is not held."""
+    _serve_itself(stores, name)
+    if _is_removed(stores, name):
+        stores.instances.resume(name)
 
 
-def _serve_itself(desk: Copies, name: str) -> None:
+def _serve_itself(stores: Stores, name: str) -> None:
     """Let a provider serve itself, if the generation that served it was removed."""
-    if live_name(name, desk.instances.live()) != _meant(desk, name):
-        desk.instances.unserve(name)
+    if live_name(name, stores.instances.live()) != _meant(stores, name):
+        stores.instances.unserve(name)
 
 
-def _begin_late(desk: Copies, what: Addition, by: str, clock: Clock) -> None:
+def _begin_late(stores: Stores, what: Addition, by: str, clock: Clock) -> None:
     """Note a plan under the instance's own name: what comes before it is passed without a call."""
     since = "" if what.since == NOW else what.since
-    found = spans(desk.settings, desk.history, since, "")
+    found = spans(stores.settings, stores.history, since, "")
     heads = {p: one[0].last or 0 for p, one in found.items()}
     first = {p: heads[p] + 1 if what.since == NOW else found[p][0].first for p in found}
     plan = Plan(spans={p: (Span(n),) for p, n in first.items()})
-    _check_free(desk, what.name)
-    desk.instances.remove(what.name)
-    desk.make(
+    _check_free(stores, what.name)
+    stores.instances.remove(what.name)
+    stores.make(
         Instance(
             name=what.name,
             provider=what.name,
@@ -184,13 +183,13 @@ def _begin_late(desk: Copies, what: Addition, by: str, clock: Clock) -> None:
             reason=f"added from {what.since}",
         )
     )
-    _let_go(desk, what.name)
+    _let_go(stores, what.name)
 
 
-def _meant(desk: Copies, name: str) -> str:
-    """Return the instance that a name means: what serves it, or itself if that was removed."""
-    live = live_name(name, desk.instances.live())
-    return name if desk.instances.get(live) is None else live
+def _meant(stores: Stores, name: str) -> str:
+    """Return the instance that a name means: the one that serves it, or itself if that is gone."""
+    live = live_name(name, stores.instances.live())
+    return name if stores.instances.get(live) is None else live
 
 
 class Pause(msgspec.Struct, frozen=True):
@@ -213,7 +212,7 @@ class Pause(msgspec.Struct, frozen=True):
     serves: str = ""
 
 
-def pause(desk: Copies, name: str, reason: str, by: str, clock: Clock = SYSTEM) -> Pause:
+def pause(stores: Stores, name: str, reason: str, by: str, clock: Clock = SYSTEM) -> Pause:
     """Let an instance's lanes stand still; its recalls go on.
 
     A provider's name means the generation that serves it, unless that was removed.
@@ -222,14 +221,14 @@ def pause(desk: Copies, name: str, reason: str, by: str, clock: Clock = SYSTEM) 
         ConfigError: nobody knows it.
         LogUnavailable: Redis is away.
     """
-    check_instance(desk, name)
-    live = _meant(desk, name)
-    before = desk.instances.pause(live, InstancePause(reason, by, clock.now_ms()))
+    check_instance(stores, name)
+    live = _meant(stores, name)
+    before = stores.instances.pause(live, InstancePause(reason, by, clock.now_ms()))
     why = before.reason if before else reason
-    return _told(desk, name, live, paused=True, changed=before is None, reason=why)
+    return _pause_of(stores, name, live, paused=True, changed=before is None, reason=why)
 
 
-def resume(desk: Copies, name: str) -> Pause:
+def resume(stores: Stores, name: str) -> Pause:
     """Let an instance's lanes go on.
 
     A provider's name means the generation that serves it; one that was removed serves no more from
@@ -239,20 +238,20 @@ def resume(desk: Copies, name: str) -> Pause:
         ConfigError: nobody knows it, or it shall stand still: it does not serve any more.
         LogUnavailable: Redis is away.
     """
-    _serve_itself(desk, name)
-    sight = desk.instances.look()
+    _serve_itself(stores, name)
+    sight = stores.instances.look()
     live = live_name(name, sight.live)
     if live not in sight.pauses:
-        check_instance(desk, name)
+        check_instance(stores, name)
     _check_wakes(live, sight)
     provider = sight.all[live].provider if live in sight.all else live
-    at_work = desk.working([provider])
-    was = desk.instances.change_pause(
+    at_work = stores.working([provider])
+    was = stores.instances.change_pause(
         live, lambda known: command_part(known) if provider in at_work else None
     )
     held = lasting_pause(was) if provider in at_work else was
     why = held.reason if held else ""
-    return _told(desk, name, live, paused=False, changed=held is not None, reason=why)
+    return _pause_of(stores, name, live, paused=False, changed=held is not None, reason=why)
 
 
 def _check_wakes(name: str, sight: InstancesView) -> None:
@@ -272,11 +271,13 @@ def _check_wakes(name: str, sight: InstancesView) -> None:
         )
 
 
-def _told(desk: Copies, name: str, live: str, *, paused: bool, changed: bool, reason: str) -> Pause:
+def _pause_of(
+    stores: Stores, name: str, live: str, *, paused: bool, changed: bool, reason: str
+) -> Pause:
     serves = name if name != live else ""
-    return Pause(live, paused, changed, reason, _backlog(desk, live), serves)
+    return Pause(live, paused, changed, reason, _backlog(stores, live), serves)
 
 
-def _backlog(desk: Copies, name: str) -> int:
-    heads = sum(head.n for head in desk.history.log.heads())
-    return max(0, heads - sum(lane.n for lane in desk.lanes.states(name)))
+def _backlog(stores: Stores, name: str) -> int:
+    heads = sum(head.n for head in stores.history.log.heads())
+    return max(0, heads - sum(lane.n for lane in stores.lanes.states(name)))

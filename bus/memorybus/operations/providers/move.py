@@ -1,4 +1,4 @@
-"""``memorybus provider move``: this data directory becomes the home of a local provider."""
+"""``memorybus provider move`` makes this data directory the home of a local provider."""
 
 from difflib import get_close_matches
 
@@ -6,8 +6,8 @@ import msgspec
 
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, LanesOwned
-from memorybus.operations.providers.inventory import Instance, instances, whereabouts
-from memorybus.operations.stores import Copies
+from memorybus.operations.providers.inventory import ListedProvider, instances, whereabouts
+from memorybus.operations.stores import Stores
 from memorybus.registry.homes import Home, found_here, here, is_same
 
 
@@ -23,7 +23,7 @@ class Move(msgspec.Struct, frozen=True, rename={"origin": "from", "target": "to"
         state: the directory in which its state must lie here: that of the one that serves.
         state_found: whether anything does.
         lanes_owned: how many of its lanes, and of its copies', live workers own.
-        workers: the live workers that were told to serve it.
+        workers: the live workers that serve it.
         along: its generations and other copies, which move with it.
         bare: those of all these, but for the one that serves, that have lanes but no state here.
         executed: whether it was done.
@@ -54,8 +54,8 @@ def plan(settings: Settings, name: str) -> Move:
         ConfigError: nobody knows the instance, or it has no home because it is shared.
         LogError: Redis is away, or the log cannot be used as it is.
     """
-    with Copies(settings) as desk:
-        records, homes, ours = desk.instances.all(), desk.homes.all(), found_here(settings)
+    with Stores(settings) as stores:
+        records, homes, ours = stores.instances.all(), stores.homes.all(), found_here(settings)
         provider = records[name].provider if name in records else name
         known = _known(settings, provider)
         copies = [one for one in records.values() if one.provider == provider and one.is_copy]
@@ -70,13 +70,13 @@ def plan(settings: Settings, name: str) -> Move:
             needed=any(one not in homes or not is_same(homes[one], ours) for one in every),
             state=str(settings.provider_home(live)),
             state_found=_has_state(settings, live),
-            lanes_owned=sum(lane.owned for one in every for lane in desk.lanes.states(one)),
-            workers=[w.id for w in desk.roster.alive() if {*every} & {*w.providers}],
+            lanes_owned=sum(lane.owned for one in every for lane in stores.lanes.states(one)),
+            workers=[w.id for w in stores.roster.alive() if {*every} & {*w.providers}],
             along=along,
             bare=tuple(
                 one
                 for one in every
-                if one != live and desk.lanes.left(one) and not _has_state(settings, one)
+                if one != live and stores.lanes.left(one) and not _has_state(settings, one)
             ),
         )
 
@@ -86,7 +86,7 @@ def _has_state(settings: Settings, name: str) -> bool:
     return state.is_dir() and any(state.iterdir())
 
 
-def _known(settings: Settings, name: str) -> Instance:
+def _known(settings: Settings, name: str) -> ListedProvider:
     found = {one.name: one for one in instances(settings)}
     if name not in found:
         near = get_close_matches(name, found, n=1, cutoff=0.0)
@@ -141,13 +141,13 @@ def carry_out(settings: Settings, move: Move, *, force: bool) -> Move:
     if obstacle and not force:
         raise LanesOwned(obstacle)
     home = here(settings)
-    with Copies(settings) as desk:
+    with Stores(settings) as stores:
         for name in (*move.along, move.provider):
-            desk.homes.move(name, home)
+            stores.homes.move(name, home)
     return msgspec.structs.replace(move, target=home, executed=True)
 
 
-def told(move: Move) -> str:
+def description(move: Move) -> str:
     """Return the move in words (pure)."""
     origin = whereabouts(move.origin) if move.origin else "no home yet"
     along = f" with {', '.join(move.along)}" if move.along else ""

@@ -1,4 +1,4 @@
-"""``memorybus provider remove``: an instance goes, and Redis keeps nothing of it."""
+"""``memorybus provider remove`` takes an instance away; Redis keeps nothing of it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -14,16 +14,13 @@ from memorybus.operations.copies.filling import LOOK
 from memorybus.operations.known_providers import check_instance
 from memorybus.operations.providers import config_file
 from memorybus.operations.providers.config_file import Edit
-from memorybus.operations.stores import Copies
+from memorybus.operations.stores import Stores
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
 from memorybus.registry.homes import delete_state, elsewhere
 from memorybus.registry.instances import Instance, live_name
 from memorybus.registry.pauses import InstancePause
 from memorybus.registry.rebuild_lock import RebuildLock
-
-REMOVED = "removed: "
-"""How the reason begins for which a removed instance stands still while workers know it."""
 
 _PATIENCE = 20.0
 """Seconds for which lanes of a provider that is removed are waited for."""
@@ -38,7 +35,7 @@ class Removal(msgspec.Struct, frozen=True):
         diff: what changes in it.
         lanes: of how many Redis holds anything.
         parked: events put aside, which go with them.
-        workers: live workers that were told to serve it.
+        workers: live workers that serve it.
         state: the directory of its state here; None for a shared one, or one that lies elsewhere.
         delete_state: whether that goes too.
         generation: the one that serves it, which goes along; "" if it serves itself.
@@ -65,8 +62,8 @@ class Removal(msgspec.Struct, frozen=True):
 
 
 @contextmanager
-def remover(settings: Settings, name: str, by: str) -> "Iterator[Copies]":
-    """Give the stores, with the provider's lock: nobody builds it again meanwhile.
+def remover(settings: Settings, name: str, by: str) -> "Iterator[Stores]":
+    """Give the stores, with the provider's lock, so that no command rebuilds it meanwhile.
 
     Raises:
         RebuildRuns: a command works on its instances.
@@ -74,14 +71,17 @@ def remover(settings: Settings, name: str, by: str) -> "Iterator[Copies]":
     """
     redis, keys = connect_redis(settings), Keys(settings.namespace)
     try:
-        with RebuildLock(redis, keys, name, "removal", by) as lock, Copies(settings, lock) as desk:
-            desk.check()
-            yield desk
+        with (
+            RebuildLock(redis, keys, name, "removal", by) as lock,
+            Stores(settings, lock) as stores,
+        ):
+            stores.check()
+            yield stores
     finally:
         redis.close()
 
 
-def removal(desk: Copies, edit: Edit, name: str, *, delete_state: bool) -> Removal:
+def removal(stores: Stores, edit: Edit, name: str, *, delete_state: bool) -> Removal:
     """Return what removing an instance would do; change nothing.
 
     Raises:
@@ -90,32 +90,24 @@ def removal(desk: Copies, edit: Edit, name: str, *, delete_state: bool) -> Remov
         LanesOwned: its state shall go while workers use it.
         LogUnavailable: Redis is away.
     """
-    live = live_name(check_name(name), desk.instances.live())
-    _check_alone(desk, name, live)
+    live = live_name(check_name(name), stores.instances.live())
+    _check_alone(stores, name, live)
     names = {name, live}
-    lanes = sum(map(desk.lanes.left, names))
-    path = desk.settings.provider_home(live)
-    place = _elsewhere(desk, live)
+    lanes = sum(map(stores.lanes.left, names))
+    path = stores.settings.provider_home(live)
+    place = _elsewhere(stores, live)
     state = str(path) if path.exists() and not place else None
-    if not (lanes or state or edit.before != edit.after or name in desk.instances.pauses()):
-        check_instance(desk, name)
-    workers = [worker.id for worker in desk.roster.alive() if names & {*worker.providers}]
-    if delete_state and workers:
-        raise LanesOwned(
-            f"live workers use the state of {name}: {', '.join(workers)}; remove it without "
-            f"--delete-state, restart them, and delete it then"
-        )
-    if delete_state and place:
-        raise ConfigError(
-            f"the state of {name} lies in {place}: delete it there, with the same command; "
-            f"without --delete-state it stays"
-        )
+    if not (lanes or state or edit.before != edit.after or name in stores.instances.pauses()):
+        check_instance(stores, name)
+    workers = [worker.id for worker in stores.roster.alive() if names & {*worker.providers}]
+    if delete_state:
+        _check_deletable(name, workers, place)
     return Removal(
         name=name,
         file=edit.path if edit.before != edit.after else "",
         diff=edit.diff,
         lanes=lanes,
-        parked=sum(lane.parked for one in names for lane in desk.lanes.states(one)),
+        parked=sum(lane.parked for one in names for lane in stores.lanes.states(one)),
         workers=workers,
         state=state,
         delete_state=delete_state,
@@ -124,13 +116,32 @@ def removal(desk: Copies, edit: Edit, name: str, *, delete_state: bool) -> Remov
     )
 
 
-def _check_alone(desk: Copies, name: str, live: str) -> None:
-    """Make sure that no copy but the one that serves is left, and that this is none itself.
+def _check_deletable(name: str, workers: list[str], place: str) -> None:
+    """Make sure that nobody uses a state that is to be deleted, and that it lies here.
+
+    Raises:
+        LanesOwned: workers use it.
+        ConfigError: it lies elsewhere.
+    """
+    if workers:
+        raise LanesOwned(
+            f"live workers use the state of {name}: {', '.join(workers)}; remove it without "
+            f"--delete-state, restart them, and delete it then"
+        )
+    if place:
+        raise ConfigError(
+            f"the state of {name} lies in {place}: delete it there, with the same command; "
+            f"without --delete-state it stays"
+        )
+
+
+def _check_alone(stores: Stores, name: str, live: str) -> None:
+    """Make sure that no copy is left but the one that serves, and that this is no copy.
 
     Raises:
         ConfigError: what must go first, and how.
     """
-    sight = desk.instances.look()
+    sight = stores.instances.look()
     one = sight.all.get(name, Instance(name=name, provider=name))
     if one.is_copy:
         raise ConfigError(
@@ -148,21 +159,20 @@ def _check_alone(desk: Copies, name: str, live: str) -> None:
         )
 
 
-def _elsewhere(desk: Copies, name: str) -> str:
-    home = elsewhere(desk.homes.all().get(name), desk.settings)
+def _elsewhere(stores: Stores, name: str) -> str:
+    home = elsewhere(stores.homes.all().get(name), stores.settings)
     return f"{home.path}/providers/{name} on {home.host}" if home else ""
 
 
 def remove(
-    desk: Copies, edit: Edit, what: Removal, reason: str, by: str, clock: Clock = SYSTEM
+    stores: Stores, edit: Edit, what: Removal, reason: str, by: str, clock: Clock = SYSTEM
 ) -> Removal:
     """Remove an instance: out of the settings file, its lanes, what is registered of it.
 
-    Workers that run keep it in mind until they are restarted: they are held off its lanes, and the
-    generation that served it is not replaced by what an older one remembers.
+    Workers that run know it until they are restarted. Until then a hold keeps them off its lanes,
+    and the generation that served it is not replaced by an older one.
 
-    As long as the settings file names it nothing is removed: who fails or is interrupted before
-    leaves it as it was.
+    Nothing is removed while the settings file names it: a failure before leaves all as it was.
 
     Raises:
         LanesOwned: a worker does not give its lanes up.
@@ -171,29 +181,31 @@ def remove(
         LogUnavailable: Redis is away.
     """
     held = what.names if what.workers else []
-    with _holding(desk, held, InstancePause(REMOVED + reason, by, clock.now_ms())):
-        _await_free(desk, what, clock)
+    with _holding(
+        stores, held, InstancePause(f"removed: {reason}", by, clock.now_ms(), state="removed")
+    ):
+        _await_free(stores, what, clock)
         config_file.write(edit)
     for name in what.names:
-        _forget(desk, name, what)
+        _forget(stores, name, what)
     if not what.workers:
-        desk.instances.resume(what.name)
-        desk.instances.unserve(what.name)
+        stores.instances.resume(what.name)
+        stores.instances.unserve(what.name)
     return msgspec.structs.replace(what, executed=True)
 
 
 @contextmanager
-def _holding(desk: Copies, names: list[str], why: InstancePause) -> "Iterator[None]":
+def _holding(stores: Stores, names: list[str], why: InstancePause) -> "Iterator[None]":
     """Let instances stand still from now on; if the block fails, as they did before."""
-    before = desk.instances.pauses()
+    before = stores.instances.pauses()
     try:
         for name in names:
-            desk.instances.set_pause(name, why)
+            stores.instances.set_pause(name, why)
         yield
     except BaseException:
         with suppress(MemoryBusError):  # without Redis an operator resumes them
             for name in names:
-                desk.instances.change_pause(name, partial(_put_back, why, before.get(name)))
+                stores.instances.change_pause(name, partial(_put_back, why, before.get(name)))
         raise
 
 
@@ -203,20 +215,20 @@ def _put_back(
     return before if known == ours else known
 
 
-def _forget(desk: Copies, name: str, what: Removal) -> None:
-    desk.lanes.remove(name)
-    desk.roster.forget(name)
-    desk.instances.remove(name)
+def _forget(stores: Stores, name: str, what: Removal) -> None:
+    stores.lanes.remove(name)
+    stores.roster.forget(name)
+    stores.instances.remove(name)
     if what.delete_state:
-        delete_state(desk.settings, name)
-        desk.homes.forget(name)
+        delete_state(stores.settings, name)
+        stores.homes.forget(name)
     if name == what.generation:
-        desk.instances.resume(name)  # after its record: no worker takes its lanes
+        stores.instances.resume(name)  # after its record: no worker takes its lanes
 
 
-def _await_free(desk: Copies, what: Removal, clock: Clock) -> None:
+def _await_free(stores: Stores, what: Removal, clock: Clock) -> None:
     until = clock.monotonic() + _PATIENCE
-    while any(lane.owned for name in what.names for lane in desk.lanes.states(name)):
+    while any(lane.owned for name in what.names for lane in stores.lanes.states(name)):
         if clock.monotonic() >= until:
             raise LanesOwned(
                 f"lanes of {what.name} still have owners after {_PATIENCE:.0f} s; nothing was "

@@ -1,4 +1,4 @@
-"""``memorybus diff``: what two instances of a provider would recall, side by side."""
+"""``memorybus diff`` shows what two instances of a provider would recall, side by side."""
 
 from collections.abc import Sequence
 
@@ -23,8 +23,8 @@ class Side(msgspec.Struct, frozen=True):
         return tuple(one.text for one in self.items)
 
 
-class Differing(msgspec.Struct, frozen=True):
-    """One query, and what both recall.
+class RecallDifference(msgspec.Struct, frozen=True):
+    """What two instances recall for one query.
 
     Attributes:
         query: the question.
@@ -60,8 +60,8 @@ def provider_of(names: Sequence[str], sight: InstancesView, configured: Sequence
 
 def differing(
     inspector: Inspector, provider: str, names: tuple[str, str], wants: Sequence[Want]
-) -> list[Differing]:
-    """Ask both for every query.
+) -> list[RecallDifference]:
+    """Ask both instances every query, and return what they recall.
 
     Raises:
         InspectionFailed: one cannot be asked.
@@ -69,5 +69,5 @@ def differing(
     found = []
     for want in wants:
         one, two = (Side(name, inspector.recall(provider, name, want)) for name in names)
-        found.append(Differing(want.query, one.texts == two.texts, one, two))
+        found.append(RecallDifference(want.query, one.texts == two.texts, one, two))
     return found

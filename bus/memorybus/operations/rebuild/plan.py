@@ -1,4 +1,4 @@
-"""What a rebuild would do: which generation, of what part of the history, and whether it can be."""
+"""What a rebuild would do: which generation it makes, of which part of the history."""
 
 from typing import Any, Literal
 
@@ -6,8 +6,7 @@ import msgspec
 
 from memorybus.clock import Clock
 from memorybus.errors import ConfigError
-from memorybus.operations.copies.counting import Counted, Taking, Tell, counted
-from memorybus.operations.copies.exclusions import joined
+from memorybus.operations.copies.counting import HistoryCount, Taking, Tell, counted, joined
 from memorybus.operations.copies.freshness import free_name, owner_of, remedy, shared
 from memorybus.operations.copies.generations import (
     Numbers,
@@ -20,7 +19,7 @@ from memorybus.operations.copies.generations import (
 )
 from memorybus.operations.known_providers import check_provider
 from memorybus.operations.moments import moment_of, numbers_upto
-from memorybus.operations.stores import Copies
+from memorybus.operations.stores import Stores
 from memorybus.processes.child import described
 from memorybus.query.query import EVERYTHING, Query
 from memorybus.query.ranges import WHOLE, Plan
@@ -35,8 +34,8 @@ from memorybus.registry.instances import (
 )
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """What a rebuild is asked to do, beside what the live one's plan and options say already.
+class RebuildRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a rebuild is asked to do; all else is as the live one's plan and options say.
 
     Attributes:
         provider: whose state is built again.
@@ -80,44 +79,38 @@ class Prepared(msgspec.Struct, frozen=True):
     compared: bool
     kept: tuple[Literal["history", "options"], ...]
     served: bool
-    counted: Counted | None = None
+    counted: HistoryCount | None = None
 
 
-def prepare(desk: Copies, wanted: Wanted, clock: Clock, tell: Tell | None = None) -> Prepared:
+def prepare(
+    stores: Stores, wanted: RebuildRequest, clock: Clock, tell: Tell | None = None
+) -> Prepared:
     """Return what a rebuild would do; change nothing.
 
     Args:
-        desk: the stores.
+        stores: the stores.
         wanted: what is asked.
         clock: time.
-        tell: if given, what the rebuild takes is counted, and this told how many events are read.
+        tell: if given, what the rebuild takes is counted; receives how many events are read.
 
     Raises:
-        ConfigError: it cannot be: nobody knows the provider, a copy would not be fresh, another
-            rebuild is not finished, or nobody knows the moment.
+        ConfigError: the provider or the moment is unknown, a copy would not be fresh, or another
+            rebuild is not finished.
         LogError, ArchiveError: the history cannot be read.
     """
     provider = wanted.provider
-    check_provider(desk, provider)
-    sight = desk.instances.look()
+    check_provider(stores, provider)
+    sight = stores.instances.look()
     live = live_name(provider, sight.live)
-    heads = {head.partition: head.n for head in desk.history.log.heads()}
+    heads = {head.partition: head.n for head in stores.history.log.heads()}
     serves = sight.all.get(live, Instance(name=live, provider=provider))
-    asked = _asked(desk, wanted, serves, free_name(desk, provider, sight), heads, clock)
+    asked = _asked(stores, wanted, serves, free_name(stores, provider, sight), heads, clock)
     done = only_ends(asked, sight)
     known = serves if done else unfinished(provider, "rebuild", sight)
-    what = None
+    what = _with_own_state(stores, asked, sight) if known is None else None
     if known is not None and not done:
         check_same(known, asked, f"memorybus rebuild --drop {provider} --execute")
-    elif not done:
-        what = _fresh(desk, asked, sight)
     instance = known or asked
-    found = None
-    if tell is not None:
-        what = what or described(desk.settings, provider, instance.name, instance.options)
-        found = counted(
-            desk, Taking(provider, what, instance.plan, heads, by_option=True), tell, clock
-        )
     return Prepared(
         instance=instance,
         live=live,
@@ -125,34 +118,48 @@ def prepare(desk: Copies, wanted: Wanted, clock: Clock, tell: Tell | None = None
         swapped=done,
         compared=wanted.verify and comparable(instance, serves),
         kept=_kept(wanted, serves),
-        served=provider in desk.roster.serving_jobs(),
-        counted=found,
+        served=provider in stores.roster.serving_jobs(),
+        counted=_counted(stores, instance, what, heads, tell, clock) if tell else None,
     )
 
 
-def _fresh(desk: Copies, asked: Instance, sight: InstancesView) -> Described:
+def _counted(
+    stores: Stores,
+    copy: Instance,
+    what: Described | None,
+    heads: Numbers,
+    tell: Tell,
+    clock: Clock,
+) -> HistoryCount:
+    """Return what a new generation takes of the history, and what it leaves out."""
+    what = what or described(stores.settings, copy.provider, copy.name, copy.options)
+    taking = Taking(copy.provider, what, copy.plan, heads, by_option=True)
+    return counted(stores, taking, tell, clock)
+
+
+def _with_own_state(stores: Stores, asked: Instance, sight: InstancesView) -> Described:
     """Return what a copy would be, which would have a state of its own.
 
     Raises:
         ConfigError: it would write where another instance does.
     """
-    what = described(desk.settings, asked.provider, asked.name, asked.options)
-    owner = owner_of(what, asked, sight, desk.settings.provider)
+    what = described(stores.settings, asked.provider, asked.name, asked.options)
+    owner = owner_of(what, asked, sight, stores.settings.provider)
     if owner:
         raise ConfigError(f"{shared(asked, owner)}; {remedy(what, asked.name)}")
     return what
 
 
 def _asked(
-    desk: Copies, wanted: Wanted, live: Instance, name: str, heads: Numbers, clock: Clock
+    stores: Stores, wanted: RebuildRequest, live: Instance, name: str, heads: Numbers, clock: Clock
 ) -> Instance:
-    """Return the record of what is asked: made as the live one is, but for what is told."""
+    """Return the record of what is asked: as the live one's, but for what the command changes."""
     options = as_recorded(wanted.options)
     return Instance(
         name=name,
         provider=wanted.provider,
         options=live.options | options,
-        plan=_plan(desk, wanted, live, heads),
+        plan=_plan(stores, wanted, live, heads),
         purpose="rebuild",
         made_at=clock.now_ms(),
         made_by=wanted.by,
@@ -167,30 +174,30 @@ def _asked(
     )
 
 
-def _kept(wanted: Wanted, live: Instance) -> tuple[Literal["history", "options"], ...]:
+def _kept(wanted: RebuildRequest, live: Instance) -> tuple[Literal["history", "options"], ...]:
     history = not wanted.whole and opened(live.plan) != WHOLE
     options = live.options.keys() - wanted.options.keys()
     return (*(("history",) if history else ()), *(("options",) if options else ()))
 
 
-def _plan(desk: Copies, wanted: Wanted, live: Instance, heads: Numbers) -> Plan:
-    """Return what is taken: what the live one left out stays out, unless all is wanted again."""
+def _plan(stores: Stores, wanted: RebuildRequest, live: Instance, heads: Numbers) -> Plan:
+    """Return what is taken; what the live one left out stays out unless all is asked for."""
     before = WHOLE if wanted.whole else opened(live.plan)
     plan = Plan(query=joined(before.query, wanted.query), spans=before.spans)
     if not wanted.until:
         return plan
-    then = numbers_upto(desk.history, wanted.until)
-    return until(plan, then, heads, desk.settings.partitions)
+    then = numbers_upto(stores.history, wanted.until)
+    return until(plan, then, heads, stores.settings.partitions)
 
 
-def rolled_back_to(desk: Copies, provider: str) -> str:
+def rolled_back_to(stores: Stores, provider: str) -> str:
     """Return the instance that a rollback would let serve again.
 
     Raises:
         ConfigError: there is none.
     """
-    check_provider(desk, provider)
-    known: Live | None = desk.instances.live().get(provider)
+    check_provider(stores, provider)
+    known: Live | None = stores.instances.live().get(provider)
     if known is None or not known.previous:
         raise ConfigError(f"nothing to roll back to: no generation before {provider}'s is kept")
     is_back = known.leaving and known.back  # its command was killed: only the end is missing

@@ -1,8 +1,11 @@
-"""``memorybus rebuild``: a fresh generation beside the live one, filled, compared, swapped (G8).
+"""``memorybus rebuild``: a generation is filled beside the live one, compared, and swapped (G8).
 
-Every step may be done again: whoever kills the command finds the same one going on. The live
-instance goes on all the time and serves until the one step in which the other takes over; it stands
-still for a moment only if its state changes faster than the two can be compared.
+The live instance serves while the candidate is filled. Then the lanes of both pause for a moment:
+the candidate comes to exactly the live one's place, what still differs is compared, the candidate
+serves from then on. Publishing and recall go on meanwhile.
+
+Each step may be repeated: after a kill the same command goes on. A hold that a killed command left
+on the instance that serves is taken away by the workers.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,33 +19,36 @@ from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
 from memorybus.jobs.inspect import InspectionFailed, Inspector
-from memorybus.operations.copies.generations import behind
-from memorybus.operations.copies.kept import KEPT
-from memorybus.operations.rebuild.agreement import agree, differing
-from memorybus.operations.rebuild.barrier import Barrier, parked
-from memorybus.operations.rebuild.compare import Compared, Comparison
+from memorybus.operations.copies.generations import behind, generations, swapped
+from memorybus.operations.rebuild.comparison import (
+    NOT_COMPARED,
+    Compared,
+    Comparison,
+    DifferingKeys,
+    refusal,
+    summary,
+)
+from memorybus.operations.rebuild.pause import LOOK, LanePause, parked
 from memorybus.operations.rebuild.plan import Prepared
-from memorybus.operations.rebuild.takeover import TakingOver
-from memorybus.operations.rebuild.waiting import LOOK
-from memorybus.operations.stores import Copies
+from memorybus.operations.stores import Stores
 from memorybus.processes.child import described
 from memorybus.recall.purge import purge
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
 from memorybus.registry.homes import here
-from memorybus.registry.instances import Instance, live_name
-from memorybus.registry.pauses import command_pause
+from memorybus.registry.instances import Instance, Live, live_name
+from memorybus.registry.pauses import InstancePause, command_pause, prepared_copy
 from memorybus.registry.rebuild_lock import RebuildLock
 from memorybus.testing import CrashPoint, crash_points, no_crash
 
 CLOSE = 500
-"""Places of the history that may be missing when a copy counts as filled: these take a moment."""
+"""Places of the history that a filled copy may still lack: they take a moment."""
 
-_SETTLE = 5.0
-"""Seconds after which what only a candidate has put aside is not put aside by the live one."""
+_PARKING_TIME = 5.0
+"""Seconds in which the live instance parks what the candidate has parked, if it does so at all."""
 
 Tell = Callable[[str, int, int], Any]
-"""Is told what is done now, and how many places of how many."""
+"""Receives the step that begins or goes on, and how many places of how many are done."""
 
 
 class RebuildDiffers(MemoryBusError):
@@ -55,11 +61,11 @@ class Rebuilt(msgspec.Struct, frozen=True):
     Attributes:
         provider: whose state.
         live: the instance that serves now.
-        previous: the one before; it stands still, for a rollback.
+        previous: the one before; it is kept for a rollback, and its lanes stand still.
         compared: how the two states compared; None if they were not.
         parked: events that the new one put aside.
         purged: warm results that went.
-        held_ms: for how long nothing was applied; usually 0.
+        held_ms: for how long the provider's lanes paused; 0 if nobody served them anyway.
     """
 
     provider: str
@@ -75,7 +81,7 @@ class Rebuilt(msgspec.Struct, frozen=True):
 def rebuilder(
     settings: Settings, provider: str, what: str, by: str, tell: Tell
 ) -> "Iterator[Rebuilder]":
-    """Give one that has the provider's lock, for as long as the block lasts.
+    """Give a rebuilder that has the provider's lock for as long as the block lasts.
 
     Raises:
         RebuildRuns: another command has it.
@@ -85,38 +91,40 @@ def rebuilder(
     try:
         with (
             RebuildLock(redis, Keys(settings.namespace), provider, what, by) as lock,
-            Copies(settings, lock) as desk,
+            Stores(settings, lock) as stores,
         ):
-            desk.check()
+            stores.check()
             crash = crash_points(settings.crash_at)
-            yield Rebuilder(desk, partial(purge, redis, settings), lock, what, tell, SYSTEM, crash)
+            yield Rebuilder(
+                stores, partial(purge, redis, settings), lock, what, tell, SYSTEM, crash
+            )
     finally:
         redis.close()
 
 
 class Rebuilder:
-    """Carries a swap out, or on. Belongs to one thread.
+    """Carries a swap out, or goes on with one. Belongs to one thread.
 
-    Passes the crash points ``rebuild.made``, ``.filled``, ``.verified``, ``.met``, ``.swapped``,
+    Passes the crash points ``rebuild.made``, ``.filled``, ``.met``, ``.verified``, ``.swapped``,
     ``.purged`` and ``.ended``.
 
     Attributes:
-        desk: the stores.
+        stores: the stores.
         inspector: looks into instances.
 
     Args:
-        desk: the stores.
-        purge: deletes a provider's warm results, and says how many there were.
+        stores: the stores.
+        purge: deletes a provider's warm results, and returns how many there were.
         lock: taken for the provider.
         what: the command, in a word: ``rebuild`` or ``rollback``.
-        tell: is told how far it is.
+        tell: receives how far it is.
         clock: time.
         crash: crash points of fault tests.
     """
 
     def __init__(
         self,
-        desk: Copies,
+        stores: Stores,
         purge: Callable[[str], int],
         lock: RebuildLock,
         what: str,
@@ -125,42 +133,76 @@ class Rebuilder:
         crash: CrashPoint = no_crash,
     ) -> None:
         """Do nothing yet."""
-        self.desk = desk
+        self.stores = stores
         self._purge = purge
         self._lock = lock
         self._what = what
         self._tell = tell
         self._clock = clock
         self._crash = crash
-        self.inspector = Inspector(desk.settings, clock)
+        self.inspector = Inspector(stores.settings, clock)
 
-    def make(self, found: Prepared, *, check: bool) -> None:
-        """Make the new generation known, if a swap can be; workers of its provider fill it."""
-        if not found.known:
-            copy = found.instance
-            barrier = self.barrier(copy.provider, copy.name, copy.made_by)
-            TakingOver(self.desk, barrier, copy.provider, self._clock).check_ready(check=check)
-            self.add(copy)
-            self._crash("rebuild.made")
+    # -- parts that other commands use, too -------------------------------------------------------
 
     def add(self, copy: Instance) -> None:
-        """Make a copy known; a local one lives where its provider does."""
-        home = self.desk.homes.all().get(copy.provider)
+        """Make a copy known; the state of a local one lies where its provider's does."""
+        home = self.stores.homes.all().get(copy.provider)
         if home is not None:
-            self.desk.homes.move(copy.name, home)  # before it is served anywhere
-        elif described(self.desk.settings, copy.provider).placement == "local":
-            self.desk.homes.move(copy.name, here(self.desk.settings))
-        self.desk.make(copy)
+            self.stores.homes.move(copy.name, home)  # before any worker serves it elsewhere
+        elif described(self.stores.settings, copy.provider).placement == "local":
+            self.stores.homes.move(copy.name, here(self.stores.settings))
+        self.stores.make(copy)
 
-    def barrier(self, provider: str, candidate: str, by: str) -> Barrier:
-        """Return what holds instances for a candidate."""
+    def pause(self, provider: str, candidate: str, by: str) -> LanePause:
+        """Return what pauses lanes for a candidate."""
         why = command_pause(self._what, provider, candidate, by, self._clock.now_ms())
-        return Barrier(self.desk, self._lock, why, self._clock)
+        return LanePause(self.stores, self._lock, why, self._clock)
+
+    def fill(self, pause: LanePause, candidate: str, provider: str) -> None:
+        """Wait until a copy has nearly all that the history holds.
+
+        Raises:
+            LanesStalled: nothing moves.
+        """
+        pause.release(candidate)
+        hold = pause.paused_by_person(candidate)
+        if hold is not None and hold.state == "kept":
+            self.stores.instances.resume(candidate)
+        pause.open_end(candidate, provider)
+        total = sum(pause.heads().values())
+        pause.wait_for_none(
+            lambda: behind(pause.numbers(candidate), pause.heads()),
+            f"{candidate} is not filled; does a worker serve {provider}?",
+            enough=CLOSE,
+            mover=candidate,
+            tell=lambda left: self._tell("fills", max(0, total - left), total),
+        )
 
     def comparison(self, provider: str, first: str, second: str) -> Comparison:
-        """Return what compares two instances, and tell of it."""
+        """Return a comparison of two instances."""
         self._tell("compares", 0, 0)
         return Comparison(self.inspector, provider, first, second, self._lock.keep)
+
+    def compared_beside(self, one: Comparison, pause: LanePause) -> tuple[int, DifferingKeys]:
+        """Compare all keys while both instances go on; return how many there are, and which differ.
+
+        Raises:
+            LanesStalled: the second does not come as far as the first.
+            InspectionFailed: one cannot be asked.
+        """
+        pause.wait_until_level(one.second, one.first)
+        return one.whole()
+
+    # -- the whole --------------------------------------------------------------------------------
+
+    def make(self, found: Prepared, *, check: bool) -> None:
+        """Make the new generation known if a swap is possible; workers of its provider fill it."""
+        if not found.known:
+            copy = found.instance
+            pause = self.pause(copy.provider, copy.name, copy.made_by)
+            self._check_ready(pause, copy.provider, check=check)
+            self.add(copy)
+            self._crash("rebuild.made")
 
     def swap(
         self, candidate: str, provider: str, by: str, reason: str, *, check: bool, alike: bool
@@ -172,129 +214,199 @@ class Rebuilder:
             provider: of which.
             by: who wants it.
             reason: why.
-            check: refuse a state that is not as it should be.
-            alike: it must equal the live one's.
+            check: refuse a state that is not as it should be, and wait for a live one that lags.
+            alike: the state must equal the live one's.
 
         Raises:
-            Stalled: lanes do not come to where they should.
+            LanesStalled: lanes do not come to where they should.
             RebuildDiffers: the states are not the same.
             MemoryBusError: something else; in every case the live one goes on as before.
         """
-        live = live_name(provider, self.desk.instances.live())
-        barrier = self.barrier(provider, candidate, by)
-        taking = TakingOver(self.desk, barrier, provider, self._clock)
+        live = live_name(provider, self.stores.instances.live())
+        pause = self.pause(provider, candidate, by)
         try:
-            taking.check_ready(check=check)
-            barrier.let_go(live)  # a command that was killed may have held it
-            self.fill(barrier, candidate, provider)
+            self._check_ready(pause, provider, check=check)
+            pause.release(live)  # a command that was killed may have held it
+            self.fill(pause, candidate, provider)
             self._crash("rebuild.filled")
-            compared = self._checked(barrier, (provider, live, candidate), check=check, alike=alike)
+            compared = self._meet(pause, provider, live, candidate, check=check, alike=alike)
             self._crash("rebuild.verified")
-            self._tell("takes over", 0, 0)
-            if self._acts(provider):
-                taking.relieve(live, candidate, without=not check)
-            else:
-                taking.join(live, candidate, without=not check)
-            self._crash("rebuild.met")
-            taking.swap(live, candidate, by, reason, back=self._what == "rollback")
+            # Who serves goes on by itself after a kill, so its plan has no end before it serves.
+            pause.open_end(candidate, provider)
+            self._check_workers(provider)
+            back, at = self._what == "rollback", self._clock.now_ms()
+            self._mark(
+                provider, live, lambda known: swapped(known, candidate, at, by, reason, back=back)
+            )
         except BaseException:
-            self._undo(barrier, taking, live, candidate)
+            self._resume(pause, provider, live, candidate)
             raise
         self._crash("rebuild.swapped")
-        return self._end(barrier, taking, candidate, live, compared)
+        return self._end(pause, provider, candidate, live, compared)
 
     def finish(self, provider: str, by: str) -> Rebuilt:
         """Do what is left of a swap whose command was killed after it."""
-        known = self.desk.instances.live()[provider]
-        barrier = self.barrier(provider, known.instance, by)
-        taking = TakingOver(self.desk, barrier, provider, self._clock)
-        return self._end(barrier, taking, known.instance, known.leaving, None)
+        known = self.stores.instances.live()[provider]
+        pause = self.pause(provider, known.instance, by)
+        return self._end(pause, provider, known.instance, known.leaving, None)
 
-    def _undo(self, barrier: Barrier, taking: TakingOver, live: str, candidate: str) -> None:
-        """Let both go on as before; without Redis, the same command or an operator does so."""
-        with suppress(MemoryBusError):
-            taking.part(live)  # not if the other serves already: then the same command goes on
-            barrier.let_go(live)
-            barrier.open_end(candidate, taking.provider)
-            barrier.let_go(candidate)
-            known = self.desk.instances.live().get(taking.provider)
-            if known is not None and (known.instance, known.previous) == (live, candidate):
-                taking.keep(live, candidate)
+    # -- before the swap --------------------------------------------------------------------------
 
-    # -- steps ------------------------------------------------------------------------------------
-
-    def fill(self, barrier: Barrier, candidate: str, provider: str) -> None:
-        """Wait until a copy has nearly all that the history holds.
+    def _check_ready(self, pause: LanePause, provider: str, *, check: bool) -> None:
+        """Make sure, as far as can be seen, that a swap is possible.
 
         Raises:
-            Stalled: nothing moves.
+            LanesStalled: the live instance must have all there is, lacks something, and is paused.
+            MemoryBusError: see `_check_workers`.
         """
-        barrier.let_go(candidate)
-        if (pause := barrier.pause_of(candidate)) and pause.reason.startswith(KEPT):
-            self.desk.instances.resume(candidate)
-        barrier.open_end(candidate, provider)
-        total = sum(barrier.heads().values())
-        barrier.await_none(
-            lambda: behind(barrier.numbers(candidate), barrier.heads()),
-            f"{candidate} is not filled; does a worker serve {provider}?",
-            enough=CLOSE,
-            mover=candidate,
-            tell=lambda left: self._tell("fills", max(0, total - left), total),
-        )
+        self._check_workers(provider)
+        if check:
+            pause.check_complete(live_name(provider, self.stores.instances.live()))
 
-    def _checked(
-        self, barrier: Barrier, who: tuple[str, str, str], *, check: bool, alike: bool
-    ) -> Compared | None:
-        """Compare the two where that can be; refuse what is not as it should be."""
-        provider, live, candidate = who
-        compared = None
-        if alike:
-            try:
-                one = self.comparison(provider, live, candidate)
-                compared = agree(one, barrier, self._clock)
-            except InspectionFailed as error:
-                raise RebuildDiffers(f"{error}; to swap without comparing: --no-verify") from error
-        if check and compared is not None and compared.given and not compared.same:
-            raise RebuildDiffers(differing(compared, who))
-        more = self._more_parked(live, candidate) if check else 0
-        if more > 0:
-            raise RebuildDiffers(
-                f"{candidate} has put aside {more} events more than {live}: see memorybus dlq ls "
-                f"--provider {candidate}; to swap all the same: --no-verify"
+    def _check_workers(self, provider: str) -> None:
+        """Make sure that every worker of the provider knows what a swap is.
+
+        Raises:
+            MemoryBusError: one does not, and would go on with the generation before.
+        """
+        workers = self.stores.roster.alive()
+        old = [one.id for one in workers if provider in one.providers and not one.swaps]
+        if old:
+            raise MemoryBusError(
+                f"{', '.join(old)}: of an earlier release, which serves {provider} and would "
+                f"go on with the generation before; end it, or start it anew with this release, "
+                f"then give the same command again"
             )
+
+    def _meet(
+        self,
+        pause: LanePause,
+        provider: str,
+        live: str,
+        candidate: str,
+        *,
+        check: bool,
+        alike: bool,
+    ) -> Compared | None:
+        """Pause both instances at the same place, and compare them as far as that is possible."""
+        one = self.comparison(provider, live, candidate) if alike else None
+        try:
+            given = one is not None and one.given
+            keys, left = self.compared_beside(one, pause) if one and given else (0, {})
+            if check:
+                self._check_parked(live, candidate)
+            self._tell("takes over", 0, 0)
+            self._pause_both(pause, provider, live, candidate, check=check)
+            self._crash("rebuild.met")
+            if one is None:
+                return None
+            compared = summary(keys, one.again(left)) if given else NOT_COMPARED
+        except InspectionFailed as error:
+            raise RebuildDiffers(f"{error}; to swap without comparing: --no-verify") from error
+        if check and compared.differing:
+            raise RebuildDiffers(refusal(compared, provider, live, candidate))
         return compared
 
-    def _acts(self, provider: str) -> bool:
-        """Say whether tools of a provider act on the world, or nobody here knows."""
-        try:
-            return bool(described(self.desk.settings, provider).outside_tools)
-        except MemoryBusError:
-            return True
+    def _pause_both(
+        self, pause: LanePause, provider: str, live: str, candidate: str, *, check: bool
+    ) -> None:
+        if check or not pause.is_unserved(live):
+            pause.meet(candidate, live, provider)
+            return
+        # Nobody can serve the live instance any more: the candidate comes to the end alone.
+        end = pause.heads()
+        pause.wait_for_none(
+            lambda: behind(pause.numbers(candidate), end),
+            f"{candidate} does not come to the end of the history",
+            mover=candidate,
+        )
+        pause.hold(live)
+        pause.hold(candidate)
 
-    def _more_parked(self, live: str, candidate: str) -> int:
-        """Return how many events only the candidate put aside, when the live one had its time."""
-        lanes, until = self.desk.lanes, self._clock.monotonic() + _SETTLE
-        while True:
-            more = parked(lanes.states(candidate)) - parked(lanes.states(live))
-            if more <= 0 or self._clock.monotonic() > until:
-                return more
+    def _check_parked(self, live: str, candidate: str) -> None:
+        """Refuse a candidate that has parked events which the live one applies.
+
+        Raises:
+            RebuildDiffers: it has.
+        """
+        lanes, until = self.stores.lanes, self._clock.monotonic() + _PARKING_TIME
+        while (more := parked(lanes.states(candidate)) - parked(lanes.states(live))) > 0:
+            if self._clock.monotonic() > until:
+                raise RebuildDiffers(
+                    f"{candidate} has put aside {more} events more than {live}: see memorybus dlq "
+                    f"ls --provider {candidate}; to swap all the same: --no-verify"
+                )
             self._clock.sleep(LOOK)
+
+    def _mark(self, provider: str, live: str, change: Callable[[Live], Live]) -> None:
+        """Change who serves, in one step.
+
+        Raises:
+            MemoryBusError: another command swapped meanwhile.
+        """
+        found = self.stores.instances.live().get(provider)
+        known = found or Live(provider)
+        same = known.instance == live
+        if not same or not self.stores.instances.swap(provider, found, change(known)):
+            raise MemoryBusError(f"somebody else swapped {provider} meanwhile; begin again")
+
+    def _resume(self, pause: LanePause, provider: str, live: str, candidate: str) -> None:
+        """Let both go on as before; without Redis, workers and the same command do so."""
+        with suppress(MemoryBusError):
+            known = self.stores.instances.live().get(provider)
+            if live_name(provider, {provider: known} if known else {}) != live:
+                return  # the candidate serves already: the same command ends the swap
+            pause.release(live)
+            pause.open_end(candidate, provider)
+            pause.release(candidate)
+            if known is not None and known.previous == candidate:
+                self._keep(provider, live, candidate)
+
+    # -- after the swap ---------------------------------------------------------------------------
 
     def _end(
         self,
-        barrier: Barrier,
-        taking: TakingOver,
+        pause: LanePause,
+        provider: str,
         live: str,
         previous: str,
         compared: Compared | None,
     ) -> Rebuilt:
-        """Purge what the old one said, and let it stand still."""
-        provider = taking.provider
+        """Let the new one go on, purge what the old one said, and keep that standing still."""
+        self._hand_on(pause, live, previous)
+        held = prepared_copy(self.stores.instances.pauses().get(live)) == live
+        if held:
+            pause.release(live)
         purged = self._purge(provider)
         self._crash("rebuild.purged")
-        taking.end(live, previous)
-        purged += self._purge(provider)
+        if held:
+            pause.wait_until_owned(live)
+        held_ms = pause.milliseconds
+        self._keep_all(provider, live)
+        pause.wait_for_none(
+            lambda: sum(lane.owned for lane in self.stores.lanes.states(previous)),
+            f"{live} serves now, but the lanes of {previous} are not given up",
+        )
+        self._mark(provider, live, lambda known: msgspec.structs.replace(known, leaving=""))
+        purged += self._purge(provider)  # answers that the old one gave late
         self._crash("rebuild.ended")
-        aside = parked(self.desk.lanes.states(live))
-        held = barrier.held_ms + taking.held_ms
-        return Rebuilt(provider, live, previous, compared, aside, purged, held)
+        aside = parked(self.stores.lanes.states(live))
+        return Rebuilt(provider, live, previous, compared, aside, purged, held_ms)
+
+    def _hand_on(self, pause: LanePause, live: str, previous: str) -> None:
+        """Keep a provider paused that a person paused, whichever instance serves it now."""
+        hold = pause.paused_by_person(previous)
+        if hold is not None and not hold.state:
+            self.stores.instances.pause(live, hold)
+
+    def _keep(self, provider: str, live: str, previous: str) -> None:
+        """Let an instance stand still that is kept for a rollback."""
+        reason = f"kept for memorybus rebuild --rollback {provider}: {live} serves"
+        hold = InstancePause(reason, "", self._clock.now_ms(), state="kept")
+        self.stores.instances.set_pause(previous, hold)
+
+    def _keep_all(self, provider: str, live: str) -> None:
+        """Let all stand still that served once: a rollback that was killed had one go on."""
+        for one in generations(provider, self.stores.instances.look()):
+            if one.state in ("kept", "unused"):
+                self._keep(provider, live, one.name)

@@ -1,4 +1,4 @@
-"""``memorybus verify``: is the live state what the history says? By digest, or event by event."""
+"""``memorybus verify`` compares the live state with the history, by digest or event by event."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -16,11 +16,10 @@ from memorybus.operations.copies.freshness import free_name, owner_of, shared
 from memorybus.operations.copies.generations import behind, opened, past
 from memorybus.operations.known_providers import check_provider
 from memorybus.operations.moments import numbers_upto
-from memorybus.operations.rebuild.agreement import agree
-from memorybus.operations.rebuild.barrier import parked
-from memorybus.operations.rebuild.compare import NAMED, Compared
+from memorybus.operations.rebuild.comparison import NAMED, Compared, summary
+from memorybus.operations.rebuild.pause import LanePause, parked
 from memorybus.operations.rebuild.rebuild import Rebuilder
-from memorybus.operations.stores import Copies
+from memorybus.operations.stores import Stores
 from memorybus.processes.child import described
 from memorybus.query.query import Query
 from memorybus.query.ranges import Plan, Span
@@ -31,10 +30,10 @@ PAGE = 500
 
 
 class CannotVerify(MemoryBusError):
-    """No copy can be compared with the live state, nor can that be asked for events."""
+    """Neither can a copy be compared with the live state, nor can that be asked for events."""
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class VerifyRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be verified.
 
     Attributes:
@@ -80,24 +79,24 @@ class Verified(msgspec.Struct, frozen=True):
     discarded: int = 0
 
 
-def verify(work: Rebuilder, wanted: Wanted, clock: Clock = SYSTEM) -> Verified:
+def verify(work: Rebuilder, wanted: VerifyRequest, clock: Clock = SYSTEM) -> Verified:
     """Compare the live state with the history.
 
     Raises:
         CannotVerify: the provider offers no way to.
-        Stalled: lanes do not come to where they should.
+        LanesStalled: lanes do not come to where they should.
         ConfigError: nobody knows the provider, or the moment.
         InspectionFailed, LogError, ArchiveError: something cannot be read.
     """
     provider = wanted.provider
-    check_provider(work.desk, provider)
-    live = live_name(provider, work.desk.instances.live())
+    check_provider(work.stores, provider)
+    live = live_name(provider, work.stores.instances.live())
     why = f"{provider} gives no digest"
     if work.inspector.digest(provider, live).given:
-        copy = _copy(work.desk, wanted, live, clock)
-        why = _unfit(work.desk, copy)
+        copy = _copy(work.stores, wanted, live, clock)
+        why = _unfit(work.stores, copy)
         if not why:
-            return _by_digest(work, wanted, live, copy, clock)
+            return _by_digest(work, wanted, live, copy)
     if work.inspector.known(provider, live, ()).given:
         return _by_events(work, wanted, live)
     raise CannotVerify(
@@ -109,57 +108,71 @@ def verify(work: Rebuilder, wanted: Wanted, clock: Clock = SYSTEM) -> Verified:
 # -- by digest ------------------------------------------------------------------------------------
 
 
-def _unfit(desk: Copies, copy: Instance) -> str:
+def _unfit(stores: Stores, copy: Instance) -> str:
     """Return why no copy may be filled: it would write into a state that is there; "" if it may."""
-    what = described(desk.settings, copy.provider, copy.name, copy.options)
-    owner = owner_of(what, copy, desk.instances.look(), desk.settings.provider)
+    what = described(stores.settings, copy.provider, copy.name, copy.options)
+    owner = owner_of(what, copy, stores.instances.look(), stores.settings.provider)
     return shared(copy, owner) if owner else ""
 
 
-def _by_digest(
-    work: Rebuilder, wanted: Wanted, live: str, copy: Instance, clock: Clock
-) -> Verified:
-    provider, desk = wanted.provider, work.desk
-    for name in _left_over(desk, provider):
-        mark_dropped(desk, name)
-    barrier = work.barrier(provider, copy.name, wanted.by)
+def _by_digest(work: Rebuilder, wanted: VerifyRequest, live: str, copy: Instance) -> Verified:
+    """Fill a copy, compare it with the live state, and drop it."""
+    provider, stores = wanted.provider, work.stores
+    for name in _left_over(stores, provider):
+        mark_dropped(stores, name)
+    pause = work.pause(provider, copy.name, wanted.by)
     if not wanted.until:
-        barrier.check_goes_on(live)
+        pause.check_complete(live)
     try:
         work.add(copy)
         if wanted.until:
-            ends = copy.plan.ends(desk.settings.partitions)
-            barrier.await_none(
-                lambda: behind(barrier.numbers(copy.name), ends),
-                f"{copy.name} is not filled; does a worker serve {provider}?",
-            )
+            found = _as_of(work, pause, live, copy)
         else:
-            work.fill(barrier, copy.name, provider)
-        one = work.comparison(provider, live, copy.name)
-        found = one.now() if wanted.until else agree(one, barrier, clock)
+            found = _as_now(work, pause, live, copy)
     finally:
-        barrier.let_go(live)
-        mark_dropped(desk, copy.name)
-        barrier.let_go(copy.name)
-    aside = parked(desk.lanes.states(live))
+        pause.release(live)
+        mark_dropped(stores, copy.name)
+        pause.release(copy.name)
+    aside = parked(stores.lanes.states(live))
     return Verified(provider, live, "digest", found.same, found, parked=aside)
 
 
-def _left_over(desk: Copies, provider: str) -> list[str]:
+def _as_of(work: Rebuilder, pause: LanePause, live: str, copy: Instance) -> Compared:
+    """Compare with the state of a moment: the copy ends there by its plan."""
+    ends = copy.plan.ends(work.stores.settings.partitions)
+    pause.wait_for_none(
+        lambda: behind(pause.numbers(copy.name), ends),
+        f"{copy.name} is not filled; does a worker serve {copy.provider}?",
+    )
+    return work.comparison(copy.provider, live, copy.name).now()
+
+
+def _as_now(work: Rebuilder, pause: LanePause, live: str, copy: Instance) -> Compared:
+    """Compare with the state of now; the live lanes pause only if a key differs meanwhile."""
+    work.fill(pause, copy.name, copy.provider)
+    one = work.comparison(copy.provider, live, copy.name)
+    keys, left = work.compared_beside(one, pause)
+    if left:
+        pause.meet(copy.name, live, copy.provider)
+        left = one.again(left)
+    return summary(keys, left)
+
+
+def _left_over(stores: Stores, provider: str) -> list[str]:
     """Return the copies of verifications that were killed."""
-    copies = desk.instances.all().values()
+    copies = stores.instances.all().values()
     return [one.name for one in copies if (one.provider, one.purpose) == (provider, "verify")]
 
 
-def _copy(desk: Copies, wanted: Wanted, live: str, clock: Clock) -> Instance:
+def _copy(stores: Stores, wanted: VerifyRequest, live: str, clock: Clock) -> Instance:
     """Return the record of a copy that takes what the live one took."""
-    sight = desk.instances.look()
+    sight = stores.instances.look()
     known = sight.all.get(live, Instance(name=live, provider=wanted.provider))
     plan = opened(known.plan)
     if wanted.until:
-        plan = past(plan, numbers_upto(desk.history, wanted.until), desk.settings.partitions)
+        plan = past(plan, numbers_upto(stores.history, wanted.until), stores.settings.partitions)
     return Instance(
-        name=free_name(desk, wanted.provider, sight, "verify"),
+        name=free_name(stores, wanted.provider, sight, "verify"),
         provider=wanted.provider,
         options=known.options,
         plan=plan,
@@ -172,18 +185,18 @@ def _copy(desk: Copies, wanted: Wanted, live: str, clock: Clock) -> Instance:
 # -- event by event -------------------------------------------------------------------------------
 
 
-def _by_events(work: Rebuilder, wanted: Wanted, live: str) -> Verified:
-    provider, desk = wanted.provider, work.desk
-    lanes = desk.lanes.states(live)
-    plan = desk.instances.all().get(live, Instance(name=live, provider=provider)).plan
+def _by_events(work: Rebuilder, wanted: VerifyRequest, live: str) -> Verified:
+    provider, stores = wanted.provider, work.stores
+    lanes = stores.lanes.states(live)
+    plan = stores.instances.all().get(live, Instance(name=live, provider=provider)).plan
     upto = {p: lane.n for p, lane in enumerate(lanes)}
     if wanted.until:
-        then = numbers_upto(desk.history, wanted.until)
+        then = numbers_upto(stores.history, wanted.until)
         upto = {p: min(n, then.get(p, 0)) for p, n in upto.items()}
     stride = max(1, sum(upto.values()) // wanted.sample) if wanted.sample else 1
-    aside = _aside(desk, live)  # after its lanes: what they passed is applied, or here
+    aside = _aside(stores, live)  # after its lanes: what they passed is applied, or here
     there, waiting, missing = 0, 0, list[str]()
-    events = _events(desk, plan, upto, stride)
+    events = _events(stores, plan, upto, stride)
     while page := list(islice(events, PAGE)):
         while page:
             found = work.inspector.known(provider, live, page)
@@ -191,7 +204,7 @@ def _by_events(work: Rebuilder, wanted: Wanted, live: str) -> Verified:
             waiting += sum(one in aside for one in found.missing)
             missing += (one for one in found.missing if one not in aside)
             page = page[len(page) - found.unasked :]
-    given_up = _discarded(desk, live) if missing else set()
+    given_up = _discarded(stores, live) if missing else set()
     lost = [one for one in missing if one not in given_up]
     return Verified(
         provider,
@@ -206,18 +219,18 @@ def _by_events(work: Rebuilder, wanted: Wanted, live: str) -> Verified:
     )
 
 
-def _aside(desk: Copies, live: str) -> set[str]:
+def _aside(stores: Stores, live: str) -> set[str]:
     """Return the ids of the events that an instance put aside."""
-    letters = DeadLetters(desk.settings)
+    letters = DeadLetters(stores.settings)
     try:
         return {dead.stored.letter.event_id for dead in letters.letters([live])}
     finally:
         letters.close()
 
 
-def _discarded(desk: Copies, live: str) -> set[str]:
+def _discarded(stores: Stores, live: str) -> set[str]:
     """Return the ids of the events that operators gave up for an instance."""
-    decided = desk.history.scan(Query(types=(DeadLetterResolved.__name__,)))
+    decided = stores.history.scan(Query(types=(DeadLetterResolved.__name__,)))
     events = (one.envelope.event for one in decided)
     return {
         one.event_id
@@ -226,10 +239,10 @@ def _discarded(desk: Copies, live: str) -> set[str]:
     }
 
 
-def _events(desk: Copies, plan: Plan, upto: dict[int, int], stride: int) -> Iterator[Sent]:
+def _events(stores: Stores, plan: Plan, upto: dict[int, int], stride: int) -> Iterator[Sent]:
     spans = {p: (Span(1, n),) for p, n in upto.items()}
     number = 0
-    for event in desk.history.scan(plan.query, plan=Plan(spans=spans)):
+    for event in stores.history.scan(plan.query, plan=Plan(spans=spans)):
         where = event.position
         if isinstance(event.envelope.event, Omitted) or not plan.takes(where.partition, where.n):
             continue

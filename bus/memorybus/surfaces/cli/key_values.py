@@ -12,9 +12,9 @@ _SECRET = re.compile(r"(^|_)(key|token|password|secret|credentials?)$", re.IGNOR
 
 
 def given(words: Sequence[str]) -> dict[str, Any]:
-    """Return what ``key=value`` words say: numbers, true, false and lists as TOML has them.
+    """Return the values of ``key=value`` words: numbers, true, false and lists as in TOML.
 
-    What JSON has no number for, as ``inf``, is a text.
+    A number that JSON does not have, like ``inf``, stays a text.
 
     Raises:
         ConfigError: a word without ``=``, or one that carries a secret.

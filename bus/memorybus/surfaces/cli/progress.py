@@ -1,4 +1,4 @@
-"""What the commands of history have in common: a checked desk, a bar, what Ctrl-C says."""
+"""What the commands of history share: checked stores, a bar, and what they say on Ctrl-C."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from memorybus.config.settings import Settings
 from memorybus.surfaces.views.output import Output
 
 if TYPE_CHECKING:
-    from memorybus.operations.stores import Copies
+    from memorybus.operations.stores import Stores
 
 
 UNTOUCHED = "interrupted: nothing was changed"
@@ -21,25 +21,25 @@ EVERY = 5.0
 
 
 @contextmanager
-def checked_desk(settings: Settings) -> "Iterator[Copies]":
+def checked_stores(settings: Settings) -> "Iterator[Stores]":
     """Open the stores of the log that the settings mean.
 
     Raises:
         WrongPartitionCount: it was born with another count.
         LogUnavailable: Redis is away.
     """
-    from memorybus.operations.stores import Copies
+    from memorybus.operations.stores import Stores
 
-    with Copies(settings) as desk:
-        desk.check()
-        yield desk
+    with Stores(settings) as stores:
+        stores.check()
+        yield stores
 
 
 @contextmanager
 def steps(
     output: Output, what: str, unit: str, interrupted: str
 ) -> Iterator[Callable[[str, int, int], None]]:
-    """Show a bar; the block tells it the step, how much is done, and of how much (0: unknown).
+    """Show a bar; the block reports the step, how much is done, and of how much (0: unknown).
 
     Args:
         output: where to.
@@ -47,7 +47,7 @@ def steps(
         unit: of what is counted.
         interrupted: what Ctrl-C and SIGTERM say.
     """
-    with told_when_interrupted(output, interrupted), output.progress(unit) as bar:
+    with note_on_interrupt(output, interrupted), output.progress(unit) as bar:
         task = bar.add_task(what, total=None)
 
         def tell(step: str, done: int, total: int) -> None:
@@ -57,8 +57,8 @@ def steps(
 
 
 @contextmanager
-def told_when_interrupted(output: Output, text: str) -> Iterator[None]:
-    """Say what is so when Ctrl-C or SIGTERM ends the block."""
+def note_on_interrupt(output: Output, text: str) -> Iterator[None]:
+    """Print a note when Ctrl-C or SIGTERM ends the block."""
     try:
         yield
     except (KeyboardInterrupt, SystemExit):
@@ -80,10 +80,10 @@ def show_found(
 
 
 class Seldom:
-    """Says when it is time for the next line: at once, every `EVERY` seconds, and at the end."""
+    """Says when the next line is due: at once, every `EVERY` seconds, and at the end."""
 
     def __init__(self, clock: Clock) -> None:
-        """Nothing is said yet."""
+        """Let the first line be due at once."""
         self._clock = clock
         self._next = clock.monotonic()
 

@@ -12,7 +12,7 @@ from memorybus.surfaces.views.render import grid
 from memorybus.surfaces.views.safe import one_line, visible
 
 if TYPE_CHECKING:
-    from memorybus.operations.providers.inventory import Instance
+    from memorybus.operations.providers.inventory import ListedProvider
 
 
 def register(app: App) -> None:
@@ -45,7 +45,7 @@ def run_provider_ls(*, common: Common = DEFAULT) -> int:
     return 0
 
 
-def _table(found: "list[Instance]") -> Table:
+def _table(found: "list[ListedProvider]") -> Table:
     table = grid("provider", "kind", "delivery", "home", "lanes", "backlog", "note")
     for one in found:
         cells = (
@@ -56,14 +56,14 @@ def _table(found: "list[Instance]") -> Table:
     return table
 
 
-def _remark(one: "Instance") -> str:
-    """Say that it stands still, what serves in its place, and its own note."""
+def _remark(one: "ListedProvider") -> str:
+    """Return whether it is paused, what serves in its place, and its own note."""
     paused = f"paused: {one.paused}" if one.paused else ""
     live = f"{one.live} serves in its place" if one.live else ""
     return "; ".join(part for part in (live, paused, one.note) if part)
 
 
-def _home(one: "Instance") -> str:
+def _home(one: "ListedProvider") -> str:
     from memorybus.operations.providers.inventory import whereabouts
 
     if one.home is None:
@@ -104,7 +104,7 @@ def run_provider_move(
     if not move.needed:
         output.show(visible(f"{name} has its home here already"))
         return 0
-    output.show(visible(moving.told(move)))
+    output.show(visible(moving.description(move)))
     output.note(moving.warning(move), "yellow")
     if not move.executed:
         output.note(moving.blocked(move) or "Nothing was changed; --execute does it.", "yellow")

@@ -7,7 +7,7 @@ from cyclopts import Parameter
 from memorybus.errors import ConfigError
 from memorybus.surfaces.cli.key_values import given
 from memorybus.surfaces.cli.options import DEFAULT, Common
-from memorybus.surfaces.cli.progress import checked_desk, told_when_interrupted
+from memorybus.surfaces.cli.progress import checked_stores, note_on_interrupt
 from memorybus.surfaces.views.output import NOTHING_DONE, Output
 from memorybus.surfaces.views.safe import visible
 
@@ -60,21 +60,21 @@ def run_add(
     what = lifecycle.addition(settings, edit, name, since, common.given())
     if execute:
         what = lifecycle.add(settings, edit, what, operator())
-    if output.json:
-        output.result(what)
-        return 0
-    _tell_added(output, what)
+    _show_added(output, what)
     return 0
 
 
-def _tell_added(output: Output, what: "Addition") -> None:
-    from memorybus.operations.moments import moment_of, told
+def _show_added(output: Output, what: "Addition") -> None:
+    from memorybus.operations.moments import moment_of, moment_text
 
+    if output.json:
+        output.result(what)
+        return
     if not what.executed:
         output.show(visible(what.diff))
     begins = {"beginning": "the beginning of the history", "now": "what is published from now on"}
     verb = "added" if what.executed else "would add"
-    where = begins.get(what.since) or told(str(moment_of(what.since)))
+    where = begins.get(what.since) or moment_text(str(moment_of(what.since)))
     kind = f"{what.kind}, {what.delivery}, {what.placement}"
     output.show(visible(f"{verb} {what.name} ({kind}) to {what.file}; it begins with {where}"))
     output.note(_RESTART if what.executed else NOTHING_DONE, "yellow")
@@ -102,9 +102,9 @@ def run_pause(
     output = common.output()
     if not reason.strip():
         raise ConfigError("--reason must say why")
-    with checked_desk(common.settings()) as desk:
-        done = lifecycle.pause(desk, name, reason, operator())
-    return _tell_pause(output, done)
+    with checked_stores(common.settings()) as stores:
+        done = lifecycle.pause(stores, name, reason, operator())
+    return _show_pause(output, done)
 
 
 def run_resume(name: Name, /, *, common: Common = DEFAULT) -> int:
@@ -117,12 +117,12 @@ def run_resume(name: Name, /, *, common: Common = DEFAULT) -> int:
     from memorybus.operations.providers import lifecycle
 
     output = common.output()
-    with checked_desk(common.settings()) as desk:
-        done = lifecycle.resume(desk, name)
-    return _tell_pause(output, done)
+    with checked_stores(common.settings()) as stores:
+        done = lifecycle.resume(stores, name)
+    return _show_pause(output, done)
 
 
-def _tell_pause(output: Output, done: "Pause") -> int:
+def _show_pause(output: Output, done: "Pause") -> int:
     if output.json:
         output.result(done)
         return 0
@@ -167,20 +167,20 @@ def run_remove(
     if execute and not (reason or "").strip():
         raise ConfigError("--reason must say why, with --execute")
     edit = config_file.removing(settings, name)
-    locked = removal.remover(settings, name, operator()) if execute else checked_desk(settings)
+    locked = removal.remover(settings, name, operator()) if execute else checked_stores(settings)
     again = f"interrupted; the same command removes what is left of {name}"
-    with told_when_interrupted(output, again), locked as desk:
-        what = removal.removal(desk, edit, name, delete_state=delete_state)
+    with note_on_interrupt(output, again), locked as stores:
+        what = removal.removal(stores, edit, name, delete_state=delete_state)
         if execute:
-            what = removal.remove(desk, edit, what, reason or "", operator())
+            what = removal.remove(stores, edit, what, reason or "", operator())
     if output.json:
         output.result(what)
         return 0
-    _tell_removed(output, what)
+    _show_removed(output, what)
     return 0
 
 
-def _tell_removed(output: Output, what: "Removal") -> None:
+def _show_removed(output: Output, what: "Removal") -> None:
     if not what.executed and what.diff:
         output.show(visible(what.diff))
     verb = "removed" if what.executed else "would remove"

@@ -1,7 +1,8 @@
-"""``memorybus rebuild``: a state again from history, beside the live one, then swapped."""
+"""``memorybus rebuild`` builds a state again from history beside the live one, and swaps."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,15 +13,16 @@ from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, MemoryBusError
 from memorybus.surfaces.cli.key_values import given
 from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, operator
-from memorybus.surfaces.cli.progress import UNTOUCHED, checked_desk, show_found, steps
+from memorybus.surfaces.cli.progress import UNTOUCHED, checked_stores, show_found, steps
 from memorybus.surfaces.views import rebuild as rebuild_view
 from memorybus.surfaces.views.output import Output
 from memorybus.surfaces.views.safe import visible
 
 if TYPE_CHECKING:
     from memorybus.operations.copies.generations import Generation
-    from memorybus.operations.rebuild.plan import Wanted
+    from memorybus.operations.rebuild.plan import RebuildRequest
     from memorybus.operations.rebuild.rebuild import Rebuilder, Rebuilt
+    from memorybus.query.query import Query
 
 Words = Annotated[list[str] | None, Parameter(negative="", consume_multiple=False)]
 Flag = Annotated[bool, Parameter(negative="")]
@@ -38,51 +40,100 @@ def register(app: App) -> None:
     app.command(rebuild)
 
 
-def run_rebuild(
-    provider: Annotated[str, Parameter(help="The provider instance.")] = "",
-    /,
-    *,
+@Parameter(name="*")
+@dataclass(frozen=True)
+class RebuildOptions:
+    """What a rebuild takes of the history, and what is to be done."""
+
     until: Annotated[
         str,
         Parameter(
             help="Take the past up to this moment (an ISO time, UTC if it names no zone, p07:1234, "
             "or an event's id) and what comes from now on; what came between is left out."
         ),
-    ] = "",
+    ] = ""
     except_session: Annotated[
         Words, Parameter(help="Leave sessions of this id out: everybody's.")
-    ] = None,
-    except_user: Annotated[Words, Parameter(help="Leave this person out.")] = None,
-    except_agent: Annotated[Words, Parameter(help="Leave this agent out.")] = None,
+    ] = None
+    except_user: Annotated[Words, Parameter(help="Leave this person out.")] = None
+    except_agent: Annotated[Words, Parameter(help="Leave this agent out.")] = None
     except_origin: Annotated[
         Words, Parameter(help="Leave this platform, or who wanted a memory write, out.")
-    ] = None,
+    ] = None
     whole: Annotated[
         Flag, Parameter(help="Take the whole history: also what the live one leaves out.")
-    ] = False,
-    change: Annotated[
-        Words, Parameter(name="--set", help="An option that is otherwise now: key=value.")
-    ] = None,
-    no_verify: Annotated[Flag, Parameter(help="Swap also what is not as the live one is.")] = False,
-    rollback: Annotated[str, Parameter(help="Let this provider's generation before serve.")] = "",
+    ] = False
+    change: Annotated[Words, Parameter(name="--set", help="Change an option: key=value.")] = None
+    no_verify: Annotated[
+        Flag, Parameter(help="Swap also if the new state differs from the live one.")
+    ] = False
+    rollback: Annotated[str, Parameter(help="Let this provider's generation before serve.")] = ""
     drop: Annotated[
         str,
         Parameter(
             help="Give up what a rebuild of this one began; if nothing, drop all that do not serve."
         ),
-    ] = "",
-    reason: Annotated[str, Parameter(help="Why; it is kept with the generation.")] = "",
-    execute: Annotated[
-        Flag, Parameter(help="Do it; without, only say what would be done.")
-    ] = False,
+    ] = ""
+    reason: Annotated[str, Parameter(help="Why; it is kept with the generation.")] = ""
+    execute: Annotated[Flag, Parameter(help="Do it; without, only say what would be done.")] = False
+
+    def request(self, provider: str) -> "RebuildRequest":
+        """Return what is asked for a provider, or of a rollback or drop.
+
+        Raises:
+            ConfigError: these options do not go together.
+        """
+        from memorybus.operations.rebuild.plan import RebuildRequest
+        from memorybus.query.query import EVERYTHING
+
+        query = self._query()
+        if sum(map(bool, (provider, self.rollback, self.drop))) != 1:
+            raise ConfigError("give one PROVIDER, or --rollback PROVIDER, or --drop PROVIDER")
+        builds = self.until or self.whole or self.change or self.no_verify
+        if not provider and (query != EVERYTHING or builds):
+            raise ConfigError(
+                "--rollback and --drop build nothing: leave out --set, --until, --whole, "
+                "--except-… and --no-verify"
+            )
+        return RebuildRequest(
+            provider=provider or self.rollback or self.drop,
+            query=query,
+            until=self.until,
+            whole=self.whole,
+            options=given(self.change or ()),
+            verify=not self.no_verify,
+            reason=self.reason,
+            by=operator(),
+        )
+
+    def _query(self) -> "Query":
+        from memorybus.query.query import Query
+
+        return Query(
+            except_sessions=tuple(self.except_session or ()),
+            except_users=tuple(self.except_user or ()),
+            except_agents=tuple(self.except_agent or ()),
+            except_origins=tuple(self.except_origin or ()),
+        )
+
+
+NOT_SAID = RebuildOptions()
+
+
+def run_rebuild(
+    provider: Annotated[str, Parameter(help="The provider instance.")] = "",
+    /,
+    *,
+    options: RebuildOptions = NOT_SAID,
     common: Common = DEFAULT,
 ) -> int:
     """Build a provider's state again from history, beside the live one; compare; swap in one step.
 
-    Recalls and tools are served by the live one until the swap. The same command goes on with a
-    rebuild that was interrupted. The generation before stands still and is kept: --rollback brings
-    it up to date and swaps back, --drop removes it. What is left out stays out from then on, in
-    later rebuilds, too (--whole takes it again), and so do options (--set changes them).
+    Recalls and tools are served by the live one until the swap; for that the provider's lanes pause
+    for a moment, and agents go on. The same command goes on with a rebuild that was interrupted.
+    The generation before stands still and is kept: --rollback brings it up to date and swaps back,
+    --drop removes it. What is left out stays out from then on, in later rebuilds, too (--whole
+    takes it again), and so do options (--set changes them).
 
     For example:
 
@@ -91,53 +142,27 @@ def run_rebuild(
     - `memorybus rebuild builtin --except-user mallory --execute`
     - `memorybus rebuild --rollback holographic --execute`
     """
-    from memorybus.operations.rebuild.plan import Wanted
-    from memorybus.query.query import EVERYTHING, Query
-
-    if sum(map(bool, (provider, rollback, drop))) != 1:
-        raise ConfigError("give one PROVIDER, or --rollback PROVIDER, or --drop PROVIDER")
-    output = common.output()
-    query = Query(
-        except_sessions=tuple(except_session or ()),
-        except_users=tuple(except_user or ()),
-        except_agents=tuple(except_agent or ()),
-        except_origins=tuple(except_origin or ()),
-    )
-    wanted = Wanted(
-        provider=provider or rollback or drop,
-        query=query,
-        until=until,
-        whole=whole,
-        options=given(change or ()),
-        verify=not no_verify,
-        reason=reason,
-        by=operator(),
-    )
-    if not provider and (query != EVERYTHING or until or whole or change or no_verify):
-        raise ConfigError(
-            "--rollback and --drop build nothing: leave out --set, --until, --whole, --except-… "
-            "and --no-verify"
-        )
+    output, wanted = common.output(), options.request(provider)
     settings = common.settings()
-    if rollback:
-        return _rolled_back(output, settings, wanted, execute=execute)
-    if drop:
-        return _dropped(output, settings, wanted, execute=execute)
-    return _rebuilt(output, settings, wanted, execute=execute)
+    if options.rollback:
+        return _rolled_back(output, settings, wanted, execute=options.execute)
+    if options.drop:
+        return _dropped(output, settings, wanted, execute=options.execute)
+    return _rebuilt(output, settings, wanted, execute=options.execute)
 
 
-def _rebuilt(output: Output, settings: Settings, wanted: "Wanted", *, execute: bool) -> int:
+def _rebuilt(output: Output, settings: Settings, wanted: "RebuildRequest", *, execute: bool) -> int:
     from memorybus.operations.rebuild import plan as rebuild_plan
 
     if not execute:
         with (
-            checked_desk(settings) as desk,
+            checked_stores(settings) as stores,
             steps(output, "plan", "events read", UNTOUCHED) as tell,
         ):
-            plan = rebuild_plan.prepare(desk, wanted, SYSTEM, partial(tell, "plan"))
+            plan = rebuild_plan.prepare(stores, wanted, SYSTEM, partial(tell, "plan"))
         return rebuild_view.planned(output, plan)
     with _at_work(output, settings, wanted, "rebuild") as work:
-        found = rebuild_plan.prepare(work.desk, wanted, SYSTEM)
+        found = rebuild_plan.prepare(work.stores, wanted, SYSTEM)
         if not found.served:
             raise ConfigError(rebuild_view.unserved(wanted.provider))
         ended = _ended(work, wanted)
@@ -155,17 +180,19 @@ def _rebuilt(output: Output, settings: Settings, wanted: "Wanted", *, execute: b
     return rebuild_view.done(output, done)
 
 
-def _rolled_back(output: Output, settings: Settings, wanted: "Wanted", *, execute: bool) -> int:
+def _rolled_back(
+    output: Output, settings: Settings, wanted: "RebuildRequest", *, execute: bool
+) -> int:
     from memorybus.operations.rebuild import plan as rebuild_plan
 
     provider = wanted.provider
     if not execute:
-        with checked_desk(settings) as desk:
-            to = rebuild_plan.rolled_back_to(desk, provider)
+        with checked_stores(settings) as stores:
+            to = rebuild_plan.rolled_back_to(stores, provider)
         said = f"would bring {to} up to date and let it serve {provider} again"
         return rebuild_view.would(output, {"provider": provider, "to": to, "executed": False}, said)
     with _at_work(output, settings, wanted, "rollback") as work:
-        to = rebuild_plan.rolled_back_to(work.desk, provider)
+        to = rebuild_plan.rolled_back_to(work.stores, provider)
         ended = _ended(work, wanted)
         if ended is not None and ended.live == to:
             return rebuild_view.done(output, ended)
@@ -173,24 +200,24 @@ def _rolled_back(output: Output, settings: Settings, wanted: "Wanted", *, execut
     return rebuild_view.done(output, done)
 
 
-def _ended(work: "Rebuilder", wanted: "Wanted") -> "Rebuilt | None":
+def _ended(work: "Rebuilder", wanted: "RebuildRequest") -> "Rebuilt | None":
     """Do what is left of a swap whose command was killed after it, if there is one."""
     from memorybus.operations.copies.generations import unended
 
-    if not unended(wanted.provider, work.desk.instances.look()):
+    if not unended(wanted.provider, work.stores.instances.look()):
         return None
     return work.finish(wanted.provider, wanted.by)
 
 
-def _dropped(output: Output, settings: Settings, wanted: "Wanted", *, execute: bool) -> int:
+def _dropped(output: Output, settings: Settings, wanted: "RebuildRequest", *, execute: bool) -> int:
     from memorybus.operations.rebuild import drop as generation_drop
 
     if not execute:
-        with checked_desk(settings) as desk:
-            what = generation_drop.droppable(desk, wanted.provider)
+        with checked_stores(settings) as stores:
+            what = generation_drop.droppable(stores, wanted.provider)
         return rebuild_view.would(output, what, f"would drop {rebuild_view.named(what)}")
     with _at_work(output, settings, wanted, "drop") as work:
-        what = generation_drop.droppable(work.desk, wanted.provider)
+        what = generation_drop.droppable(work.stores, wanted.provider)
         gone = generation_drop.drop(work, what, wanted.by, SYSTEM)
     if output.json:
         output.result(gone)
@@ -204,7 +231,7 @@ def _dropped(output: Output, settings: Settings, wanted: "Wanted", *, execute: b
 
 @contextmanager
 def _at_work(
-    output: Output, settings: Settings, wanted: "Wanted", what: str
+    output: Output, settings: Settings, wanted: "RebuildRequest", what: str
 ) -> "Iterator[Rebuilder]":
     """Give a rebuilder that has the lock, and shows how far it is."""
     from memorybus.operations.rebuild.rebuild import rebuilder
@@ -227,7 +254,7 @@ def _tell_way_out(output: Output, work: "Rebuilder", provider: str) -> None:
     from memorybus.operations.copies.generations import unfinished
 
     with suppress(MemoryBusError):  # without Redis nobody knows
-        if unfinished(provider, "rebuild", work.desk.instances.look()):
+        if unfinished(provider, "rebuild", work.stores.instances.look()):
             output.note(f"to give it up: memorybus rebuild --drop {provider} --execute", "yellow")
 
 
@@ -242,8 +269,8 @@ def run_rebuild_ls(*, common: Common = DEFAULT) -> int:
     from memorybus.operations.copies.generations import generations
 
     output = common.output()
-    with checked_desk(common.settings()) as desk:
-        sight = desk.instances.look()
+    with checked_stores(common.settings()) as stores:
+        sight = stores.instances.look()
     providers = sorted({one.provider for one in sight.all.values()} | set(sight.live))
     every = [generations(provider, sight) for provider in providers]
     found = [one for group in every if len(group) > 1 for one in group if not _is_gone(one)]
@@ -252,5 +279,5 @@ def run_rebuild_ls(*, common: Common = DEFAULT) -> int:
 
 
 def _is_gone(one: "Generation") -> bool:
-    """Say whether it is the first of all, and dropped: a dropped copy is listed till it is gone."""
+    """Say whether it is the first generation, and dropped; other dropped ones are listed."""
     return one.state == "dropped" and one.name == one.provider

@@ -1,6 +1,7 @@
-"""``memorybus replay``: history again, into a copy of a provider instance."""
+"""``memorybus replay`` applies the history again, into a copy of a provider instance."""
 
 from contextlib import nullcontext
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +14,7 @@ from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, not_negative
 from memorybus.surfaces.cli.progress import (
     UNTOUCHED,
     Seldom,
-    checked_desk,
+    checked_stores,
     show_found,
     steps,
 )
@@ -24,9 +25,9 @@ from memorybus.surfaces.views.safe import visible
 
 if TYPE_CHECKING:
     from memorybus.operations.copies.copies import Copy
-    from memorybus.operations.copies.filling import Progress
-    from memorybus.operations.copies.replay import Planned, Wanted
-    from memorybus.operations.stores import Copies
+    from memorybus.operations.copies.filling import CopyProgress, LocalWorker
+    from memorybus.operations.copies.replay import Planned, ReplayRequest
+    from memorybus.operations.stores import Stores
 
 Words = Annotated[list[str] | None, Parameter(negative="", consume_multiple=False)]
 
@@ -39,40 +40,93 @@ def register(app: App) -> None:
     app.command(replay)
 
 
-def run_replay(
-    *,
+@Parameter(name="*")
+@dataclass(frozen=True)
+class ReplayOptions:
+    """Which copy is filled, and with what of the history."""
+
     provider: Annotated[
         str | None, Parameter(help="The instance whose kind and options the copy has.")
-    ] = None,
-    into: Annotated[str | None, Parameter(help="The copy's name.")] = None,
+    ] = None
+    into: Annotated[str | None, Parameter(help="The copy's name.")] = None
     since: Annotated[
         str | None,
         Parameter(
             name="--from",
             help="First moment: an ISO time (UTC if it names no zone), p07:1234, or an event's id.",
         ),
-    ] = None,
-    until: Annotated[str | None, Parameter(help="Last moment; the present if none.")] = None,
+    ] = None
+    until: Annotated[str | None, Parameter(help="Last moment; the present if none.")] = None
     session: Annotated[
         Words, Parameter(help="Only this session (with --user, that person's); may be repeated.")
-    ] = None,
-    lineage: Annotated[Words, Parameter(help="Only this one and all that came of it.")] = None,
-    user: Annotated[Words, Parameter(help="Only this person's.")] = None,
-    agent: Annotated[Words, Parameter(help="Only this agent's.")] = None,
-    kind: Annotated[Words, Parameter(name="--type", help="Only events of this type.")] = None,
+    ] = None
+    lineage: Annotated[Words, Parameter(help="Only this one and all that came of it.")] = None
+    user: Annotated[Words, Parameter(help="Only this person's.")] = None
+    agent: Annotated[Words, Parameter(help="Only this agent's.")] = None
+    kind: Annotated[Words, Parameter(name="--type", help="Only events of this type.")] = None
     rate: Annotated[
         float | None,
         Parameter(
             help="Events a second at most; another number is kept to from then on.",
             validator=not_negative,
         ),
-    ] = None,
+    ] = None
     change: Annotated[
-        Words, Parameter(name="--set", help="An option that the copy has otherwise: key=value.")
-    ] = None,
-    force: Annotated[
-        bool, Parameter(negative="", help="Also into a target that is not empty.")
-    ] = False,
+        Words, Parameter(name="--set", help="Change an option of the copy: key=value.")
+    ] = None
+    force: Annotated[bool, Parameter(negative="", help="Also into a target that is not empty.")] = (
+        False
+    )
+
+    def check(self, cancel: str | None) -> None:
+        """Make sure that a copy is filled or dropped, and not both.
+
+        Raises:
+            ConfigError: these options do not go together.
+        """
+        filled = bool(self.provider or self.into)
+        if bool(cancel) == filled or bool(self.provider) != bool(self.into):
+            raise ConfigError("give --provider NAME and --into NEW, or --cancel NAME")
+        if cancel and self != NOTHING_TAKEN:
+            raise ConfigError("--cancel fills nothing: leave out --set, --force, and what to take")
+
+    def request(self, reason: str) -> "ReplayRequest":
+        """Return what is asked.
+
+        Raises:
+            ConfigError: the copy cannot be called so, or an option cannot be read.
+        """
+        from memorybus.config.path_names import check_name
+        from memorybus.operations.copies.replay import ReplayRequest
+        from memorybus.query.query import Query
+        from memorybus.surfaces.cli.options import operator
+
+        return ReplayRequest(
+            provider=self.provider or "",
+            into=check_name(self.into or ""),
+            query=Query(
+                sessions=tuple(self.session or ()),
+                lineages=tuple(self.lineage or ()),
+                users=tuple(self.user or ()),
+                agents=tuple(self.agent or ()),
+                types=tuple(self.kind or ()),
+            ),
+            since=self.since or "",
+            until=self.until or "",
+            rate=self.rate,
+            options=given(self.change or ()),
+            force=self.force,
+            reason=reason,
+            by=operator(),
+        )
+
+
+NOTHING_TAKEN = ReplayOptions()
+
+
+def run_replay(
+    *,
+    options: ReplayOptions = NOTHING_TAKEN,
     cancel: Annotated[str | None, Parameter(help="Drop this copy, with its state.")] = None,
     reason: Annotated[str | None, Parameter(help="Why; it is kept with the copy.")] = None,
     execute: Annotated[
@@ -92,98 +146,81 @@ def run_replay(
     - `memorybus replay --provider holographic --into may --until 2026-06-01 --execute`
     - `memorybus replay --cancel holographic-2 --execute`
     """
-    from memorybus.config.path_names import check_name
-    from memorybus.operations.copies.replay import Wanted
-    from memorybus.query.query import Query
-    from memorybus.surfaces.cli.options import operator
-
     output, settings = common.output(), common.settings()
-    if bool(cancel) == bool(provider or into) or bool(provider) != bool(into):
-        raise ConfigError("give --provider NAME and --into NEW, or --cancel NAME")
+    options.check(cancel)
     if cancel:
-        if any((since, until, session, lineage, user, agent, kind, rate, change, force)):
-            raise ConfigError("--cancel fills nothing: leave out --set, --force, and what to take")
-        with checked_desk(settings) as desk:
-            return _cancelled(output, desk, cancel, execute=execute)
-    wanted = Wanted(
-        provider=provider or "",
-        into=check_name(into or ""),
-        query=Query(
-            sessions=tuple(session or ()),
-            lineages=tuple(lineage or ()),
-            users=tuple(user or ()),
-            agents=tuple(agent or ()),
-            types=tuple(kind or ()),
-        ),
-        since=since or "",
-        until=until or "",
-        rate=rate,
-        options=given(change or ()),
-        force=force,
-        reason=reason or "",
-        by=operator(),
-    )
-    with checked_desk(settings) as desk:
-        return _replayed(output, desk, wanted, execute=execute)
+        with checked_stores(settings) as stores:
+            return _cancelled(output, stores, cancel, execute=execute)
+    wanted = options.request(reason or "")
+    with checked_stores(settings) as stores:
+        return _replayed(output, stores, wanted, execute=execute)
 
 
-def _replayed(output: Output, desk: "Copies", wanted: "Wanted", *, execute: bool) -> int:
+def _replayed(output: Output, stores: "Stores", wanted: "ReplayRequest", *, execute: bool) -> int:
     from memorybus.operations.copies import replay as replaying
 
     with steps(output, "plan", "events read", UNTOUCHED) as tell:
-        plan = replaying.planned(desk, wanted, partial(tell, "plan"))
+        plan = replaying.planned(stores, wanted, partial(tell, "plan"))
     if not execute:
         if output.json:
             output.result(plan)
         else:
-            output.show(replay_view.told(plan))
+            output.show(replay_view.described(plan))
             output.note(NOTHING_DONE, "yellow")
         return 0
     if not output.json:
         output.note(replay_view.sentence(plan))
-    return _filled(output, desk, replaying.begin(desk, plan, wanted))
+    return _filled(output, stores, replaying.begin(stores, plan, wanted))
 
 
-def _filled(output: Output, desk: "Copies", plan: "Planned") -> int:
+def _filled(output: Output, stores: "Stores", plan: "Planned") -> int:
     """Follow the copy until it has all; return the exit code."""
     from memorybus.operations.copies import filling
 
     name = plan.instance.name
-    lines = output.json or not output.out.is_terminal
-    worker = filling.LocalWorker(desk.settings, name) if plan.here else None
-    if worker is None and plan.instance.provider not in desk.roster.served():
+    worker = filling.LocalWorker(stores.settings, name) if plan.here else None
+    if worker is None and plan.instance.provider not in stores.roster.served():
         raise filling.NobodyServes(_nobody(plan))
-    last, seldom = None, Seldom(SYSTEM)
     try:
-        with worker or nullcontext(), output.progress("events") as bar:
-            task = bar.add_task("replay", total=None)
-            for now in filling.followed(desk, plan.instance, worker):
-                bar.update(task, completed=now.done, total=now.total, description=_pace(now))
-                if lines and seldom.due(last=now.finished):
-                    output.json_line(now)
-                last = now
+        parked = _followed(output, stores, plan, worker)
     except (KeyboardInterrupt, SystemExit):
-        output.note(_interrupted(desk, plan), "yellow")
+        output.note(_interrupted(stores, plan), "yellow")
         raise
-    parked = last.parked if last else 0
-    finished = {
-        "finished": True,
-        "provider": plan.instance.provider,
-        "into": name,
-        "applied": plan.counted.applied(parked),
-        "parked": parked,
-        "home": str(desk.settings.provider_home(name)) if plan.home else None,
-    }
-    if lines:
-        output.json_line(finished)
+    applied = plan.counted.applied(parked)
+    if _prints_lines(output):
+        home = str(stores.settings.provider_home(name)) if plan.home else None
+        finished = {"finished": True, "provider": plan.instance.provider, "into": name}
+        output.json_line({**finished, "applied": applied, "parked": parked, "home": home})
     else:
-        output.show(visible(f"{finished['applied']} events of {finished['provider']} in {name}"))
+        output.show(visible(f"{applied} events of {plan.instance.provider} in {name}"))
     if parked:
         output.note(f"{parked} events are parked: memorybus dlq ls --provider {name}", "yellow")
     return 0
 
 
-def _pace(now: "Progress") -> str:
+def _followed(
+    output: Output, stores: "Stores", plan: "Planned", worker: "LocalWorker | None"
+) -> int:
+    """Show how far the copy is until it has all; return how many of its events are parked."""
+    from memorybus.operations.copies.filling import followed
+
+    parked, seldom, lines = 0, Seldom(SYSTEM), _prints_lines(output)
+    with worker or nullcontext(), output.progress("events") as bar:
+        task = bar.add_task("replay", total=None)
+        for now in followed(stores, plan.instance, worker):
+            bar.update(task, completed=now.done, total=now.total, description=_pace(now))
+            if lines and seldom.due(last=now.finished):
+                output.json_line(now)
+            parked = now.parked
+    return parked
+
+
+def _prints_lines(output: Output) -> bool:
+    """Say whether progress comes as JSON lines: nobody watches a bar."""
+    return output.json or not output.out.is_terminal
+
+
+def _pace(now: "CopyProgress") -> str:
     return f"{now.rate:,.0f}/s" + ("" if now.eta is None else f", {lasting(now.eta)} left")
 
 
@@ -196,9 +233,9 @@ def _nobody(plan: "Planned") -> str:
     )
 
 
-def _interrupted(desk: "Copies", plan: "Planned") -> str:
+def _interrupted(stores: "Stores", plan: "Planned") -> str:
     name = plan.instance.name
-    others = plan.instance.provider in desk.roster.served()
+    others = plan.instance.provider in stores.roster.served()
     said = "workers that run go on with it" if others else "the same command goes on with it"
     return (
         f"the copy {name} is whole as far as it is; {said}; to drop it: "
@@ -206,11 +243,11 @@ def _interrupted(desk: "Copies", plan: "Planned") -> str:
     )
 
 
-def _cancelled(output: Output, desk: "Copies", name: str, *, execute: bool) -> int:
+def _cancelled(output: Output, stores: "Stores", name: str, *, execute: bool) -> int:
     from memorybus.operations.copies import copies as copying
 
-    drop = copying.dropping(desk, name)
-    waits = copying.drop(desk, drop) if execute else ""
+    drop = copying.dropping(stores, name)
+    waits = copying.drop(stores, drop) if execute else ""
     gone = execute and not waits
     if output.json:
         output.result({**_shown(drop), "executed": execute, "gone": gone, "waits": waits})
@@ -245,7 +282,7 @@ def run_replay_ls(*, common: Common = DEFAULT) -> int:
     from memorybus.operations.copies.copies import copies
 
     output = common.output()
-    with checked_desk(common.settings()) as desk:
-        found = copies(desk)
+    with checked_stores(common.settings()) as stores:
+        found = copies(stores)
     none = "no copies; memorybus replay --provider NAME --into NEW would make one"
     return show_found(output, found, lambda: replay_view.table(found), none)

@@ -1,4 +1,4 @@
-"""``memorybus verify`` and ``memorybus diff``: is a state right, and what would another recall."""
+"""``memorybus verify`` and ``memorybus diff`` compare a state with history, and with another."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,15 +10,15 @@ from rich.text import Text
 from memorybus.clock import SYSTEM
 from memorybus.errors import ConfigError
 from memorybus.surfaces.cli.options import CARE, DEFAULT, Common, not_negative, operator, positive
-from memorybus.surfaces.cli.progress import checked_desk, steps
+from memorybus.surfaces.cli.progress import checked_stores, steps
 from memorybus.surfaces.cli.scope_options import NOBODY_NAMED, ScopeOptions, scope_of
 from memorybus.surfaces.views.output import Output
 from memorybus.surfaces.views.render import grid
 from memorybus.surfaces.views.safe import visible
 
 if TYPE_CHECKING:
-    from memorybus.operations.rebuild.compare import Compared
-    from memorybus.operations.rebuild.diff import Differing
+    from memorybus.operations.rebuild.comparison import Compared
+    from memorybus.operations.rebuild.diff import RecallDifference
     from memorybus.operations.rebuild.verify import Verified
 
 _INTERRUPTED = "interrupted: the live state is as it was; a copy that was made for this is dropped"
@@ -45,17 +45,15 @@ def run_verify(
     ] = "",
     sample: Annotated[
         int,
-        Parameter(
-            help="Where events are asked for one by one, ask for so many.", validator=not_negative
-        ),
+        Parameter(help="Of events by their ids ask for so many.", validator=not_negative),
     ] = 0,
     common: Common = DEFAULT,
 ) -> int:
-    """Say whether a provider's live state is what the history says.
+    """Say whether a provider's live state is what the history says; exit code 1 if it is not.
 
-    A copy is filled from the history and compared by digest; the live one stands still for that
-    moment, and recalls go on. Providers that can only be asked for events by their ids are. Exit
-    code 1 if something differs.
+    A copy is filled from the history and compared by digest. If a key differs the live lanes pause
+    for a moment, to compare it at one place; recalls go on. A provider without a digest is asked
+    for events by their ids, if it can be.
 
     For example:
 
@@ -63,23 +61,23 @@ def run_verify(
     - `memorybus verify hindsight --sample 1000 --json`
     """
     from memorybus.operations.rebuild.rebuild import rebuilder
-    from memorybus.operations.rebuild.verify import Wanted, verify
+    from memorybus.operations.rebuild.verify import VerifyRequest, verify
 
     output, settings = common.output(), common.settings()
-    wanted = Wanted(provider=provider, until=until, sample=sample, by=operator())
+    wanted = VerifyRequest(provider=provider, until=until, sample=sample, by=operator())
     with (
         steps(output, "verify", "places of the history", _INTERRUPTED) as tell,
         rebuilder(settings, provider, "verification", wanted.by, tell) as work,
     ):
         found = verify(work, wanted)
-    if output.json:
-        output.result(found)
-    else:
-        _show(output, found)
+    _show(output, found)
     return 0 if found.ok else 1
 
 
 def _show(output: Output, found: "Verified") -> None:
+    if output.json:
+        output.result(found)
+        return
     if found.compared is not None:
         _show_keys(output, found, found.compared)
     else:
@@ -130,21 +128,35 @@ def run_diff(
     from memorybus.recall.model import Want
 
     output, settings = common.output(), common.settings()
-    asked = [one for one in [*(query or ()), *_lines(queries)] if one.strip()]
-    if not asked:
-        raise ConfigError("ask something: --query TEXT, or --queries FILE")
-    with checked_desk(settings) as desk:
-        names = (first, second)
-        provider = provider_of(names, desk.instances.look(), settings.providers)
+    asked = _questions(query, queries)
+    names = (first, second)
+    with checked_stores(settings) as stores:
+        provider = provider_of(names, stores.instances.look(), settings.providers)
     scope = msgspec.structs.asdict(whose.of(scope_of(settings)))
     wants = [Want(query=one, **scope, budget=budget, detail=True) for one in asked]
     found = differing(Inspector(settings, SYSTEM), provider, names, wants)
+    _show_recalls(output, found)
+    return 0
+
+
+def _show_recalls(output: Output, found: "list[RecallDifference]") -> None:
     if output.json:
         output.result(found)
-        return 0
+        return
     for one in found:
         _show_side_by_side(output, one)
-    return 0
+
+
+def _questions(query: list[str] | None, file: Path | None) -> list[str]:
+    """Return what is asked.
+
+    Raises:
+        ConfigError: nothing is, or the file cannot be read.
+    """
+    asked = [one for one in [*(query or ()), *_lines(file)] if one.strip()]
+    if not asked:
+        raise ConfigError("ask something: --query TEXT, or --queries FILE")
+    return asked
 
 
 def _lines(file: Path | None) -> list[str]:
@@ -154,7 +166,7 @@ def _lines(file: Path | None) -> list[str]:
         raise ConfigError(f"{file}: {error}") from error
 
 
-def _show_side_by_side(output: Output, one: "Differing") -> None:
+def _show_side_by_side(output: Output, one: "RecallDifference") -> None:
     output.show(visible(f"{one.query}{'' if one.same else '  (differs)'}"))
     table = grid(one.first.instance, one.second.instance)
     left, right = one.first.texts, one.second.texts

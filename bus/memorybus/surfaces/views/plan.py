@@ -1,4 +1,4 @@
-"""What a replay or a rebuild would take of the history, as people read it."""
+"""Shows what a replay or a rebuild would take of the history."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ from memorybus.surfaces.views.render import grid
 from memorybus.surfaces.views.safe import one_line
 
 if TYPE_CHECKING:
-    from memorybus.operations.copies.counting import Counted
+    from memorybus.operations.copies.counting import HistoryCount
 
 _WHY: Mapping[str, str] = {
     "volatile": "volatile: not kept by the archive",
@@ -28,7 +28,7 @@ _WHY: Mapping[str, str] = {
 }
 
 
-def shown(facts: Mapping[str, str], counted: "Counted | None") -> Group:
+def shown(facts: Mapping[str, str], counted: "HistoryCount | None") -> Group:
     """Return a plan: what it is, and what was counted."""
     table = grid("", "")
     table.show_header = False
@@ -50,7 +50,7 @@ def _counts(what: str, counts: Mapping[str, int]) -> Table:
     return table
 
 
-def amounts(counted: "Counted", seconds: float, by: str) -> dict[str, str]:
+def amounts(counted: "HistoryCount", seconds: float, by: str) -> dict[str, str]:
     """Return the facts of what was counted: events, size, and the least time, with its reason."""
     idle = counted.without_effect
     without = f", {idle} of them without effect there" if idle else ""

@@ -50,7 +50,7 @@ def planned(output: Output, found: "Prepared") -> int:
 
 
 def _facts(found: "Prepared") -> dict[str, str]:
-    from memorybus.operations.moments import told
+    from memorybus.operations.moments import moment_text
 
     one, counted = found.instance, found.counted
     step = "serves already; the end is missing" if found.swapped else "goes on where it is"
@@ -62,7 +62,7 @@ def _facts(found: "Prepared") -> dict[str, str]:
         "compared": "by digest with the live one" if found.compared else "by counts only",
     }
     if one.asked is not None and one.asked.until:
-        facts["until"] = told(one.asked.until)
+        facts["until"] = moment_text(one.asked.until)
     if found.kept:
         facts["kept"] = "; ".join(_KEPT[what] for what in found.kept).format(live=found.live)
     if counted is not None:
@@ -110,8 +110,8 @@ def done(output: Output, done: "Rebuilt") -> int:
         return 0
     output.show(visible(f"{done.live} serves {done.provider}; {_compared(done)}"))
     seconds = done.held_ms / 1000
-    rest = f"nothing was applied for {seconds:.1f} s" if seconds else "nothing stood still for it"
-    output.note(f"{rest}; {done.purged} warm results were asked for anew")
+    pause = f"its lanes paused for {seconds:.1f} s" if seconds else "its lanes did not pause"
+    output.note(f"{pause}; {done.purged} warm results are asked for anew")
     if done.parked:
         output.note(f"{done.parked} events are parked: memorybus dlq ls", "yellow")
     if done.previous:

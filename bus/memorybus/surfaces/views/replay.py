@@ -24,7 +24,7 @@ def sentence(plan: "Planned") -> str:
     return f"{goes_on} {plan.instance.name}: {of}"
 
 
-def told(plan: "Planned") -> Group:
+def described(plan: "Planned") -> Group:
     """Return a plan for people."""
     home = plan.home
     by = "by the rate" if plan.instance.plan.rate else "for reading alone"
@@ -42,11 +42,11 @@ def told(plan: "Planned") -> Group:
 
 
 def _moments(plan: "Planned") -> dict[str, str]:
-    from memorybus.operations.moments import told
+    from memorybus.operations.moments import moment_text
 
     asked = plan.instance.asked
     kept = {"from": asked.since, "until": asked.until} if asked else {}
-    return {name: told(moment) for name, moment in kept.items() if moment}
+    return {name: moment_text(moment) for name, moment in kept.items() if moment}
 
 
 def table(found: "Sequence[Copy]") -> Table:

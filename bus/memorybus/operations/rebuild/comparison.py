@@ -1,8 +1,8 @@
-"""Comparing two states by their digests, a page at a time: which keys differ, the first named.
+"""Comparing two states by their digests, a page at a time: which keys differ, the first named (G8).
 
-Both may go on meanwhile: a key whose two digests agree at any moment is as it should be. What
-differs is read again, some times, since one of the two may only have been a little farther; what
-differs then is compared while both stand at the same place.
+Both instances go on while all keys are read: a key whose two digests agree at any moment is right.
+A key that differs may only be a little farther in one of them, so it is read again in the pause,
+when both stand at the same place.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,21 +12,15 @@ import msgspec
 
 from memorybus.jobs.inspect import Inspector
 
-ROUNDS = 10
-"""So often keys that differ are read again before anything has to stand still."""
-
-IN_VAIN = 3
-"""Rounds in which not one key more agrees, after which more of them would not help either."""
-
 TOGETHER = 50
-"""Keys that are read again at once: of both, one right after the other."""
+"""Keys that are read again at once."""
 
 NAMED = 20
 """Differing keys that are named; all are counted."""
 
 Pair = tuple[str, str]
 How = Literal["differs", "missing", "strange"]
-Differing = dict[str, How]
+DifferingKeys = dict[str, How]
 """Keys that are not the same in both, and how."""
 
 
@@ -58,8 +52,8 @@ class Compared(msgspec.Struct, frozen=True):
         return self.given and not self.differing
 
 
-NONE = Compared(0, 0, (), given=False)
-"""Of a provider that gives no digest."""
+NOT_COMPARED = Compared(0, 0, (), given=False)
+"""The result for a provider that gives no digest."""
 
 
 def merged(first: Iterator[Pair], second: Iterator[Pair]) -> Iterator[tuple[str, How | None]]:
@@ -77,7 +71,7 @@ def merged(first: Iterator[Pair], second: Iterator[Pair]) -> Iterator[tuple[str,
             one, two = next(first, None), next(second, None)
 
 
-def compared(first: Iterator[Pair], second: Iterator[Pair]) -> tuple[int, Differing]:
+def compared(first: Iterator[Pair], second: Iterator[Pair]) -> tuple[int, DifferingKeys]:
     """Return how many keys there are, and those that differ; pure."""
     keys, differing = 0, dict[str, How]()
     for key, how in merged(first, second):
@@ -87,14 +81,14 @@ def compared(first: Iterator[Pair], second: Iterator[Pair]) -> tuple[int, Differ
     return keys, differing
 
 
-def told(keys: int, differing: Differing) -> Compared:
-    """Return what is told of a comparison: the first keys that differ are named; pure."""
+def summary(keys: int, differing: DifferingKeys) -> Compared:
+    """Return a comparison of which the first differing keys are named; pure."""
     first = sorted(differing.items())[:NAMED]
     return Compared(keys, len(differing), tuple(Difference(key, how) for key, how in first))
 
 
-def between(first: Mapping[str, str], second: Mapping[str, str]) -> Differing:
-    """Return how keys differ of which "" is the digest of those that hold nothing; pure."""
+def between(first: Mapping[str, str], second: Mapping[str, str]) -> DifferingKeys:
+    """Return which keys differ, and how; "" is the digest of a key that holds nothing; pure."""
     return {
         key: "differs" if one and second[key] else "missing" if one else "strange"
         for key, one in first.items()
@@ -109,14 +103,14 @@ class Comparison:
 
     Args:
         inspector: asks them.
-        provider: of which they are.
-        first: the instance that is measured by.
+        provider: whose instances they are.
+        first: the instance that the other is compared with.
         second: the other.
         keep: called before every page.
 
     Attributes:
-        provider: of which they are.
-        first: the instance that is measured by.
+        provider: whose instances they are.
+        first: the instance that the other is compared with.
         second: the other.
     """
 
@@ -142,31 +136,23 @@ class Comparison:
 
     def now(self) -> Compared:
         """Compare the two as they are now."""
-        return told(*self.whole()) if self.given else NONE
+        return summary(*self.whole()) if self.given else NOT_COMPARED
 
-    def whole(self) -> tuple[int, Differing]:
-        """Return how many keys there are, and those that differ now."""
+    def whole(self) -> tuple[int, DifferingKeys]:
+        """Return how many keys there are, and which differ now."""
         return compared(self._pairs(self.first), self._pairs(self.second))
 
-    def rounds(self, differing: Differing, pause: Callable[[], Any]) -> Differing:
-        """Read keys again that differ, until they agree or have had their chances.
+    def again(self, differing: DifferingKeys) -> DifferingKeys:
+        """Read keys again that differed, while both instances stand at the same place.
 
-        Args:
-            differing: they.
-            pause: called before each round.
+        As soon as more differ than are named the rest counts as differing unread: the result is
+        no, and the pause need not last longer for it.
         """
-        vain = 0
-        for _ in range(ROUNDS):
-            if not differing or vain == IN_VAIN:
-                break
-            pause()
-            before, differing = len(differing), self._again(sorted(differing))
-            vain = vain + 1 if len(differing) == before else 0
-        return differing
-
-    def _again(self, keys: Sequence[str]) -> Differing:
-        found: Differing = {}
+        found: DifferingKeys = {}
+        keys = sorted(differing)
         for at in range(0, len(keys), TOGETHER):
+            if len(found) > NAMED:
+                return found | {key: differing[key] for key in keys[at:]}
             some = keys[at : at + TOGETHER]
             found |= between(self.picked(self.first, some), self.picked(self.second, some))
         return found
@@ -184,3 +170,16 @@ class Comparison:
             yield from page.pairs
             more = page.more
             after = page.pairs[-1][0] if page.pairs else after
+
+
+def refusal(compared: Compared, provider: str, live: str, candidate: str) -> str:
+    """Return what a person reads whose rebuild is refused since the states differ; pure."""
+    words = {"differs": "differs", "missing": "not in it", "strange": "only in it"}
+    named = "; ".join(f"{one.key} ({words[one.how]})" for one in compared.named)
+    return (
+        f"{candidate} differs from {live} in {compared.differing} of {compared.keys} keys: {named}."
+        f" Nothing was swapped, {live} goes on. If it is the live state that is damaged, the same "
+        f"command with --no-verify swaps; memorybus diff {live} {candidate} --query … shows what "
+        f"both recall. {candidate} goes on beside it until memorybus rebuild --drop {provider} "
+        f"--execute"
+    )

@@ -1,0 +1,295 @@
+"""The short pause in which a candidate and the live instance stand at the same place (G8).
+
+Only lanes pause: agents go on publishing, and recall answers from what is there.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from memorybus.clock import Clock
+from memorybus.errors import MemoryBusError
+from memorybus.operations.copies.generations import Numbers, behind, ended, opened
+from memorybus.operations.stores import Stores
+from memorybus.query.ranges import WHOLE, Plan
+from memorybus.registry.instances import Instance
+from memorybus.registry.lanes import LaneState
+from memorybus.registry.pauses import InstancePause, lasting_pause, over_lasting
+from memorybus.registry.rebuild_lock import RebuildLock
+
+LOOK = 0.05
+"""Seconds between looks."""
+
+PATIENCE = 60.0
+"""Seconds without progress after which a step is given up."""
+
+NOTICED = 2.0
+"""Seconds after which every worker has seen that a command works: more than a heartbeat."""
+
+OBEYED = 0.4
+"""Seconds after which workers that know of the command obey a hold: they look every 0.1 s."""
+
+_UNOWNED = 5.0
+"""Seconds without an owner after which nobody seems able to serve an instance."""
+
+_TRIES = 5
+"""How often both are brought to one place before that is given up."""
+
+
+class LanesStalled(MemoryBusError):
+    """Lanes did not come to where they should; the message says which, and what to do."""
+
+
+class LanePause:
+    """Holds the lanes of instances, lets them go, and waits for them. Belongs to one thread.
+
+    Args:
+        stores: the stores.
+        lock: the command's; it is kept alive while we wait.
+        why: the hold that the command places.
+        clock: time.
+        patience: see `PATIENCE`.
+    """
+
+    def __init__(
+        self,
+        stores: Stores,
+        lock: RebuildLock,
+        why: InstancePause,
+        clock: Clock,
+        patience: float = PATIENCE,
+    ) -> None:
+        """InstancePause nothing yet."""
+        self._stores = stores
+        self._lock = lock
+        self._why = why
+        self._clock = clock
+        self._patience = patience
+        self._made_at = clock.monotonic()
+        self._since: float | None = None
+
+    @property
+    def milliseconds(self) -> int:
+        """Return for how long the live instance has been lasting_pause by `meet`; 0 if it was not."""
+        return 0 if self._since is None else round((self._clock.monotonic() - self._since) * 1000)
+
+    # -- looking ----------------------------------------------------------------------------------
+
+    def numbers(self, name: str) -> Numbers:
+        """Return where an instance's lanes are."""
+        return dict(enumerate(lane.n for lane in self._stores.lanes.states(name)))
+
+    def heads(self) -> Numbers:
+        """Return where the history ends now."""
+        return {head.partition: head.n for head in self._stores.history.log.heads()}
+
+    def paused_by_person(self, name: str) -> InstancePause | None:
+        """Return the hold of an instance that is not a command's; None if there is none."""
+        return lasting_pause(self._stores.instances.pauses().get(name))
+
+    def check_complete(self, name: str) -> None:
+        """Make sure that a lasting_pause instance lacks nothing of the history.
+
+        Raises:
+            LanesStalled: it lacks something, and would never catch up.
+        """
+        left = behind(self.numbers(name), self.heads())
+        if left:
+            self._check_mover(name, f"{name} lacks a part of the history", left)
+
+    def is_unserved(self, name: str) -> bool:
+        """Say whether nobody owns a lane of an instance, or will soon."""
+        until = self._clock.monotonic() + _UNOWNED
+        while not any(lane.owned for lane in self._stores.lanes.states(name)):
+            if self.paused_by_person(name) or self._clock.monotonic() > until:
+                return True
+            self._clock.sleep(LOOK)
+        return False
+
+    # -- acting -----------------------------------------------------------------------------------
+
+    def hold(self, name: str) -> None:
+        """InstancePause an instance's lanes, and wait until nobody owns one.
+
+        Raises:
+            LanesStalled: somebody goes on owning one.
+        """
+        self._stores.instances.change_pause(name, lambda known: over_lasting(known, self._why))
+        self.wait_for_none(
+            lambda: sum(lane.owned for lane in self._stores.lanes.states(name)),
+            f"the lanes of {name} are not given up",
+        )
+
+    def hold_before_deletion(self, name: str) -> None:
+        """InstancePause an instance, also against a worker that has not heard of this command yet.
+
+        Raises:
+            LanesStalled: somebody goes on owning a lane.
+        """
+        self.hold(name)
+        self._clock.sleep(NOTICED)
+        self.hold(name)
+
+    def release(self, name: str) -> None:
+        """Let an instance's lanes go on unless a person lasting_pause it.
+
+        We have the lock, so the command that held it is this one or is gone.
+        """
+        self._stores.instances.change_pause(name, lasting_pause)
+
+    def change_plan(self, name: str, provider: str, change: Callable[[Plan], Plan]) -> None:
+        """Change what an instance takes of the history; it is held meanwhile."""
+        instances = self._stores.instances
+        while True:
+            known = instances.get(name)
+            if known is None:
+                self._add_plan(name, provider, change(WHOLE))
+                return
+            now = change(known.plan)
+            if not known.is_copy and now == WHOLE and known.purpose == "rebuild":
+                instances.remove(name)  # a record that was made only to end the first generation
+                return
+            changed = msgspec.structs.replace(known, plan=now)
+            if now == known.plan or instances.change(known, changed):
+                return
+
+    def _add_plan(self, name: str, provider: str, plan: Plan) -> None:
+        if plan != WHOLE:
+            self._stores.make(Instance(name=name, provider=provider, plan=plan, purpose="rebuild"))
+
+    def open_end(self, name: str, provider: str) -> None:
+        """Let an instance take what is to come, too."""
+        self.change_plan(name, provider, opened)
+
+    # -- meeting ----------------------------------------------------------------------------------
+
+    def meet(self, candidate: str, live: str, provider: str) -> None:
+        """Bring both instances to the same place of the history, and leave both lasting_pause there.
+
+        The candidate's plan may end at that place afterwards; `open_end` opens it again.
+
+        Raises:
+            LanesStalled: they do not come to one place; the caller lets them go.
+        """
+        self._clock.sleep(max(0.0, self._made_at + NOTICED - self._clock.monotonic()))
+        for _ in range(_TRIES):
+            # The candidate stops first, so that the live instance is never behind it.
+            self.hold(candidate)
+            self.release(live)
+            self.wait_until_level(live, candidate)
+            there = self._stopped(live)
+            if behind(self.numbers(candidate), there):
+                self._bring(candidate, provider, there)
+            # A worker may have taken a lane after all; then another try is needed.
+            self.hold(live)
+            self.hold(candidate)
+            if self.numbers(live) == self.numbers(candidate):
+                return
+        raise LanesStalled(f"{live} and {candidate} never stand at one place: see memorybus status")
+
+    def _stopped(self, live: str) -> Numbers:
+        """InstancePause the live instance with none of its events half done; return where it is."""
+        for _ in range(_TRIES):
+            self._since = self._clock.monotonic()
+            self.hold(live)
+            self._clock.sleep(OBEYED)
+            self.hold(live)
+            lanes = self._stores.lanes.states(live)
+            if all(lane.settled for lane in lanes):
+                return dict(enumerate(lane.n for lane in lanes))
+            self.release(live)
+            self._since = None
+            self.wait_for_none(
+                lambda: sum(not lane.settled for lane in self._stores.lanes.states(live)),
+                f"{live} tries an event again and again",
+                mover=live,
+            )
+        raise LanesStalled(f"{live} always has an event half done: see memorybus status")
+
+    def _bring(self, candidate: str, provider: str, there: Numbers) -> None:
+        """Let a candidate go on to a place and not further."""
+        self.change_plan(candidate, provider, lambda plan: ended(plan, there))
+        self.release(candidate)
+        self.wait_for_none(
+            lambda: behind(self.numbers(candidate), there),
+            f"{candidate} does not come as far as the live instance is",
+            mover=candidate,
+        )
+
+    # -- waiting ----------------------------------------------------------------------------------
+
+    def wait_until_owned(self, name: str) -> None:
+        """Wait until each lane of an instance has an owner; not if a person lasting_pause it.
+
+        Raises:
+            LanesStalled: they get none.
+        """
+
+        def unowned() -> int:
+            if self.paused_by_person(name):
+                return 0
+            return sum(not lane.owned for lane in self._stores.lanes.states(name))
+
+        self.wait_for_none(unowned, f"{name} serves now, but its lanes have no owner")
+
+    def wait_until_level(self, slow: str, fast: str) -> None:
+        """Wait until an instance is where another one is now.
+
+        Raises:
+            LanesStalled: it does not come there.
+        """
+        there = self.numbers(fast)
+        self.wait_for_none(
+            lambda: behind(self.numbers(slow), there),
+            f"{slow} does not come as far as {fast}",
+            mover=slow,
+        )
+
+    def wait_for_none(
+        self,
+        left: Callable[[], int],
+        what: str,
+        enough: int = 0,
+        tell: Callable[[int], Any] = lambda left: None,
+        mover: str = "",
+    ) -> None:
+        """Wait until nothing is left, or no more than `enough`, for as long as it becomes less.
+
+        Raises:
+            LanesStalled: it has not become less for a while, or `mover`, the instance that has to
+                go on for that, is lasting_pause.
+        """
+        least, since, kept = left(), self._clock.monotonic(), -math.inf
+        now = least
+        while now > enough:
+            tell(now)
+            moment = self._clock.monotonic()
+            if moment - since > self._patience:
+                raise LanesStalled(
+                    f"{what}: {now} left for {self._patience:g} s; see memorybus status"
+                )
+            if moment - kept > 1.0:
+                self._lock.keep()
+                self._check_mover(mover, what, now)
+                kept = moment
+            self._clock.sleep(LOOK)
+            now = left()
+            if now < least:
+                least, since = now, self._clock.monotonic()
+        tell(now)
+        self._lock.keep()
+
+    def _check_mover(self, name: str, what: str, left: int) -> None:
+        pause = self.paused_by_person(name)
+        if pause is not None:
+            raise LanesStalled(
+                f"{name} is lasting_pause ({pause.reason}), and {what}: {left} left; first: memorybus "
+                f"provider resume {name}"
+            )
+
+
+def parked(lanes: list[LaneState]) -> int:
+    """Return how many events were put aside."""
+    return sum(lane.parked for lane in lanes)
