@@ -8,7 +8,7 @@
 -- ARGV: an entry's id that was there before ("" for none), how many nodes to sample for the size,
 --       then ages (ms) at which to ask for the number.
 --
--- Entries of another form than ours are somebody else's and are stepped over, a thousand at the most.
+-- Entries of another form are foreign; they are skipped, a thousand at the most.
 -- Returns {length, n, sealed, deleted, bytes, ids, bytes of ids, first, last, before, after,
 -- now (ms), {number at each age}, sealed entry, unsealed}: deleted: the highest id that XDEL removed, where the server
 -- knows it (7.0); first, last: {id, n} of our entries at the ends; before: the last one up to the
