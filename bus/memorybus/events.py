@@ -1,11 +1,11 @@
-"""What an agent's life is made of: frozen, tagged, versioned structs (the wire contract).
+"""The events of an agent's life: frozen, tagged, versioned structs (the wire contract).
 
-Field names are the wire format. A field may be added with a default; a rename or a change of
-meaning bumps the event's version and adds an upcast (`upcasts`). Bytes of every version ever
+Field names are the wire format. A field may be added with a default. A rename or a change of
+meaning raises the event's version and adds an upcast (`wire.upcasts`). Bytes of every version ever
 written stay in ``tests/golden/``.
 
-The garbage collector does not follow these structs: frozen and made of decoded values, they are in
-no cycle, and to trace a batch of them would cost as much as to decode it.
+The garbage collector does not follow these structs: they are frozen and made of decoded values, so
+they are in no cycle, and tracing a batch of them would cost as much as decoding it.
 """
 
 from typing import Any, ClassVar, Literal, TypeAlias
@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import msgspec
 
 Message: TypeAlias = dict[str, Any]
-"""An OpenAI-style chat message; unknown fields are kept as they came."""
+"""An OpenAI-style chat message; unknown fields are kept."""
 
 StoreName = Literal["memory", "user"]
 Settlement = Literal["discard", "edit"]
@@ -48,9 +48,9 @@ class SessionRef(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
     Attributes:
         id: the session.
-        root: the first session of the lineage; the order key is made of it and of the scope.
-        parent: the session it came from, empty for a root.
-        epoch: bumped by undo and in-place compression, which both make turn ordinals start over.
+        root: the first session of the lineage; the order key consists of it and the scope.
+        parent: the session that it came from; empty for a root.
+        epoch: raised by undo and in-place compression, after which turn ordinals start over.
     """
 
     id: str
@@ -97,7 +97,7 @@ class SessionStarted(Event, frozen=True, kw_only=True):
         title: what it is about, if known.
         parent: the session it came from.
         reason: how.
-        details: what else the host told of it, under the host's own names (Hermes: ``chat_id``,
+        details: what else the host said of it, under the host's own names (Hermes: ``chat_id``,
             ``thread_id``, ``gateway_session_key``, …).
     """
 
@@ -115,9 +115,9 @@ class TurnStarted(Event, frozen=True, kw_only=True):
     Attributes:
         number: the turn's number, as the host counts.
         message: what was said.
-        model: the model that is about to answer, where the host says it.
-        platform: where it was said, likewise.
-        remaining_tokens: what the context window still holds; -1 if unknown.
+        model: the model that is about to answer, if the host says so.
+        platform: where the message was said, if the host says so.
+        remaining_tokens: the free tokens of the context window; -1 if unknown.
         tool_count: how many tools the model is offered; -1 if unknown.
     """
 
@@ -141,8 +141,8 @@ class TurnCompleted(Event, frozen=True, kw_only=True):
         assistant_name: the agent's name in the conversation, where known.
         ordinal: the turn's number within (session, epoch), from 0; -1 if unknown.
         model: the model that answered.
-        tokens_in: prompt tokens of all its calls of the model, cached ones too; 0 if unknown.
-        tokens_out: completion tokens likewise.
+        tokens_in: prompt tokens of all its calls of the model, also cached ones; 0 if unknown.
+        tokens_out: completion tokens of all its calls; 0 if unknown.
         synthetic: whether the host wrote `user` itself (a background task ended): nobody said it.
     """
 
@@ -184,10 +184,10 @@ class SessionSwitched(Event, frozen=True, kw_only=True):
         new_id: its id.
         parent: the session that was left, empty after a rewind.
         reason: why.
-        reset: the conversation begins anew.
-        rewound: turns were taken back.
-        retracted: the ids of the events that were taken back. They stand before this one under the
-            same order key, so that a provider always hears of them first (G3).
+        reset: whether the conversation starts over.
+        rewound: whether turns were undone.
+        retracted: the ids of the events that were undone. They stand before this one under the same
+            order key, so that a provider always gets them first (G3).
     """
 
     new_id: str
@@ -210,7 +210,7 @@ class Delegated(Event, frozen=True, kw_only=True):
     """A sub-agent finished a task (Hermes: ``on_delegation``).
 
     Attributes:
-        task: what it was told.
+        task: what it was asked to do.
         result: what it answered.
         child_session: its session.
         model: the model it used, where known.
@@ -246,17 +246,17 @@ class ToolCalled(Event, frozen=True, kw_only=True):
 
 
 class DeadLetterResolved(Event, frozen=True, kw_only=True):
-    """An operator decided what becomes of an event that a provider refused (G6).
+    """An operator decided about an event that a provider refused (G6).
 
-    It stands under the order key, scope and session of that event; no provider has a hook for it.
+    It has the order key, scope and session of that event; no provider has a hook for it.
 
     Attributes:
         provider: the instance that refused the event.
         event_id: the event.
-        action: it is discarded for that provider, or another was put in its place.
+        action: it was discarded for that provider, or replaced by another.
         reason: why, in the operator's words.
         operator: who, as ``user@host``.
-        replacement: the fields of the event put in its place, if it was edited.
+        replacement: the fields of the event that replaces it, if it was edited.
     """
 
     provider: str
@@ -268,31 +268,31 @@ class DeadLetterResolved(Event, frozen=True, kw_only=True):
 
 
 class UnknownEvent(Event, frozen=True, kw_only=True):
-    """An event of a type or version this release does not know: parked, never dropped.
+    """An event of a type or version that this release does not know: it is parked, never dropped.
 
     Attributes:
         name: the type tag found on the wire.
         wire_version: the version found on the wire.
-        raw: the event's own msgpack bytes, untouched.
+        raw: the event's own msgpack bytes, unchanged.
     """
 
-    version: ClassVar[int] = 1 << 64  # no number on the wire is it
+    version: ClassVar[int] = 1 << 64  # no version on the wire is so high
     name: str
     wire_version: int
     raw: bytes
 
 
 class Omitted(Event, frozen=True, kw_only=True):
-    """A place of the history whose content its reader leaves out; no provider has a hook for it.
+    """Stands for an event that a reader of the history leaves out; no provider has a hook for it.
 
-    Readers put it there, so that the dense numbers stay dense; nobody publishes it.
+    Readers put it there, so that the numbers stay dense; nobody publishes it.
 
     Attributes:
-        why: it was ``volatile``, is not what was asked for (``filtered``), is older than it may be
-            kept (``retention``), or somebody wants it ``forgotten``.
+        why: the event was ``volatile``, is not wanted by the query (``filtered``), is older than it
+            may be kept (``retention``), or was ``forgotten``.
     """
 
-    version: ClassVar[int] = 1 << 64  # no number on the wire is it
+    version: ClassVar[int] = 1 << 64  # no version on the wire is so high
     why: Omission = "filtered"
 
 
@@ -325,10 +325,10 @@ EVENT_TYPES: tuple[type[Event], ...] = (
 
 
 class Envelope(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """An event with everything the bus needs to order, scope and de-duplicate it.
+    """An event with everything that the bus needs to order, scope and de-duplicate it.
 
     Attributes:
-        id: 32 hex digits: a UUIDv7, or derived from an idempotency key.
+        id: 32 hex digits, a UUIDv7 or derived from an idempotency key.
         key: the order key, ``session:<whose>:<root>`` or ``store:<owner>:<store>``.
         scope: who it belongs to.
         session: where in the lineage it happened.

@@ -1,5 +1,5 @@
-"""How Redis is reached: keys, Lua scripts with typed wrappers, connections and clusters.
+"""How Redis is reached: keys, Lua scripts with typed functions, connections and clusters.
 
-Settings and the words of the contract enter; no module here knows what the keys mean to the
-parts above. Only store modules use it.
+It imports settings and the words of the contract, and does not know what the keys mean to the parts
+above. Only store modules use it.
 """

@@ -1,9 +1,9 @@
 """A Redis Cluster behind the client of one server: the same commands, the same errors (G1, G5).
 
-A command goes to the shard of its key, a pipeline to all shards at once, so it stays one round
-trip. MOVED and ASK are followed; a shard that was lost is looked for again before the next command.
-Beyond that nothing is repeated behind the caller's back. (redis-py's own cluster client asks a
-server for the keys of each script call in a pipeline, and repeats what failed one by one.)
+A command goes to the shard of its key, and a pipeline to all shards at once, so that it stays one
+round trip. MOVED and ASK are followed; after a failure the map of slots is read again before the
+next command. Nothing else is sent twice. docs/decisions/0069 says why redis-py's cluster client
+does not serve.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,13 +26,13 @@ Command: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
 
 _REDIRECTIONS = 8
 _KEY_AT = {"EVALSHA": 3, "EVAL": 3, "XGROUP": 2, "XINFO": 2, "MEMORY": 2, "OBJECT": 2}
-"""Where the key stands, if not right behind the name."""
+"""Where the key stands, if not right after the name."""
 
 _KEYLESS = frozenset(("CLIENT", "CLUSTER", "CONFIG", "INFO", "PING", "TIME"))
 _OF_ONE_SHARD = frozenset(
     ("DBSIZE", "FLUSHALL", "FLUSHDB", "KEYS", "SCAN", "WAIT", "WAITAOF", "WATCH", "XREAD")
 )
-"""Would be answered for a part of the cluster only, so the caller names the shard (`by_shard`)."""
+"""One shard would answer for its part only, so the caller names the shard (`by_shard`)."""
 
 _EVERYWHERE = "SCRIPT LOAD"
 
@@ -41,9 +41,9 @@ class Shard(msgspec.Struct, frozen=True):
     """One server, and those keys of a group that it holds.
 
     Attributes:
-        redis: its client; of a single server, the caller's own.
+        redis: its client; for a single server, the caller's own.
         keys: in the order given.
-        fails_over: another server stands ready to take its place, and may have less than it.
+        fails_over: whether another server may take its place, which may have less than it.
     """
 
     redis: Redis
@@ -52,7 +52,7 @@ class Shard(msgspec.Struct, frozen=True):
 
 
 def by_shard(redis: Redis, keys: Iterable[str]) -> list[Shard]:
-    """Group keys by the server that holds them: a single server holds them all.
+    """Group keys by the server that holds them; a single server holds them all.
 
     Raises:
         redis.RedisError: the cluster does not answer.
@@ -64,7 +64,7 @@ def by_shard(redis: Redis, keys: Iterable[str]) -> list[Shard]:
 
 
 def home_of(redis: Redis, key: str) -> Redis:
-    """Return the client of the server that holds a key; of a single server, the caller's own.
+    """Return the client of the server that holds a key; for a single server, the caller's own.
 
     Raises:
         redis.RedisError: the cluster does not answer.
@@ -75,16 +75,18 @@ def home_of(redis: Redis, key: str) -> Redis:
 class Cluster(Redis):
     """Acts as a `Redis`. A command without a key goes to the shard of slot 0; see `by_shard`.
 
-    May be used from several threads, unless its connections are single ones.
+    Several threads may use it, unless it has single connections.
     """
 
     def __init__(self, nodes: Nodes) -> None:
         """Connect at the first command."""
         self._nodes = nodes
-        super().__init__(connection_pool=ConnectionPool())  # named by the base, never connected
+        super().__init__(
+            connection_pool=ConnectionPool()
+        )  # the base class wants one; it is never connected
 
     def shards(self, keys: Iterable[str]) -> list[Shard]:
-        """See `by_shard`. Asks for the map anew: the caller talks to the shards by itself."""
+        """See `by_shard`. Reads the map again, since the caller will talk to the shards itself."""
         self._nodes.refresh()
         groups: dict[str, list[str]] = {}
         for key in keys:
@@ -118,7 +120,7 @@ class Cluster(Redis):
             raise
 
     def _redirected(self, command: Command, asked: str, redirection: AskError) -> Any:
-        """Follow a key that moves, or has moved, to another shard."""
+        """Run a command whose key moves, or has moved, to another shard."""
         for _ in range(_REDIRECTIONS):
             address = self._nodes.named(redirection.host, redirection.port, asked)
             moved = isinstance(redirection, MovedError)
@@ -138,11 +140,11 @@ class Cluster(Redis):
         return reply
 
     def pipeline(self, transaction: bool = True, shard_hint: Any = None) -> Pipeline:
-        """Return a pipeline; a transaction is one shard's."""
+        """Return a pipeline; a transaction must belong to one shard."""
         return _Pipeline(self, transaction)
 
     def send(self, commands: Sequence[Command]) -> list[Any]:
-        """Run commands in one round trip to all their shards; a refusal stands in its place.
+        """Run commands in one round trip to all their shards; a refused one gives its error.
 
         Raises:
             redis.ConnectionError: a shard is away; some commands may have been executed.
@@ -187,7 +189,7 @@ class Cluster(Redis):
                 return list(pipe.execute(raising))
             except (Unreachable, TooLate, AskError, ClusterDownError) as error:
                 self._nodes.forget(address)
-                if isinstance(error, MovedError):  # the others may not have heard of it yet
+                if isinstance(error, MovedError):  # other nodes may not know of the move yet
                     self._nodes.refresh(self._nodes.named(error.host, error.port, address))
                 raise
 
@@ -222,7 +224,7 @@ class _Pipeline(Pipeline):
 
 
 class _Wire:
-    """One shard's part of a round trip; a connection that still owes replies is not used again."""
+    """One shard's part of a round trip. A connection with unread replies is not used again."""
 
     def __init__(
         self, nodes: Nodes, address: str, commands: Sequence[Command], places: Sequence[int]
@@ -284,10 +286,10 @@ def key_of(args: Sequence[Any]) -> str | bytes | None:
     """Return the key that decides where a command goes; None if it has none.
 
     Args:
-        args: the command as redis-py sends it: a name of two words may be one of them.
+        args: the command as redis-py sends it; a name of two words may be one argument.
 
     Raises:
-        redis.RedisError: it must be sent to each shard by the caller.
+        redis.RedisError: the caller must send it to each shard.
     """
     name = args[0].decode() if isinstance(args[0], bytes) else str(args[0])
     words = [*name.upper().split(), *args[1:]]

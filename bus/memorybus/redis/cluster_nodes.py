@@ -1,4 +1,4 @@
-"""Where the keys of a Redis Cluster lie: its map of slots, and a client of each node."""
+"""The map of slots of a Redis Cluster, and a client for each of its nodes."""
 
 import threading
 from bisect import bisect_right
@@ -13,13 +13,13 @@ from redis.exceptions import ConnectionError as Unreachable
 
 
 class SlotMap(msgspec.Struct, frozen=True):
-    """Which node owns which range of slots, in order of the slots.
+    """Which node owns which slots, as ranges in order.
 
     Attributes:
         starts: the first slot of each range.
         ends: the last one.
-        owners: its primary, as ``host:port``.
-        replicated: primaries that have replicas.
+        owners: the primary of each range, as ``host:port``.
+        replicated: the primaries that have replicas.
     """
 
     starts: tuple[int, ...]
@@ -38,7 +38,7 @@ def read_slots(reply: Sequence[Any], asked: str) -> SlotMap:
 
     Args:
         reply: ranges, each ``[first, last, [host, port, …], replicas …]``.
-        asked: the host that was asked: a node that does not know its own name gives none.
+        asked: the host that was asked; a node that does not know its own name leaves it out.
     """
     ranges = sorted(reply, key=lambda entry: int(entry[0]))
     owners = tuple(_address(entry[2], asked) for entry in ranges)
@@ -58,18 +58,18 @@ def _address(node: Sequence[Any], asked: str) -> str:
 
 
 class Nodes:
-    """The nodes of one cluster, and the newest map of it. Safe to use from several threads.
+    """The nodes of one cluster, and the newest map of it. Several threads may use it.
 
     Args:
-        seeds: where to ask first.
+        seeds: the nodes to ask first.
         options: of every connection, as redis-py names them.
-        single: one connection to each node, for a client that belongs to one thread.
+        single: whether to keep one connection to each node, for a client of one thread.
     """
 
     def __init__(
         self, seeds: Sequence[tuple[str, int]], options: Mapping[str, Any], *, single: bool
     ) -> None:
-        """Ask nobody yet."""
+        """Connect to no node yet."""
         self._seeds = [f"{host}:{port}" for host, port in seeds]
         self._options = options
         self._single = single
@@ -79,10 +79,10 @@ class Nodes:
         self._lock = threading.RLock()
 
     def owner(self, key: str | bytes | None) -> str:
-        """Return the address of the node that holds a key; for None that of slot 0.
+        """Return the address of the node that holds a key; for None, that of slot 0.
 
         Raises:
-            redis.ConnectionError: nobody serves it, or no node answers.
+            redis.ConnectionError: no node serves the slot, or none answers.
         """
         slot = 0 if key is None else key_slot(key.encode() if isinstance(key, str) else key)
         found = (self._map or self.refresh()).owner(slot)
@@ -99,7 +99,7 @@ class Nodes:
         """Return the client of a node.
 
         Raises:
-            redis.ConnectionError: with single connections, it cannot be reached.
+            redis.ConnectionError: it cannot be reached (only with single connections).
         """
         with self._lock:
             if address not in self._clients:
@@ -120,28 +120,28 @@ class Nodes:
         )
 
     def all(self) -> list[Any]:
-        """Return the client of every primary, and of every node a key was ever moved to."""
+        """Return the clients of all primaries, and of nodes to which a key was redirected."""
         with self._lock:
             owners = (self._map or self.refresh()).owners
             return [self.at(address) for address in {*owners, *self._clients}]
 
     def named(self, host: str, port: int, asked: str) -> str:
-        """Return the address in a redirection; without a host it is that of the node asked."""
+        """Return the address in a redirection; without a host, that of the node that was asked."""
         return f"{host or asked.rpartition(':')[0]}:{port}"
 
     def forget(self, address: str) -> None:
-        """Read the map again before the next command; ask `address` last, since it failed."""
+        """Read the map again before the next command, and ask `address` last, since it failed."""
         with self._lock:
             self._map, self._failed = None, address
 
     def refresh(self, first: str = "") -> SlotMap:
-        """Read the map anew from the first node that answers.
+        """Read the map again from the first node that answers.
 
         Args:
             first: a node that knows more than the others.
 
         Raises:
-            redis.ConnectionError: none does; an `AuthenticationError` if one refuses us.
+            redis.ConnectionError: none answers; an `AuthenticationError` if one refuses us.
         """
         with self._lock:
             errors, kind = [], Unreachable

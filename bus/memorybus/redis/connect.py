@@ -1,8 +1,8 @@
 """Connections to Redis, and what its failures mean to the bus.
 
-The redis-py defaults are wrong for a log: retries repeat writes, and a socket time-out shorter
-than a blocking read breaks it (redis-py 8.1 retries ten times with a 5 s time-out). Here every
-connection says its time-out, and nothing is retried behind our back.
+The defaults of redis-py are wrong for a log: retries repeat writes, and a socket time-out that is
+shorter than a blocking read breaks it (redis-py 8.1 retries ten times with a time-out of 5 s). Here
+every connection has its own time-out, and redis-py retries nothing.
 """
 
 from typing import Any
@@ -31,23 +31,23 @@ TIMEOUT = 5.0
 """Seconds a plain command may take."""
 
 _SENTINEL_DENIED = "AuthenticationError"
-"""How redis-py tells, within a text, that a sentinel refused our credentials."""
+"""In redis-py's text of an error, this says that a sentinel refused our credentials."""
 
 _SENTINEL_TIMEOUT = 1.0
 """Seconds a sentinel may take: another one knows as well."""
 
 
 def connect_redis(settings: Settings, *, timeout: float = TIMEOUT, single: bool = False) -> Redis:
-    """Return a client of the log's Redis; connects at its first command, unless `single`.
+    """Return a client of the log's Redis; it connects at its first command, unless `single`.
 
-    Behind sentinels it follows the master: each new connection asks them where it is. Of a cluster
-    it is a `Cluster`, which takes the same commands.
+    Behind sentinels each new connection asks them where the master is. For a cluster the client is
+    a `Cluster`, which takes the same commands.
 
     Args:
         settings: where Redis is.
         timeout: seconds for connecting and for each reply.
-        single: keep one connection for one thread, which saves the pool's work per command; it
-            is made here.
+        single: keep one connection for one thread, made here; it saves the pool's work per
+            command.
 
     Raises:
         LogUnavailable: with `single`, no connection.
@@ -106,7 +106,7 @@ def _followed(url: str, options: dict[str, Any], single: bool) -> Redis:
 
 
 def _given(url: str) -> dict[str, Any]:
-    """Return what a URL says beside its hosts: credentials, database, TLS, redis-py's options."""
+    """Return what a URL has besides hosts: credentials, database, TLS, redis-py's options."""
     parse: Any = parse_url
     given: dict[str, Any] = parse(one_server(url))
     tls = given.pop("connection_class", None) is SSLConnection
@@ -115,24 +115,24 @@ def _given(url: str) -> dict[str, Any]:
 
 
 def translated(error: Exception, where: str) -> LogError:
-    """Return the bus error that a Redis error stands for.
+    """Return the bus's error for a Redis error.
 
     Args:
         error: what redis-py raised or returned.
         where: the key or the URL without credentials, for the message.
     """
     text = str(error)
-    if "WRONGTYPE" in text:  # 6.2 puts it at the end of a script's error
+    if "WRONGTYPE" in text:  # Redis 6.2 puts it at the end of a script's error
         return foreign(where)
     if isinstance(error, AuthenticationError) or _SENTINEL_DENIED in text:
         return _denied(text, where)
-    text = text.partition(" : <redis")[0]  # a sentinel's error names its objects
+    text = text.partition(" : <redis")[0]  # without the objects in a sentinel's error
     kind = AccessDenied if isinstance(error, NoPermissionError) else LogUnavailable
     return kind(f"{where}: {text or type(error).__name__}")
 
 
 def foreign(key: str) -> ForeignKey:
-    """Return the error of a key of ours that holds something else."""
+    """Return the error for a key of ours that holds something else."""
     return ForeignKey(
         f"{key}: holds something that memorybus did not write; rename or delete it, or set "
         f"another `namespace`"
@@ -140,7 +140,7 @@ def foreign(key: str) -> ForeignKey:
 
 
 def _denied(text: str, where: str) -> AccessDenied:
-    """Return the error of a server that does not take our credentials; no key is to blame."""
+    """Return the error for a server that refuses our credentials."""
     place = f"{where}: " if "://" in where else ""
     who, said = "Redis", text.rstrip(".")
     if _SENTINEL_DENIED in text:

@@ -1,4 +1,4 @@
-"""What a Redis server says of itself: its release, its policy, how it keeps what it was given."""
+"""Facts about a Redis server: its release, its eviction policy and its durability."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,7 +8,7 @@ from redis import Redis
 from redis.exceptions import ResponseError
 
 SAFE_POLICY = "noeviction"
-"""The only one under which no event is dropped."""
+"""The only eviction policy under which no event is dropped."""
 
 _WEAKEST_FIRST = ("memory", "snapshots", "aof:no", "aof", "aof:everysec", "aof:always")
 
@@ -17,7 +17,7 @@ class Server(msgspec.Struct, frozen=True):
     """A server's facts.
 
     Attributes:
-        version: its release; for Valkey, the Redis release it is compatible with.
+        version: its release; for Valkey, the Redis release that it is compatible with.
         policy: what it does when it is out of memory.
         durability: "memory", "snapshots" or "aof:<fsync policy>".
     """
@@ -52,7 +52,7 @@ def server_facts(redis: Redis) -> Server:
 
 
 def weakest(servers: Sequence[Server]) -> Server:
-    """Return what all servers of a log have in common: the oldest release, the least promise."""
+    """Return the least that all servers of a log have: oldest release, weakest durability."""
     return Server(
         version=min(servers, key=lambda server: server.release).version,
         policy=next((s.policy for s in servers if s.policy != SAFE_POLICY), SAFE_POLICY),

@@ -1,4 +1,4 @@
-"""Entries of a hash, read: all of them, or as many as can be read; pure."""
+"""Reading the entries of a hash as structs: all of them, or those that can be read; pure."""
 
 import contextlib
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from memorybus.errors import ForeignKey
 _T = TypeVar("_T")
 
 UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-"""What reading an entry raises: anybody who can write to Redis may have put it there."""
+"""Errors of reading an entry: anybody who can write to Redis may have put it there."""
 
 
 def decoded(key: str, bodies: Mapping[bytes, bytes], kind: type[_T]) -> dict[str, _T]:
@@ -30,7 +30,7 @@ def decoded(key: str, bodies: Mapping[bytes, bytes], kind: type[_T]) -> dict[str
 
 
 def legible(bodies: Mapping[bytes, bytes], kind: type[Any]) -> dict[str, Any]:
-    """Return the entries that can be read: one of another release must not hide the others."""
+    """Return the entries that can be read; one of another release hides no other."""
     found: dict[str, Any] = {}
     for name, body in sorted(bodies.items()):
         with contextlib.suppress(*UNREADABLE):

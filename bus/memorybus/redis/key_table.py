@@ -1,4 +1,4 @@
-"""What every Redis key of the bus is for, and whether it may stay for ever.
+"""The table of Redis keys: what each is for, and whether it may live for ever.
 
 ``docs/redis-keys.md`` is generated from `TABLE`; the leak check of the tests asks `is_permanent`.
 """

@@ -1,7 +1,7 @@
 """Every Redis key the bus writes, and which partition an order key belongs to.
 
-The only module in which a key is spelled; what each is for says `memorybus.redis.key_table`.
-All keys of one partition share the hash tag ``{pNN}``, hence a slot of Redis Cluster.
+No other module spells a key; `memorybus.redis.key_table` says what each is for. All keys of one
+partition share the hash tag ``{pNN}``, and so a slot of Redis Cluster.
 """
 
 import zlib
@@ -22,9 +22,9 @@ def partition_of(key: str, partitions: int) -> int:
 def session_key(scope: Scope, root: str) -> str:
     """Return the order key of a lineage: ``session:<whose>:<root>``.
 
-    `whose` is 16 hex digits that stand for agent, person and workspace: no text of theirs can form
-    a key, and the lineages of two people share neither order nor parking, whatever their ids (G3,
-    G6). Keys in an old log may have another form: nobody but this function may rely on it.
+    `whose` is 16 hex digits, a digest of agent, person and workspace. So no text of theirs can form
+    a key, and the lineages of two people share neither order nor parking, whatever their ids are
+    (G3, G6). Keys in an old log may have another form: only this function may rely on it.
     """
     return f"session:{owner_slot(scope)}:{root}"
 
@@ -110,7 +110,7 @@ class Keys:
         return f"{self.namespace}:redo:{provider}"
 
     def want(self, slot: str) -> str:
-        """Return what a session's recall slot asked for last."""
+        """Return the newest request of a session's recall slot."""
         return f"{self.namespace}:want:{{{slot}}}"
 
     def warm(self, slot: str) -> str:
@@ -118,35 +118,35 @@ class Keys:
         return f"{self.namespace}:warm:{{{slot}}}"
 
     def retracted(self, owner: str) -> str:
-        """Return the marks that change when something of an owner's was taken back."""
+        """Return the marks that change when something of an owner's was retracted."""
         return f"{self.namespace}:retracted:{{{owner}}}"
 
     def recalls(self, provider: str) -> str:
-        """Return how a provider's recalls went of late."""
+        """Return how a provider's last recalls went."""
         return f"{self.namespace}:recalls:{{{provider}}}"
 
     def rebuilding(self, provider: str) -> str:
-        """Return what stands while a command rebuilds or verifies a provider."""
+        """Return the entry that exists while a command rebuilds or verifies a provider."""
         return f"{self.namespace}:rebuilding:{provider}"
 
     def fence(self, guarded: str, provider: str) -> str:
-        """Return what a command holds that may change a hash of instances: in the hash's slot."""
+        """Return the entry of a command that may change a hash of instances, in the hash's slot."""
         return f"{self.namespace}:{{{guarded}}}:fence:{provider}"
 
     def paused(self, provider: str) -> str:
-        """Return what stands while no recall is asked of a provider."""
+        """Return the entry that exists while no recall is asked of a provider."""
         return f"{self.namespace}:paused:{{{provider}}}"
 
 
 def recall_slot(scope: Scope, session: str) -> str:
     """Return the name of a session's recall slot.
 
-    A digest, because ids may hold any character; it covers the scope, so that equal session ids of
-    two users never meet.
+    It is a digest, because ids may hold any character. It includes the scope, so that equal session
+    ids of two users have two slots.
     """
     return _digest(*identity_of(scope, session))
 
 
 def _digest(*parts: str) -> str:
-    """Return 16 hex digits that stand for some texts, wherever one ends and the next begins."""
+    """Return 16 hex digits for a list of texts; other boundaries between them give others."""
     return text_digest("\x00".join(f"{len(part)}:{part}" for part in parts))

@@ -30,7 +30,7 @@ class Script(msgspec.Struct, frozen=True):
 
 
 def _load(name: str, *before: str) -> Script:
-    """Read a script, behind the files that have to stand before it."""
+    """Read a script, with the files before it that it needs."""
     directory = resources.files("memorybus.redis").joinpath("lua")
     source = "".join(directory.joinpath(f"{one}.lua").read_text() for one in (*before, name))
     return Script(name, source, hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest())
@@ -139,14 +139,14 @@ class Outgoing(msgspec.Struct, frozen=True):
 
 
 class Appended(msgspec.Struct, frozen=True):
-    """What became of a batch: each event's n (negative if skipped), indexes of conflicts."""
+    """The result of a batch: each event's n (negative if skipped), and indexes of conflicts."""
 
     numbers: list[int]
     conflicts: list[int]
 
 
 class Behind(msgspec.Struct, frozen=True):
-    """Redis has less of this producer than it once took: its last sequence."""
+    """Redis has lost its tail: the last sequence that it has of this producer."""
 
     last: int
 
@@ -210,15 +210,15 @@ def forget(keys: Keys, partition: int, producer: str) -> ScriptCall[None]:
 
 
 class Acquired(msgspec.Struct, frozen=True):
-    """A lane is ours: its new epoch and what Redis knows of its progress.
+    """A lane that is ours now: its new epoch, and what Redis knows of its progress.
 
     Attributes:
         epoch: our fencing token.
         entry: the checkpoint.
         n: the checkpoint's dense number.
-        done: what is done above it (see `memorybus_workers.lanes.window`).
-        sent: the highest n that may have been handed to the provider before.
-        deaths: owners in a row that died without advancing the checkpoint.
+        done: what is done above it (see `memorybus.registry.done_set`).
+        sent: the highest n that may have been given to the provider before.
+        deaths: how many owners in a row died without advancing the checkpoint.
         head: the last dense number in the log.
     """
 
@@ -280,7 +280,14 @@ def born(keys: Keys, partition: int, provider: str) -> ScriptCall[None]:
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
-    """A lane's progress: all up to `entry` and `n`, what is done above, what was sent (or "")."""
+    """A lane's progress.
+
+    Attributes:
+        entry: everything up to this entry is done.
+        n: its dense number.
+        done: what is done above it.
+        sent: the highest n that may have been given to the provider; "" to leave it as it is.
+    """
 
     entry: str
     n: int

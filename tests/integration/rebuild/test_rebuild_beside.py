@@ -157,7 +157,7 @@ def test_what_a_killed_rebuild_left_is_named(
     keys = Keys(settings.namespace)
     assert rebuilds(settings).ok
     why = command_pause("rebuild", NAME, f"{NAME}@1", "ann", 1)
-    Instances(redis_client, keys).hold(NAME, why)
+    Instances(redis_client, keys).set_pause(NAME, why)
     with RebuildLock(redis_client, keys, NAME, "rebuild", "ann"):
         assert rebuilds(settings).ok
     check = rebuilds(settings)

@@ -136,9 +136,9 @@ WRITES: dict[str, Callable[[Instances], object]] = {
     ),
     "remove": lambda one: one.remove(NEXT),
     "swap": lambda one: one.swap(NAME, Live(NAME), Live(NEXT)),
-    "hold": lambda one: one.hold(NAME, InstancePause("late")),
-    "let_go": lambda one: one.let_go(NEXT),
-    "rehold": lambda one: one.change_pause(NEXT, lambda known: None),
+    "set_pause": lambda one: one.set_pause(NAME, InstancePause("late")),
+    "resume": lambda one: one.resume(NEXT),
+    "change_pause": lambda one: one.change_pause(NEXT, lambda known: None),
     "pause": lambda one: one.pause(NAME, InstancePause("late")),
 }
 
@@ -153,7 +153,7 @@ def test_no_write_without_the_lock(
     plain = Instances(redis_client, keys)
     plain.add(Instance(name=NEXT, provider=NAME))
     plain.swap(NAME, None, Live(NAME))
-    plain.hold(NEXT, InstancePause("early"))
+    plain.set_pause(NEXT, InstancePause("early"))
     before = plain.look()
     with RebuildLock(redis_client, keys, NAME, "rebuild", "ann") as lock:
         for key in entries(keys):

@@ -61,7 +61,7 @@ class LanePause:
         clock: Clock,
         patience: float = PATIENCE,
     ) -> None:
-        """InstancePause nothing yet."""
+        """Pause nothing yet."""
         self._stores = stores
         self._lock = lock
         self._why = why
@@ -72,7 +72,7 @@ class LanePause:
 
     @property
     def milliseconds(self) -> int:
-        """Return for how long the live instance has been lasting_pause by `meet`; 0 if it was not."""
+        """Return for how long the live instance has been paused by `meet`; 0 if it was not."""
         return 0 if self._since is None else round((self._clock.monotonic() - self._since) * 1000)
 
     # -- looking ----------------------------------------------------------------------------------
@@ -90,7 +90,7 @@ class LanePause:
         return lasting_pause(self._stores.instances.pauses().get(name))
 
     def check_complete(self, name: str) -> None:
-        """Make sure that a lasting_pause instance lacks nothing of the history.
+        """Make sure that a paused instance lacks nothing of the history.
 
         Raises:
             LanesStalled: it lacks something, and would never catch up.
@@ -111,7 +111,7 @@ class LanePause:
     # -- acting -----------------------------------------------------------------------------------
 
     def hold(self, name: str) -> None:
-        """InstancePause an instance's lanes, and wait until nobody owns one.
+        """Pause an instance's lanes, and wait until nobody owns one.
 
         Raises:
             LanesStalled: somebody goes on owning one.
@@ -123,7 +123,7 @@ class LanePause:
         )
 
     def hold_before_deletion(self, name: str) -> None:
-        """InstancePause an instance, also against a worker that has not heard of this command yet.
+        """Pause an instance, also against a worker that has not heard of this command yet.
 
         Raises:
             LanesStalled: somebody goes on owning a lane.
@@ -133,7 +133,7 @@ class LanePause:
         self.hold(name)
 
     def release(self, name: str) -> None:
-        """Let an instance's lanes go on unless a person lasting_pause it.
+        """Let an instance's lanes go on unless a person paused it.
 
         We have the lock, so the command that held it is this one or is gone.
         """
@@ -166,7 +166,7 @@ class LanePause:
     # -- meeting ----------------------------------------------------------------------------------
 
     def meet(self, candidate: str, live: str, provider: str) -> None:
-        """Bring both instances to the same place of the history, and leave both lasting_pause there.
+        """Bring both instances to the same place of the history, and leave both paused there.
 
         The candidate's plan may end at that place afterwards; `open_end` opens it again.
 
@@ -190,7 +190,7 @@ class LanePause:
         raise LanesStalled(f"{live} and {candidate} never stand at one place: see memorybus status")
 
     def _stopped(self, live: str) -> Numbers:
-        """InstancePause the live instance with none of its events half done; return where it is."""
+        """Pause the live instance with none of its events half done; return where it is."""
         for _ in range(_TRIES):
             self._since = self._clock.monotonic()
             self.hold(live)
@@ -221,7 +221,7 @@ class LanePause:
     # -- waiting ----------------------------------------------------------------------------------
 
     def wait_until_owned(self, name: str) -> None:
-        """Wait until each lane of an instance has an owner; not if a person lasting_pause it.
+        """Wait until each lane of an instance has an owner; not if a person paused it.
 
         Raises:
             LanesStalled: they get none.
@@ -259,7 +259,7 @@ class LanePause:
 
         Raises:
             LanesStalled: it has not become less for a while, or `mover`, the instance that has to
-                go on for that, is lasting_pause.
+                go on for that, is paused.
         """
         least, since, kept = left(), self._clock.monotonic(), -math.inf
         now = least
@@ -285,7 +285,7 @@ class LanePause:
         pause = self.paused_by_person(name)
         if pause is not None:
             raise LanesStalled(
-                f"{name} is lasting_pause ({pause.reason}), and {what}: {left} left; first: memorybus "
+                f"{name} is paused ({pause.reason}), and {what}: {left} left; first: memorybus "
                 f"provider resume {name}"
             )
 

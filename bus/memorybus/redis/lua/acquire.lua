@@ -13,7 +13,7 @@
 --
 -- ARGV: worker, lease (ms), provider, floor: an epoch that is known to have been given (if Redis
 --       lost its count, the new epoch must still be above it), held: the value of a lease that the
---       worker gave up and still has, or ''; it may be taken from itself.
+--       worker gave up and still holds, or ''; the worker may take that lane again.
 -- Returns nil if the lane is taken, else {epoch, entry, n, done, sent, deaths, head}; '0-0' and 0 at
 -- the beginning; `head` is the partition's last dense number. After a restart, or on a replica that
 -- took over, what lanes did last may be lost, or a lane as a whole: everything in the log then counts

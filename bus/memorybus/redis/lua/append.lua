@@ -9,14 +9,14 @@
 --                    counted so far, `run` the server's run id when the first event came (see
 --                    acquire).
 -- KEYS[3] producers  hash: last sequence taken from each producer, and when. A sequence at or below
---                    it is a resend whose acknowledgement was lost: skipped. Each newcomer looks at
---                    some others: who has nothing to send again, as it said (see rest), is forgotten
---                    after `dedupe_window` of silence, anyone after thirty (see silent). One that
---                    comes back is a stranger, and what its spool still holds is sent: after
---                    `dedupe_window` only what was never here, after thirty perhaps once more (`r`).
+--                    it is a resend whose acknowledgement was lost: it is skipped. A new producer's
+--                    first batch looks at some others: one that rests (see rest) is forgotten after
+--                    `dedupe_window` of silence, any other after thirty of them (see silent). A
+--                    forgotten producer that comes back sends what its spool holds: after
+--                    `dedupe_window` that was never here, after thirty it may have been (`r`).
 -- KEYS[4] seen:new   hash: event ids of the running window -> payload digest. An id found here or
 -- KEYS[5] seen:old   in the window before is a duplicate: skipped and counted; with another
---                    digest it is a conflict: skipped, counted and told to the caller.
+--                    digest it is a conflict: skipped, counted and reported to the caller.
 --
 -- ARGV: producer, last sequence the producer knows to be here, window (ms), ids per window,
 --       last sequence that may have been here before, then for each event: sequence, id, digest, body.

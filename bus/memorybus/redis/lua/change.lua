@@ -1,7 +1,7 @@
 -- Change a field of a hash if it is as the caller last saw it, in one step: two workers that start at
--- once agree on one home, of two swaps one is first. A command with a lock changes nothing when it
--- has lost it: one that was frozen, and whose lock went on to another, does no harm when it wakes
--- (G8). Works also when the server is out of memory.
+-- once agree on one home, and of two swaps one is first. A command that has lost its lock changes
+-- nothing: one that was frozen meanwhile does no harm when it wakes (G8). It also works when the
+-- server is out of memory.
 --
 -- KEYS[1] hash   homes, instances, which of these serve or stand still, or a slot's warm results.
 -- KEYS[2] fence  string: which command may change that hash, in the same slot; left out by those who

@@ -1,5 +1,5 @@
--- Write fields of a hash, also when the server is out of memory: a worker that cannot say that it
--- lives would count as dead.
+-- Write fields of a hash, also when the server is out of memory: a worker that cannot write its
+-- heartbeat would count as dead.
 --
 -- KEYS[1] hash   workers or providers, by name.
 -- ARGV: field, value, and so on.

@@ -1,9 +1,9 @@
 -- Free the lane of a worker whose process is known to have ended, before its lease does (G5).
 --
 -- KEYS[1] lease  string `epoch:worker`; deleted only if it is that worker's.
--- KEYS[2] lane   hash: left alone unless `owner` is that worker. `owner` goes, so that nobody waits
---                for the lease's end by a clock of his own, and the death is counted in `deaths`
---                here, as who takes the lane would (see acquire.lua); `tries` stays.
+-- KEYS[2] lane   hash: left alone unless `owner` is that worker. `owner` is deleted, so that no
+--                worker waits for the lease's end by its own clock, and the death is counted in
+--                `deaths`, as the next owner would do otherwise (see acquire.lua); `tries` stays.
 -- ARGV: worker.
 -- Returns 1 if the lane was that worker's.
 local held = redis.call('GET', KEYS[1])

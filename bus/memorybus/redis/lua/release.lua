@@ -1,8 +1,8 @@
--- Give up a lease that is still ours, in good order.
+-- Give up a lease that is still ours.
 --
 -- KEYS[1] lease  string `epoch:worker`; deleted only if it holds our value.
--- KEYS[2] lane   hash: `owner` goes, so that the next one sees that nobody died, and `tries`, since
---                no event ended this one.
+-- KEYS[2] lane   hash: `owner` is deleted, so that the next owner sees that nobody died, and
+--                `tries`, since no event killed this owner.
 -- ARGV: the value it must hold.
 -- Returns 1 if it was given up.
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then

@@ -1,8 +1,7 @@
--- Stands before the scripts that ask which server this is: not a script by itself.
+-- Is put before the scripts that ask which server this is; it is no script by itself.
 --
--- A server's run id tells it from the one before a restart, and from the master whose place it took;
--- it may lack what that one did last. It is '' where a user is not permitted to ask: nothing is
--- noticed then.
+-- The run id changes with a restart, and when a replica takes a master's place: the server may then
+-- lack what was done last. It is '' if the user may not ask for it; then no change is noticed.
 local function run_id()
   local info = redis.pcall('INFO', 'server')
   return type(info) == 'string' and string.match(info, 'run_id:(%x+)') or ''

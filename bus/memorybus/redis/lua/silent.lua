@@ -1,13 +1,12 @@
--- Stands before the scripts that keep `producers`: not a script by itself.
+-- Is put before the scripts that keep `producers`; it is no script by itself.
 --
--- A producer has two fields: under its id the last sequence taken from it, as every release reads
--- it, and under `<id>:heard` when that was (ms, this server's clock), with ` rests` behind it once
--- the producer has deleted everything up to there, so that it sends none of it again. One without
--- the second field is an earlier release's, and stays.
--- Who rests is forgotten after a window of ids of silence. It then comes back as a
--- stranger, and loses and doubles nothing. Who does not may be dead, or away, with rows that only its
--- field tells from new ones: it is forgotten after thirty windows. What its spool still holds is then
--- sent once more, marked `r`.
+-- A producer has two fields. Under its id: the last sequence taken from it. Under `<id>:heard`: when
+-- that was (ms, this server's clock), followed by ` rests` once the producer has deleted everything
+-- up to there, so that it sends none of it again. A producer without the second field stays.
+-- A producer that rests is forgotten after one window of event ids in silence: if it comes back,
+-- nothing is lost or doubled. One that does not rest may be dead or away, with rows that only its
+-- field tells from new ones: it is forgotten after thirty windows. If it comes back, what its spool
+-- holds is sent once more, marked `r`.
 local WINDOWS, LOOK, HEARD = 30, 40, ':heard'
 
 -- Return the last sequence taken from a producer, and whether it is known.
@@ -21,13 +20,13 @@ local function note_heard(producers, producer, now, rests)
   redis.call('HSET', producers, producer .. HEARD, string.format('%d', now) .. rests)
 end
 
--- Forget a producer: it comes back as a stranger, if it does.
+-- Forget a producer; if it comes back, it is new.
 local function forget(producers, producer)
   redis.call('HDEL', producers, producer, producer .. HEARD)
 end
 
--- Forget silent ones among some producers, where the last look ended; a call's work is bounded.
--- Each newcomer and each who rests looks, at more than the one that it may have added.
+-- Forget the silent ones among some producers, from where the last call ended; the work is bounded.
+-- Each new producer and each that rests calls it, and it looks at more producers than were added.
 local function forget_silent(producers, state, now, window)
   local found = redis.call('HSCAN', producers, redis.call('HGET', state, 'swept') or '0', 'COUNT', LOOK)
   for i = 1, #found[2], 2 do

@@ -1,5 +1,5 @@
--- Note that an event is about to be tried, or that its try is over, on a lane whose owners died: it
--- may be what kills them.
+-- Note that a try of an event begins, or is over, on a lane whose owners died: the event may be what
+-- kills them.
 --
 -- KEYS[1] lane  hash: `epoch` and `run` are checked; `tries` counts by n, as JSON, the tries that
 --               were begun and are not known to be over; it goes when the checkpoint advances.
