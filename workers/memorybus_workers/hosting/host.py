@@ -1,4 +1,4 @@
-"""A provider's host: it keeps a runner at work, and watches over its calls.
+"""A provider's host: it keeps a runner at work, and replaces one whose call hangs.
 
 A call that outlives its deadline cannot be stopped. If it was made on the runner's thread, that is
 abandoned with its instance and its leases, and a new instance goes on; of a pool of threads only

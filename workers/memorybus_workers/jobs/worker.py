@@ -106,7 +106,7 @@ class JobWorker(SimpleWorker):
         self._told = False
         self._ended = threading.Event()
 
-    def work_until_told(self) -> None:
+    def work_until_stopped(self) -> None:
         """Run jobs until SIGTERM or SIGINT.
 
         Raises:
@@ -277,7 +277,7 @@ def run_jobs(settings: Settings, providers: tuple[str, ...]) -> None:
         health.failed(provider, "the process of a recall was killed, or hung", SYSTEM.now_ms())
 
     try:
-        job_worker(settings, provider, allowed, lost, crash).work_until_told()
+        job_worker(settings, provider, allowed, lost, crash).work_until_stopped()
     except (RedisError, OSError) as error:
         raise translated(error, redacted(settings.redis_jobs_url)) from error
     finally:

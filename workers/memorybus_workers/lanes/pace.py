@@ -1,7 +1,8 @@
 """How fast an instance may go through the history: a bucket that fills with time (``rate``).
 
-Each worker has a bucket. It fills with the part of the rate that the worker has of the instance's
-unfinished lanes: so the rate holds over all workers, and the part of a lane moves with it.
+Each worker has a bucket of its own, and owns some of the instance's unfinished lanes. Its bucket
+fills with the same share of the rate, so that the rate holds over all workers, also when a lane
+moves to another worker.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -51,8 +52,8 @@ class Pace:
     def share(self, ended: Iterable[bool]) -> None:
         """Note of each of the instance's lanes that are here whether it has all.
 
-        A lane that has all has it for good: who has not looked for a while counts too many of the
-        others, so that all parts together are never more than the whole.
+        A lane that has all of its events keeps them. A count that is not fresh is therefore too
+        high, never too low, and all shares together never exceed the rate.
 
         Raises:
             LogUnavailable: Redis is away.

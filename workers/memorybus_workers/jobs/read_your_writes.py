@@ -15,7 +15,7 @@ _RESPITE = 2.0
 """Seconds for which nobody waits then: the sessions behind have their turn."""
 
 
-class Applied:
+class ReadYourWrites:
     """Waits for a provider's lanes. Belongs to one thread.
 
     Args:
