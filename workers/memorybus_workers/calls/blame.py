@@ -17,7 +17,7 @@ def own(error: Exception, where: str) -> Exception:
 
     Args:
         error: what a lane's turn raised.
-        where: who was at work, for the message.
+        where: the instance, for the message.
 
     Raises:
         LogError: Redis is away, for all lanes.

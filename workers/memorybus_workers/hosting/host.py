@@ -50,7 +50,7 @@ class ProviderHost:
         self._runner.start()
 
     def want(self, partitions: frozenset[int]) -> None:
-        """Say which lanes the provider shall have here."""
+        """Say which lanes the provider is to have here."""
         self._runner.want(partitions)
 
     @property
@@ -134,6 +134,6 @@ class ProviderHost:
         self._runner.join(self._settings.call_timeout + 2.0)
 
     def give_up(self) -> None:
-        """Renew no lease any more of a thread that was told to end, and does not."""
+        """Stop renewing the leases of a thread that was stopped and does not end."""
         for lease in self._runner.abandon():
             self._leases.drop(lease)

@@ -27,7 +27,14 @@ _ROUNDS = 5
 
 
 class SlotRequest(msgspec.Struct, frozen=True):
-    """A session's newest request, whether its answer is there already, and who is to answer."""
+    """A slot's newest request.
+
+    Attributes:
+        generation: its number.
+        want: what is asked.
+        answered: whether its answer is there already.
+        instance: the instance that is to answer.
+    """
 
     generation: int
     want: Want

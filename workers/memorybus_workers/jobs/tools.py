@@ -61,7 +61,7 @@ class ToolRunner:
 
         Raises:
             Permanent: it is no request of ours: nobody is answered.
-            Exception: whatever the provider raises, after its asker was told.
+            Exception: whatever the provider raises, after the asker got the error.
         """
         request = _checked(body, self._settings.partitions)
         bind_contextvars(session=request.session.id)

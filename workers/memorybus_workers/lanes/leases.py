@@ -98,9 +98,8 @@ class Leases:
         floor = max(floor, self._epochs.get((provider, partition), 0))
         left = self._left.get(self._keys.lease(partition, provider))
         held = left.held if left else ""
-        call = scripts.acquire(
-            self._keys, partition, provider, self._worker, self._ms, floor, held=held
-        )
+        where = (self._keys, partition, provider)
+        call = scripts.acquire(*where, self._worker, self._ms, floor, held=held)
         acquired = scripts.acquired(scripts.run(redis, call))
         if acquired is None:
             return None

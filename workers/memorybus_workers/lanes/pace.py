@@ -33,12 +33,12 @@ class Pace:
     def __init__(
         self, clock: Clock, rate: float = 0.0, unfinished: Callable[[], int] = lambda: 0
     ) -> None:
-        """Begin with one event; nothing more goes on before `share`.
+        """Allow one event; more are allowed after `share`.
 
         Args:
             clock: time.
             rate: events a second, over all workers; 0.0 is no bound.
-            unfinished: counts the instance's lanes that have not all yet, whoever owns them.
+            unfinished: counts the instance's unfinished lanes, in all workers.
         """
         self._clock = clock
         self._rate = rate
@@ -50,7 +50,7 @@ class Pace:
         self._at = clock.monotonic()
 
     def share(self, ended: Iterable[bool]) -> None:
-        """Note of each of the instance's lanes that are here whether it has all.
+        """Take for each of the instance's lanes in this worker whether it has all its events.
 
         A lane that has all of its events keeps them. A count that is not fresh is therefore too
         high, never too low, and all shares together never exceed the rate.
@@ -103,7 +103,7 @@ class Pace:
 
 
 def unfinished(lanes: LaneKeys, name: str, plan: Plan) -> int:
-    """Count the lanes of an instance that have not all that its plan gives them.
+    """Count the lanes of an instance that do not have all events of its plan yet.
 
     Raises:
         LogUnavailable: Redis is away.
