@@ -20,7 +20,7 @@ class Heard:
     def silent(self, now_ms: int, **beats: int) -> set[str]:
         """Hear heartbeats; return those that are silent."""
         workers = [WorkerInfo(name, "h", 1, 0, 0, (), at) for name, at in beats.items()]
-        self.pulses.hear(workers, now_ms)
+        self.pulses.note(workers, now_ms)
         return {one.id for one in self.pulses.silent(workers, SILENCE)}
 
 

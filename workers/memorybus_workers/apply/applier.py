@@ -99,7 +99,7 @@ class Applier:
     def suspects(self, deaths: int) -> int:
         """Return how many events may have been under way when a lane's owner died (G6).
 
-        They go alone, so that the one which ends workers is found. A batch, whatever it was.
+        They are tried one by one, so that the one which ends workers is found. Here it is a batch.
 
         Args:
             deaths: owners in a row that died without advancing; 0 is no death.
@@ -182,7 +182,7 @@ class Applier:
         return set()
 
     def drain(self, lane: Lane) -> bool:
-        """Begin nothing new for a lane; return whether nothing of it is in flight."""
+        """Start no new call for a lane; return whether none is in flight."""
         return self.rests(lane)
 
     def rests(self, lane: Lane) -> bool:
@@ -245,7 +245,7 @@ class Applier:
             return self._apply(event.envelope.event, context)
 
     def _sends(self, lane: Lane) -> str:
-        """Return what a slot is told of a call that sends an event of a lane; see `Slot.begin`."""
+        """Return the lane for `Slot.begin`, "" if a repeated call would do no harm."""
         return lane.lease.key if self._provider.delivery in ("lookup", "blind") else ""
 
     def _context(self, event: LoggedEvent) -> HookContext:

@@ -19,13 +19,13 @@ from memorybus_workers.lanes.lane import COMMIT_EVERY, Lane
 from memorybus_workers.lanes.parking import BEHIND
 
 _AHEAD = 2
-"""Calls handed to the pool for each of its threads: the next one is there when one returns."""
+"""Calls handed to the pool for each of its threads, so that none waits for the next one."""
 
 _PROBE = 0.02
-"""Seconds after which is looked again whether a probe has returned."""
+"""Seconds between two looks whether a probe has returned."""
 
 _DEATHS = 2
-"""Owners of a lane that died in a row before its events go one by one, for that makes it slow."""
+"""Deaths of owners in a row after which a lane's events go one by one, which is slow."""
 
 
 class ParallelApplier(Applier):
@@ -46,7 +46,7 @@ class ParallelApplier(Applier):
         self._committed_at: dict[Lane, float] = {}
 
     def suspects(self, deaths: int) -> int:
-        """Return the whole window, after two deaths: one may be anybody's, and alone is slow."""
+        """Return the whole window after two deaths; one may be due to anything."""
         return self._settings.window if deaths >= _DEATHS else 0
 
     # -- a lane's turn ----------------------------------------------------------------------------
@@ -108,7 +108,7 @@ class ParallelApplier(Applier):
         most = self._room()
         if lane.careful:
             if any(other.careful for other in self._in_flight):
-                return  # with two alone at once, either may end the other's worker
+                return  # of two at once either could be blamed for the other
             lane.commit()
             most = 1
         now = self._clock.monotonic()
@@ -177,7 +177,7 @@ class ParallelApplier(Applier):
     def collect(self) -> set[int]:
         """Take in what the threads have done; return the partitions it concerns.
 
-        What fails of one lane alone is told by its next turn.
+        A failure of one lane alone is raised in its next turn.
 
         Raises:
             LogUnavailable: Redis is away.
@@ -238,11 +238,11 @@ class ParallelApplier(Applier):
     # -- the rest ---------------------------------------------------------------------------------
 
     def rests(self, lane: Lane) -> bool:
-        """Say whether nothing of a lane is in flight, nor may land that was given up."""
+        """Say whether no call of a lane is in flight, nor an abandoned one that may take effect."""
         return lane not in self._in_flight and super().rests(lane)
 
     def drain(self, lane: Lane) -> bool:
-        """Hand out nothing more; commit and say yes once nothing is in flight."""
+        """Hand out nothing more; once nothing is in flight, commit and return True."""
         self._leaving.add(lane)
         if not self.rests(lane):
             return False
@@ -251,13 +251,13 @@ class ParallelApplier(Applier):
         return True
 
     def keep(self, lane: Lane) -> None:
-        """A lane that was to be given up stays: hand out again."""
+        """Note that a lane which was to be given up stays: hand out again."""
         if lane in self._leaving:
             self._leaving.discard(lane)
             self.dirty.add(lane)
 
     def forget(self, lane: Lane) -> None:
-        """A lane is another's: what is in flight for it is not looked at."""
+        """Forget a lane that is another's now: results of its calls are ignored."""
         super().forget(lane)
         self._leaving.discard(lane)
         self._failed.pop(lane, None)

@@ -1,7 +1,7 @@
 """The threads that call a slow provider for several keys at once.
 
-A call that outlives its deadline cannot be stopped: its thread is abandoned and another takes its
-place, its event counts as hung, and what it still does is not looked at any more.
+A call that outlives its deadline cannot be stopped. Its thread is abandoned and another takes its
+place; the event counts as hung, and what the call still returns is ignored.
 """
 
 import threading
@@ -20,7 +20,7 @@ from memorybus_workers.lanes.lane import Lane
 
 
 class Withdrawn(BaseException):
-    """A task was not begun, since its lane is being given up: its event stays open."""
+    """Raised for a task that was not begun, since its lane is given up: its event stays open."""
 
 
 class Task(msgspec.Struct, frozen=True):
@@ -104,14 +104,14 @@ class Pool:
         self.unfinished = 0
 
     def submit(self, task: Task) -> None:
-        """Have a task done; called from one thread."""
+        """Queue a task; called from one thread."""
         self.unfinished += 1
         self._tasks.put(task)
         if len(self._threads) < min(self._size, self.unfinished):
             self._start()
 
     def collect(self) -> Iterator[CallResult]:
-        """Yield the tasks that ended; those that are not asked for are there the next time."""
+        """Yield the tasks that ended; those that are not taken now come the next time."""
         while self._done:
             self.unfinished -= 1
             yield self._done.popleft()

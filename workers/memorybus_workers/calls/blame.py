@@ -1,4 +1,4 @@
-"""Whose failure an error is: one lane's own, or that of all lanes of an instance. Pure."""
+"""Whether an error concerns one lane alone or all lanes of an instance. Pure."""
 
 import re
 
@@ -11,13 +11,13 @@ _TRIPPED = re.compile(r"user_script:\d+: (attempt to|bad argument)")
 
 
 def own(error: Exception, where: str) -> Exception:
-    """Return what failed for one lane alone: only that lane stands still for it.
+    """Return an error that concerns one lane alone, so that only that lane stands still.
 
-    That is whatever is wrong with its keys, its entries, its part of the archive or our own code.
+    Such an error lies in its keys, its entries, its part of the archive, or in our own code.
 
     Args:
-        error: what came out of a lane's turn.
-        where: who was at work, for the message.
+        error: what a lane's turn raised.
+        where: the instance, for the message.
 
     Raises:
         LogError: Redis is away, for all lanes.

@@ -1,4 +1,4 @@
-"""What a thread is busy with, for the fields of its lines in the log (see `memorybus.logs`)."""
+"""The log fields of a thread: its lane, and the event it works on (see `memorybus.logs`)."""
 
 from collections.abc import Callable, Sequence
 from functools import wraps
@@ -27,27 +27,27 @@ _AnyLane = TypeVar("_AnyLane", bound=_Lane)
 
 
 def at_lane(lane: _AnyLane) -> _AnyLane:
-    """What follows on this thread is about a lane, and no event yet; return the lane."""
+    """Let later log lines of this thread name a lane, and no event yet; return the lane."""
     bind_contextvars(partition=lane.partition, epoch=lane.epoch)
     UNDER_WAY.set(None)
     return lane
 
 
 def at_partition(partition: int) -> None:
-    """What follows on this thread is about a partition whose lane is not owned yet."""
+    """Let later log lines of this thread name a partition whose lane is not owned yet."""
     unbind_contextvars("epoch")
     bind_contextvars(partition=partition)
     UNDER_WAY.set(None)
 
 
 def at_no_lane() -> None:
-    """What follows on this thread is about no lane in particular."""
+    """Let later log lines of this thread name no lane."""
     unbind_contextvars("partition", "epoch")
     UNDER_WAY.set(None)
 
 
 def at_calls(slot: Slot, events: Sequence[LoggedEvent]) -> None:
-    """What follows on this thread is about that of some events whose call is under way."""
+    """Let later log lines of this thread name the event, of these, whose call is under way."""
 
     def found() -> LoggedEvent | None:
         now = slot.now
@@ -59,10 +59,10 @@ def at_calls(slot: Slot, events: Sequence[LoggedEvent]) -> None:
 def of_event(
     step: Callable[Concatenate[_Self, _AnyLane, LoggedEvent, _P], _R],
 ) -> Callable[Concatenate[_Self, _AnyLane, LoggedEvent, _P], _R]:
-    """Let the lines of a method be about the event that it is given behind its lane."""
+    """Let the log lines of a method name the event that is its second argument."""
 
     @wraps(step)
-    def told(
+    def with_event(
         self: _Self, lane: _AnyLane, event: LoggedEvent, /, *args: _P.args, **named: _P.kwargs
     ) -> _R:
         before = UNDER_WAY.set(lambda: event)
@@ -71,4 +71,4 @@ def of_event(
         finally:
             UNDER_WAY.reset(before)
 
-    return told
+    return with_event

@@ -61,7 +61,7 @@ def pause(failures: int, rng: random.Random) -> float:
 def reason(error: BaseException) -> str:
     """Return why an event was parked, in one bounded line for people, credentials masked.
 
-    A provider's own errors speak for themselves; of any other the type is told too.
+    A provider's own errors speak for themselves; for any other the type is named too.
     """
     text = str(error).strip() or "no message"
     return (
@@ -79,7 +79,7 @@ class Breaker:
 
     Attributes:
         failures: of the backend in a row.
-        until: the monotonic time before which nothing is let through.
+        until: the monotonic time before which no call is let through.
         why: how the last call failed, until one succeeds.
     """
 
@@ -112,7 +112,7 @@ class Breaker:
         return 1
 
     def failed(self, now: float, why: str = "") -> float:
-        """The backend is down: open, or stay open longer; return for how many seconds.
+        """Note that the backend is down: open, or stay open longer; return for how many seconds.
 
         Failures of calls that had begun before it opened change nothing.
         """
@@ -124,7 +124,7 @@ class Breaker:
         return self.until - now
 
     def struck(self, now: float, why: str = "") -> None:
-        """A call failed in a way that may be the event's fault: several in a row are not."""
+        """Note a failure that may be the event's fault; several in a row count as the backend's."""
         self._strikes += 1
         if self._strikes >= STRIKES or not self.closed:
             self.failed(now, why)
@@ -132,11 +132,11 @@ class Breaker:
         self.why = why or self.why
 
     def released(self) -> None:
-        """A call ended without saying anything of the backend."""
+        """Note that a call ended and says nothing about the backend."""
         self._probing = False
 
     def succeeded(self) -> None:
-        """Close."""
+        """Note a success: close."""
         self.failures = 0
         self.until = 0.0
         self.why = ""

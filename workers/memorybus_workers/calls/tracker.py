@@ -1,4 +1,4 @@
-"""Calls into a provider as others see them: which one, since when, and what failed before."""
+"""Which call each thread is busy with and since when, and which events failed before."""
 
 import random
 import threading
@@ -47,7 +47,7 @@ class Slot:
         self._turn = threading.Lock()
 
     def begin(self, event_id: str, lane: str = "", limit: float = 0.0) -> float:
-        """A hook is about to be called for an event; return the time (monotonic).
+        """Note that a hook is about to be called for an event; return the time (monotonic).
 
         Args:
             event_id: which.
@@ -62,13 +62,13 @@ class Slot:
         self.in_hook = True
         self._lane = lane
         self._name = event_id
-        if self.abandoned:  # looked at last: who gives it up looks in the opposite order
+        if self.abandoned:  # who gives the thread up sets this first, then reads the name
             self._name = ""
             raise LeaseLost(f"the thread was given up before the call for event {event_id}")
         return now
 
     def go_on(self, event_id: str, lane: str = "", limit: float = 0.0) -> None:
-        """Another call for an event follows the one that has just returned; see `begin`.
+        """Begin a further call for the event whose last one has just returned; see `begin`.
 
         Raises:
             LeaseLost: that one was abandoned before it returned: the event is another thread's.
@@ -85,14 +85,14 @@ class Slot:
             return self.abandoned
 
     def enter(self, what: str) -> None:
-        """Something else of the provider is about to be called: opening, a commit, its end."""
+        """Note that something else is about to be called: opening, a commit, the shutdown."""
         self._since = self._monotonic()
         self._limit = 0.0
         self.in_hook = False
         self._name = what
 
     def end(self) -> None:
-        """It returned."""
+        """Note that the call has returned."""
         self._name = ""
 
     @property
@@ -143,11 +143,11 @@ class Trouble(msgspec.Struct):
 
 
 class Troubles:
-    """What is known of failing events, by all threads of one provider instance.
+    """The failing events of one provider instance, shared by its threads.
 
-    After its first, a failure counts only if the provider has served another event since then, and
-    does not seem down: otherwise nothing tells a bad event from a backend that is down, and nothing
-    is parked for that.
+    The first failure of an event counts. A later one counts only if the provider has served another
+    event since, and does not seem down: otherwise a bad event looks like a backend that is down,
+    and nothing is parked for that.
 
     Attributes:
         served: calls that succeeded.
@@ -186,11 +186,11 @@ class Troubles:
         return trouble
 
     def doubted(self, event_id: str) -> None:
-        """An event was sent and not answered, which is no fault of its own."""
+        """Note that an event was sent and not answered, which does not count against it."""
         self._events.setdefault(event_id, Trouble(self.served))
 
     def hung(self, event_id: str, *, backend_up: bool, served: int | None = None) -> None:
-        """A call for an event was abandoned: it is tried again after a while, others first."""
+        """Note that a call for an event was abandoned: it is tried again later, others first."""
         trouble = self.failed(event_id, backend_up=backend_up, served=served)
         trouble.hung = trouble.pause_pending = True
 
@@ -210,12 +210,12 @@ class Troubles:
         return trouble.until if trouble.until > now else None
 
     def settled(self, event_id: str) -> None:
-        """An event is applied or parked: forget it."""
+        """Forget an event that is applied or parked."""
         if self._events:
             self._events.pop(event_id, None)
 
     def forget(self, event_ids: Iterable[str]) -> None:
-        """Their lane is given up or lost: they are in trouble here no more."""
+        """Forget the events of a lane that is given up or lost."""
         for event_id in event_ids:
             self.settled(event_id)
 

@@ -95,7 +95,7 @@ class Redo:
         return any(way.not_before <= now for way in self._passes.values())
 
     def _asked(self) -> dict[str, int]:
-        """Return the requests that wait; none if their key is somebody else's, which is told once.
+        """Return the requests that wait; none if their key is not ours, which is logged once.
 
         Raises:
             redis.RedisError: Redis is away.

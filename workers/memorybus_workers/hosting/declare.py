@@ -58,7 +58,7 @@ def tools_of(providers: Mapping[str, MemoryProvider]) -> dict[str, Declared]:
 
 
 def _schemas(name: str, provider: MemoryProvider) -> tuple[object, ...]:
-    """Return an instance's schemas as JSON has them; none if they are not fit to be told.
+    """Return an instance's schemas as JSON has them; none if they cannot be published.
 
     Whether each is a schema is for those to say who offer it.
     """

@@ -1,4 +1,4 @@
-"""What an instance would be, told to commands, which may not import providers themselves."""
+"""What an instance would be, for commands: they may not import providers themselves."""
 
 from collections.abc import Mapping
 from typing import Any

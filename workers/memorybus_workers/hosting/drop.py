@@ -1,7 +1,7 @@
-"""A dropped copy goes: its state, its lanes and what is known of it, the record last.
+"""Removes a dropped copy: its state, its lanes and what is known of it, the record last.
 
-It goes only when nobody works on it any more, so that nothing of it comes back; and step by step,
-so that whoever dies on the way leaves the record, and the next one does the rest.
+A copy is removed only when nobody works on it any more, so that nothing of it comes back. Its
+record goes last: if a worker dies on the way, another one finds the record and does the rest.
 """
 
 import logging
@@ -48,7 +48,7 @@ def clear(
 
 
 def _remove(settings: Settings, redis: Redis, lanes: LaneKeys, one: Instance) -> None:
-    """Take the steps as long as the record is there: who was frozen harms no later copy."""
+    """Take the steps while the record is there: a worker that was frozen harms no later copy."""
     keys, name = Keys(settings.namespace), one.name
     instances = Instances(redis, keys)
     steps: tuple[Callable[[], object], ...] = (

@@ -1,4 +1,4 @@
-"""A provider's host: it keeps a runner at work, and watches over its calls.
+"""A provider's host: it keeps a runner at work, and replaces one whose call hangs.
 
 A call that outlives its deadline cannot be stopped. If it was made on the runner's thread, that is
 abandoned with its instance and its leases, and a new instance goes on; of a pool of threads only
@@ -50,7 +50,7 @@ class ProviderHost:
         self._runner.start()
 
     def want(self, partitions: frozenset[int]) -> None:
-        """Say which lanes the provider shall have here."""
+        """Say which lanes the provider is to have here."""
         self._runner.want(partitions)
 
     @property
@@ -134,6 +134,6 @@ class ProviderHost:
         self._runner.join(self._settings.call_timeout + 2.0)
 
     def give_up(self) -> None:
-        """Renew no lease any more of a thread that was told to end, and does not."""
+        """Stop renewing the leases of a thread that was stopped and does not end."""
         for lease in self._runner.abandon():
             self._leases.drop(lease)

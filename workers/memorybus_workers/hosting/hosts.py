@@ -12,7 +12,7 @@ from memorybus_workers.lanes.context import InstanceContext, Role, WorkerContext
 
 
 class _Leaving(msgspec.Struct, frozen=True):
-    """A host that was told to end, and until when (monotonic) it is waited for."""
+    """A host that was stopped, and until when (monotonic) it is waited for."""
 
     host: ProviderHost
     until: float

@@ -38,7 +38,7 @@ def make(
         name: the instance's name; its home and options are found by it.
         clock: time.
         crash: crash points of fault tests.
-        kind: the provider instance whose kind and options to use, if not its own (a copy).
+        kind: the instance whose kind and options a copy uses; its own if empty.
         options: what differs from these options, by the copy's record in Redis; its own table in
             the settings has the last word.
         answering: whether it serves agents (see `ProviderConfig`).
@@ -60,11 +60,19 @@ def make(
         clock=clock,
         crash=crash,
     )
-    provider = create(settings.provider_kind(configured), config, options.keys())
-    if not provider.is_available(config):
+    return _available(create(settings.provider_kind(configured), config, options.keys()))
+
+
+def _available(provider: MemoryProvider) -> MemoryProvider:
+    """Return an instance that says it can run here.
+
+    Raises:
+        MissingProvider: it cannot.
+    """
+    if not provider.is_available(provider.config):
         raise MissingProvider(
-            f"provider {name} says that it is not available here; its options or a program it "
-            f"needs are missing (see its documentation)"
+            f"provider {provider.config.name} says that it is not available here; its options or "
+            f"a program it needs are missing (see its documentation)"
         )
     return provider
 

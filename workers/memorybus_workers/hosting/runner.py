@@ -35,7 +35,7 @@ class Runner:
         slot: the call its thread is busy with.
         troubles: what is known of failing events.
         ready: set once the lanes have been tried for, or at the first failure.
-        wanted: the lanes it shall have.
+        wanted: the lanes it is to have.
         serving: whether an instance is open and works on its lanes.
     """
 
@@ -66,7 +66,7 @@ class Runner:
         self._thread.start()
 
     def want(self, partitions: frozenset[int]) -> None:
-        """Say which lanes it shall have."""
+        """Say which lanes it is to have."""
         if partitions != self.wanted or not self._was_asked:
             self.wanted = partitions
             self._was_asked = True

@@ -1,4 +1,4 @@
-"""What a worker serves now: the instances it was told, and copies of them that a replay fills."""
+"""What a worker serves now: the instances it was given, and copies that a replay fills."""
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
@@ -41,7 +41,7 @@ class Served:
         settings: see `Settings`.
         clock: time.
         redis: the log's Redis.
-        told: the instances it was told to serve, unopened.
+        configured: the instances that it was given to serve, unopened.
         among: all that it and others beside it serve, in the order of recall.
         only: the one copy that it serves instead, if any.
 
@@ -49,7 +49,7 @@ class Served:
         infos: what is registered of each, copies last.
         tools: what those declare that agents know.
         roles: how each is run now; those that have nothing to do any more are left out.
-        held: those whose lanes shall stand still.
+        held: those whose lanes are to stand still.
         dropped: copies that are to be removed.
         failing: copies that cannot be made, and why.
         hurried: whether a command rebuilds or verifies one of them, and waits for what we see.
@@ -60,11 +60,11 @@ class Served:
         settings: Settings,
         clock: Clock,
         redis: Redis,
-        told: Mapping[str, MemoryProvider],
+        configured: Mapping[str, MemoryProvider],
         among: Sequence[str],
         only: str = "",
     ) -> None:
-        """Serve what was told; `look` finds the copies."""
+        """Serve what is configured; `look` finds the copies."""
         self._settings = settings
         self._clock = clock
         self._only = only
@@ -72,19 +72,19 @@ class Served:
         self._keys = Keys(settings.namespace)
         self._instances = Instances(redis, self._keys)
         self._lanes = LaneKeys(redis, settings)
-        self._told = infos(settings, told, among)
+        self._configured = infos(settings, configured, among)
         self._made: dict[str, tuple[Role, ProviderInfo | str]] = {}
         self._ignored: tuple[str, ...] = ()
-        self.tools: Mapping[str, Declared] = tools_of(told)
-        self.infos: Mapping[str, ProviderInfo] = self._told
-        self.roles: Mapping[str, Role] = {name: Role(name) for name in told}
+        self.tools: Mapping[str, Declared] = tools_of(configured)
+        self.infos: Mapping[str, ProviderInfo] = self._configured
+        self.roles: Mapping[str, Role] = {name: Role(name) for name in configured}
         self.held: frozenset[str] = frozenset()
         self.dropped: tuple[Instance, ...] = ()
         self.failing: Mapping[str, str] = {}
         self.hurried = False
 
     def look(self) -> None:
-        """Learn of copies that came, changed or go, and of what is held.
+        """Find out which copies came, changed or go, and which instances are held.
 
         Raises:
             LogUnavailable: Redis is away; everything stays as it was.
@@ -101,9 +101,12 @@ class Served:
             name: _role(copies[name], sight) for name in known if not self._ended(copies[name])
         }
         self._made = {name: kept for name, kept in self._made.items() if name in copies}
-        self.infos = self._told | known
-        self.roles = {name: self._configured_role(name, sight) for name in self._told} | filled
-        busy = at_work(self._redis, self._keys, self._told)  # after the look: who made one, is seen
+        self.infos = self._configured | known
+        self.roles = {
+            name: self._configured_role(name, sight) for name in self._configured
+        } | filled
+        # After the look, so that the command that made a copy is seen with it.
+        busy = at_work(self._redis, self._keys, self._configured)
         self._abandon(sight, busy)
         self.held = frozenset(sight.pauses) - self._let_go(sight, busy)
         self.dropped = tuple(one for one in ours if one.dropped)
@@ -116,12 +119,12 @@ class Served:
 
     def copies_only(self, name: str) -> bool:
         """Say whether an instance is a copy: no recalls are asked of it by its name."""
-        return name not in self._told
+        return name not in self._configured
 
     def _abandon(self, sight: InstancesView, busy: Collection[str]) -> None:
-        """Have the copies of verifications removed whose command is gone: nobody else would."""
+        """Have copies removed whose verification is gone: no other process would."""
         for one in sight.all.values():
-            gone = one.provider in self._told and one.provider not in busy and not one.dropped
+            gone = one.provider in self._configured and one.provider not in busy and not one.dropped
             dropped = msgspec.structs.replace(one, dropped=True)
             if one.purpose == "verify" and gone and self._instances.change(one, dropped):
                 _log.warning(
@@ -133,10 +136,10 @@ class Served:
     def _let_go(self, sight: InstancesView, busy: Collection[str]) -> set[str]:
         """Let those that serve go on if the command that held them is gone; return them.
 
-        Who was paused beside that stays so.
+        An instance that an operator paused as well stays paused.
         """
         serving = {
-            live_name(provider, sight.live) for provider in self._told if provider not in busy
+            live_name(provider, sight.live) for provider in self._configured if provider not in busy
         }
         left = {name: hold for name, hold in sight.pauses.items() if prepared_copy(hold)}
         freed = {name for name in serving & left.keys() if self._freed(name, left[name])}
@@ -159,10 +162,10 @@ class Served:
     def _is_ours(self, one: Instance) -> bool:
         if not one.is_copy or one.name in self._settings.providers:
             return False  # what the settings name is no copy, whatever Redis says
-        return one.name == self._only if self._only else one.provider in self._told
+        return one.name == self._only if self._only else one.provider in self._configured
 
     def _tell_ignored(self, sight: InstancesView) -> None:
-        """Say once what is not believed; `doctor` says it, too."""
+        """Log once which records are ignored; `doctor` shows them too."""
         found = ignored_entries(sight, self._settings.providers)
         if found and found != self._ignored:
             _log.warning(
@@ -195,12 +198,12 @@ class Served:
                 extra={"provider": one.name},
             )
             return one_line(f"it cannot be made here: {why}", self._settings.secrets)
-        order = self._told[one.provider].order if one.provider in self._told else 0
+        order = self._configured[one.provider].order if one.provider in self._configured else 0
         kind = self._settings.provider_kind(one.provider)
         return info_of(kind, provider, order, one.provider)
 
     def _ended(self, one: Instance) -> bool:
-        """Say whether a copy has all that its plan gives it, and nothing is asked of it."""
+        """Say whether a copy has all events of its plan, and no operator's request waits for it."""
         if any(one.plan.end(partition) is None for partition in range(self._settings.partitions)):
             return False
         lanes = enumerate(self._lanes.states(one.name))

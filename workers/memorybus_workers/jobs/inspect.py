@@ -62,7 +62,7 @@ class Inspecting:
 
         Raises:
             Permanent: it is none: nobody is answered.
-            Exception: whatever the provider raises, after the asker was told.
+            Exception: whatever the provider raises, after the asker got the error.
         """
         asked = _checked(body)
         try:

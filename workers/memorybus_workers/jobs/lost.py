@@ -51,7 +51,7 @@ class Seen(NamedTuple):
 
 
 class Silence:
-    """Which signs have not changed for long. Pure: it is told the time."""
+    """Which signs have not changed for long. Pure: the time is an argument."""
 
     def __init__(self) -> None:
         """Have seen nothing yet."""
@@ -87,18 +87,18 @@ class LostJobs:
         queue: the queue.
         clock: time.
         again: names of the callables whose jobs may be run a second time.
-        told: called for a job that had begun: its process was killed, or hung.
+        on_killed: called for a job that had begun: its process was killed, or hung.
     """
 
     def __init__(
-        self, queue: Queue, clock: Clock, again: Collection[str], told: Callable[[], None]
+        self, queue: Queue, clock: Clock, again: Collection[str], on_killed: Callable[[], None]
     ) -> None:
         """Have seen nothing yet."""
         self._queue = queue
         self._redis: Redis = queue.connection
         self._clock = clock
         self._again = again
-        self._told = told
+        self._on_killed = on_killed
         self._started = queue.started_job_registry.key
         self._taken = queue.intermediate_queue_key
         self._silence = Silence()
@@ -111,7 +111,7 @@ class LostJobs:
             if self._claimed(where, name):
                 self._free(_job_id(name))
                 if begun:
-                    self._told()
+                    self._on_killed()
 
     def _drop_expired(self) -> None:
         """Take the ids away of jobs that were too old when they were taken: there may be many."""

@@ -20,14 +20,21 @@ from memorybus_providers.base import MemoryProvider, RecallContext, RecallScope,
 from redis import Redis
 from structlog.contextvars import bind_contextvars
 
-from memorybus_workers.jobs.applied import Applied
 from memorybus_workers.jobs.live import live_of
+from memorybus_workers.jobs.read_your_writes import ReadYourWrites
 
 _ROUNDS = 5
 
 
-class Request(msgspec.Struct, frozen=True):
-    """A session's newest request, whether its answer is there already, and who is to answer."""
+class SlotRequest(msgspec.Struct, frozen=True):
+    """A slot's newest request.
+
+    Attributes:
+        generation: its number.
+        want: what is asked.
+        answered: whether its answer is there already.
+        instance: the instance that is to answer.
+    """
 
     generation: int
     want: Want
@@ -65,7 +72,7 @@ class Recaller:
         self._crash = crash
         self._keys = Keys(settings.namespace)
         self._health = RecallHealth(redis, self._keys)
-        self._applied = Applied(redis, self._keys, settings.recall_wait, clock)
+        self._applied = ReadYourWrites(redis, self._keys, settings.recall_wait, clock)
 
     def warm(self, slot: str, provider: str) -> None:
         """Answer the newest request of a slot; if a newer one came meanwhile, that too.
@@ -91,7 +98,7 @@ class Recaller:
                 return
             self._answer(slot, provider, request, health)
 
-    def _request(self, slot: str, provider: str) -> Request | None:
+    def _request(self, slot: str, provider: str) -> SlotRequest | None:
         with self._redis.pipeline(transaction=False) as pipe:
             pipe.hmget(self._keys.want(slot), "g", "r")
             pipe.hget(self._keys.warm(slot), _generation(provider))
@@ -101,9 +108,9 @@ class Recaller:
             return None
         want = msgspec.json.decode(body, type=Want)
         answered = int(held or 0) >= int(generation)
-        return Request(int(generation), want, answered, live_of(provider, live))
+        return SlotRequest(int(generation), want, answered, live_of(provider, live))
 
-    def _answer(self, slot: str, provider: str, request: Request, health: Health) -> None:
+    def _answer(self, slot: str, provider: str, request: SlotRequest, health: Health) -> None:
         """Store the answer to one request, unless another instance began to serve meanwhile."""
         instance = request.instance
         self._applied.wait(instance, request.want.positions)
@@ -120,7 +127,7 @@ class Recaller:
         if health.failing:
             self._health.answered(provider)
 
-    def _store(self, slot: str, provider: str, request: Request, result: bytes) -> None:
+    def _store(self, slot: str, provider: str, request: SlotRequest, result: bytes) -> None:
         """Keep an answer warm; what was purged at a swap must not come back after it (G8)."""
         ttl = life_ms(self._settings, request.want)
         scripts.run(

@@ -18,8 +18,8 @@ from memorybus_providers.dispatch import tool_result
 from redis import Redis
 from structlog.contextvars import bind_contextvars
 
-from memorybus_workers.jobs.applied import Applied
 from memorybus_workers.jobs.live import live_of
+from memorybus_workers.jobs.read_your_writes import ReadYourWrites
 
 _ID = re.compile("[0-9a-f]{32}")
 _NOWHERE = "0-0"
@@ -51,7 +51,7 @@ class ToolRunner:
         self._opened = opened
         self._forget = forget
         self._keys = Keys(settings.namespace)
-        self._applied = Applied(redis, self._keys, settings.recall_wait, clock)
+        self._applied = ReadYourWrites(redis, self._keys, settings.recall_wait, clock)
 
     def run(self, body: str) -> None:
         """Run one call and reply to it.
@@ -61,7 +61,7 @@ class ToolRunner:
 
         Raises:
             Permanent: it is no request of ours: nobody is answered.
-            Exception: whatever the provider raises, after its asker was told.
+            Exception: whatever the provider raises, after the asker got the error.
         """
         request = _checked(body, self._settings.partitions)
         bind_contextvars(session=request.session.id)

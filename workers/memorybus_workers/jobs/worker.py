@@ -50,11 +50,11 @@ GRACE = 2
 
 
 class JobsEnded(MemoryBusError):
-    """The loop that runs jobs ended, and nobody had told it to."""
+    """The loop that runs jobs ended without having been stopped."""
 
 
 class _RqLog(logging.LoggerAdapter[logging.Logger]):
-    """RQ's log. It keeps what RQ's loop caught: the loop ends of it as if it had been told to."""
+    """RQ's log. It keeps what RQ's loop caught, since the loop then ends as if stopped."""
 
     caught: BaseException | None = None
 
@@ -72,7 +72,7 @@ class JobWorker(SimpleWorker):
         lost: looks after what killed processes left.
         longest: seconds one job may run, whatever the job says.
         crash: crash points of fault tests: ``recall.taken``.
-        secrets: values that shall not be kept with a failure.
+        secrets: values that are not kept with a failure.
     """
 
     max_connection_wait_time = 1.0
@@ -103,10 +103,10 @@ class JobWorker(SimpleWorker):
         self._secrets = secrets
         self._look_at = 0.0
         self._shown_at = 0.0
-        self._told = False
+        self._stop_requested = False
         self._ended = threading.Event()
 
-    def work_until_told(self) -> None:
+    def work_until_stopped(self) -> None:
         """Run jobs until SIGTERM or SIGINT.
 
         Raises:
@@ -119,7 +119,7 @@ class JobWorker(SimpleWorker):
             self.work(with_scheduler=False, logging_level="CRITICAL")  # its tracebacks are ours
         finally:
             self._ended.set()
-        if not self._told:
+        if not self._stop_requested:
             raise self._reason()
 
     def _reason(self) -> Exception:
@@ -131,7 +131,7 @@ class JobWorker(SimpleWorker):
 
     def request_stop(self, signum: int, frame: FrameType | None) -> None:
         """Note that this is the end, and begin it as RQ does."""
-        self._told = True
+        self._stop_requested = True
         super().request_stop(signum, frame)  # type: ignore[no-untyped-call]
 
     def dequeue_job_and_maintain_ttl(
@@ -277,7 +277,7 @@ def run_jobs(settings: Settings, providers: tuple[str, ...]) -> None:
         health.failed(provider, "the process of a recall was killed, or hung", SYSTEM.now_ms())
 
     try:
-        job_worker(settings, provider, allowed, lost, crash).work_until_told()
+        job_worker(settings, provider, allowed, lost, crash).work_until_stopped()
     except (RedisError, OSError) as error:
         raise translated(error, redacted(settings.redis_jobs_url)) from error
     finally:

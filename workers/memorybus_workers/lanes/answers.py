@@ -1,9 +1,9 @@
 """What a lane's owner answers to those who wait for what became of their event (G9).
 
-An answer follows its effect: nobody is told of what a crash could still undo. A crash in between
-leaves the asker without an answer, and the event applied. Of a provider and its copies one instance
-answers, in the provider's name: a replay answers nobody. Nor is anybody answered who asked so long
-ago that he has gone. Those who read warm results are told when what they hold was taken back.
+An answer follows its effect, so that no crash undoes what was answered. After a crash in between,
+the event is applied and its asker has no answer. Of a provider and its copies one
+instance answers, in the provider's name, so a replay answers nobody. A question that is older than
+a reply lives is not answered. What was recalled before a provider forgot is made unreadable.
 """
 
 import logging
@@ -40,7 +40,7 @@ class Answers:
         self._keys = Keys(self._settings.namespace)
 
     def given(self, event: LoggedEvent, text: str | None) -> None:
-        """An event is applied for good, and its hook said `text`; None if it said nothing."""
+        """Answer for an event that is applied for good; `text` is what its hook replied."""
         if text is not None and isinstance(event.envelope.event, SessionSwitched):
             self._forgotten(event)
         elif text is not None and self._is_awaited(event):
@@ -49,12 +49,12 @@ class Answers:
             self._put(event, replies.reply_to(event.envelope.event, text, most))
 
     def refused(self, event: LoggedEvent, why: str) -> None:
-        """An event is put aside, for a reason fit to be told: nobody need wait any longer."""
+        """Answer for an event that is put aside; `why` is masked and bounded."""
         if self._is_awaited(event):
             self._put(event, Reply(error=why))
 
     def _forgotten(self, event: LoggedEvent) -> None:
-        """What was recalled while the provider forgot something is not read any more."""
+        """Make unreadable what was recalled while the provider forgot something."""
         if self._instance.role.answering:
             scope, provider = event.envelope.scope, self._instance.role.provider
             try:
@@ -74,7 +74,7 @@ class Answers:
                 key = self._keys.reply(position.partition, event.envelope.id)
                 replies.put(self._redis, key, self._instance.role.provider, reply)
         except (RedisError, OSError) as error:
-            _log.debug("event %s: its asker is not answered: %s", event.envelope.id, error)
+            _log.debug("event %s: the reply could not be written: %s", event.envelope.id, error)
 
     def _age_ms(self, entry: str) -> int:
         """Return how long ago an entry came into the log, by the clock that named it."""

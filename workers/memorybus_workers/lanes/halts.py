@@ -1,6 +1,7 @@
 """Lanes that stand still: the archive they need cannot be read (G7), or their turns fail.
 
-Only they wait: they try again after a while, and say in Redis why they stand, which `status` shows.
+The other lanes go on. A lane that stands still tries again after a while. Why it stands still is
+written to Redis, and `status` shows it.
 """
 
 import contextlib
@@ -45,7 +46,7 @@ class Halts:
         self._halts: dict[int, Halt] = {}
 
     def stop(self, partition: int, error: Exception) -> None:
-        """Let a lane stand still for a while; say why, once."""
+        """Let a lane stand still for a while; log the reason once."""
         known = self._halts.get(partition)
         expected = isinstance(error, ArchiveError)
         why = one_line(str(error)) if expected else reason(error)
@@ -57,10 +58,10 @@ class Halts:
         self._say(partition, why)
 
     def go_on(self, partition: int) -> None:
-        """A lane's turn went well."""
+        """Note that a lane's turn went well."""
         if self._halts.pop(partition, None) is not None:
             _log.info("provider %s, %s goes on", self._provider, lane_name(partition))
-            with contextlib.suppress(RedisError, OSError):  # said again at the next halt
+            with contextlib.suppress(RedisError, OSError):  # the next halt writes it anew
                 self._redis.hdel(self._keys.lane(partition, self._provider), HALTED)
 
     def free(self, partitions: Iterable[int]) -> list[int]:

@@ -1,4 +1,4 @@
-"""What is tried alone in a worker: one event at a time, whatever provider it is for (G6)."""
+"""The isolation probe: in a worker one suspected event at a time is tried alone (G6)."""
 
 import threading
 
@@ -7,31 +7,32 @@ from memorybus.clock import Clock
 from memorybus_workers.lanes.leases import Lease
 
 AGAIN = 0.02
-"""Seconds after which who was refused comes back."""
+"""Seconds after which a lane that was refused asks again."""
 
 _FAIR = 0.1
-"""Seconds after which who waits goes before who comes."""
+"""Seconds after which a lane that waits has precedence over one that asks for the first time."""
 
 _GONE = 1.0
-"""Seconds after which who has not come back waits no more."""
+"""Seconds after which a lane that has not asked again counts as waiting no more."""
 
 
 class IsolationProbe:
     """The event that a worker tries alone now, if there is one. Shared by its providers' threads.
 
-    On a lane whose owners died an event is counted before its try; if the worker ends meanwhile, it
-    is blamed. Of two under way one would be blamed for the other's deed, so there is only one.
-    Nobody waits here: who is refused goes on with other lanes. Whoever has lost its lease tries
-    nothing any more: a call that hangs holds up the others until it is abandoned.
+    On a lane whose owners died, each event is counted before it is tried. If the worker ends during
+    the try, the event is blamed. With two such tries at once one event could be blamed for what the
+    other did, so there is only one at a time in a worker. Nobody waits here: a thread that is
+    refused goes on with its other lanes. A call that hangs keeps the others from being tried until
+    it is abandoned; a lane that lost its lease no longer counts.
 
-    What remains: a call that is not tried alone may end the worker meanwhile, such as one of a lane
-    whose owners lived, of a dead letter that is applied again, or one that was abandoned. The event
-    is blamed for that, but it takes `lane.KILLS` such coincidences, with no progress of its lane
-    between them, before it is parked.
+    One case remains. A call that is not tried alone may end the worker meanwhile: of a lane whose
+    owners lived, of a dead letter that is applied again, or an abandoned one. The event is then
+    blamed wrongly. It is parked only after `lane.KILLS` such coincidences without any progress of
+    its lane in between.
     """
 
     def __init__(self, clock: Clock) -> None:
-        """Let the first one go."""
+        """Try nothing yet."""
         self._clock = clock
         self._lock = threading.Lock()
         self._tried: tuple[Lease, int] | None = None
@@ -56,7 +57,7 @@ class IsolationProbe:
             return True
 
     def _is_behind(self, since: float, now: float) -> bool:
-        """Say whether somebody else has come before, and waited for long."""
+        """Say whether another lane asked before this one, and has waited for long."""
         self._waiting = {
             key: (first, last) for key, (first, last) in self._waiting.items() if now - last < _GONE
         }
@@ -64,12 +65,12 @@ class IsolationProbe:
         return any(first < since and now - first >= _FAIR for first in firsts)
 
     def is_on(self, lease: Lease, n: int) -> bool:
-        """Say whether it is this event that is tried."""
+        """Say whether this event is the one that is tried now."""
         tried = self._tried
         return tried is not None and tried[0] is lease and tried[1] == n
 
     def end(self, lease: Lease, n: int) -> None:
-        """Its try is over; again changes nothing."""
+        """Note that the try of an event is over; a second time changes nothing."""
         with self._lock:
             if self.is_on(lease, n):
                 self._tried = None

@@ -1,6 +1,6 @@
-"""A lane: one provider, one partition. What it owns, where it stands, how it reads and commits.
+"""A lane: one provider and one partition. It reads events, and commits what was done.
 
-Live, catch-up and replay are the same lane with another starting point and another instance.
+Live, catch-up and replay are the same lane with another start point and another instance.
 """
 
 import logging
@@ -30,13 +30,13 @@ from memorybus_workers.lanes.window import LaneWindow, StartPoint
 _log = logging.getLogger("memorybus")
 
 LEAP = 2_000
-"""So many numbers that no span takes are passed over at once."""
+"""From so many numbers on that no span takes, they are skipped instead of read."""
 
 COMMIT_EVERY = 0.01
 """Seconds between two commits of a lane while it has more to do: each is a round trip to Redis."""
 
 KILLS = 2
-"""Workers that one event may end, tried alone, before it is parked (G6)."""
+"""Workers that an event may end while it is tried alone; the next time it is parked (G6)."""
 
 
 class LaneContext(msgspec.Struct, frozen=True):
@@ -160,7 +160,7 @@ class Lane:
     # -- reading ----------------------------------------------------------------------------------
 
     def read(self, most: int) -> Sequence[LoggedEvent]:
-        """Read on: events with consecutive numbers, also done ones; none if the window is full.
+        """Return the next events, with consecutive numbers, done ones too; none without room.
 
         Where the plan leaves an event out, an `Omitted` stands in its place.
 
@@ -179,7 +179,7 @@ class Lane:
         events = page.events
         if events and events[0].position.n != window.read_n + 1:
             if not window.at_rest:
-                return ()  # first what is open
+                return ()  # what is open comes first
             self._look_back(events[0].position.n)
             window.jump(events[0].position.n - 1)
         self.crash("lane.after_read")
@@ -198,7 +198,7 @@ class Lane:
         return self._end is not None and self.window.read_n >= self._end
 
     def _leap(self) -> None:
-        """Pass over what no span of the plan takes, if that is more than reading it would cost."""
+        """Skip what no span of the plan takes, if there is so much that reading it costs more."""
         window = self.window
         first = self._plan.next(self.partition, window.read_n + 1)
         if first is None or first - window.read_n <= LEAP or not window.at_rest:
@@ -231,10 +231,10 @@ class Lane:
         return True
 
     def _look_back(self, n: int) -> None:
-        """The next entry is not the one after the checkpoint: a lost tail, or a gap.
+        """Find out why the next entry is not the one after the checkpoint: a lost tail, or a gap.
 
         Raises:
-            LeaseLost: our numbers are given again and our checkpoint is nowhere: begin anew.
+            LeaseLost: the log gives our numbers again, and our checkpoint's entry is gone.
             ArchiveError: only the archive can tell, and it cannot be read.
         """
         window = self.window
@@ -285,7 +285,7 @@ class Lane:
         """
         return self._leases.room(self.lease, seconds)
 
-    # -- what may kill a worker -------------------------------------------------------------------
+    # -- events that may end a worker --------------------------------------------------------------
 
     def chunk(self, most: int) -> int:
         """Return how many events may go into one chunk, of `most` otherwise."""
@@ -293,11 +293,11 @@ class Lane:
 
     @property
     def careful(self) -> bool:
-        """Whether events go alone: owners died before the checkpoint had passed a certain place."""
+        """Whether events are tried one by one, since owners died that may have been at them."""
         return self.window.n < self._careful_upto
 
     def kills(self, n: int) -> int:
-        """Note that an event is tried alone; return how many workers it has ended, 0 if it may go.
+        """Note that an event is tried alone; return 0 if it may be, else how many workers it ended.
 
         Raises:
             LeaseLost: the lane has another owner.
@@ -307,7 +307,7 @@ class Lane:
         return tries - 1 if tries > KILLS else 0
 
     def survived(self, n: int) -> None:
-        """Note that a try of an event is over, however it ended: it did not end the worker.
+        """Note that the try of an event is over, and that it did not end the worker.
 
         Raises:
             LeaseLost: the lane has another owner.

@@ -44,13 +44,14 @@ class Lease(msgspec.Struct):
 class Leases:
     """The leases of one worker process, renewed by a thread of their own.
 
-    A busy or hung provider never delays a renewal. A lease that is dropped (another owns it, Redis
-    was restarted, it has no time left for a call, or its lane cannot be given up in good order) is
-    not renewed any more, and expires. One that is given up while a call may still land is renewed
-    until that is over; its lane can be taken again here, and by nobody else (G4).
+    A busy or hung provider never delays a renewal. A lease is dropped when another worker owns it,
+    when Redis was restarted, when it has no time left for a call, or when its lane cannot be given
+    up in good order. It is then not renewed any more, and expires. A lease that is given up while
+    an abandoned call may still take effect is renewed until that is over. Meanwhile this worker can
+    take the lane again, and no other can (G4).
 
     Attributes:
-        abandoned_calls: calls that were given up.
+        abandoned_calls: calls that were given up and may still take effect.
     """
 
     def __init__(self, settings: Settings, clock: Clock, worker: str) -> None:
@@ -97,9 +98,8 @@ class Leases:
         floor = max(floor, self._epochs.get((provider, partition), 0))
         left = self._left.get(self._keys.lease(partition, provider))
         held = left.held if left else ""
-        call = scripts.acquire(
-            self._keys, partition, provider, self._worker, self._ms, floor, held=held
-        )
+        where = (self._keys, partition, provider)
+        call = scripts.acquire(*where, self._worker, self._ms, floor, held=held)
         acquired = scripts.run(redis, call)
         if acquired is None:
             return None
@@ -149,7 +149,7 @@ class Leases:
             lease.needed.remove(needed)
 
     def drop(self, lease: Lease) -> None:
-        """Forget a lease that is another's now."""
+        """Forget a lease that is, or may be, another's now."""
         lease.lost = True
         with self._lock:
             for held in (self._held, self._left):
@@ -164,7 +164,7 @@ class Leases:
             slots: of threads that are given up with them, and the calls that are under way there.
 
         Returns:
-            The leases of which nothing may land any more, for the caller to release.
+            The leases without an abandoned call, for the caller to release.
         """
         leases = list(leases)
         for lease in leases:
@@ -218,7 +218,7 @@ class Leases:
             self._prolong(leases)
 
     def _prolong(self, leases: list[Lease]) -> None:
-        with self._prolonging:  # who asks for less must not have the last word
+        with self._prolonging:  # a call that asks for less time must not come last
             now = self._clock.monotonic()
             asked = [(one, self._length(one, now)) for one in leases]
             calls = [
@@ -243,7 +243,7 @@ class Leases:
         return max(self._ms, round(needed * 1000))
 
     def _release_landed(self) -> None:
-        """Release what was given up and has nothing to wait for any more."""
+        """Release the given-up leases whose abandoned calls are over."""
         with self._lock:
             left = list(self._left.values())
         over = [lease for lease in left if not self.abandoned_calls.among(lease.key)]

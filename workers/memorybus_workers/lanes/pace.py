@@ -1,7 +1,8 @@
 """How fast an instance may go through the history: a bucket that fills with time (``rate``).
 
-Each worker has a bucket. It fills with the part of the rate that the worker has of the instance's
-unfinished lanes: so the rate holds over all workers, and the part of a lane moves with it.
+Each worker has a bucket of its own, and owns some of the instance's unfinished lanes. Its bucket
+fills with the same share of the rate, so that the rate holds over all workers, also when a lane
+moves to another worker.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -32,12 +33,12 @@ class Pace:
     def __init__(
         self, clock: Clock, rate: float = 0.0, unfinished: Callable[[], int] = lambda: 0
     ) -> None:
-        """Begin with one event; nothing more goes on before `share`.
+        """Allow one event; more are allowed after `share`.
 
         Args:
             clock: time.
             rate: events a second, over all workers; 0.0 is no bound.
-            unfinished: counts the instance's lanes that have not all yet, whoever owns them.
+            unfinished: counts the instance's unfinished lanes, in all workers.
         """
         self._clock = clock
         self._rate = rate
@@ -49,10 +50,10 @@ class Pace:
         self._at = clock.monotonic()
 
     def share(self, ended: Iterable[bool]) -> None:
-        """Note of each of the instance's lanes that are here whether it has all.
+        """Take for each of the instance's lanes in this worker whether it has all its events.
 
-        A lane that has all has it for good: who has not looked for a while counts too many of the
-        others, so that all parts together are never more than the whole.
+        A lane that has all of its events keeps them. A count that is not fresh is therefore too
+        high, never too low, and all shares together never exceed the rate.
 
         Raises:
             LogUnavailable: Redis is away.
@@ -102,7 +103,7 @@ class Pace:
 
 
 def unfinished(lanes: LaneKeys, name: str, plan: Plan) -> int:
-    """Count the lanes of an instance that have not all that its plan gives them.
+    """Count the lanes of an instance that do not have all events of its plan yet.
 
     Raises:
         LogUnavailable: Redis is away.

@@ -65,11 +65,11 @@ _FREED = 2
 BEHIND = Failure("waits behind the key's dead letter")
 
 Refused = Callable[[LoggedEvent, str], None]
-"""Told of each event that is put aside, and why."""
+"""Is called for each event that is put aside, with the reason."""
 
 
 def _nobody(event: LoggedEvent, why: str) -> None:
-    """Nobody waits for it."""
+    """Ignore it: nobody waits for it."""
 
 
 class ParkedKeys:
@@ -109,7 +109,7 @@ class ParkedKeys:
             raise foreign(name) from error
 
     def put_aside(self, events: Sequence[LoggedEvent], failure: Failure) -> None:
-        """Put events aside, before the lane's checkpoint passes them; again is once.
+        """Put events aside, before the lane's checkpoint passes them; repeating it is safe.
 
         A record of what became of a dead letter never waits behind one: no provider has a hook
         for it.
@@ -131,7 +131,7 @@ class ParkedKeys:
             self._refused(event, failure.reason)
 
     def fit(self, failure: Failure) -> Failure:
-        """Return a failure fit for a record and whoever is told of it: masked and bounded."""
+        """Return a failure as records and replies may hold it: masked and bounded."""
         reason = one_line(failure.reason, self._secrets)
         trace = tail(failure.trace, self._secrets)
         return msgspec.structs.replace(failure, reason=reason, trace=trace)

@@ -1,4 +1,4 @@
-"""Where a lane begins in the history that is there now."""
+"""Where a lane goes on in the history that is there now."""
 
 import logging
 
@@ -15,13 +15,13 @@ STEP_BACK = 5_000
 
 
 class StartFinder:
-    """Finds the place in the history for what a lane's owners left.
+    """Finds the place in the history that fits what a lane's former owners left.
 
-    Redis may have come back without its last second: without events, without what was committed
-    and put aside then, or without one of these. What is read again is known to the ledger, or
-    marked in the log as come again, or in doubt (G4). What Redis says is of one moment: a done-set
-    that came back names entries of the log that came back with it. For no owner from before a
-    restart commits after it (`commit.lua`), and who renumbers a log drops it (`renumber.lua`).
+    A Redis that restarted may lack its last second: events, commits, parked events, or any of
+    these. Reading an event again is safe: the provider's ledger knows it, or the log marks it as
+    sent again, or it is in doubt (G4). What Redis says belongs to one moment: a done-set that
+    survived names entries of the log that survived with it. No owner from before a restart commits
+    after it (`commit.lua`), and renumbering a log drops the done-set (`renumber.lua`).
     """
 
     def __init__(self, history: History, known: Acquired, partition: int, provider: str) -> None:
@@ -39,7 +39,7 @@ class StartFinder:
         self._provider = provider
 
     def find(self, point: StartPoint) -> StartPoint:
-        """Return a place of the history, at or before what the provider or Redis says.
+        """Return a place in the history, at or before the one that the provider or Redis names.
 
         Raises:
             LogUnavailable: Redis is away.
@@ -49,7 +49,7 @@ class StartFinder:
         if 0 < point.n - known.n <= STEP_BACK:
             point = StartPoint(known.entry, known.n)  # dead letters may be lost up to there
         if point.entry == START or self._is_there(point):
-            return point  # at the beginning, or behind what is missing there
+            return point  # at the start, or behind a gap
         found = self._surviving(point)
         _log.warning(
             "%s, partition %d: the log does not have the checkpoint %d: it lost its tail, or was "
@@ -64,8 +64,8 @@ class StartFinder:
     def _is_there(self, point: StartPoint) -> bool:
         """Say whether the history has a checkpoint's entry, and goes on behind it.
 
-        What only the archive has may lie behind the end of a log that lost more than it should, and
-        gives these numbers again: what the log gives is what counts.
+        A log that lost its tail gives the same numbers again. An entry that only the archive has
+        may then be beyond the log's end; what the log has counts.
         """
         if self._history.log.has(self._partition, point.entry):
             return True

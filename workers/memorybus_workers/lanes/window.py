@@ -1,10 +1,10 @@
 """A lane's window: what was read and is not yet done, above the checkpoint. Pure bookkeeping.
 
-Keys go on side by side, the events of one key one after another (G3). The checkpoint is the low
-water: everything up to it is done. What is done above it is the done-set, a bitmap of dense
-numbers, so that a crash repeats only what was not done. Of a key with very many events only the
-first are held; the others are skipped, and read again when their turn comes, so that a busy session
-does not keep the others of its lane from being read.
+Keys go on side by side, and the events of one key one after another (G3). The checkpoint is the low
+water mark: everything up to it is done. What is done above it is the done-set, a bitmap of dense
+numbers, so that a crash repeats only what was not done. A key with very many events has only its
+first ones held. The others are skipped, and read again when their turn comes, so that one busy
+session does not fill the window of its lane.
 """
 
 import heapq
@@ -106,17 +106,17 @@ class LaneWindow:
     # -- reading on -------------------------------------------------------------------------------
 
     def jump(self, n: int) -> None:
-        """The next entry's number does not follow: go on before it. Only while nothing is open."""
+        """Go on at a number that does not follow. Only while nothing is open."""
         self._done = self._done >> n - self.n if n >= self.n else 0
         self.n = self.read_n = n
 
     def leap(self, entry: str, n: int) -> None:
-        """Everything up to a place counts as done. Only while nothing is open."""
+        """Count everything up to a place as done. Only while nothing is open."""
         self.jump(n)
         self.entry = self.read_entry = entry
 
     def take_in(self, events: Sequence[LoggedEvent], left: Collection[int] = ()) -> None:
-        """Events with consecutive numbers were read; those whose n is in `left` stay open."""
+        """Take in events with consecutive numbers; those whose n is in `left` stay open."""
         last = events[-1].position
         if left or not self.idle:
             for event in events:
@@ -157,7 +157,7 @@ class LaneWindow:
         return (self._hungry[0], self._skipped[self._hungry[0]].before) if self._hungry else None
 
     def feed(self, events: Sequence[LoggedEvent], *, keep: bool = True) -> None:
-        """The log was read after the place that `hungry` named: go on with its key's events there.
+        """Go on with a key's skipped events, which were read after the place that `hungry` named.
 
         Args:
             events: what was read, in order; empty if nothing is left there.
@@ -217,7 +217,7 @@ class LaneWindow:
         return bool(self._ready)
 
     def finish(self, event: LoggedEvent) -> None:
-        """A taken event is done; its key's next one is ready."""
+        """Note that a taken event is done; its key's next one is ready."""
         key = event.envelope.key
         self._pass(self._queues[key].popleft())
         if self._queues[key]:
@@ -233,11 +233,11 @@ class LaneWindow:
             del self._queues[key]
 
     def postpone(self, event: LoggedEvent, until: float) -> None:
-        """A taken event failed: its key waits."""
+        """Let the key of a taken event that failed wait."""
         heapq.heappush(self._delayed, (until, event.envelope.key))
 
     def delay(self, key: str, until: float) -> None:
-        """A key that became open in `take_in` is not ready before `until`."""
+        """Let a key that became open in `take_in` wait until then."""
         self._ready.remove(key)
         heapq.heappush(self._delayed, (until, key))
 
@@ -246,7 +246,7 @@ class LaneWindow:
         return list(self._queues[event.envelope.key])
 
     def abandon(self, event: LoggedEvent) -> None:
-        """A taken event and those held behind it are put aside: all of them are done."""
+        """Count a taken event and those held behind it as done: they were put aside."""
         queue = self._queues[event.envelope.key]
         while queue:
             self._pass(queue.popleft())

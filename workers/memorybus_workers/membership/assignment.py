@@ -1,6 +1,6 @@
-"""Which worker serves which lane: a pure function of who lives and who owns what now.
+"""Which worker serves which lane: a pure function of the live workers and the present owners.
 
-Every worker computes the same from the same view; where views differ for a moment, leases decide.
+Every worker computes the same from the same view. Where views differ for a moment, leases decide.
 """
 
 import hashlib
@@ -12,10 +12,10 @@ Weights = Mapping[str, float]
 
 
 def quotas(lanes: int, weights: Weights, held: Mapping[str, int], salt: str) -> dict[str, int]:
-    """Return how many lanes each worker shall have: shares by weight, rounded to the whole.
+    """Return how many lanes each worker is to have: shares by weight, in whole lanes.
 
-    What is left after rounding down goes to the largest fractions; among equals to those who hold
-    more lanes now, so that fewer move; then in an order that differs by `salt`.
+    The lanes left after rounding down go to the largest fractions; among equals to the workers that
+    hold more lanes now, so that fewer move; then in an order that differs by `salt`.
     """
     total = sum(weights.values())
     exact = {worker: lanes * weight / total for worker, weight in weights.items()}
@@ -33,7 +33,7 @@ def quotas(lanes: int, weights: Weights, held: Mapping[str, int], salt: str) -> 
 
 
 def assign(owners: Mapping[int, str | None], weights: Weights, salt: str = "") -> dict[int, str]:
-    """Return who shall serve each lane: as now where the shares allow it, so that least moves.
+    """Return which worker is to serve each lane: as now where the shares allow it.
 
     Args:
         owners: each partition's present owner; None or a dead worker if it has none.
@@ -61,9 +61,9 @@ def assign(owners: Mapping[int, str | None], weights: Weights, salt: str = "") -
 
 
 def sole(owners: Mapping[int, str | None], weights: Weights, salt: str = "") -> dict[int, str]:
-    """Return an assignment of all lanes to one worker: for a store that takes one writer at a time.
+    """Return an assignment of all lanes to one worker, for a store that takes one writer at a time.
 
-    It is the one that holds most now; among equals the heaviest, then by an order of `salt`.
+    The worker that holds most lanes now gets them; among equals the heaviest, then by `salt`.
     """
     if not weights:
         return {}
@@ -82,10 +82,10 @@ def wanted(
     deserted: set[int],
     reserved: set[int],
 ) -> frozenset[int]:
-    """Return the lanes that worker `me` shall have now.
+    """Return the lanes that worker `me` is to have now.
 
-    Those assigned to it, and those that nobody has taken for too long: serving comes before
-    balance. What it holds beyond that it gives up, once another worker is there to take it.
+    These are the lanes assigned to it, and those that have been free for too long: serving comes
+    before balance. It gives up the others that it holds, once another worker can take them.
 
     Args:
         me: the worker.

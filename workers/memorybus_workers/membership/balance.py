@@ -1,4 +1,4 @@
-"""The view of one worker on the lanes of all: who lives, who owns what, what it shall have."""
+"""Which lanes a worker is to have: from the live workers and the leases of all lanes."""
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
@@ -18,7 +18,7 @@ from memorybus_workers.membership.assignment import assign, sole, wanted
 _log = logging.getLogger("memorybus")
 
 DESERTED = 0.8
-"""Seconds after which a free lane is taken by whoever sees it, whomever it is assigned to."""
+"""Seconds after which a worker takes a free lane, also if it is assigned to another."""
 
 MOST_SILENT = 5.0
 """Seconds of silence, at most, after which a worker gets no lanes; less if leases are shorter."""
@@ -45,7 +45,7 @@ class _Last(msgspec.Struct, frozen=True):
 
 
 class Balance:
-    """Computes what a worker shall have. Belongs to one thread.
+    """Computes which lanes a worker is to have. Belongs to one thread.
 
     Args:
         settings: see `Settings`.
@@ -77,7 +77,7 @@ class Balance:
     def look(
         self, redis: Redis, alive: Sequence[WorkerInfo], names: Collection[str]
     ) -> dict[str, frozenset[int]]:
-        """Return the lanes we shall have, by provider.
+        """Return the lanes that we are to have, by provider.
 
         Args:
             redis: the log's Redis.
@@ -117,7 +117,7 @@ class Balance:
         }
 
     def _name_foreign(self, held: Mapping[str, Mapping[int, Held]]) -> None:
-        """Say once of each lease that no worker wrote: its lane stands still while it is there."""
+        """Log once each lease that no worker wrote: while it is there, its lane stands still."""
         found = {
             self._keys.lease(partition, name)
             for name, lanes in held.items()
@@ -138,11 +138,11 @@ class Balance:
         return {p for p in owners if now - self._free_since.get((name, p), now) >= DESERTED}
 
     def _owners(self, redis: Redis, name: str, held: Mapping[int, Held]) -> dict[int, str | None]:
-        """Return whose lease of each lane runs, or should still run by our own clock.
+        """Return the owner of each lane: whose lease runs, or should still run by our own clock.
 
-        A lease that has gone before its time was given up in good order, which its lane says, or
-        the server's clock was set forward, and its owner works on. What we hold ourselves is ours
-        until a renewal is told otherwise: it makes a lease again that has gone.
+        A lease that ended before its time was given up in good order, which its lane notes. Or the
+        server's clock was set forward, and its owner works on. A lane that we hold is ours until a
+        renewal fails: a renewal also restores a lease that is gone.
         """
         now = self._clock.monotonic()
         gone, ours = {}, {}

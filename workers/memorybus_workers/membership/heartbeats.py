@@ -1,7 +1,7 @@
-"""Which workers live, by our own clock: heartbeats are dated by the server's, which may jump.
+"""Which workers are alive, by our own clock. The server dates heartbeats, and its clock may jump.
 
-A worker lives while its heartbeat changes. How old one is by the server's clock counts once, when
-it is first seen.
+A worker is alive while its heartbeat changes. The age of a heartbeat by the server's clock counts
+only when the worker is first seen.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,18 +19,18 @@ class _Heartbeat(msgspec.Struct, frozen=True):
 
 
 class Heartbeats:
-    """What one worker has heard of the others. Belongs to one thread.
+    """The heartbeats that one worker has seen. Belongs to one thread.
 
     Args:
         clock: time, injected.
     """
 
     def __init__(self, clock: Clock) -> None:
-        """Have heard of nobody."""
+        """Have seen none."""
         self._clock = clock
         self._known: dict[str, _Heartbeat] = {}
 
-    def hear(self, workers: Iterable[WorkerInfo], now_ms: int) -> None:
+    def note(self, workers: Iterable[WorkerInfo], now_ms: int) -> None:
         """Take in all heartbeats that are there.
 
         Args:
@@ -49,6 +49,6 @@ class Heartbeats:
         return _Heartbeat(worker.heartbeat_at, self._clock.monotonic() - age)
 
     def silent(self, workers: Sequence[WorkerInfo], seconds: float) -> list[WorkerInfo]:
-        """Return the workers that have said nothing for longer than that, of those heard of."""
+        """Return the workers, of those seen, whose heartbeat has not changed for so long."""
         now = self._clock.monotonic()
         return [one for one in workers if now - self._known[one.id].at > seconds]

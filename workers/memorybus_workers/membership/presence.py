@@ -1,4 +1,4 @@
-"""A worker among the others: it shows that it lives, learns who else does, and shares the lanes."""
+"""A worker among the others: it writes its heartbeat, sees theirs, and shares the lanes."""
 
 import logging
 import os
@@ -131,7 +131,7 @@ class Presence:
         return _SOON if self._served.hurried else _LOOK
 
     def look(self, hosts: Hosts) -> None:
-        """Beat if it is time, and tell the hosts which lanes they shall have.
+        """Write a heartbeat if it is time, and tell the hosts which lanes they are to have.
 
         Raises:
             LogUnavailable: Redis is away.
@@ -183,7 +183,7 @@ class Presence:
 
     def _hear(self, workers: Sequence[WorkerInfo]) -> None:
         (now_ms,) = (one.heartbeat_at for one in workers if one.id == self._worker)
-        self._heartbeats.hear(workers, now_ms)
+        self._heartbeats.note(workers, now_ms)
         self._roster.leave(*(one.id for one in self._heartbeats.silent(workers, _FORGOTTEN)))
         silent = self._heartbeats.silent(workers, self._balance.silence)
         self.alive = [one for one in workers if one not in silent]
@@ -210,7 +210,7 @@ class Presence:
     def _claimable(self) -> list[str]:
         """Return the local providers; without those of others whose home was lost a moment ago.
 
-        If Redis lost the homes, who holds the state shall claim it before anybody else does.
+        If Redis lost the homes, the worker that has the state is to claim it before any other.
         """
         known = self._homes.all() if self._elsewhere else {}
         lost = [name for name in self._elsewhere if name not in known]

@@ -68,8 +68,9 @@ class Worker:
         only: a copy: serve this one and nothing else (`providers` is empty then).
         among: all instances that we and others beside us serve, in the order of recall; `providers`
             if empty.
-        give_up: is told of a provider whose calls hang, which we do not serve any more: our end
-            would free its threads, and take the others' lanes with it. Without it we end.
+        give_up: is called for a provider whose calls hang, and which we stop serving. Only the end
+            of this process would free its threads, and that would stop the others' lanes. Without
+            it we end.
     """
 
     def __init__(
@@ -124,12 +125,12 @@ class Worker:
             WrongPartitionCount, UnsafeRedis, AccessDenied: the log cannot be used as it is.
             MissingProvider, ConfigError: a provider cannot be made.
         """
-        told = {name: make(self._settings, name, self._clock) for name in self._providers}
+        configured = {name: make(self._settings, name, self._clock) for name in self._providers}
         server = self._opened_log()
         if server is None:
             return
         self._served = Served(
-            self._settings, self._clock, self._redis, told, self._among, self._only
+            self._settings, self._clock, self._redis, configured, self._among, self._only
         )
         self._presence = Presence(
             self._settings,
@@ -155,21 +156,21 @@ class Worker:
             self._end(tail)
 
     def _opened_log(self) -> Server | None:
-        """Wait for Redis, however long; None if the worker is told to end before.
+        """Wait for Redis, however long; None if the worker is stopped before.
 
         Raises:
             AccessDenied: Redis is there and does not let us in: waiting would not help.
         """
         failures = 0
-        told_at = -_REMIND
+        warned_at = -_REMIND
         while not self._stop.is_set():
             try:
                 return EventLog(self._redis, self._settings).open()
             except AccessDenied:
                 raise
             except LogUnavailable as error:
-                if self._clock.monotonic() - told_at >= _REMIND:
-                    told_at = self._clock.monotonic()
+                if self._clock.monotonic() - warned_at >= _REMIND:
+                    warned_at = self._clock.monotonic()
                     remedy = _START_YOURS if self._settings.url else _START_OURS
                     _log.warning("waiting for Redis: %s; %s", error, remedy)
                 self._stop.wait(backoff(failures, self._rng))
@@ -209,7 +210,7 @@ class Worker:
             self._watch()
 
     def _serve_at_home(self) -> None:
-        """Serve what has its home here and nothing else: a home may move while we work."""
+        """Serve the instances whose home is here, and no others: a home may move while we work."""
         recalled = self._presence.recalled()
         if recalled != self._recalled:
             self._children.serve(recalled)
@@ -262,7 +263,7 @@ class Worker:
         note = ToolsNote(settings, self._clock, new_id)
         while not self._stop.is_set():
             try:
-                note.refresh()  # an agent of this host shall know them when it starts
+                note.refresh()  # so that agents of this host know them when they start
                 sent = drain_orphans(
                     files, redis, settings, self._clock, stopping=self._stop.is_set
                 )

@@ -9,13 +9,13 @@ from redis import Redis
 _FIRST_LOOK = 0.002
 _LAST_LOOK = 0.05
 _STALLED = 0.25
-"""Share of the wait after which a provider that applies nothing is not waited for."""
+"""Share of the wait after which a provider without progress is not waited for any longer."""
 
 _RESPITE = 2.0
-"""Seconds for which nobody waits then: the sessions behind have their turn."""
+"""Seconds for which no recall waits for it then, so that other sessions get their answers."""
 
 
-class Applied:
+class ReadYourWrites:
     """Waits for a provider's lanes. Belongs to one thread.
 
     Args:
@@ -26,7 +26,7 @@ class Applied:
     """
 
     def __init__(self, redis: Redis, keys: Keys, longest: float, clock: Clock) -> None:
-        """Know of no lane that stands still."""
+        """Start without a provider that is not waited for."""
         self._redis = redis
         self._keys = keys
         self._longest = longest

@@ -4,7 +4,7 @@ import fakeredis
 import pytest
 from memorybus.redis.keys import Keys
 from memorybus.testing import FakeClock
-from memorybus_workers.jobs.applied import Applied
+from memorybus_workers.jobs.read_your_writes import ReadYourWrites
 
 LONGEST = 2.0
 KEYS = Keys("ns")
@@ -53,7 +53,7 @@ def test_the_wait_is_as_long_as_it_is_worth(
     """G9: a recall waits for what moves, bounded, and hardly for what does not."""
     lane = Lane(fake_redis, fake_clock, rate)
     begin = fake_clock.monotonic()
-    Applied(fake_redis, KEYS, LONGEST, lane).wait("rec", {0: wanted})
+    ReadYourWrites(fake_redis, KEYS, LONGEST, lane).wait("rec", {0: wanted})
     assert least <= fake_clock.monotonic() - begin <= most
 
 
@@ -61,7 +61,7 @@ def test_nobody_waits_again_for_lanes_that_stand_still(
     fake_redis: fakeredis.FakeRedis, fake_clock: FakeClock
 ) -> None:
     """G9: after one vain wait the sessions behind have their turn at once, for a while."""
-    applied = Applied(fake_redis, KEYS, LONGEST, fake_clock)
+    applied = ReadYourWrites(fake_redis, KEYS, LONGEST, fake_clock)
     waits = []
     for _ in range(4):
         begin = fake_clock.monotonic()
