@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from memorybus_providers.holographic.english import BASE_FORM, FORMS, MONTHS, STOP_WORDS
-from memorybus_providers.holographic.stem import stem
+from memorybus_providers.holographic.english import BASE_FORM, FORMS, MONTHS, STOP_WORDS, stem
 
 MAX_WORDS = 64
 """Words of a question that are looked at (G10)."""

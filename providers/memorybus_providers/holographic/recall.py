@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from memorybus_providers.base import RecallScope
+from memorybus_providers.holographic.facts import clean
 from memorybus_providers.holographic.judgements import trust_of
 from memorybus_providers.holographic.query import (
     Question,
@@ -20,7 +21,6 @@ from memorybus_providers.holographic.query import (
     parse,
 )
 from memorybus_providers.holographic.ranking import NEAR, Corpus, Fact, Scored, ranked
-from memorybus_providers.holographic.texts import clean
 
 CANDIDATES = 200
 """Facts that are re-ranked, beside the utterances around them (G10)."""
@@ -85,8 +85,8 @@ class FactSearch:
         Args:
             text: the question.
             scope: whose facts.
-            about: only what this person said, and kept facts that name it, without what lies
-                around them; empty for everything.
+            about: return only what this person said, and kept facts that name the person; empty
+                for everything.
         """
         question = parse(text)
         limits = _limits(scope, about)
