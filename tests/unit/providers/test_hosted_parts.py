@@ -479,7 +479,7 @@ def test_what_is_prepared_beside_a_write_fails_it_not(tmp_path: Path) -> None:
 def test_hermes_is_told_what_it_knows() -> None:
     """Optional values are given only if there are some; the nobody of the bus has no user id."""
     begun = SessionStarted(platform="telegram", title="t", details={"chat_id": "7", "cwd": "/x"})
-    scope, known = Scope(agent="coder", user="anna"), requests.told(begun)
+    scope, known = Scope(agent="coder", user="anna"), requests.session_facts(begun)
     told = requests.session(scope, "s", Path("/h"), "anna", known)
     assert told == {
         "session_id": "s",
