@@ -27,8 +27,8 @@ from memorybus_providers.adapters.hermes.child.failures import (
     TRANSIENT,
     UNAVAILABLE,
     CallRefused,
+    answer_of,
     meaning,
-    told,
 )
 from memorybus_providers.adapters.hermes.child.resting import rests
 from memorybus_providers.adapters.hermes.child.settle import ADAPTERS, Settling
@@ -98,7 +98,7 @@ def test_a_plugins_error_means(error: BaseException, expected: str) -> None:
 def test_an_error_is_told_without_secrets() -> None:
     """Neither text nor trace of a failure carries a credential."""
     mask = output.Mask(["very-secret", "abc"])
-    answer = told(ValueError("the key very-secret of abc"), mask)
+    answer = answer_of(ValueError("the key very-secret of abc"), mask)
     assert answer["message"] == "ValueError: the key *** of abc"
     assert "very-secret" not in answer["trace"]
 
