@@ -1,4 +1,4 @@
-"""From a natural question to what is searched for; pure.
+"""Reading a question: the words, names and times that are searched for; pure.
 
 A question never reaches the full-text engine raw: it is cut into words, and only words, each in
 quotes, stand in the expression. Operators and quotes in a question are therefore harmless.

@@ -1,4 +1,4 @@
-"""The read side: from a question to recollections. Only reads, so no lock is ever asked for.
+"""Searching the index: from a question to scored facts. It only reads, and takes no lock.
 
 A recall costs one count per term, one ranked search over at most `query.MAX_MATCHES` matches, and
 the re-ranking of at most `CANDIDATES` facts and their neighbours, however long the history.

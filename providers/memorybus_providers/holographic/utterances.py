@@ -1,4 +1,4 @@
-"""What was said: facts that stand in their session's sequence, so that recall can look around.
+"""Facts that were said: they keep their session's order, so that recall can look around them.
 
 Kinds: ``user`` and ``assistant`` (turns), ``compression`` (known only from a compression),
 ``delegation`` (a task and its result).
