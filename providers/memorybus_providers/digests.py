@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 _BYTES = 16
-"""Of a digest: 128 bits, so that two states are told apart and a page of pairs stays short."""
+"""Length of a digest: 128 bits tell two states apart, and a page of pairs stays short."""
 
 
 def key_of(*parts: str) -> str:

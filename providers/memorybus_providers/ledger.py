@@ -97,7 +97,7 @@ class LedgerIds:
         self._rows: deque[tuple[int, bytes]] = deque()
 
     def catch_up(self) -> None:
-        """Read the rows that are new, forget those that are gone. Needs the write lock."""
+        """Read the new rows and forget the deleted ones. The caller holds the write lock."""
         db = self._db
         last = self._rows[-1][0] if self._rows else 0
         new = db.execute("select seq, ids from mb_applied where seq > ? order by seq", (last,))
@@ -109,7 +109,7 @@ class LedgerIds:
             self.ids.difference_update(_split(self._rows.popleft()[1]))
 
     def surplus(self) -> int:
-        """Return the last of the oldest rows that need not be kept, 0 if all must be."""
+        """Return the number of the last old row that may be deleted; 0 if all must be kept."""
         surplus, upto = len(self.ids) - KEPT, 0
         for seq, ids in self._rows:
             surplus -= len(ids) // _ID

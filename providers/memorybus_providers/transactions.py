@@ -1,4 +1,4 @@
-"""What a transactional provider and a lane tell each other: fence, progress, transaction."""
+"""What passes between a lane and a transactional provider: fence, progress, transaction."""
 
 from collections.abc import Sequence
 from typing import Protocol

@@ -1,7 +1,7 @@
 """How long the memory of Redis will last at the present rate; pure.
 
-The rate is the log's own: what was numbered in the last hour and in the last ten minutes, whichever
-is faster. While the archive works an event stays for a known time; else every event does.
+The rate is the log's own: the events of the last hour or of the last ten minutes, whichever came
+faster. While the archive works, an event stays for a known time; else every event stays.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 AGES_MS = (3_600_000, 600_000)
-"""Over which times growth is measured, longest first."""
+"""The times over which growth is measured (milliseconds), longest first."""
 
 _HOUR = 3_600.0
 _DAY = 86_400.0
@@ -18,7 +18,7 @@ _FOREVER = 365_000 * _DAY  # longer than that nobody asks
 WARN_WITHIN = 3 * _DAY
 FAIL_WITHIN = _DAY
 FULL = 0.95
-"""The used share of the limit at which it is called nearly full, whatever the rate."""
+"""The share of the limit from which on the memory is nearly full, whatever the rate."""
 
 AOF_FRAME = 64
 """Bytes that the append-only file takes for an event beyond what memory does (measured: 30-54)."""
@@ -29,7 +29,7 @@ Level = Literal["ok", "warning", "critical"]
 
 
 class Growth(msgspec.Struct, frozen=True):
-    """How many events came in `seconds`; None if the log does not reach back so far."""
+    """How many events came in so many seconds; None if the log does not reach back so far."""
 
     seconds: float
     events: int | None
@@ -57,17 +57,17 @@ class Grown(msgspec.Struct, frozen=True):
 
 
 class Load(msgspec.Struct, frozen=True, kw_only=True):
-    """What the forecast is made from.
+    """The figures from which the forecast is made.
 
     Attributes:
         used: bytes that Redis uses.
         limit: bytes it may use; None if nobody knows.
-        limit_from: "maxmemory"; "available": what it uses and what its machine, which is ours, has
+        limit_from: "maxmemory"; "available": what it uses and what this machine, where it runs, has
             left; "machine": all memory of its machine, whatever else runs there.
         bytes_per_event: of the streams and the remembered ids; 0.0 for an empty log.
         growths: by time.
         kept_for: seconds that an event stays in the log; None while nothing is trimmed.
-        fixed: bytes that are used for something else than the log.
+        fixed: bytes used for other things than the log.
     """
 
     used: int
@@ -93,7 +93,7 @@ class Memory(msgspec.Struct, frozen=True):
         seconds_left: until the limit is reached; null unless growing towards a known limit, and
             if the archive takes older events before.
         kept_for: seconds that an event stays in Redis; null while nothing is trimmed.
-        settles_at: bytes that will be used at the present rate, since older events go to the
+        settles_at: bytes that will be used at the present rate while older events go to the
             archive; null if they do not, or nobody knows.
     """
 
@@ -169,7 +169,7 @@ def forecast(load: Load) -> Memory:
 
 
 def shortest(memories: Sequence[Memory]) -> Memory:
-    """Return the memory that is full first, of several servers."""
+    """Return the memory that will be full first, of several servers."""
 
     def urgency(memory: Memory) -> tuple[bool, float, float]:
         left, used = memory.seconds_left, memory.used / (memory.limit or float("inf"))
@@ -201,7 +201,7 @@ def _until(room: int, growth: float) -> float | None:
 
 
 def level(seconds_left: float | None, used: int, limit: int | None) -> Level:
-    """Return how bad it is: critical within a day or nearly full, a warning within three."""
+    """Return the severity: critical if full within a day or nearly full; a warning within three."""
     if limit is not None and used >= FULL * limit:
         return "critical"
     if seconds_left is None or seconds_left >= WARN_WITHIN:

@@ -1,4 +1,4 @@
-"""What was said lately, for contracts whose recall is given the conversation.
+"""The latest turns of a conversation, for contracts whose recall takes them.
 
 The bus asks for a recall with a prompt alone, in another process than that which hears of turns. So
 an adapter keeps the latest turns of each owner, one file each in its home, bounded.

@@ -277,14 +277,14 @@ def answer_of(context: Any) -> MemoryContext:
     """
     if context is None:
         return MemoryContext("")
-    told = {name: _told(context, name) for name in MemoryContext.__struct_fields__}
-    if not isinstance(told["content"], str):
+    answer = {name: _field(context, name) for name in MemoryContext.__struct_fields__}
+    if not isinstance(answer["content"], str):
         raise Permanent(f"prefetch returned {type(context).__name__} without a text `content`")
-    source = told["source"] if isinstance(told["source"], str) else "custom"
-    return MemoryContext(told["content"], source, told["truncated"] is True)
+    source = answer["source"] if isinstance(answer["source"], str) else "custom"
+    return MemoryContext(answer["content"], source, answer["truncated"] is True)
 
 
-def _told(context: Any, name: str) -> Any:
+def _field(context: Any, name: str) -> Any:
     mapping = isinstance(context, Mapping)
     return context.get(name) if mapping else getattr(context, name, None)
 

@@ -1,4 +1,4 @@
-"""A provider's text as the recollections it is made of. Pure functions."""
+"""Splitting a provider's text into recollections: paragraphs and items; pure."""
 
 import re
 from collections.abc import Iterator
@@ -11,8 +11,7 @@ _HEADING = re.compile(r"#{1,6}\s[^\n]*")
 def passages(text: str) -> list[str]:
     """Return the parts of a text: paragraphs, and the items of a list; headings are left out.
 
-    A memory block takes or leaves a recollection whole, so one that were all of a long text would
-    never be shown.
+    A memory block takes a recollection whole or not at all, and a long text never fits.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     return [

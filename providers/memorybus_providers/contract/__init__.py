@@ -9,7 +9,18 @@
         def make_provider(self, tmp_path):
             return NotesProvider(ProviderConfig(name="notes", home=tmp_path))
 
-What a provider does not declare is skipped, with the reason. See ``docs/providers.md``.
+A provider is held to what it declares; rules about anything else are skipped, with the reason.
+The rules, each a test with one sentence, by module:
+
+- ``declared``: kind, delivery class, capabilities, hooks, tools and options are well formed and
+  agree with each other; a provider can be shut down at any time.
+- ``once``: what was applied once stays applied once; a stale owner changes nothing (G4, G5).
+- ``recalled``: recall finds what is the asker's and nothing else, in time, whatever the text.
+- ``digested``: the digest stands for the state, in any order of keys (G8).
+- ``retracted``: what was taken back is gone, and nothing else is.
+
+``rules`` has what an author supplies or overrides, ``samples`` the events that are fed.
+See ``docs/providers.md``.
 """
 
 try:
@@ -30,7 +41,7 @@ __all__ = ["ContractBroken", "ProviderContract"]
 
 
 class ProviderContract(DeclaredRules, OnceRules, RecallRules, DigestRules, RetractRules):
-    """All rules. Supply `make_provider`; override `remember` or `state` where they do not fit.
+    """All rules. Define `make_provider`; override `remember` or `state` if they do not fit.
 
     Every test takes pytest's ``tmp_path`` alone and fails with `ContractBroken`, whose message
     names what was declared and what was seen.

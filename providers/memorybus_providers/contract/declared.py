@@ -1,4 +1,4 @@
-"""Rules about what a provider declares: class, capabilities, hooks, tools, options, life."""
+"""Rules of declaration: delivery class, capabilities, hooks, tools, options, shutdown."""
 
 import inspect
 import re
@@ -25,7 +25,7 @@ _CALLS = {"prefetch": 2, "retract": 2, "handle_tool_call": 3, **dict.fromkeys(HO
 
 
 class DeclaredRules(Rules):
-    """What is declared is well formed and agrees with what is written."""
+    """Declarations are well formed and agree with the code."""
 
     def test_declares_kind_delivery_and_placement(self, tmp_path: Path) -> None:
         """The class names its kind, and a delivery class and placement that exist (G4)."""

@@ -1,6 +1,6 @@
-"""Rules of the digest: the same events give the same, others another, whatever the order of keys.
+"""Rules of the digest: equal for the same events in any order of keys, another for other events.
 
-A provider that gives none is skipped.
+They are skipped for a provider without a digest.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,7 +29,7 @@ Pairs = list[tuple[str, str]]
 
 
 class DigestRules(Rules):
-    """What stands for the state stands for all of it, and for nothing else (G8)."""
+    """The digest stands for the whole state, and for nothing else (G8)."""
 
     def test_the_same_events_give_the_same_digest(self, tmp_path: Path) -> None:
         """Two instances with the same events, differently batched, have the same digest (G8)."""

@@ -1,4 +1,4 @@
-"""Rules of delivery: what is applied once stays applied once (G4, G5)."""
+"""Rules of delivery: an effect happens once, for the current owner alone (G4, G5)."""
 
 from contextlib import suppress
 from pathlib import Path

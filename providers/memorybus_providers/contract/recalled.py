@@ -1,4 +1,4 @@
-"""Rules of recall: found, kept apart, in time, whatever the text."""
+"""Rules of recall: it finds the asker's memories alone, in time, whatever the text."""
 
 import re
 from collections.abc import Sequence
@@ -29,31 +29,31 @@ from memorybus_providers.contract.samples import (
     steps,
 )
 
-_TOLD = "The lighthouse keeper collects wolpertinger stamps."
+_REMEMBERED = "The lighthouse keeper collects wolpertinger stamps."
 _ASKED = "Who collects wolpertinger stamps?"
 _WORD = "wolpertinger"
 
 
 class RecallRules(Rules):
-    """Recall finds what is the asker's, nothing else, and holds against any text."""
+    """Recall finds what is the asker's and nothing else, and any text is safe."""
 
     def test_recall_finds_what_was_remembered(self, tmp_path: Path) -> None:
         """What a scope remembered answers a natural question that shares its words."""
         with self.opened_recalling(tmp_path) as provider:
-            feed(provider, steps(self.remember(provider, _TOLD)))
+            feed(provider, steps(self.remember(provider, _REMEMBERED)))
             require(self._finds(provider, HERE), "what was remembered is not recalled")
 
     def test_recall_survives_a_restart(self, tmp_path: Path) -> None:
         """Another instance on the same state recalls what the first one remembered."""
         with self.opened_recalling(tmp_path) as provider:
-            feed(provider, steps(self.remember(provider, _TOLD)))
+            feed(provider, steps(self.remember(provider, _REMEMBERED)))
         with self.opened_recalling(tmp_path) as provider:
             require(self._finds(provider, HERE), "a second instance does not recall it")
 
     def test_recall_keeps_scopes_apart(self, tmp_path: Path) -> None:
         """Nothing outside the asking scope is returned; None asks for everyone's."""
         with self.opened_recalling(tmp_path) as provider:
-            feed(provider, steps(self.remember(provider, _TOLD)))
+            feed(provider, steps(self.remember(provider, _REMEMBERED)))
             for scope in (OTHER_USER, OTHERS):
                 require(not self._finds(provider, scope), f"{scope} recalls another's memory")
             require(self._finds(provider, EVERYONE), "everyone's memories leave this one out")
@@ -99,7 +99,7 @@ class RecallRules(Rules):
         with self.opened(tmp_path) as provider:
             if not provider.capabilities.recall:
                 pytest.skip("no recall")
-            feed(provider, steps(self.remember(provider, _TOLD)))
+            feed(provider, steps(self.remember(provider, _REMEMBERED)))
             for query in (_ASKED, "", HOSTILE_TEXTS[-1], HOSTILE_TEXTS[-2]):
                 began = SYSTEM.monotonic()
                 self._recall(provider, HERE, query)

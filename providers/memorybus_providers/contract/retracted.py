@@ -1,6 +1,6 @@
-"""Rules of what was taken back: it is gone as if it had never been said, and nothing else is.
+"""Rules of retraction: what was taken back is gone as if it had never been said; nothing else is.
 
-A provider that does not declare `retracts`, or remembers no turns, is skipped.
+They are skipped for a provider that does not declare `retracts`, or remembers no turns.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,7 +30,7 @@ _REWOUND = 50
 
 
 class RetractRules(Rules):
-    """What an undone turn has said is recalled by nobody, in the live state and in a rebuild."""
+    """Nobody recalls what an undone turn said, in the live state or in a rebuild."""
 
     def test_what_was_retracted_is_not_recalled(self, tmp_path: Path) -> None:
         """A retracted turn is recalled no more, also after a restart; what was kept is."""

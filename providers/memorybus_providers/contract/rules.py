@@ -1,4 +1,4 @@
-"""The failure of a rule, and what the groups of rules share."""
+"""What an author supplies to the contract, and what its rules share."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from memorybus_providers.contract.samples import EVERYONE, handled, recall_conte
 
 
 class ContractBroken(AssertionError):
-    """A provider does not do what it declares; the message says which rule and what was seen."""
+    """A provider does not do what it declares; the message says what was expected and seen."""
 
 
 def require(condition: object, message: str) -> None:
@@ -24,12 +24,12 @@ def require(condition: object, message: str) -> None:
 
 
 class Rules(ABC):
-    """What an author supplies; the tests are in the groups of rules that derive from it.
+    """What an author supplies. The groups of rules derive from it; their tests use it.
 
     Attributes:
-        deadline: seconds a prefetch of this provider may take in the contract's tests.
-        verbatim: recall returns what was remembered word for word; False for backends that
-            derive their memories with a model.
+        deadline: seconds that a prefetch may take in these tests.
+        verbatim: whether recall returns what was remembered word for word; False for backends
+            that derive their memories with a model.
     """
 
     deadline: ClassVar[float] = 2.0
@@ -49,7 +49,7 @@ class Rules(ABC):
         return TurnCompleted(user=text, assistant="Noted.", ordinal=0)
 
     def state(self, provider: MemoryProvider, query: str) -> object:
-        """Return what is compared to see whether anything changed: all that a recall finds."""
+        """Return what is compared to see if anything changed: all that a recall finds."""
         found = provider.prefetch(query, recall_context(EVERYONE, self.deadline))
         return sorted((r.text, r.session, r.at) for r in found)
 

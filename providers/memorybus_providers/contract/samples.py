@@ -1,4 +1,4 @@
-"""What the contract feeds a provider: events, contexts, hostile texts; and how it feeds them."""
+"""The events, contexts and hostile texts of the contract, and how it feeds them to a provider."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -115,7 +115,7 @@ def every_event(text: str) -> tuple[AnyEvent, ...]:
 
 
 def hook_context(step: SampleStep, *, at: int = AT, deadline: float = 30.0) -> HookContext:
-    """Return what a hook is told of a step."""
+    """Return the context that a hook gets for a step."""
     position = Position(0, step.entry, step.n)
     return HookContext(step.scope, step.session, step.event_id, position, at, deadline)
 
@@ -151,5 +151,5 @@ def progress_at(step: SampleStep, epoch: int = 1) -> Progress:
 
 
 def handled(provider: MemoryProvider, event_type: type[Event]) -> bool:
-    """Say whether a provider declares an event type."""
+    """Return whether a provider declares an event type."""
     return event_type in provider.capabilities.handles

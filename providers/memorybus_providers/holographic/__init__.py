@@ -1,8 +1,13 @@
 """SQLite full-text memory: what was said and kept, found again by its words.
 
-``provider`` holds the hooks; ``database`` the schema; ``store`` the open file; ``utterances``,
-``kept`` and ``judgements`` write; ``names`` are the facts' ids; ``query``, ``ranking`` and
-``recall`` find; ``tools`` serve the model.
+Where to look:
+
+- ``provider``: the hooks that memorybus calls. ``tools``: those that a model calls.
+- ``store``: the open file and its transactions. ``schema``: its tables. ``digest``: its state (G8).
+- Writing: ``utterances`` (what was said), ``entries`` (what was kept), ``judgements`` (feedback on
+  facts), each in the rows of ``sessions``. ``facts``: texts, passages and names of facts.
+- Finding: ``query`` reads a question, with ``english``; ``recall`` searches the index; ``ranking``
+  orders what it found.
 """
 
 from memorybus_providers.holographic.provider import HolographicProvider

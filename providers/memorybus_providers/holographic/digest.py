@@ -1,4 +1,4 @@
-"""The digest of the holographic state (G8): what recalls see, without what a row's number says.
+"""The digest of the holographic state (G8): what recalls see, without the numbers of rows.
 
 Keys: ``<agent>/<user>/<workspace>`` and then ``said/<session>`` (what was said there, in order),
 ``memory``, ``user`` and ``note`` (what was kept, in any order) or ``speakers`` (names of people).
@@ -50,5 +50,5 @@ def _keys(db: sqlite3.Connection) -> Iterator[tuple[str, Rows]]:
 
 
 def _rows(db: sqlite3.Connection, query: str, *given: int | str) -> Rows:
-    """Yield rows; asked for when the first is wanted."""
+    """Yield the rows of a query, which runs when the first is asked for."""
     yield from db.execute(query, given)

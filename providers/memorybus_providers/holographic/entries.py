@@ -1,4 +1,4 @@
-"""What somebody chose to keep: entries of the agent's two stores, and the model's notes.
+"""Facts that somebody chose to keep: entries of the agent's two stores, and the model's notes.
 
 Kinds: ``memory`` and ``user-store`` (memory writes), ``note`` (the tool). One kind in one scope
 holds a text once. Names in a kept fact are linked with it, so that it can be searched by them.
@@ -14,9 +14,9 @@ import msgspec
 
 from memorybus_providers.base import HookContext
 from memorybus_providers.holographic import facts
+from memorybus_providers.holographic.facts import clean, names_in
 from memorybus_providers.holographic.query import folded
 from memorybus_providers.holographic.sessions import Sessions
-from memorybus_providers.holographic.texts import clean, names_in
 
 _INSERT = """
 insert into facts(scope, session, name, event_id, at, kind, speaker, content, category, tags)
@@ -56,7 +56,7 @@ _WHERE: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 
 
 NOTE: Final = "note"
-"""What the tool keeps: the one kind that events of several keys write to."""
+"""The kind that the tool writes: the one kind that events of several keys may write."""
 
 
 class Note(msgspec.Struct, frozen=True):
@@ -68,7 +68,7 @@ class Note(msgspec.Struct, frozen=True):
     tags: str = ""
 
 
-class Kept:
+class KeptFacts:
     """Writes kept facts; works inside the transaction its caller has open."""
 
     def __init__(self, db: sqlite3.Connection, places: Sessions) -> None:
@@ -79,17 +79,17 @@ class Kept:
     def add(self, note: Note, ctx: HookContext) -> str | None:
         """Keep a note as it stands; return its name, None if it is blank.
 
-        A note that several events say is the earliest's: events of several keys come in any order,
-        and the state is to be the same (G8).
+        Of several events with the same note the earliest counts: events of several keys come in
+        any order, and the state must not depend on it (G8).
         """
         content = clean(note.content)
         if not content or content.isspace():
             return None
         same = self._same(note.kind, content, ctx)
-        name = facts.kept(ctx.scope, note.kind, content)
+        name = facts.kept_name(ctx.scope, note.kind, content)
         fact = self._insert(name, note, content, ctx) if same is None else same
         if note.kind == NOTE:
-            self._say(fact, note, ctx)
+            self._add_source(fact, note, ctx)
         return name
 
     def retract(self, event_ids: Sequence[str], ctx: HookContext) -> None:
@@ -125,8 +125,8 @@ class Kept:
         if fact is not None:
             self._db.execute("delete from facts where id = ?", (fact,))
 
-    def _say(self, fact: int, note: Note, ctx: HookContext) -> None:
-        """Note that an event says a note, and file it as the earliest that does."""
+    def _add_source(self, fact: int, note: Note, ctx: HookContext) -> None:
+        """Record an event as a source of a note, and file the note as its earliest source does."""
         session = self._places.of(ctx).session
         filed = (clean(note.category), clean(note.tags))
         source = (session, bytes.fromhex(ctx.event_id), fact, ctx.at, *filed)

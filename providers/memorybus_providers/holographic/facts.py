@@ -1,20 +1,24 @@
-"""The ids by which facts are known outside the database: functions of the events alone; pure.
+"""What a fact is made of: its text, in passages, the names in it, and its own name; pure.
 
-A row's number says in which order the keys came by, which is another in a rebuild (G8). What was
-said is named by its event: 4 hex digits that stand for its session, by which it is looked up, the
-last 10 of its event's id, and the number of the piece within the event. What was kept may come by
-several events, in any order, and is named by whose it is, its kind and its text: 14 hex digits.
-A name means something only within its scope. Two facts of one scope share one by chance alone, in
-a million facts once in 100,000 stores; they are judged together, in every order of events.
+Facts are known outside the database by names that are functions of the events alone, since a
+row's number depends on the order of the keys, which is another in a rebuild (G8):
+
+- What was said is named by its event: 4 hex digits for its session, by which it is looked up, the
+  last 10 of the event's id, and the number of the piece within the event.
+- What was kept may come by several events, in any order. It is named by whose it is, its kind and
+  its text: 14 hex digits.
+
+A name means something within its scope only. Two facts of one scope share a name by chance: in a
+million facts, in one of 100,000 stores. They are judged together, in every order of events.
 """
+
+import re
 
 from memorybus.events import Scope
 from memorybus.ids import derived_id, text_digest
 
-from memorybus_providers.holographic.texts import clean
-
 PATTERN = r"^[0-9a-f]{14}(-[0-9]{1,9})?$"
-"""What a name looks like."""
+"""The pattern of a name."""
 
 _MARK = 4
 _EVENT = 5
@@ -26,12 +30,12 @@ def mark_of(session: str) -> str:
     return text_digest(clean(session))[:_MARK]
 
 
-def said(mark: str, event_id: bytes, piece: int) -> str:
+def said_name(mark: str, event_id: bytes, piece: int) -> str:
     """Return the name of something said: the piece `piece` of an event, from 0."""
     return f"{mark}{event_id[-_EVENT:].hex()}-{piece}"
 
 
-def kept(scope: Scope, kind: str, content: str) -> str:
+def kept_name(scope: Scope, kind: str, content: str) -> str:
     """Return the name of something kept."""
     whose = (clean(part) for part in (scope.agent, scope.user, scope.workspace))
     return derived_id(*whose, kind, content)[-_KEPT:]
@@ -40,3 +44,56 @@ def kept(scope: Scope, kind: str, content: str) -> str:
 def session_mark(name: str) -> str | None:
     """Return the mark of the session in which a fact was said; None of one that was kept."""
     return name[:_MARK] if "-" in name else None
+
+
+# -- texts ------------------------------------------------------------------------------------
+
+PASSAGE = 1_200
+"""Longer utterances are kept as passages of at most this many characters: recall gives whole
+facts, and one that fills the budget leaves no room for others."""
+
+NAMES_PER_FACT = 20
+"""Names linked with one fact at most (G10)."""
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_BREAKS = ("\n\n", "\n", ". ", "! ", "? ", " ")
+_NAME = re.compile(r"(?<=[a-z,;] )[A-Z][\w'-]{1,40}(?: [A-Z][\w'-]{1,40}){0,3}")
+
+
+def clean(text: str) -> str:
+    """Return the text with what UTF-8 cannot hold (lone surrogates) as replacement characters."""
+    if text.isascii():
+        return text
+    return _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def passages(text: str) -> list[str]:
+    """Cut a text into verbatim pieces of at most `PASSAGE` characters; a blank text has none.
+
+    A cut falls on the last paragraph, line, sentence or word that ends in the piece's second half.
+    """
+    if len(text) <= PASSAGE:
+        return [text] if text and not text.isspace() else []
+    pieces = []
+    start = 0
+    while start < len(text):
+        end = _end(text, start)
+        pieces.append(text[start:end].strip())
+        start = end
+    return [piece for piece in pieces if piece]
+
+
+def names_in(text: str) -> list[str]:
+    """Return the proper names a text mentions: capitalised words that do not begin a sentence."""
+    return list(dict.fromkeys(_NAME.findall(text)))[:NAMES_PER_FACT]
+
+
+def _end(text: str, start: int) -> int:
+    limit = start + PASSAGE
+    if limit >= len(text):
+        return len(text)
+    for mark in _BREAKS:
+        found = text.rfind(mark, limit - PASSAGE // 2, limit)
+        if found > 0:
+            return found + len(mark)
+    return limit

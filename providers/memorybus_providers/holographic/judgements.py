@@ -1,7 +1,7 @@
-"""What was said of facts: helpful or not. Kept by a fact's name, apart from the facts.
+"""Feedback on facts: helpful or not. It is stored under a fact's name, apart from the facts.
 
-Feedback and its fact may be events of two keys. A rebuild may hear the judgement first, so it
-waits for its fact; and judgements are only counted, so that their order does not matter (G8).
+Feedback and its fact may be events of two keys, and a rebuild may apply the feedback first: it
+waits for its fact. Judgements are only counted, so that their order does not matter (G8).
 """
 
 import sqlite3
@@ -31,7 +31,7 @@ _KEPT = "select 1 from facts where scope = ? and seq is null and name = ? limit 
 
 
 def trust_of(helpful: int, unhelpful: int) -> float:
-    """Return the trust in a fact that was judged so often, 0 to 1."""
+    """Return the trust in a fact, 0 to 1, from how often it was judged each way."""
     return min(1.0, max(0.0, round(TRUST + HELPFUL * helpful + UNHELPFUL * unhelpful, 4)))
 
 

@@ -1,4 +1,4 @@
-"""From a natural question to what is searched for; pure.
+"""Reading a question: the words, names and times that are searched for; pure.
 
 A question never reaches the full-text engine raw: it is cut into words, and only words, each in
 quotes, stand in the expression. Operators and quotes in a question are therefore harmless.
@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from memorybus_providers.holographic.english import BASE_FORM, FORMS, MONTHS, STOP_WORDS
-from memorybus_providers.holographic.stem import stem
+from memorybus_providers.holographic.english import BASE_FORM, FORMS, MONTHS, STOP_WORDS, stem
 
 MAX_WORDS = 64
 """Words of a question that are looked at (G10)."""

@@ -61,8 +61,8 @@ class Fact(msgspec.Struct, frozen=True):
     Attributes:
         id: its row.
         place: (session's row, number of the utterance in it), or None outside a conversation.
-        trust: 0 to 1; 0.5 where nobody has judged.
-        name: what it is known by outside (see `names`).
+        trust: 0 to 1; 0.5 if nobody has judged it.
+        name: what it is called outside of the store (see `facts`).
         session: the session's name.
         kind: see `facts`.
         speaker: who said it.
@@ -111,7 +111,7 @@ def ranked(
     corpus: Corpus,
     names: frozenset[str],
 ) -> list[Scored]:
-    """Order facts by how well they answer a question, best first; those that do not are left out.
+    """Return the facts that answer a question, best first.
 
     Args:
         question: what is asked.

@@ -1,4 +1,4 @@
-"""The read side: from a question to recollections. Only reads, so no lock is ever asked for.
+"""Searching the index: from a question to scored facts. It only reads, and takes no lock.
 
 A recall costs one count per term, one ranked search over at most `query.MAX_MATCHES` matches, and
 the re-ranking of at most `CANDIDATES` facts and their neighbours, however long the history.
@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from memorybus_providers.base import RecallScope
+from memorybus_providers.holographic.facts import clean
 from memorybus_providers.holographic.judgements import trust_of
 from memorybus_providers.holographic.query import (
     Question,
@@ -20,7 +21,6 @@ from memorybus_providers.holographic.query import (
     parse,
 )
 from memorybus_providers.holographic.ranking import NEAR, Corpus, Fact, Scored, ranked
-from memorybus_providers.holographic.texts import clean
 
 CANDIDATES = 200
 """Facts that are re-ranked, beside the utterances around them (G10)."""
@@ -85,8 +85,8 @@ class FactSearch:
         Args:
             text: the question.
             scope: whose facts.
-            about: only what this person said, and kept facts that name it, without what lies
-                around them; empty for everything.
+            about: return only what this person said, and kept facts that name the person; empty
+                for everything.
         """
         question = parse(text)
         limits = _limits(scope, about)

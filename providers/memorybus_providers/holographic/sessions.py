@@ -1,4 +1,4 @@
-"""Rows of scopes and sessions: where a fact belongs."""
+"""The rows of scopes and sessions: where a fact belongs."""
 
 import sqlite3
 
@@ -6,15 +6,14 @@ import msgspec
 from memorybus.events import Scope
 
 from memorybus_providers.base import HookContext
-from memorybus_providers.holographic.facts import mark_of
-from memorybus_providers.holographic.texts import clean
+from memorybus_providers.holographic.facts import clean, mark_of
 
 CACHED = 10_000
-"""Sessions whose rows are remembered in memory (G10)."""
+"""How many sessions' rows are kept in memory (G10)."""
 
 
 class SessionRows(msgspec.Struct, frozen=True):
-    """The rows of a scope and a session, and the session's mark (see `names`)."""
+    """The rows of a scope and a session, and the session's mark (see `facts`)."""
 
     scope: int
     session: int
@@ -30,11 +29,11 @@ class Sessions:
         self._known: dict[tuple[Scope, str, str], SessionRows] = {}
 
     def forget(self) -> None:
-        """Drop row numbers that a rollback may have taken back."""
+        """Drop the cached row numbers: a rollback may have removed these rows."""
         self._known.clear()
 
     def of(self, ctx: HookContext) -> SessionRows:
-        """Return where the facts of a context belong."""
+        """Return the rows to which the facts of a context belong."""
         key = (ctx.scope, ctx.session.id, ctx.session.root)
         place = self._known.get(key)
         if place is None:

@@ -1,4 +1,4 @@
-"""One open database and the parts that work on it; transactions and errors have their home here."""
+"""The open database, its transactions and errors, and the parts that work on it."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from memorybus.clock import Clock
 from memorybus_providers import ledger
 from memorybus_providers.base import Fence, Transaction
 from memorybus_providers.holographic import schema
-from memorybus_providers.holographic.entries import Kept
+from memorybus_providers.holographic.entries import KeptFacts
 from memorybus_providers.holographic.judgements import Judgements
 from memorybus_providers.holographic.recall import FactSearch
 from memorybus_providers.holographic.sessions import Sessions
@@ -32,7 +32,7 @@ class HolographicStore:
         self._ledger = ledger.Ledger(self.db)
         self._places = Sessions(self.db)
         self.utterances = Utterances(self.db, self._places)
-        self.kept = Kept(self.db, self._places)
+        self.kept = KeptFacts(self.db, self._places)
         self.recall = FactSearch(self.db)
         judgements = Judgements(self.db, self._places)
         self.tools = FactTools(self.db, self.recall, self.kept, judgements)
@@ -54,7 +54,7 @@ class HolographicStore:
 
     @contextmanager
     def writing(self, *, wait: bool = True) -> Iterator[None]:
-        """Take part in the open transaction, or make one of one's own.
+        """Join the open transaction, or open one and commit it.
 
         Args:
             wait: whether to wait for another process's transaction to end.
@@ -74,7 +74,7 @@ class HolographicStore:
 
     @contextmanager
     def writing_in_order(self, *, wait: bool = True) -> Iterator[None]:
-        """Write as `writing` does, after what was said before: rows keep the order of events."""
+        """Write as `writing` does, after pending utterances: rows keep the order of events."""
         with self.writing(wait=wait):
             self.utterances.flush()
             yield
@@ -87,7 +87,7 @@ class HolographicStore:
         except sqlite3.OperationalError as error:
             raise ledger.translated(error) from error
         except sqlite3.DatabaseError as error:
-            # Its subclasses speak of one statement, the class itself of the whole file.
+            # A subclass means one statement; the class itself means that the file is damaged.
             if type(error) is sqlite3.DatabaseError:
                 raise schema.damaged(self.path, error) from error
             raise

@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from memorybus_providers.base import HookContext, RecallScope
 from memorybus_providers.holographic import facts
-from memorybus_providers.holographic.entries import NOTE, Kept, Note
+from memorybus_providers.holographic.entries import NOTE, KeptFacts, Note
 from memorybus_providers.holographic.judgements import Judgements
 from memorybus_providers.holographic.ranking import LAST_MS, Scored
 from memorybus_providers.holographic.recall import FactSearch
@@ -119,7 +119,7 @@ class FactTools:
     """Runs the tools; `add` and `feedback` inside the transaction their caller has open."""
 
     def __init__(
-        self, db: sqlite3.Connection, recall: FactSearch, kept: Kept, judgements: Judgements
+        self, db: sqlite3.Connection, recall: FactSearch, kept: KeptFacts, judgements: Judgements
     ) -> None:
         """Work on the provider's own parts."""
         self._db = db

@@ -1,4 +1,4 @@
-"""What was said: facts that stand in their session's sequence, so that recall can look around.
+"""Facts that were said: they keep their session's order, so that recall can look around them.
 
 Kinds: ``user`` and ``assistant`` (turns), ``compression`` (known only from a compression),
 ``delegation`` (a task and its result).
@@ -12,9 +12,9 @@ import msgspec
 
 from memorybus_providers.base import HookContext
 from memorybus_providers.holographic import facts
+from memorybus_providers.holographic.facts import clean, passages
 from memorybus_providers.holographic.query import folded
 from memorybus_providers.holographic.sessions import CACHED, Sessions
-from memorybus_providers.holographic.texts import clean, passages
 
 _PENDING = """
 create temp table if not exists pending(
@@ -136,7 +136,7 @@ class Utterances:
         event_id = bytes.fromhex(ctx.event_id)
         rows = [
             (
-                place.scope, place.session, facts.said(place.mark, event_id, number), event_id,
+                place.scope, place.session, facts.said_name(place.mark, event_id, number), event_id,
                 ctx.at, said.kind, clean(said.speaker), clean(said.tags), text,
             )
             for number, said, text in pieces

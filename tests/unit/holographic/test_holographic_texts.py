@@ -7,8 +7,8 @@ from holographic_feeding import add, check_index, context, feed, stored, texts, 
 from hypothesis import given
 from hypothesis import strategies as st
 from memorybus_providers.holographic import HolographicProvider
-from memorybus_providers.holographic.stem import stem
-from memorybus_providers.holographic.texts import (
+from memorybus_providers.holographic.english import stem
+from memorybus_providers.holographic.facts import (
     NAMES_PER_FACT,
     PASSAGE,
     clean,

@@ -18,8 +18,8 @@ def test_a_note_is_its_owners_session_s(tmp_path: Path) -> None:
     kept.keep(ANNA, "s", {"chat_id": "1"})
     kept.keep(BOB, "s", {"chat_id": "2"})
     found = SessionNotes(tmp_path)
-    assert [found.told(one, "s") for one in (ANNA, BOB)] == [{"chat_id": "1"}, {"chat_id": "2"}]
-    assert found.told(ANNA, "other") == {}
+    assert [found.facts(one, "s") for one in (ANNA, BOB)] == [{"chat_id": "1"}, {"chat_id": "2"}]
+    assert found.facts(ANNA, "other") == {}
 
 
 def test_a_session_with_a_note_keeps_it(tmp_path: Path) -> None:
@@ -30,7 +30,7 @@ def test_a_session_with_a_note_keeps_it(tmp_path: Path) -> None:
     kept.carry(ANNA, "now", "old")
     kept.carry(ANNA, "now", "new")
     kept.carry(ANNA, "", "nothing")
-    assert [kept.told(ANNA, one).get("chat_id") for one in ("old", "new", "nothing")] == [
+    assert [kept.facts(ANNA, one).get("chat_id") for one in ("old", "new", "nothing")] == [
         *("1", "2", None)
     ]
 
@@ -41,9 +41,9 @@ def test_a_note_cut_short_is_none(tmp_path: Path) -> None:
     kept.keep(ANNA, "s", {"chat_id": "1"})
     (path,) = (tmp_path / "sessions").iterdir()
     path.write_bytes(b'{"chat_')
-    assert kept.told(ANNA, "s") == {}
+    assert kept.facts(ANNA, "s") == {}
     kept.keep(ANNA, "s", {"chat_id": "1"})
-    assert kept.told(ANNA, "s") == {"chat_id": "1"}
+    assert kept.facts(ANNA, "s") == {"chat_id": "1"}
 
 
 def test_notes_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,9 +55,9 @@ def test_notes_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         kept.keep(ANNA, f"s{number}", {"n": str(number)})
     for age, path in enumerate((tmp_path / "sessions").iterdir()):
         os.utime(path, (age, age))  # all long ago
-    assert kept.told(ANNA, "s0") == {"n": "0"}  # in use
+    assert kept.facts(ANNA, "s0") == {"n": "0"}  # in use
     kept.keep(ANNA, "s4", {"n": "4"})
-    left = [number for number in range(5) if kept.told(ANNA, f"s{number}")]
+    left = [number for number in range(5) if kept.facts(ANNA, f"s{number}")]
     assert len(left) == 3
     assert {0, 4} <= set(left)
 

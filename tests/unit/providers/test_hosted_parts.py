@@ -27,8 +27,8 @@ from memorybus_providers.adapters.hermes.child.failures import (
     TRANSIENT,
     UNAVAILABLE,
     CallRefused,
+    answer_of,
     meaning,
-    told,
 )
 from memorybus_providers.adapters.hermes.child.resting import rests
 from memorybus_providers.adapters.hermes.child.settle import ADAPTERS, Settling
@@ -98,7 +98,7 @@ def test_a_plugins_error_means(error: BaseException, expected: str) -> None:
 def test_an_error_is_told_without_secrets() -> None:
     """Neither text nor trace of a failure carries a credential."""
     mask = output.Mask(["very-secret", "abc"])
-    answer = told(ValueError("the key very-secret of abc"), mask)
+    answer = answer_of(ValueError("the key very-secret of abc"), mask)
     assert answer["message"] == "ValueError: the key *** of abc"
     assert "very-secret" not in answer["trace"]
 
@@ -479,7 +479,7 @@ def test_what_is_prepared_beside_a_write_fails_it_not(tmp_path: Path) -> None:
 def test_hermes_is_told_what_it_knows() -> None:
     """Optional values are given only if there are some; the nobody of the bus has no user id."""
     begun = SessionStarted(platform="telegram", title="t", details={"chat_id": "7", "cwd": "/x"})
-    scope, known = Scope(agent="coder", user="anna"), requests.told(begun)
+    scope, known = Scope(agent="coder", user="anna"), requests.session_facts(begun)
     told = requests.session(scope, "s", Path("/h"), "anna", known)
     assert told == {
         "session_id": "s",

@@ -133,7 +133,7 @@ def _chained(
 
 
 def tell_unread(output: Output, unread: Sequence[str]) -> None:
-    """Say what of the past could not be read: the rest is shown."""
+    """Print what of the past could not be read; the rest is shown."""
     for why in unread:
         output.note(f"a part of the past is left out: {why}", "yellow")
 

@@ -1,4 +1,4 @@
-"""Sessions as an indented tree: which came from which, and why."""
+"""Sessions as an indented tree."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -14,12 +14,11 @@ Row = tuple[int, Node]
 
 
 def rows(lineage: Lineage, session: str | None = None) -> list[Row]:
-    """Return every session before those that came from it.
+    """Return the sessions, each before those that came from it.
 
     Args:
         lineage: the graph.
-        session: only the trees in which sessions of this id stand, whoever has them; none if
-            nobody knows it.
+        session: only the trees that hold a session of this id, whoever has it.
     """
     if session is None:
         return list(lineage.walk())

@@ -1,4 +1,4 @@
-"""Which HERMES_HOME and ``user_id`` is whose, so that every owner's memories lie apart."""
+"""The HERMES_HOME and ``user_id`` of each owner, so that owners' memories lie apart."""
 
 import contextlib
 import re

@@ -1,4 +1,4 @@
-"""What the host told of each session at its beginning, kept for whoever opens it later.
+"""What Hermes says of each session at its beginning, kept for whoever opens it later.
 
 A child opens a session's plugin instance again for any later event: after it ended, after the
 instance was closed, in another worker. Hermes tells a plugin only at the beginning; so it is noted
@@ -17,12 +17,13 @@ from memorybus.ids import derived_id
 from memorybus_providers.adapters.owners import Owner
 
 MOST = 4_096
-"""Sessions noted; above that the least used go (G10)."""
+"""Notes at most; above that the least recently used are deleted (G10)."""
 
 _FREED = 256
-"""Notes that go at once."""
+"""How many notes are deleted at once."""
 
-Told = Mapping[str, str]
+Facts = Mapping[str, str]
+"""What is known of a session, by Hermes's names."""
 
 
 class SessionNotes:
@@ -36,8 +37,8 @@ class SessionNotes:
         """Read nothing yet."""
         self._directory = home / "sessions"
 
-    def told(self, owner: Owner, session_id: str) -> Told:
-        """Return what was told of a session; nothing if it has no note."""
+    def facts(self, owner: Owner, session_id: str) -> Facts:
+        """Return the note of a session; an empty one if there is none."""
         path = self._path(owner, session_id)
         try:
             found = msgspec.json.decode(path.read_bytes(), type=dict[str, str])
@@ -46,21 +47,21 @@ class SessionNotes:
             return {}
         return found
 
-    def keep(self, owner: Owner, session_id: str, told: Told) -> None:
-        """Note what was told; nothing is written if that is known."""
-        if not told or self.told(owner, session_id) == told:
+    def keep(self, owner: Owner, session_id: str, facts: Facts) -> None:
+        """Write the note of a session, unless it is the same."""
+        if not facts or self.facts(owner, session_id) == facts:
             return
         private.directory(self._directory)
         path = self._path(owner, session_id)
         writing = path.with_suffix(".new")
-        private.write(writing, msgspec.json.encode(told))
+        private.write(writing, msgspec.json.encode(facts))
         writing.replace(path)
         self._shrink()
 
     def carry(self, owner: Owner, before: str, session_id: str) -> None:
-        """Let a session that goes on from another be told the same, unless it has a note."""
-        if not self.told(owner, session_id):
-            self.keep(owner, session_id, self.told(owner, before))
+        """Give a session the note of the one that it continues, unless it has its own."""
+        if not self.facts(owner, session_id):
+            self.keep(owner, session_id, self.facts(owner, before))
 
     def _path(self, owner: Owner, session_id: str) -> Path:
         name = derived_id(owner.agent, owner.user, owner.workspace, session_id)

@@ -164,8 +164,8 @@ class HostedHermesProvider(MemoryProvider):
     def initialize(self, event: SessionStarted, ctx: HookContext) -> None:
         """Open the session's plugin instance."""
         owner = self._served(ctx)
-        before = self._notes.told(owner, event.parent) if event.parent else {}
-        self._notes.keep(owner, ctx.session.id, {**before, **requests.told(event)})
+        before = self._notes.facts(owner, event.parent) if event.parent else {}
+        self._notes.keep(owner, ctx.session.id, {**before, **requests.session_facts(event)})
         self._write("initialize", {}, ctx)
 
     def on_turn_start(self, event: TurnStarted, ctx: HookContext) -> None:
@@ -295,7 +295,7 @@ class HostedHermesProvider(MemoryProvider):
     def _session(self, scope: Scope, session_id: str, place: PluginHome) -> requests.Args:
         """Return a session as its plugin is told of it, and whose it is."""
         owner = owner_of(scope)
-        known = self._notes.told(owner, session_id)
+        known = self._notes.facts(owner, session_id)
         user_id = self._children.user_id(owner)
         told = requests.session(scope, session_id, place.home, user_id, known)
         return {**told, WHOSE: {**self._children.whose(owner), CWD: known.get(CWD, "")}}

@@ -1,4 +1,4 @@
-"""Where a Hermes installation's Python is: given, the one that runs us, or that of ``hermes``."""
+"""Finding the Python of a Hermes installation: configured, our own, or that of ``hermes``."""
 
 import importlib.util
 import shutil

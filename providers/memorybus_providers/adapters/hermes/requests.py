@@ -27,7 +27,7 @@ _FIXED: Final = frozenset(
         *("agent_identity", "agent_workspace", "warning_callback", "status_callback"),
     }
 )
-"""What no event may say of a session: who it belongs to, where it lies, what is no text."""
+"""What an event must not set: whose the session is, where it lies, and what is no text."""
 
 _REASONS: Mapping[str, str] = {"reset": "new_session", "rewind": "", "start": ""}
 """Hermes's words for why a session was switched, where they are not ours."""
@@ -38,8 +38,8 @@ def hook(name: str, args: Args, session: Args) -> Args:
     return {"op": "hook", "hook": name, "args": args, "session": session}
 
 
-def told(event: SessionStarted) -> dict[str, str]:
-    """Return what an event tells of its session, under Hermes's names."""
+def session_facts(event: SessionStarted) -> dict[str, str]:
+    """Return what an event says of its session, under Hermes's names."""
     values = {
         **{name: value for name, value in event.details.items() if _may_tell(name)},
         "platform": event.platform,

@@ -1,4 +1,4 @@
-"""Opening an instance so that what it files lies apart from what others' instances file.
+"""Opening a plugin instance so that its memories lie apart from those of other owners.
 
 `plugins.Known.apart` says by what a plugin keeps owners apart. Its own configuration may undo
 that: one name for everybody, one workspace for all agents. So a plugin is held to it here, by what

@@ -70,8 +70,8 @@ def by_status(status: int) -> str:
     return TRANSIENT if status in _LATER or status >= 500 else PERMANENT
 
 
-def told(error: BaseException, mask: Callable[[str], str]) -> Answer:
-    """Return an error as it is answered: bounded, without credentials."""
+def answer_of(error: BaseException, mask: Callable[[str], str]) -> Answer:
+    """Return the answer that reports an error: bounded, without credentials."""
     trace = "".join(traceback.format_exception(error))[-_TRACE:]
     text = f"{type(error).__name__}: {error}" if not isinstance(error, CallRefused) else str(error)
     return {"class": meaning(error), "message": mask(text[:_LONGEST]), "trace": mask(trace)}

@@ -1,4 +1,4 @@
-"""One plugin instance per session, as many as are allowed; the least used is closed in quiet."""
+"""One plugin instance per session, up to a bound; the least used is closed when it is idle."""
 
 import contextlib
 import json

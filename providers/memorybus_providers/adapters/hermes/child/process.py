@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from . import frames
-from .failures import told
+from .failures import answer_of
 from .host import Host
 from .output import Mask, capture, kept_secrets
 from .plugin import Plugin
@@ -61,7 +61,7 @@ class Service:
         try:
             self.host = _made(config)
         except BaseException as error:
-            self.failure = told(error, mask)
+            self.failure = answer_of(error, mask)
 
     def hello(self) -> dict[str, Any]:
         """Return what a connection is told first."""
@@ -75,7 +75,7 @@ class Service:
             return {"value": self.host.answer(request)}
         except BaseException as error:  # a plugin that calls sys.exit() is only refusing
             worn = self.host is not None and self.host.worn
-            return {"error": told(error, self.mask), "worn": worn}
+            return {"error": answer_of(error, self.mask), "worn": worn}
 
     def close(self) -> None:
         """Close the plugin's instances."""
@@ -118,7 +118,7 @@ def _send(connection: socket.socket, reply: dict[str, Any], service: Service) ->
     try:
         frames.send(connection, reply)
     except frames.FrameError as error:
-        frames.send(connection, {"error": told(error, service.mask)})
+        frames.send(connection, {"error": answer_of(error, service.mask)})
 
 
 def _made(config: dict[str, Any]) -> Host:

@@ -1,7 +1,7 @@
-"""Whether a thread has nothing to do: it has ended, or waits for work where none is.
+"""Whether a thread is idle: it has ended, or waits for work and has none.
 
 Plugins keep threads that never end: a writer that takes from a queue, an executor's, an event
-loop's. What a call has given them is done when they wait for more; their end would never come.
+loop's. The work of a call is done when they wait for more, since they never end.
 A thread that waits in any other way (in a loop of its own with pauses, say) cannot be judged.
 """
 
@@ -14,7 +14,7 @@ from types import FrameType
 
 
 def rests(thread: threading.Thread) -> bool:
-    """Say whether a thread has ended, or waits for work that nobody has given it."""
+    """Return whether a thread has ended, or waits for work and has none."""
     frame = sys._current_frames().get(thread.ident or 0)  # noqa: SLF001  there is no other way
     if frame is None:
         return not thread.is_alive()
@@ -22,7 +22,7 @@ def rests(thread: threading.Thread) -> bool:
 
 
 def _at_queue(frame: FrameType) -> bool:
-    """Whether it waits in `Queue.get`: it takes nothing before that wait is over."""
+    """Return whether it waits in `Queue.get` at an empty queue."""
     outer = frame.f_back
     if outer is None or outer.f_code is not queue.Queue.get.__code__:
         return False
@@ -31,14 +31,14 @@ def _at_queue(frame: FrameType) -> bool:
 
 
 def _in_executor(frame: FrameType) -> bool:
-    """Whether it is an executor's and holds no work."""
+    """Return whether it is an executor's thread without work."""
     if frame.f_code is not concurrent.futures.thread._worker.__code__:  # noqa: SLF001
         return False
     return "work_item" not in frame.f_locals and bool(frame.f_locals["work_queue"].empty())
 
 
 def _in_loop(frame: FrameType) -> bool:
-    """Whether it is an event loop without a task that waits for events."""
+    """Return whether it is an event loop without a task, which waits for events."""
     outer = frame.f_back
     if outer is None or outer.f_code is not asyncio.BaseEventLoop._run_once.__code__:  # type: ignore[attr-defined]  # noqa: SLF001
         return False

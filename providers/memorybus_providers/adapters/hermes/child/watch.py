@@ -1,4 +1,4 @@
-"""What a call leaves behind: threads it started, what they raised, what the plugin complained of.
+"""What a call leaves behind: its threads, their errors, and what the plugin logged as wrong.
 
 Hermes plugins work in threads of their own and tell failures to the log alone; so an event counts
 as applied only when those threads have ended and nothing was complained of.
