@@ -11,7 +11,7 @@ import msgspec
 from memorybus.config.settings import Settings
 from memorybus.errors import LeaseLost
 from memorybus.history.history import History
-from memorybus.history.log_reader import Page
+from memorybus.history.log_reader import EventPage
 from memorybus.log.entry import LoggedEvent
 from memorybus.query.ranges import WHOLE, Plan
 from memorybus.redis import scripts
@@ -158,7 +158,7 @@ class Lane:
         self.more = page.cut_short or len(found) < len(events)
         return found
 
-    def _page(self, count: int) -> Page:
+    def _page(self, count: int) -> EventPage:
         window, links = self.window, self._links
         return links.history.read(
             self.partition, window.read_entry, count, after_n=window.read_n, plan=links.plan
