@@ -8,7 +8,7 @@ from memorybus.archive.location import check_reaches
 from memorybus.errors import ArchiveError
 from memorybus.events import Omitted
 from memorybus.history.forgotten import EventFilters
-from memorybus.history.log_reader import Page, sifted
+from memorybus.history.log_reader import EventPage, sifted
 from memorybus.history.sources import END, SealedPast, Sources
 from memorybus.log.entry import LoggedEvent, Place, moment
 from memorybus.log.stream import START
@@ -56,10 +56,10 @@ class Scan:
             at = Place(last.entry, last.n)
         yield from self._sealed(partition, at, END, _ENDLESS)
 
-    def _page(self, partition: int, at: Place) -> Page:
+    def _page(self, partition: int, at: Place) -> EventPage:
         return self._sources.reader.read(partition, at.entry, PAGE, self._sieves.of(partition))
 
-    def _with_holes(self, partition: int, at: Place, page: Page) -> Iterator[LoggedEvent]:
+    def _with_holes(self, partition: int, at: Place, page: EventPage) -> Iterator[LoggedEvent]:
         """Yield a page whose numbers do not follow, with what is sealed where some are missing."""
         for event in page.events:
             entry, n = event.position.entry, event.position.n

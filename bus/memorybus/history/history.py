@@ -15,7 +15,7 @@ from memorybus.config.settings import Settings
 from memorybus.history.backward import Back
 from memorybus.history.forward import Scan, in_order
 from memorybus.history.lineages import descendants
-from memorybus.history.log_reader import Page
+from memorybus.history.log_reader import EventPage
 from memorybus.history.positions import Finder
 from memorybus.history.sources import SealedPast, Sources
 from memorybus.log.entry import LoggedEvent, Place, moment
@@ -87,7 +87,7 @@ class History:
         *,
         after_n: int = 0,
         plan: Plan = WHOLE,
-    ) -> Page:
+    ) -> EventPage:
         """Return up to `count` events after a place, in order; none at the end.
 
         What the plan does not take comes as an `Omitted`, so that numbers stay dense.
@@ -101,7 +101,7 @@ class History:
         """
         older = self._known_older(partition, after, count, plan)
         if older:
-            return Page(older, cut_short=True)
+            return EventPage(older, cut_short=True)
         page = self._reader.read(partition, after, count, self._sources.passing(plan, partition))
         if self._goes_on(partition, after, after_n, page):
             return page.upto_a_hole()
@@ -112,12 +112,12 @@ class History:
         self._log_from[partition] = moment(first.entry) if first else _NO_END
         older = self._older(partition, after, count, plan)
         if older:
-            return Page(older, cut_short=True)
+            return EventPage(older, cut_short=True)
         missing = first.n - 1 if first and first.n > after_n else sealed
         check_reaches(self._sources.archive(), partition, min(sealed, missing))
         return page.upto_a_hole()
 
-    def _goes_on(self, partition: int, after: str, after_n: int, page: Page) -> bool:
+    def _goes_on(self, partition: int, after: str, after_n: int, page: EventPage) -> bool:
         """Say whether a page is what follows a place; a counter that was lost numbers anew."""
         first = page.events[0].position.n if page.events else 0
         if first == after_n + 1:
@@ -150,7 +150,7 @@ class History:
             found.pop()
         return found
 
-    def _sealed_behind(self, partition: int, after_n: int, page: Page) -> int:
+    def _sealed_behind(self, partition: int, after_n: int, page: EventPage) -> int:
         """Return up to which number events behind one were sealed, as Redis knows; 0 for none."""
         known = self._known_sealed.get(partition)
         if page.events or known is None:

@@ -31,7 +31,7 @@ _XREVRANGE = b"XREVRANGE"
 Entry: TypeAlias = tuple[bytes, list[bytes]]
 
 
-class Page(msgspec.Struct, frozen=True):
+class EventPage(msgspec.Struct, frozen=True):
     """Some events in a row.
 
     Attributes:
@@ -48,13 +48,13 @@ class Page(msgspec.Struct, frozen=True):
         dense = range(after_n + 1, after_n + 1 + len(self.events))
         return [event.position.n for event in self.events] == list(dense)
 
-    def upto_a_hole(self) -> "Page":
+    def upto_a_hole(self) -> "EventPage":
         """Return the events whose numbers follow each other."""
         if not self.events or self.follows(self.events[0].position.n - 1):
             return self
         first = self.events[0].position.n
         end = next(i for i, one in enumerate(self.events) if one.position.n != first + i)
-        return Page(self.events[:end], cut_short=True)
+        return EventPage(self.events[:end], cut_short=True)
 
 
 class LogReader:
@@ -71,7 +71,7 @@ class LogReader:
         self._decoder = Decoder()
         self._headers = HeaderReader(self._decoder)
 
-    def read(self, partition: int, after: str, count: int, sieve: EventFilter) -> Page:
+    def read(self, partition: int, after: str, count: int, sieve: EventFilter) -> EventPage:
         """Return up to `count` events after a place; what does not pass is left out in place."""
         read = self._whole if sieve.takes_all else self._sifted
         events, more = list[LoggedEvent](), True
@@ -79,7 +79,7 @@ class LogReader:
             found = self._up(partition, f"({after}", count)
             events, more = read(partition, found, sieve), len(found) == count
             after = found[-1][0].decode() if found else after
-        return Page(events, more)
+        return EventPage(events, more)
 
     def back(self, partition: int, bound: str, count: int) -> list[Entry]:
         """Return up to `count` entries as they stand, newest first, from a bound down.

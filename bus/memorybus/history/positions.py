@@ -6,7 +6,7 @@ from typing import Protocol
 
 from memorybus.errors import ConfigError
 from memorybus.history.forward import Scan
-from memorybus.history.log_reader import Page
+from memorybus.history.log_reader import EventPage
 from memorybus.history.sources import END, Sources
 from memorybus.log.entry import Place, moment
 from memorybus.log.stream import START
@@ -33,7 +33,7 @@ class Readable(Protocol):
         *,
         after_n: int = 0,
         plan: Plan = WHOLE,
-    ) -> Page:
+    ) -> EventPage:
         """Return up to `count` events after a place."""
         ...
 

@@ -10,7 +10,7 @@ from helpers.processes.waiting import wait_until
 from memorybus.archive.agreement import Comparing
 from memorybus.archive.archive import Archive
 from memorybus.archive.format.parquet import RawEntry
-from memorybus.archive.positions import Row
+from memorybus.archive.rows import SealedRow
 from memorybus.clock import SYSTEM
 from memorybus.health.log_health import read_health
 from memorybus.ids import new_rng
@@ -100,7 +100,7 @@ def test_only_the_rows_from_the_logs_first_entry_on_are_compared(
     log.append(5, user="ours")
     asked, places = list[str](), Archive.places
 
-    def noted(archive: Archive, partition: int, first: str, last: str) -> Iterator[Row]:
+    def noted(archive: Archive, partition: int, first: str, last: str) -> Iterator[SealedRow]:
         asked.append(first)
         return places(archive, partition, first, last)
 

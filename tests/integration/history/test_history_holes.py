@@ -9,7 +9,7 @@ from conftest import MakeSettings
 from helpers.archive.sealed_log import QUICK, SealedLog
 from memorybus.events import Envelope, Scope, SessionRef, SessionStarted
 from memorybus.history.history import History
-from memorybus.history.log_reader import Page
+from memorybus.history.log_reader import EventPage
 from memorybus.ids import derived_id
 from memorybus.log.entry import Place
 from memorybus.log.stream import EventLog
@@ -79,7 +79,7 @@ def test_no_page_goes_over_a_hole(log: SealedLog, gone: range) -> None:
             log.redis.xdel(log.key, entry)
     history = of(log)
     assert read_on(history) == whole
-    assert history.read(P, whole[-1], after_n=80) == Page([])
+    assert history.read(P, whole[-1], after_n=80) == EventPage([])
 
 
 def test_strangers_do_not_part_a_page(log: SealedLog) -> None:
@@ -185,7 +185,7 @@ def test_however_many_strangers_there_are_ours_are_found(log: SealedLog) -> None
     assert of(log).before(P, of(log).log.end(P)) == last
     assert of(log).place(P, 20) == last
     assert of(log).places(2**45)[P] == 20
-    assert of(log).read(P, last.entry, after_n=20) == Page([])
+    assert of(log).read(P, last.entry, after_n=20) == EventPage([])
     log.append(1)
     assert [one.position.n for one in of(log).read(P, last.entry, after_n=20).events] == [21]
 

@@ -11,7 +11,7 @@ from functools import partial
 import msgspec
 from memorybus.errors import LeaseLost
 from memorybus.history.history import History
-from memorybus.history.log_reader import Page
+from memorybus.history.log_reader import EventPage
 from memorybus.log.entry import LoggedEvent
 from memorybus.redis import scripts
 from memorybus.redis.keys import Keys
@@ -187,7 +187,7 @@ class Lane:
         self.more = page.cut_short or len(found) < len(events)
         return found
 
-    def _page(self, count: int) -> Page:
+    def _page(self, count: int) -> EventPage:
         window = self.window
         return self._history.read(
             self.partition, window.read_entry, count, after_n=window.read_n, plan=self._plan

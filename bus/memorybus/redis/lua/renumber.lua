@@ -2,9 +2,9 @@
 -- (G7). The entries go to the end of the stream in their order, marked as come again; nothing else may
 -- come between, hence one script. What was missing among them stays missing.
 --
--- KEYS[1] log    stream: every entry behind ARGV[1] is added again, at a place behind the archive's
+-- KEYS[1] log    stream: every event behind ARGV[1] is added again, at a place behind the archive's
 --                end and with its next number, and deleted; its event's field is `r` from then on.
---                Entries of others are added as they are.
+--                Entries of others stay where they are.
 -- KEYS[2] state  hash: `n` becomes the last number given; `sealed` has to be ARGV[4].
 -- KEYS[3…] lanes hashes, those that are there: what names events by number goes (`done`, `tries`).
 --                Their owners, who know such numbers too, are refused from now on, by a new `epoch`
@@ -12,7 +12,7 @@
 --
 -- ARGV: the log's last entry that the archive has, entry and n of the archive's end ('0-0' and 0 if
 --       it has nothing), what `sealed` is.
--- Returns how many entries were moved, or -1 if `sealed` is another number: nothing was written.
+-- Returns how many events were moved, or -1 if `sealed` is another number: nothing was written.
 local log, state = KEYS[1], KEYS[2]
 local counters = redis.call('HMGET', state, 'sealed', 'n')
 if tonumber(counters[1] or '0') ~= tonumber(ARGV[4]) then
@@ -46,20 +46,15 @@ end
 while true do
   local entries = redis.call('XRANGE', log, '(' .. from, last[1], 'COUNT', 500)
   for _, entry in ipairs(entries) do
-    local fields, known = entry[2], moved
+    local fields = entry[2]
     local ours = #fields == 4 and fields[1] == 'n' and (fields[3] == 'e' or fields[3] == 'r')
     if ours and #fields[2] <= 15 and string.find(fields[2], '^%d+$') then
       local number = tonumber(fields[2])
       n = n + math.max(1, step(number))
       before = number
       redis.call('XADD', log, '*', 'n', string.format('%d', n), 'r', fields[4])
-      moved = moved + 1
-    elseif #fields <= 1000 then -- Lua cannot hand on thousands of them; such a stranger stays
-      redis.call('XADD', log, '*', unpack(fields))
-      moved = moved + 1
-    end
-    if moved > known then
       redis.call('XDEL', log, entry[1])
+      moved = moved + 1
     end
     from = entry[1]
   end
