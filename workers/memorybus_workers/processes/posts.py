@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 
 import msgspec
 from memorybus import logs
-from memorybus.processes.interpreter import module_command
+from memorybus.processes.commands import module_command
 
 
 class Post(msgspec.Struct, frozen=True):

@@ -34,7 +34,7 @@ def say(line: dict[str, Any]) -> None:
         os.write(sys.stdout.fileno(), msgspec.json.encode(line) + b"\n")
 
 
-class Ending:
+class OrderlyEnd:
     """How a process ends: told once in order, told twice at once, and never later than `grace`.
 
     A thread of its own acts, so that nothing which hangs elsewhere holds it up; a signal's handler
@@ -150,7 +150,7 @@ def run_worker(
     worker = Worker(
         settings, providers, jobs, log=log, mark=mark, only=only, among=among, give_up=give_up
     )
-    ending = Ending(settings, worker.stop)
+    ending = OrderlyEnd(settings, worker.stop)
     ending.install()
     if with_parent:
         when_parent_ends(ending.orphaned)

@@ -40,7 +40,7 @@ from memorybus_workers.lanes.isolation import Alone
 from memorybus_workers.lanes.leases import Leases
 from memorybus_workers.membership.presence import Presence
 from memorybus_workers.processes.heap import Heap, trimmer
-from memorybus_workers.processes.recall_processes import JobProcesses
+from memorybus_workers.processes.recall_processes import RecallProcesses
 from memorybus_workers.watch.tail import Tail
 from memorybus_workers.watch.watch import LogWatch
 
@@ -143,7 +143,7 @@ class Worker:
         )
         self._presence.register()
         self._server = server
-        self._children = JobProcesses(self._settings, (), self._jobs, self._clock, self._log_form)
+        self._children = RecallProcesses(self._settings, self._jobs, self._clock, self._log_form)
         tail = Tail(self._settings, self._clock, self._rng, self._tell)
         try:
             self._start(tail)
@@ -195,6 +195,7 @@ class Worker:
     def _start(self, tail: Tail) -> None:
         self._leases.start()
         self._serve_at_home()
+        self._children.start()
         tail.start()
         self._await(ProviderHost.wait_opened)
         with contextlib.suppress(MemoryBusError, RedisError, OSError):
@@ -236,7 +237,6 @@ class Worker:
         while not self._stop.wait(self._presence.pause):
             try:
                 self._watch()
-                self._children.watch()
                 self._presence.look(self._hosts)
                 self._serve_at_home()
                 self._clear_dropped()

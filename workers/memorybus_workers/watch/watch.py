@@ -30,7 +30,7 @@ from memorybus_workers.calls.limited_warning import Complaint
 
 _log = logging.getLogger("memorybus")
 
-EVERY = 2.0
+EVERY = 5.0
 """Seconds between looks."""
 
 REMIND = 60.0

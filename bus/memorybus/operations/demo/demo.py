@@ -29,7 +29,7 @@ from memorybus.operations.demo.script import (
     Say,
     Step,
 )
-from memorybus.processes import child, signals
+from memorybus.processes import child, commands, signals
 from memorybus.redis.connect import connect_redis
 
 PROVIDERS = ("builtin", "holographic")
@@ -115,7 +115,7 @@ def _system() -> Iterator[Settings]:
         with (
             _redis(settings),
             child.running(
-                child.worker_command(PROVIDERS, jobs=1, with_parent=True),
+                commands.worker_command(PROVIDERS, jobs=1, with_parent=True),
                 settings,
                 directory=directory,
             ) as worker,

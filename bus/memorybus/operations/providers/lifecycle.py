@@ -17,7 +17,7 @@ from memorybus.operations.providers import config_file
 from memorybus.operations.providers.config_file import Edit
 from memorybus.operations.providers.removal import REMOVED
 from memorybus.operations.stores import Copies
-from memorybus.processes.child import described
+from memorybus.processes.commands import described
 from memorybus.query.ranges import Plan, Span
 from memorybus.registry.instances import Instance, Sight, live_name
 from memorybus.registry.pauses import Hold, commands_alone, paused

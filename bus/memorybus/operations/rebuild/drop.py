@@ -21,7 +21,7 @@ from memorybus.operations.copies.kept import DROPPED
 from memorybus.operations.known_providers import check_provider
 from memorybus.operations.rebuild.rebuild import Rebuilder
 from memorybus.operations.stores import Copies
-from memorybus.processes.child import described
+from memorybus.processes.commands import described
 from memorybus.registry.homes import delete_state, elsewhere
 from memorybus.registry.instances import Instance, Live, Sight, live_name
 from memorybus.registry.pauses import Hold

@@ -25,7 +25,7 @@ from memorybus.operations.rebuild.plan import Prepared
 from memorybus.operations.rebuild.takeover import TakingOver
 from memorybus.operations.rebuild.waiting import LOOK
 from memorybus.operations.stores import Copies
-from memorybus.processes.child import described
+from memorybus.processes.commands import described
 from memorybus.recall.purge import purge
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys

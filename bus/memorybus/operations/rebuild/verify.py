@@ -21,7 +21,7 @@ from memorybus.operations.rebuild.barrier import parked
 from memorybus.operations.rebuild.compare import NAMED, Compared
 from memorybus.operations.rebuild.rebuild import Rebuilder
 from memorybus.operations.stores import Copies
-from memorybus.processes.child import described
+from memorybus.processes.commands import described
 from memorybus.query.query import Query
 from memorybus.query.ranges import Plan, Span
 from memorybus.registry.instances import Instance, live_name
