@@ -70,12 +70,12 @@ def run_demo(*, json: Annotated[bool, Parameter(negative="")] = False) -> int:
 
     output = Output(json=json)
     if json:
-        result = demo.run(lambda _: None)
+        result = demo.run(lambda *_: None, lambda *_: None)
         fields = ("published", "applied", "recalled", "seconds")
         output.result({name: getattr(result, name) for name in fields})
         return 0
     with DemoView(output) as view:
-        result = demo.run(view.watch, pause=PAUSE if output.is_live else 0.0)
+        result = demo.run(view.show, view.progress, PAUSE if output.is_live else 0.0)
     view.conclude(result)
     return 0
 
