@@ -35,10 +35,10 @@ def say(line: dict[str, Any]) -> None:
 
 
 class OrderlyEnd:
-    """How a process ends: told once in order, told twice at once, and never later than `grace`.
+    """Ends this process in order when it is told once, and at once when it is told twice.
 
-    A thread of its own acts, so that nothing which hangs elsewhere holds it up; a signal's handler
-    only puts a word into a queue.
+    The orderly end takes `grace` seconds at most. A thread of its own acts, so that a call that
+    hangs elsewhere does not delay it; a signal's handler only puts a word into a queue.
 
     Args:
         settings: its `grace`, the seconds that the orderly end may take.
