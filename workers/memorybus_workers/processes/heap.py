@@ -1,8 +1,8 @@
 """Gives memory that was freed back to the system.
 
 The C library keeps freed memory: after a catch-up of large batches the heap has holes, and the
-resident memory of a worker grows by some MB an hour although nothing in it does. glibc returns whole
-pages when it is asked to.
+resident memory of a worker grows by some MB an hour although nothing in it does. glibc returns
+whole pages when it is asked to.
 """
 
 import ctypes

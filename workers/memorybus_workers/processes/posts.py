@@ -1,8 +1,8 @@
 """What each worker process of a supervisor serves; pure functions.
 
 All providers share the processes until one of them proves dangerous: its calls hang, so that only
-the end of the process frees their threads, or one of its events killed a worker. From then on it has
-a process of its own, whose end stops nobody else's lanes and recalls.
+the end of the process frees their threads, or one of its events killed a worker. From then on it
+has a process of its own, whose end stops nobody else's lanes and recalls.
 """
 
 from collections.abc import Collection, Sequence
