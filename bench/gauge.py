@@ -57,6 +57,8 @@ BOUNDS: dict[str, Bound] = {
     "one_session_over_full_scan": Bound(0.02),
     "replay_rss_peak_mb": Bound(300.0),
     "rebuild_live_p99_ratio": Bound(2.0),
+    "idle_cpu_percent": Bound(1.0),
+    "idle_rss_mb": Bound(130.0),
     "drain_noop_over_fastest_batch_peer": Bound(2.0, least=True),
     "drain_noop_over_fastest_single_peer": Bound(15.0, least=True),
 }

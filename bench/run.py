@@ -40,6 +40,7 @@ PARTS = (
     "search",
     "rebuild",
     "recovery",
+    "idle",
     "peers",
 )
 

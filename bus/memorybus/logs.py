@@ -11,19 +11,21 @@ import threading
 from collections.abc import Callable, Collection, MutableMapping
 from contextvars import ContextVar
 from types import TracebackType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import structlog
 
-from memorybus.log.entry import LoggedEvent
 from memorybus.text.display import visible
 from memorybus.text.redact import masked
 
+if TYPE_CHECKING:
+    from memorybus.log.entry import LoggedEvent
+
 Form = Literal["text", "json"]
 
-Finds = Callable[[], LoggedEvent | None]
+Finds: TypeAlias = "Callable[[], LoggedEvent | None]"
 
-UNDER_WAY: ContextVar[Finds | None] = ContextVar("memorybus_event_under_way", default=None)
+UNDER_WAY: "ContextVar[Finds | None]" = ContextVar("memorybus_event_under_way", default=None)
 """Finds the event that this thread works on; called for each line, so that events cost nothing."""
 
 _NAME_CHARS = 200

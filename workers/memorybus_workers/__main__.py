@@ -1,16 +1,15 @@
 """``python -m memorybus_workers``: the processes behind `memorybus worker` and `memorybus replay`.
 
-Settings come from the environment and ``memorybus.toml``. Exit codes: 0 ended as told, 1 failed,
-2 configured wrongly. The reason goes to stderr; a command that reads our standard output
-(``--with-parent``, ``describe``) gets it there instead, as the JSON line
-``{"error": <kind>, "message": <text>}``, and tells it in its own way. With ``--json`` a worker
-writes both.
+Settings come from the environment and ``memorybus.toml``. The exit code is 0 after an orderly end,
+1 after a failure and 2 if the configuration is wrong. The reason goes to stderr. A command that
+reads our standard output (``--with-parent``, ``describe``) gets it there instead, as the JSON line
+``{"error": <kind>, "message": <text>}``. With ``--json`` a worker writes both.
 """
 
 import signal
 
 if __name__ == "__main__":
-    # Until a command listens: what is interrupted while it is loaded has nothing to say.
+    # A Ctrl-C while modules are loaded ends the process without a word: nothing has begun yet.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import argparse
@@ -34,10 +33,10 @@ _log = logging.getLogger("memorybus")
 FAILED, MISCONFIGURED = 1, 2
 
 SWITCH = 0.0005
-"""Seconds after which a thread that computes lets another one go on.
+"""Seconds after which a thread that computes lets another thread go on.
 
-An event takes some five steps that wait for the interpreter's lock. With Python's 5 ms for each, it
-would be late by 25 ms beside a provider that replays.
+Applying an event takes the interpreter's lock some five times. With Python's 5 ms for each, an
+event would be 25 ms late beside a provider that replays.
 """
 
 
@@ -159,7 +158,27 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="memorybus_workers", description=__doc__)
     parser.set_defaults(reports=False, json=False)
     commands = parser.add_subparsers(dest="command", required=True)
-    worker = commands.add_parser("worker", help="apply events and answer recalls")
+    _add_worker(commands.add_parser("worker", help="apply events and answer recalls"))
+    archive = commands.add_parser("archive", help="seal now what may be sealed")
+    jobs = commands.add_parser("jobs", help="answer recalls (a worker starts this)")
+    jobs.add_argument("--providers", default="")
+    copy = commands.add_parser("copy", help="serve one copy of an instance and nothing else")
+    copy.add_argument("--name", required=True)
+    copy.add_argument("--mark", default="")
+    describe = commands.add_parser("describe", help="say what an instance would be, as JSON")
+    describe.add_argument("--provider", required=True)
+    describe.add_argument("--name", default="", help="of a copy")
+    describe.add_argument("--options", default="{}", help="of a copy, as JSON")
+    for command in (archive, copy, describe):
+        command.set_defaults(reports=True)
+    for command in commands.choices.values():
+        command.add_argument(
+            "--log", choices=("text", "json"), default="text", help="form of the log on stderr"
+        )
+    return parser
+
+
+def _add_worker(worker: argparse.ArgumentParser) -> None:
     worker.add_argument("--providers", default="", help="names, separated by commas")
     worker.add_argument("--among", default="", help="these and those of other processes, in order")
     worker.add_argument(
@@ -176,26 +195,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     worker.add_argument("--json", action="store_true", help="tell a failure as JSON, too")
     worker.add_argument(
-        "--mark", default="", help="how its id ends, for who started it and buries it"
+        "--mark", default="", help="how its id ends, for the process that starts it"
     )
-    archive = commands.add_parser("archive", help="seal now what may be sealed")
-    archive.set_defaults(reports=True)
-    jobs = commands.add_parser("jobs", help="answer recalls (a worker starts this)")
-    jobs.add_argument("--providers", default="")
-    copy = commands.add_parser("copy", help="serve one copy of an instance and nothing else")
-    copy.add_argument("--name", required=True)
-    copy.add_argument("--mark", default="")
-    describe = commands.add_parser("describe", help="say what an instance would be, as JSON")
-    describe.add_argument("--provider", required=True)
-    describe.add_argument("--name", default="", help="of a copy")
-    describe.add_argument("--options", default="{}", help="of a copy, as JSON")
-    for command in (copy, describe):
-        command.set_defaults(reports=True)
-    for command in (worker, archive, jobs, copy, describe):
-        command.add_argument(
-            "--log", choices=("text", "json"), default="text", help="form of the log on stderr"
-        )
-    return parser
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from rq.job import Job
 
 from memorybus.config.settings import Settings
 from memorybus.recall.breaker import Health, RecallHealth
-from memorybus.recall.queue import queue_name
+from memorybus.recall.demand import queue_name
 from memorybus.redis.keys import Keys
 from memorybus.text.display import iso
 

@@ -1,7 +1,6 @@
 """``memorybus up``: the embedded Redis and a worker as one process tree that stops whole."""
 
 import socket
-import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,15 +11,14 @@ from filelock import FileLock, Timeout
 
 from memorybus import private
 from memorybus.clock import SYSTEM, Clock
-from memorybus.concurrency.backoff import restart_delay
 from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
 from memorybus.embedded.server import EmbeddedRedis, Started
 from memorybus.errors import HOPELESS, MemoryBusError
 from memorybus.ids import new_mark
-from memorybus.processes import child, signals
-from memorybus.registry.reclaim import reclaim_lanes
-from memorybus.registry.roster import worker_id
+from memorybus.processes import signals
+from memorybus.processes.child import started
+from memorybus.processes.keeper import Keeper, keeping
 
 LOOK_EVERY = 1.0
 
@@ -92,15 +90,38 @@ def run(settings: Settings, command: Sequence[str], tell: Tell, clock: Clock = S
         MemoryBusError: a worker cannot run with these settings or on this Redis (`HOPELESS`).
     """
     with only_one(settings.data_dir), _server(settings) as server:
-        delay, mark = 0.0, new_mark()
-        while True:
-            _revived(server, tell)
-            born = clock.monotonic()
-            pid, code, reason = _worker_life(settings, [*command, "--mark", mark], server, tell)
-            reclaim_lanes(settings, worker_id(pid, mark))
-            delay = restart_delay(clock.monotonic() - born, delay)
-            tell(WorkerDied(code, delay, reason))
-            clock.sleep(delay)
+        mark = new_mark()
+        words = [*command, "--mark", mark]
+        with keeping(lambda: started(words, settings), clock) as keeper:
+            while True:
+                _watch(settings, keeper, mark, server, tell)
+                keeper.rest(LOOK_EVERY)
+                if server.revive() and server.started is not None:
+                    tell(ServerRestarted(server.started.pid))
+
+
+def _watch(settings: Settings, keeper: Keeper, mark: str, server: "_Server", tell: Tell) -> None:
+    """Look after the supervisor once, and tell what became of it.
+
+    Raises:
+        MemoryBusError: one of `HOPELESS`, as the supervisor reported it.
+    """
+    with signals.deferred():
+        death = keeper.look()
+    if death is None:
+        for report in keeper.child.reports() if keeper.child else ():
+            if "worker" in report and keeper.child:
+                tell(_ready(settings, server, report, keeper.child.pid))
+        return
+    if isinstance(death.why, HOPELESS):
+        raise death.why
+    if death.child is not None:
+        # Imported here, since it takes the Redis client: most of what this process would weigh.
+        from memorybus.registry.reclaim import reclaim_lanes
+        from memorybus.registry.roster import worker_id
+
+        reclaim_lanes(settings, worker_id(death.child.pid, mark))
+    tell(WorkerDied(death.code, death.delay, str(death.why or "")))
 
 
 @contextmanager
@@ -172,47 +193,6 @@ def _server(settings: Settings) -> Iterator[_Server]:
         yield server
     finally:
         server.stop()
-
-
-def _worker_life(
-    settings: Settings, command: Sequence[str], server: _Server, tell: Tell
-) -> tuple[int, int, str]:
-    """Run one worker to its end, keeping the server alive; return its pid, exit code and reason.
-
-    Raises:
-        MemoryBusError: one of `HOPELESS`, as the worker told it.
-    """
-    with child.running(command, settings) as worker:
-        try:
-            _until_ready(settings, worker, server, tell)
-            code = _until_ended(worker, server, tell)
-            worker.report()
-        except HOPELESS:
-            raise
-        except MemoryBusError as error:
-            return worker.pid, worker.stop(), str(error)
-        return worker.pid, code, ""
-
-
-def _until_ready(settings: Settings, worker: child.Child, server: _Server, tell: Tell) -> None:
-    while not worker.speaks(LOOK_EVERY):
-        _revived(server, tell)
-    report = worker.report()
-    if report is not None:
-        tell(_ready(settings, server, report, worker.pid))
-
-
-def _until_ended(worker: child.Child, server: _Server, tell: Tell) -> int:
-    while True:
-        try:
-            return worker.process.wait(LOOK_EVERY)
-        except subprocess.TimeoutExpired:
-            _revived(server, tell)
-
-
-def _revived(server: _Server, tell: Tell) -> None:
-    if server.revive() and server.started is not None:
-        tell(ServerRestarted(server.started.pid))
 
 
 def _ready(settings: Settings, server: _Server, report: Mapping[str, Any], pid: int) -> Ready:

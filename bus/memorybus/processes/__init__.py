@@ -1,5 +1,5 @@
-"""Child processes of ours and the signals that end them.
+"""Child processes of ours, the keeper that starts them again, and the signals that end them.
 
-They are told everything by the environment and speak in lines on their output. Commands and
-workers start their children with it.
+A child gets its settings in its environment and reports in JSON lines on its output. Commands and
+workers start their children with this package, which knows the command lines and not the work.
 """

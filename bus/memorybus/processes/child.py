@@ -1,208 +1,258 @@
-"""Child processes of the command line, workers above all, told everything by the environment."""
+"""A child process of ours: it is started with its environment, heard, and seen to its end."""
 
 import os
 import select
 import signal
 import subprocess
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Literal, NoReturn, TextIO, cast
+from typing import Any
 
 import msgspec
 
+from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings, to_environ
 from memorybus.errors import MemoryBusError, error_named
 from memorybus.processes import signals
-from memorybus.processes.interpreter import module_command
-from memorybus.registry.description import Described
 
 RESERVE = 3.0
 """Seconds after its own `grace` in which a child that was told to end is killed."""
 
-LogForm = Literal["text", "json"]
+_CHUNK = 1 << 16
+"""Bytes that are read at once, and kept of a line: a provider may print without end (G10)."""
 
-_WORKERS = "memorybus_workers"
+_MOST_CHUNKS = 16
+"""Chunks read at one look: more than a pipe holds of a child that has ended."""
 
+_MOST_REPORTS = 100
+"""Reports that are kept for whoever asks for them (G10); the oldest are forgotten first."""
 
-def worker_command(
-    providers: Sequence[str] = (),
-    jobs: int | None = None,
-    *,
-    processes: int = 1,
-    log: LogForm = "text",
-    with_parent: bool = False,
-    json: bool = False,
-) -> list[str]:
-    """Return the command line of worker processes and of who watches over them.
-
-    Args:
-        providers: whom it serves; those of the settings if none.
-        jobs: its recall processes; its own default if None.
-        processes: how many share the lanes.
-        log: the form of its log on stderr.
-        with_parent: it ends with its starter, and tells it as a report why it fails.
-        json: it tells programs, too, why it fails.
-    """
-    command = module_command(_WORKERS, "worker", "--processes", str(processes))
-    if with_parent:
-        command.append("--with-parent")
-    if json:
-        command.append("--json")
-    if providers:
-        command += ["--providers", ",".join(providers)]
-    if log != "text":
-        command += ["--log", log]
-    return command + (["--jobs", str(jobs)] if jobs is not None else [])
+_LOOK = 0.05
+"""Seconds between looks at a child that is about to end."""
 
 
-def copy_command(name: str, mark: str) -> list[str]:
-    """Return the command line of a worker that serves one copy and nothing else.
+class ChildProcess:
+    """A running child. The lines of its standard output that are JSON objects are its reports.
+
+    The other end of its standard input is ours, so that it learns of our end however we die. It
+    leads a session of its own: a Ctrl-C in a terminal reaches only us, and we end it in order.
+
+    Attributes:
+        pid: its process id.
+        patience: seconds that it gets between SIGTERM and SIGKILL.
+        error: why it ends, if it has said so.
 
     Args:
-        name: the copy.
-        mark: how its id ends, by which its lanes are freed when it dies.
-    """
-    return module_command(_WORKERS, "copy", "--name", name, "--mark", mark)
-
-
-def described(
-    settings: Settings, provider: str, name: str = "", options: Mapping[str, Any] | None = None
-) -> Described:
-    """Ask a child what an instance, or a copy of it called `name`, would be; nothing is opened.
+        command: what to run.
+        environ: its environment.
+        patience: see above.
+        directory: where it runs; our own working directory if None.
+        quiet: it reports nothing, and stays in our session, so that it ends with our group.
 
     Raises:
-        MissingProvider, ConfigError: it cannot be made here.
-        MemoryBusError: the child said nothing.
+        OSError: it cannot be started.
     """
-    words = ["--provider", provider, "--name", name]
-    given = msgspec.json.encode(options or {}).decode()
-    command = module_command(_WORKERS, "describe", *words, "--options", given)
-    with running(command, settings) as child:
-        report = child.report()
-        if report is None:
-            raise MemoryBusError(
-                f"what {provider} is could not be found out (exit code {child.process.wait()})"
-            )
-    return msgspec.convert(report, Described)
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        environ: Mapping[str, str],
+        patience: float,
+        *,
+        directory: Path | None = None,
+        quiet: bool = False,
+    ) -> None:
+        """Start it."""
+        self.patience = patience
+        self.error: MemoryBusError | None = None
+        self._reports: deque[dict[str, Any]] = deque(maxlen=_MOST_REPORTS)
+        self._text = b""
+        self._leads = not quiet
+        self._process = subprocess.Popen(  # noqa: S603  our own interpreter and module
+            command,
+            env=environ,
+            cwd=directory,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL if quiet else subprocess.PIPE,
+            bufsize=0,
+            start_new_session=not quiet,
+        )
+        self.pid = self._process.pid
+        self._output = None if quiet else self._process.stdout
+        if self._output is not None:
+            os.set_blocking(self._output.fileno(), False)
+
+    # -- what it says -----------------------------------------------------------------------------
+
+    def listen(self) -> int | None:
+        """Take in what it has said; return its exit code, None while it runs. Never waits."""
+        code = self._process.poll()  # before reading: what it said before its end is not missed
+        for _ in range(_MOST_CHUNKS):
+            chunk = self._read()
+            if not chunk:
+                break
+            *lines, rest = (self._text + chunk).split(b"\n")
+            self._text = rest[-_CHUNK:]
+            for line in lines:
+                self._take(line)
+        return code
+
+    def _read(self) -> bytes | None:
+        """Return what there is to read: None for nothing now, b"" for nothing any more."""
+        if self._output is None:
+            return b""
+        try:
+            chunk = self._output.read(_CHUNK)
+        except (ValueError, OSError):  # another thread has closed it
+            chunk = b""
+        if chunk == b"":
+            self._output = None
+        return chunk
+
+    def _take(self, line: bytes) -> None:
+        try:
+            report = msgspec.json.decode(line, type=dict[str, Any])
+        except msgspec.MsgspecError:  # a provider printed it
+            return
+        self._reports.append(report)
+        if "error" in report:
+            self.error = error_named(str(report["error"]), str(report.get("message", "")))
+
+    def reports(self) -> Iterator[dict[str, Any]]:
+        """Yield each report that was taken in, once."""
+        while self._reports:
+            yield self._reports.popleft()
+
+    def report(self) -> dict[str, Any] | None:
+        """Wait for the next report and return it; None when there will be no more.
+
+        Raises:
+            MemoryBusError: the child says in this report why it ends; the kind is its own.
+        """
+        while not self._reports and self._output is not None:
+            wait_for_any([self], None)
+            self.listen()
+        if not self._reports:
+            return None
+        report = self._reports.popleft()
+        if "error" in report and self.error is not None:
+            raise self.error
+        return report
+
+    # -- its end ----------------------------------------------------------------------------------
+
+    @property
+    def exit_code(self) -> int | None:
+        """How it ended, or None while it runs."""
+        return self._process.poll()
+
+    def tell(self) -> None:
+        """Send SIGTERM, unless it has ended."""
+        self._process.send_signal(signal.SIGTERM)
+
+    def tell_again(self) -> None:
+        """Send SIGINT: a second signal of the first kind would be lost while the first waits."""
+        self._process.send_signal(signal.SIGINT)
+
+    def kill(self) -> None:
+        """Send SIGKILL, unless it has ended."""
+        self._process.kill()
+
+    def wait(self, timeout: float | None = None) -> int | None:
+        """Wait for its end and return its exit code; None if it still runs after `timeout` seconds.
+
+        What it says meanwhile is taken in, since a full pipe would hold it up.
+        """
+        until = float("inf") if timeout is None else SYSTEM.monotonic() + timeout
+        code = self.listen()
+        while code is None and (left := until - SYSTEM.monotonic()) > 0:
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(min(_LOOK, left))
+            code = self.listen()
+        return code
+
+    def stop(self, timeout: float | None = None) -> int:
+        """Tell it to end, and see to it; see `end`."""
+        self.tell()
+        return self.end(timeout)
+
+    def end(self, timeout: float | None = None) -> int:
+        """Wait for its end, force it after `timeout` seconds; return its exit code.
+
+        May be called twice.
+
+        Args:
+            timeout: its `patience` if None.
+        """
+        code = self.wait(self.patience if timeout is None else timeout)
+        if code is None:
+            self.kill()
+            code = self._process.wait()
+        self.close()
+        return code
+
+    def close(self) -> None:
+        """Let go of a child that has ended, and end what it left behind because it was killed."""
+        if self._leads:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
+        self._output = None
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
+
+    def fileno(self) -> int | None:
+        """Return the descriptor of its output; None once that has ended."""
+        return None if self._output is None else self._output.fileno()
 
 
-def archive_command() -> list[str]:
-    """Return the command line that seals now what may be sealed, and reports it as a JSON line."""
-    return module_command(_WORKERS, "archive")
+def wait_for_any(
+    children: Collection[ChildProcess], timeout: float | None, *, also: Sequence[int] = ()
+) -> None:
+    """Wait until one of the children says something or ends.
+
+    Args:
+        children: these.
+        timeout: seconds to wait at most; None for no limit.
+        also: descriptors that end the wait, too, when they can be read.
+    """
+    outputs = [child.fileno() for child in children]
+    descriptors = [*also, *(one for one in outputs if one is not None)]
+    if None in outputs:  # it is about to end, which no descriptor tells
+        timeout = _LOOK if timeout is None else min(_LOOK, timeout)
+    select.select(descriptors, [], [], timeout)
+
+
+def started(
+    command: Sequence[str], settings: Settings, *, directory: Path | None = None
+) -> ChildProcess:
+    """Start a child that gets these settings, and its `grace` to end.
+
+    Args:
+        command: what to run.
+        settings: handed on in its environment.
+        directory: where it runs, hence which ``memorybus.toml`` it finds; ours if None.
+    """
+    environ = to_environ(settings)
+    return ChildProcess(command, environ, settings.grace + RESERVE, directory=directory)
 
 
 @contextmanager
 def running(
     command: Sequence[str], settings: Settings, *, directory: Path | None = None
-) -> "Iterator[Child]":
+) -> Iterator[ChildProcess]:
     """Run a child for as long as the block lasts; it is stopped on the way out, whatever happened.
 
-    The child leads a session of its own, so that a Ctrl-C reaches only us and we stop it in order;
-    a second one is passed on, and stops it at once.
-
-    Args:
-        command: what to run.
-        settings: what it is told.
-        directory: where it runs, hence which ``memorybus.toml`` it finds; ours if None.
+    A second Ctrl-C or SIGTERM is passed on to it, and stops it at once. Arguments: see `started`.
     """
-    child: Child | None = None
+    child: ChildProcess | None = None
     try:
         with signals.deferred():
-            child = _started(command, settings, directory)
+            child = started(command, settings, directory=directory)
         yield child
     finally:
         if child is not None:
             with signals.deferred(child.tell):
                 child.stop()
-
-
-def _started(command: Sequence[str], settings: Settings, directory: Path | None) -> "Child":
-    process = subprocess.Popen(  # noqa: S603  our own interpreter and module
-        command,
-        env=to_environ(settings),
-        cwd=directory,
-        stdin=subprocess.PIPE,  # its end tells the child that we are gone
-        stdout=subprocess.PIPE,
-        start_new_session=True,
-        text=True,
-    )
-    return Child(process, settings.grace + RESERVE)
-
-
-def become(command: Sequence[str], settings: Settings) -> NoReturn:
-    """Let a child take this process's place: same process id, same terminal."""
-    sys.stdout.flush()
-    os.execve(command[0], list(command), to_environ(settings))  # noqa: S606
-
-
-class Child:
-    """A running child whose standard output is JSON lines.
-
-    Attributes:
-        process: it.
-        patience: seconds it gets between SIGTERM and SIGKILL.
-    """
-
-    def __init__(self, process: subprocess.Popen[str], patience: float) -> None:
-        """Watch over `process`, which was started with a pipe and leads a session."""
-        self.process = process
-        self.patience = patience
-        self._stdout = cast("TextIO", process.stdout)
-
-    @property
-    def pid(self) -> int:
-        """The process id."""
-        return self.process.pid
-
-    @property
-    def exit_code(self) -> int | None:
-        """How it ended, or None while it runs."""
-        return self.process.poll()
-
-    def speaks(self, timeout: float) -> bool:
-        """Wait up to `timeout` seconds for a line; true also at the end of its output."""
-        return bool(select.select([self._stdout], [], [], timeout)[0])
-
-    def report(self) -> dict[str, Any] | None:
-        """Wait for the next JSON line and return it; None when there will be no more.
-
-        Raises:
-            MemoryBusError: the child tells with this line why it ends; the kind is its own.
-        """
-        for line in self._stdout:
-            if line.startswith("{"):
-                return _checked(dict(msgspec.json.decode(line)))
-        return None
-
-    def tell(self) -> None:
-        """Send SIGTERM, unless it has ended."""
-        self.process.send_signal(signal.SIGTERM)
-
-    def stop(self, timeout: float | None = None) -> int:
-        """End the child: SIGTERM, wait, SIGKILL. Return its exit code; safe to call twice.
-
-        What it started itself and left behind, because it was killed, goes with it.
-
-        Args:
-            timeout: seconds to wait; the child's own if None.
-        """
-        self.tell()
-        try:
-            code = self.process.wait(self.patience if timeout is None else timeout)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            code = self.process.wait()
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signal.SIGKILL)
-        self._stdout.close()
-        if self.process.stdin is not None:
-            self.process.stdin.close()
-        return code
-
-
-def _checked(report: dict[str, Any]) -> dict[str, Any]:
-    if "error" not in report:
-        return report
-    raise error_named(str(report["error"]), str(report.get("message", "")))

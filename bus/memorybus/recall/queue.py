@@ -14,6 +14,7 @@ from rq.serializers import JSONSerializer
 
 from memorybus.config.settings import Settings
 from memorybus.ids import text_digest
+from memorybus.recall.demand import queue_name
 
 JOB = "memorybus_workers.jobs.prefetch.warm"
 """The only callable the recall queues may run."""
@@ -26,11 +27,6 @@ LONGEST = 1_000
 
 _FAILURE_TTL = 60
 """Seconds for which RQ's own tools show a failed job (its default is a year)."""
-
-
-def queue_name(namespace: str, provider: str) -> str:
-    """Return the RQ queue of a provider's recalls."""
-    return f"{namespace}-recall-{provider}"
 
 
 def rq_queue(

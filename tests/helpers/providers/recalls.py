@@ -17,12 +17,12 @@ import redis
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.errors import Unavailable
+from memorybus.recall.demand import queue_name
 from memorybus.recall.model import Want, WarmResult, warm_results
-from memorybus.recall.queue import queue_name
 from memorybus.recall.requester import Asker
 from memorybus.redis.keys import Keys
 from memorybus_providers.base import Capabilities, MemoryProvider, RecallContext, Recollection
-from memorybus_workers.processes.recall_processes import JobProcesses
+from memorybus_workers.processes.recall_processes import RecallProcesses
 
 from helpers.processes.waiting import T, wait_until
 
@@ -84,7 +84,7 @@ class Recalls:
         self.client = client
         self.keys = Keys(settings.namespace)
         self.asker = Asker(client, settings, patience=PATIENCE)
-        self.processes: JobProcesses | None = None
+        self.processes: RecallProcesses | None = None
         self.watched = True
 
     @property
@@ -95,8 +95,8 @@ class Recalls:
     def start(self, count: int = 1, **changed: Any) -> None:
         """Start the recall processes; as settings that differ would have it."""
         settings = msgspec.structs.replace(self.settings, **changed)
-        self.processes = JobProcesses(settings, settings.providers, count, SYSTEM)
-        self.processes.start()
+        self.processes = RecallProcesses(settings, count, SYSTEM)
+        self.processes.serve(settings.providers)
 
     def stop(self) -> None:
         """End them."""
@@ -109,7 +109,7 @@ class Recalls:
 
         def looked() -> T:
             if self.processes is not None and self.watched:
-                self.processes.watch()
+                self.processes.look()
             return condition()
 
         return wait_until(looked, what, timeout)

@@ -13,10 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import psutil
 from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings, load, to_environ
 from memorybus.events import Scope
+from memorybus.recall.queue import RecallQueue
+from memorybus.redis.connect import connect_jobs
 from memorybus.redis.keys import Keys, partition_of, session_key
 from memorybus_workers.hosting.host import ProviderHost
 from memorybus_workers.lanes.context import InstanceContext
@@ -75,6 +78,13 @@ def worker(spawn: Spawn, settings: Settings, *, jobs: int = 0, wait: bool = True
     if wait:
         child.wait_output('"ready":true')
     return child
+
+
+def recalling(settings: Settings, worker: psutil.Process) -> psutil.Process:
+    """Ask for a recall of the first provider; return the process that a worker starts for it."""
+    with connect_jobs(settings) as jobs:
+        RecallQueue(jobs, settings, settings.providers[0]).put("s")
+    return wait_until(worker.children, "a recall process is started")[0]
 
 
 @contextmanager

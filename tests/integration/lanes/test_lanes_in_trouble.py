@@ -319,7 +319,7 @@ def test_a_batch_above_the_window_drains_at_full_speed(
     applied: int,
 ) -> None:
     """G10: the window bounds what is held, not how soon the lane reads on."""
-    monkeypatch.setattr(lane_set, "LOOK_AROUND", 10.0)  # a lane that waits for it is never done
+    monkeypatch.setattr(lane_set, "LOOK_AT_ALL", 10.0)  # a lane that waits for it is never done
     settings = make_settings(partitions=1, window=32, batch=33, **recorded(kind))
     with MemoryBus.connect(settings) as bus:
         for number in range(640):

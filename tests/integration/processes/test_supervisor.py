@@ -11,7 +11,7 @@ from conftest import MakeSettings
 from helpers.processes.processes import Child, Spawn
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
-from helpers.stories.scenario import environ, home, recorded, wait_applied
+from helpers.stories.scenario import environ, home, recalling, recorded, wait_applied
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.health.monitor import read_status
@@ -122,8 +122,10 @@ def test_recall_processes_do_not_multiply(
     """G10: --jobs counts the recall processes of all worker processes together."""
     settings = make_settings(**recorded("Transactional"))
     child = supervisor(spawn, settings, "--jobs", "1")
-    recalling = [p for w in workers(child) for p in w.children() if "jobs" in words_of(p)]
-    assert len(recalling) == 1
+    (only,) = [w for w in workers(child) if words_of(w)[words_of(w).index("--jobs") + 1] == "1"]
+    recalling(settings, only)
+    found = [p for w in workers(child) for p in w.children() if "jobs" in words_of(p)]
+    assert len(found) == 1
 
 
 @pytest.mark.parametrize("processes", ["1", "2"])

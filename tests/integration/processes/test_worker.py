@@ -12,7 +12,15 @@ from helpers.processes.processes import Spawn
 from helpers.processes.waiting import wait_until
 from helpers.providers.recording import texts
 from helpers.redis.servers import RedisServer
-from helpers.stories.scenario import agent, environ, home, recorded, thread_worker, worker
+from helpers.stories.scenario import (
+    agent,
+    environ,
+    home,
+    recalling,
+    recorded,
+    thread_worker,
+    worker,
+)
 from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings, load
@@ -91,12 +99,24 @@ def test_a_worker_ends_as_told(
     """G5: told to end, a worker gives its lanes up, ends its recall processes, exits with 0."""
     settings = make_settings(**recorded("Transactional"))
     child = worker(spawn, settings, jobs=1)
-    (jobs,) = psutil.Process(child.pid).children()
+    jobs = recalling(settings, psutil.Process(child.pid))
     child.send(number)
     assert child.wait() == 0, child.output()
     wait_until(lambda: not jobs.is_running(), "the recall process has ended")
     assert not list(redis_client.scan_iter("*lease*"))
     assert read_status(settings).workers == []
+
+
+def test_an_idle_worker_has_no_recall_process(
+    redis_client: redis.Redis, make_settings: MakeSettings, spawn: Spawn
+) -> None:
+    """G10: a recall process is started when a recall is asked for, and runs from then on."""
+    settings = make_settings(**recorded("Transactional"))
+    process = psutil.Process(worker(spawn, settings, jobs=1).pid)
+    assert process.children() == []
+    jobs = recalling(settings, process)
+    assert settings.providers[0] in jobs.cmdline()
+    assert process.children() == [jobs]
 
 
 def test_recall_processes_end_with_a_killed_worker(
@@ -105,7 +125,7 @@ def test_recall_processes_end_with_a_killed_worker(
     """G9: a recall process never outlives its worker, and a dead one is started again."""
     settings = make_settings(**recorded("Transactional"))
     child = worker(spawn, settings, jobs=1)
-    (jobs,) = psutil.Process(child.pid).children()
+    jobs = recalling(settings, psutil.Process(child.pid))
     jobs.kill()
     again = wait_until(
         lambda: [p for p in psutil.Process(child.pid).children() if p.pid != jobs.pid],

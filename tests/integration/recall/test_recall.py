@@ -21,8 +21,9 @@ from memorybus.agent.client import MemoryBus
 from memorybus.agent.session import Session
 from memorybus.config.settings import Settings
 from memorybus.errors import MissingProvider, NoWorker
+from memorybus.recall.demand import queue_name
 from memorybus.recall.model import Want, WarmResult
-from memorybus.recall.queue import JOB, queue_name
+from memorybus.recall.queue import JOB
 from memorybus.redis.keys import Keys
 from rq import Callback, Queue
 from rq.serializers import JSONSerializer

@@ -2,52 +2,42 @@
 
 from collections import Counter
 
-from memorybus.operations.demo.demo import played
-from memorybus.operations.demo.script import (
-    ACTS,
-    Branch,
-    Compress,
-    Delegate,
-    End,
-    Remember,
-    Return,
-    Say,
-)
-from memorybus.surfaces.views.demo import told
+from memorybus.operations.demo.demo import PLAY, played
+from memorybus.surfaces.views.demo import words_of
 
-STEPS = [step for act in ACTS for step in act.steps]
+STEPS = [step for act in PLAY.acts for step in act.steps]
+WRITES = [step for step in STEPS if step.event == "memory"]
 
 
 def test_the_play_covers_everything_an_agent_publishes():
     """Two sessions with turns, all three writes, a branch, a compression, a delegation, an end."""
-    assert len(ACTS) == 2
-    assert {type(step) for step in STEPS} == {
-        Say, Remember, Branch, Return, Compress, Delegate, End,
+    assert len(PLAY.acts) == 2
+    assert {step.event for step in STEPS} == {
+        "turn", "memory", "branch", "switch", "compress", "delegate", "end",
     }  # fmt: skip
-    assert {s.action for s in STEPS if isinstance(s, Remember)} == {"add", "replace", "remove"}
-    assert {s.store for s in STEPS if isinstance(s, Remember)} == {"memory", "user"}
-    assert 12 <= sum(isinstance(step, Say) for step in STEPS) <= 20
+    assert {step.action for step in WRITES} == {"add", "replace", "remove"}
+    assert {step.store for step in WRITES} == {"memory", "user"}
+    assert 12 <= sum(step.event == "turn" for step in STEPS) <= 20
 
 
 def test_every_act_ends_once_and_last():
     """A session's end is its last word."""
-    for act in ACTS:
-        assert [isinstance(step, End) for step in act.steps].index(True) == len(act.steps) - 1
+    for act in PLAY.acts:
+        ends = [step.event == "end" for step in act.steps]
+        assert ends.index(True) == len(act.steps) - 1
 
 
 def test_branches_and_returns_alternate():
     """One only returns from where one branched off."""
-    depth = [1 if isinstance(s, Branch) else -1 for s in STEPS if isinstance(s, Branch | Return)]
+    events = [step.event for step in STEPS if step.event in ("branch", "switch")]
 
-    assert depth == [1, -1] * (len(depth) // 2)
+    assert events == ["branch", "switch"] * (len(events) // 2)
 
 
 def test_replaced_and_removed_text_is_there_exactly_once():
     """Each replace and remove finds the one entry it means."""
     stores: dict[str, list[str]] = {"memory": [], "user": []}
-    for step in STEPS:
-        if not isinstance(step, Remember):
-            continue
+    for step in WRITES:
         entries = stores[step.store]
         if step.old_text:
             (found,) = [entry for entry in entries if step.old_text in entry]
@@ -62,14 +52,14 @@ def test_replaced_and_removed_text_is_there_exactly_once():
 
 def test_nothing_is_said_twice():
     """Every line of the play is its own."""
-    lines = Counter(text for s in STEPS if isinstance(s, Say) for text in (s.user, s.assistant))
+    lines = Counter(text for s in STEPS if s.event == "turn" for text in (s.user, s.assistant))
 
     assert lines.most_common(1)[0][1] == 1
 
 
 def test_every_step_can_be_shown():
     """No step is without words."""
-    assert all(words for step in STEPS for words in told(step)[:2])
+    assert all(words_of(step) for step in STEPS)
 
 
 class NamedSession:
@@ -98,10 +88,10 @@ class NamedSession:
 
 def test_the_branch_is_left_for_where_it_came_from():
     """Only the branch's own steps belong to it; what follows goes on in the first session."""
-    steps = list(ACTS[0].steps)
+    steps = PLAY.acts[0].steps
     after = [session.id for _, session in played(steps, NamedSession("one"))]
-    begin = next(i for i, step in enumerate(steps) if isinstance(step, Branch))
-    end = next(i for i, step in enumerate(steps) if isinstance(step, Return))
+    begin = next(i for i, step in enumerate(steps) if step.event == "branch")
+    end = next(i for i, step in enumerate(steps) if step.event == "switch")
 
     assert set(after[:begin]) == {"one"}
     assert set(after[begin:end]) == {"one-branch"}

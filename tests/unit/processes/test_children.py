@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from memorybus.config.settings import Settings, load, to_environ
 from memorybus.errors import MemoryBusError, WrongPartitionCount
 from memorybus.processes import child as children
-from memorybus.processes import signals
+from memorybus.processes import commands, signals
 
 
 @given(
@@ -50,11 +50,11 @@ def test_the_worker_command_says_only_what_was_asked():
     """Without options the worker decides by its settings."""
     plain = [sys.executable, "-P", "-m", "memorybus_workers", "worker", "--processes", "1"]
 
-    assert children.worker_command() == plain
-    assert children.worker_command(with_parent=True) == [*plain, "--with-parent"]
-    assert children.worker_command(log="json") == [*plain, "--log", "json"]
-    assert children.worker_command(("a", "b"), 2) == [*plain, "--providers", "a,b", "--jobs", "2"]
-    assert children.worker_command(processes=3) == [*plain[:-1], "3"]
+    assert commands.worker_command() == plain
+    assert commands.worker_command(with_parent=True) == [*plain, "--with-parent"]
+    assert commands.worker_command(log="json") == [*plain, "--log", "json"]
+    assert commands.worker_command(("a", "b"), 2) == [*plain, "--providers", "a,b", "--jobs", "2"]
+    assert commands.worker_command(processes=3) == [*plain[:-1], "3"]
 
 
 def script(text: str) -> list[str]:
@@ -103,7 +103,7 @@ def test_a_child_is_stopped_with_its_block(tmp_path):
             child.report()
             raise KeyError
 
-    started: list[children.Child] = []
+    started: list[children.ChildProcess] = []
     with pytest.raises(KeyError):
         fails()
 
@@ -132,7 +132,7 @@ def test_a_second_signal_is_passed_on(tmp_path):
         "signal.pthread_sigmask(signal.SIG_BLOCK, told); print('{}', flush=True); "
         "signal.sigwait(told); print('{}', flush=True); signal.sigwait(told); sys.exit(3)"
     )
-    started: list[children.Child] = []
+    started: list[children.ChildProcess] = []
 
     def hurry() -> None:
         started[0].report()  # the first word has come
@@ -210,8 +210,8 @@ def test_nothing_a_killed_child_started_is_left(tmp_path):
 
     with children.running(words, Settings(data_dir=tmp_path)) as child:
         orphan = psutil.Process(child.report()["pid"])
-        child.process.kill()
-        child.process.wait()
+        child.kill()
+        child.wait()
         assert orphan.is_running()
 
     wait_until(lambda: _is_gone(orphan), "the grandchild has ended")
@@ -225,15 +225,17 @@ def _is_gone(process: psutil.Process) -> bool:
 
 
 def test_silence_is_told_from_the_end(tmp_path):
-    """A child that says nothing does not speak; its end is heard."""
-    words = script("input()")  # it ends when it is told something, and not before
+    """A child that runs and says nothing has no reports; its end is heard."""
+    gate = tmp_path / "gate"
+    gate.touch()
+    words = script(f"import os, time\nwhile os.path.exists({str(gate)!r}): time.sleep(0.01)")
 
     with children.running(words, Settings(data_dir=tmp_path)) as child:
-        assert not child.speaks(0)
-        child.process.stdin.write("\n")
-        child.process.stdin.flush()
-        assert child.speaks(30)
+        assert child.listen() is None
+        assert list(child.reports()) == []
+        gate.unlink()
         assert child.report() is None
+        assert child.wait() == 0
 
 
 def test_a_signal_waits_for_the_end_of_a_stop():

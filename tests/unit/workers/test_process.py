@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from helpers.processes.waiting import wait_until
 from memorybus.config.settings import Settings
-from memorybus_workers.processes.process import Ending
+from memorybus_workers.processes.process import OrderlyEnd
 
 NEVER = 60.0
 
@@ -20,7 +20,7 @@ class Told:
         self.did: list[str] = []
         self.left: queue.Queue[int] = queue.Queue()
         self.stopped = threading.Event()
-        self.ending = Ending(
+        self.ending = OrderlyEnd(
             Settings(data_dir=Path("/nowhere"), grace=grace),
             self._stop,
             lambda: self.did.append("at once"),
@@ -57,7 +57,7 @@ def test_the_second_word_ends_at_once(caplog: pytest.LogCaptureFixture) -> None:
 def test_the_last_words_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is said at the end is out before all is ended: the main thread may leave right then."""
     told = Told(NEVER)
-    monkeypatch.setattr(Ending, "_explain", lambda *_: told.did.append("said"))
+    monkeypatch.setattr(OrderlyEnd, "_explain", lambda *_: told.did.append("said"))
     told.ending.tell()
     told.ending.tell()
     assert told.left.get(timeout=10) == 1
@@ -88,7 +88,7 @@ def test_grace_is_a_bound(reserve: float, caplog: pytest.LogCaptureFixture) -> N
 def test_a_log_that_nobody_reads_holds_up_no_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """G10: the end comes in time although the last words find no reader."""
     hangs = threading.Event()
-    monkeypatch.setattr(Ending, "_explain", lambda *_: hangs.wait(NEVER))
+    monkeypatch.setattr(OrderlyEnd, "_explain", lambda *_: hangs.wait(NEVER))
     told = Told(0.05)
     told.ending.tell()
     assert told.left.get(timeout=10) == 1

@@ -21,11 +21,11 @@ from memorybus.errors import (
     MemoryBusError,
     MissingProvider,
 )
+from memorybus.processes.child import started
 from memorybus_workers.processes import supervisor as supervisors
 from memorybus_workers.processes.posts import posts, set_apart, shares
 from memorybus_workers.processes.process import say
-from memorybus_workers.processes.supervised import WorkerProcess
-from memorybus_workers.processes.supervisor import MISCONFIGURED, Supervisor, verdict
+from memorybus_workers.processes.supervisor import MISCONFIGURED, Supervisor, fatal
 
 READY = """
 import json, os, signal, sys, threading
@@ -120,7 +120,7 @@ def test_recall_processes_are_shared_out(jobs: int, processes: int) -> None:
 def test_what_would_end_every_worker_ends_all(kind: type[MemoryBusError]) -> None:
     """A failure that a person has to mend is not tried again and again."""
     error = kind("so")
-    assert verdict(1, error) is error
+    assert fatal(1, error) is error
 
 
 @pytest.mark.parametrize(
@@ -128,12 +128,12 @@ def test_what_would_end_every_worker_ends_all(kind: type[MemoryBusError]) -> Non
 )
 def test_what_may_pass_is_tried_again(code: int, error: MemoryBusError | None) -> None:
     """G9: a worker that was killed, or failed of what may pass, gets a successor."""
-    assert verdict(code, error) is None
+    assert fatal(code, error) is None
 
 
 def test_wrong_usage_ends_all() -> None:
     """A worker that ends with 2 without a word would do so again."""
-    assert isinstance(verdict(MISCONFIGURED, None), ConfigError)
+    assert isinstance(fatal(MISCONFIGURED, None), ConfigError)
 
 
 def test_one_line_says_that_all_are_ready(
@@ -167,32 +167,26 @@ def test_a_line_without_end_is_bounded(tmp_path: Path) -> None:
     many = 4 << 20
     noise = f"import sys; sys.stdout.write('x' * {many}); print(flush=True)"
     words = command(noise + READY + "told.wait()")
-    process = WorkerProcess(words, Settings(data_dir=tmp_path), 0.0)
+    process = started(words, Settings(data_dir=tmp_path))
     try:
 
-        def ready() -> str:
+        def ready() -> list[dict[str, Any]]:
             process.listen()
             assert len(process._text) <= 1 << 16
-            return process.worker
+            return list(process.reports())
 
-        assert wait_until(ready, "the worker is ready") == f"w{process.pid}"
+        (report,) = wait_until(ready, "the worker is ready")
+        assert report["worker"] == f"w{process.pid}"
     finally:
-        process.tell()
-        process.ended(5)
+        process.stop(5)
 
 
 def test_what_is_said_at_the_end_holds_nobody_up(tmp_path: Path) -> None:
     """G10: a provider that prints more than a pipe holds while it ends does not end by force."""
     noise = "told.wait(); import sys; sys.stdout.write('x' * 200_000); sys.stdout.flush()"
-    process = WorkerProcess(command(READY + noise), Settings(data_dir=tmp_path), 0.0)
-
-    def ready() -> str:
-        process.listen()
-        return process.worker
-
-    wait_until(ready, "the worker is ready")
-    process.tell()
-    assert process.ended(30) == 0
+    process = started(command(READY + noise), Settings(data_dir=tmp_path))
+    assert process.report()["ready"]
+    assert process.stop(30) == 0
 
 
 def test_a_killed_worker_is_replaced(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

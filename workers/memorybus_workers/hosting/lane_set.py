@@ -23,7 +23,13 @@ from memorybus_workers.lanes.leases import Lease
 _log = logging.getLogger("memorybus")
 
 LOOK_AROUND = 0.5
-"""Seconds after which lanes are looked at even without news, and free ones are tried for."""
+"""Seconds after which lanes that we lack are tried for again."""
+
+LOOK_AT_ALL = 5.0
+"""Seconds after which lanes are looked at even without news: a lost word must not stop one."""
+
+_REDO_EVERY = 1.0
+"""Seconds between looks for dead letters that an operator has decided about."""
 
 REOPEN = 5
 """Failures of the backend in a row after which the instance is closed and opened anew."""
@@ -102,13 +108,14 @@ class LaneSet:
         now = self._clock.monotonic()
         missing = self._halts.free(p for p in sorted(wanted) if p not in self._lanes)
         soon = missing == self._missing and now < self._tried_at + LOOK_AROUND
-        if soon or not missing:
+        if soon:
             return
         self._missing = missing
         for partition in missing:
             if not self._stop.is_set():
                 self._acquire_one(partition)
-        self._tried_at = now
+        if missing:
+            self._tried_at = now
 
     def _hand_over(self, partition: int) -> None:
         lane = at_lane(self._lanes[partition])
@@ -212,7 +219,7 @@ class LaneSet:
         """Note which lanes may have something to do."""
         self.unfinished |= self.applier.collect() | news
         self.unfinished |= {p for p, lane in self._lanes.items() if lane.window.next_at() <= now}
-        if now >= self._looked_at + LOOK_AROUND:
+        if now >= self._looked_at + LOOK_AT_ALL:
             self._looked_at = now
             self.look_at_all()  # a lost announcement must not stop a lane
 
@@ -244,7 +251,7 @@ class LaneSet:
         return self.unfinished & self._lanes.keys()
 
     def _redo_some(self, now: float) -> None:
-        soon = not self._redo_more and now < self._redone_at + LOOK_AROUND
+        soon = not self._redo_more and now < self._redone_at + _REDO_EVERY
         if soon or not self._lanes:
             return
         try:
@@ -266,7 +273,10 @@ class LaneSet:
         if self.unfinished & free.keys() or self._redo_more:
             return min(LOOK_AROUND, self._pace.wait())
         due = min((lane.window.next_at() for lane in free.values()), default=_NEVER)
-        most = COMMIT_EVERY if self.applier.dirty & set(free.values()) else LOOK_AROUND
+        if self.applier.dirty & set(free.values()):
+            most = COMMIT_EVERY
+        else:
+            most = LOOK_AROUND if self._missing else _REDO_EVERY
         return min(most, max(0.0, due - now))
 
     def leave(self) -> None:

@@ -3,7 +3,7 @@
 import logging
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
@@ -26,6 +26,9 @@ _log = logging.getLogger("memorybus")
 
 _LOOK = 0.5
 _SOON = 0.1
+
+_LOOK_ALONE = 5.0
+"""Seconds between looks at the leases while nobody shares the lanes with us."""
 
 _REGISTER_EVERY = 10
 
@@ -87,7 +90,9 @@ class Presence:
         self.alive: Sequence[WorkerInfo] = ()
         self.given_up: set[str] = set()
         self._beats = 0
-        self._beat_at = self._look_at = float("-inf")
+        self._beat_at = self._look_at = self._settled_until = float("-inf")
+        self._settled: tuple[frozenset[str], tuple[str, ...]] | None = None
+        self._shares: Mapping[str, frozenset[int]] = {}
 
     def register(self) -> None:
         """Make our provider instances known, and find out which have their home here.
@@ -148,13 +153,30 @@ class Presence:
         if self._clock.monotonic() < self._look_at:
             return
         ready = [name for name in ready if name in self._served.infos]  # the beat may have shown
-        lanes = self._settings.partitions * len(ready)
-        self._look_at = self._clock.monotonic() + lanes * _PER_LANE
-        wanted = self._balance.look(self._redis, self.alive, ready)
+        wanted = self._wanted(ready)
         for host in hosts.all:
             current = hosts.is_current(host.name, self._served.roles.get(host.name))
             at_rest = host.name in self._served.held or not current
             host.want(frozenset() if at_rest else wanted.get(host.name, frozenset()))
+
+    def _wanted(self, ready: Sequence[str]) -> Mapping[str, frozenset[int]]:
+        """Return the lanes that we shall have, by provider.
+
+        While we are alone and own them all, nothing moves until a beat shows another worker, or
+        another of our instances is ready: then the leases are looked at seldom.
+        """
+        now = self._clock.monotonic()
+        lanes = self._settings.partitions * len(ready)
+        who = (frozenset(one.id for one in self.alive), tuple(ready))
+        if who == self._settled and now < self._settled_until:
+            return self._shares
+        self._look_at = now + lanes * _PER_LANE
+        self._shares = self._balance.look(self._redis, self.alive, ready)
+        shared = sum(len(partitions) for partitions in self._shares.values())
+        alone = len(self.alive) == 1 and shared == lanes == self._leases.count()
+        self._settled = who if alone else None
+        self._settled_until = now + _LOOK_ALONE
+        return self._shares
 
     def _beat(self, ready: Sequence[str], hosts: Hosts) -> None:
         self._served.look()

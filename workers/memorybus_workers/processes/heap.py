@@ -1,8 +1,8 @@
-"""Memory that was freed goes back to the system.
+"""Gives memory that was freed back to the system.
 
-The C library keeps what it was given: after a catch-up of large batches, a lost connection or a
-hand-over the heap has holes, and a worker's resident memory creeps up by some MB an hour although
-nothing in it grows. glibc gives whole pages back when it is asked to; other libraries need not be.
+The C library keeps freed memory: after a catch-up of large batches the heap has holes, and the
+resident memory of a worker grows by some MB an hour although nothing in it does. glibc returns
+whole pages when it is asked to.
 """
 
 import ctypes
@@ -12,21 +12,21 @@ from typing import Final
 from memorybus.clock import Clock
 
 EVERY = 60.0
-"""Seconds between two times; each takes some milliseconds."""
+"""Seconds between two such requests; each takes some milliseconds."""
 
 
 _ARENA_MAX: Final = -8
 _MMAP_THRESHOLD: Final = -3
 _BIG = 128 << 10
-"""Bytes from which a block is a mapping of its own: glibc's first value, which it would raise."""
+"""Bytes from which a block gets a mapping of its own: glibc's first value, which it would raise."""
 
 
 def hold_together() -> bool:
-    """Let all threads share one heap, and blocks of a fixed size have none; before any thread runs.
+    """Let all threads share one heap, and map large blocks apart; call it before threads start.
 
-    glibc gives threads heaps of their own (eight for each core), each with holes of its own, and
-    raises the size of what it maps apart with each such block that is freed (mallopt(3)). Only one
-    thread at a time allocates here anyway, since it holds the interpreter's lock.
+    By default glibc gives each thread a heap with holes of its own, and raises the size from which
+    blocks are mapped apart (mallopt(3)). Sharing costs nothing here: a thread allocates while it
+    holds the interpreter's lock.
 
     Returns:
         Whether the C library has such settings.
@@ -39,7 +39,7 @@ def hold_together() -> bool:
 
 
 def trimmer() -> Callable[[], None]:
-    """Return what asks the C library; nothing happens where it has no ``malloc_trim``."""
+    """Return a function that gives memory back; it does nothing without ``malloc_trim``."""
     try:
         trim = ctypes.CDLL(None).malloc_trim
     except (AttributeError, OSError, TypeError):  # another C library, or Windows
@@ -52,7 +52,7 @@ def trimmer() -> Callable[[], None]:
 
 
 class Heap:
-    """Asks now and then. Belongs to one thread.
+    """Gives memory back now and then. Belongs to one thread.
 
     Args:
         clock: time.
@@ -60,7 +60,7 @@ class Heap:
     """
 
     def __init__(self, clock: Clock, trim: Callable[[], None]) -> None:
-        """Wait for the first time."""
+        """Do nothing yet."""
         self._clock = clock
         self._trim = trim
         self._at = clock.monotonic() + EVERY

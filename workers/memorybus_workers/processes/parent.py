@@ -1,4 +1,4 @@
-"""A process that does not outlive the one that started it."""
+"""How a process notices that the process which started it has ended."""
 
 import os
 import sys

@@ -1,22 +1,22 @@
-"""What each worker process of a supervisor serves: pure functions of what providers have done.
+"""What each worker process of a supervisor serves; pure functions.
 
-All providers share the processes, until one has shown that it ends them: its calls hang, and only
-the end of its process frees their threads, or an event of it that was tried alone killed a worker.
-From then on it has a process of its own, and takes nobody else's lanes and recalls with it.
+All providers share the processes until one of them proves dangerous: its calls hang, so that only
+the end of the process frees their threads, or one of its events killed a worker. From then on it
+has a process of its own, whose end stops nobody else's lanes and recalls.
 """
 
 from collections.abc import Collection, Sequence
 
 import msgspec
 from memorybus import logs
-from memorybus.processes.interpreter import module_command
+from memorybus.processes.commands import module_command
 
 
 class Post(msgspec.Struct, frozen=True):
     """The place of one worker process.
 
     Attributes:
-        name: for people; it stays, whatever is served there.
+        name: for people; it stays the same when the place serves other instances.
         serves: the provider instances.
         jobs: recall processes for each of them.
     """
@@ -53,10 +53,15 @@ def posts(
 def set_apart(
     providers: Sequence[str], apart: frozenset[str], shown: Collection[str]
 ) -> frozenset[str]:
-    """Return who is apart from now on, since these have shown that they end their processes.
+    """Return the providers that have a process of their own from now on.
 
-    The last one that is not apart stays where it is: it is alone there. Nobody comes back before
-    the supervisor ends: whether a backend is mended shows only when it is called.
+    The last one that shares stays where it is, since it is alone there. None comes back before the
+    supervisor ends, because only a call shows whether a backend is mended.
+
+    Args:
+        providers: all of them.
+        apart: those that have one already.
+        shown: those that have just ended their process.
     """
     for name in sorted(set(shown) & set(providers) - apart):
         if len(set(providers) - apart) > 1:

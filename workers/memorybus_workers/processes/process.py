@@ -34,11 +34,11 @@ def say(line: dict[str, Any]) -> None:
         os.write(sys.stdout.fileno(), msgspec.json.encode(line) + b"\n")
 
 
-class Ending:
-    """How a process ends: told once in order, told twice at once, and never later than `grace`.
+class OrderlyEnd:
+    """Ends this process in order when it is told once, and at once when it is told twice.
 
-    A thread of its own acts, so that nothing which hangs elsewhere holds it up; a signal's handler
-    only puts a word into a queue.
+    The orderly end takes `grace` seconds at most. A thread of its own acts, so that a call that
+    hangs elsewhere does not delay it; a signal's handler only puts a word into a queue.
 
     Args:
         settings: its `grace`, the seconds that the orderly end may take.
@@ -150,7 +150,7 @@ def run_worker(
     worker = Worker(
         settings, providers, jobs, log=log, mark=mark, only=only, among=among, give_up=give_up
     )
-    ending = Ending(settings, worker.stop)
+    ending = OrderlyEnd(settings, worker.stop)
     ending.install()
     if with_parent:
         when_parent_ends(ending.orphaned)

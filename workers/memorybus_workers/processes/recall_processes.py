@@ -1,161 +1,144 @@
-"""The recall processes of a worker: started, watched, started again, ended with it."""
+"""The recall processes of a worker: started when a recall is asked for, and kept from then on."""
 
 import logging
-import signal
-import subprocess
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import threading
+from collections.abc import Collection, Iterable, Sequence
+from functools import partial
 
 from memorybus import logs
 from memorybus.clock import Clock
-from memorybus.concurrency.backoff import restart_delay
 from memorybus.config.settings import Settings, to_environ
-from memorybus.processes.interpreter import module_command
+from memorybus.errors import MemoryBusError
+from memorybus.processes.child import ChildProcess
+from memorybus.processes.commands import module_command
+from memorybus.processes.keeper import Keeper
+from memorybus.recall.demand import RecallDemand
+from redis.exceptions import RedisError
+
+from memorybus_workers.calls.limited_warning import RateLimitedWarning
 
 _log = logging.getLogger("memorybus")
 
+_LOOK = 0.5
+"""Seconds between looks after requests that no process has been started for, and after the dead."""
+
 _STOP = 2.0
 
-_LONGEST_DELAY = 5.0
+_LONGEST_PAUSE = 5.0
 """Seconds: a session waits for its answer meanwhile."""
 
 
-class JobProcess:
-    """One provider's recall process, and the next one when it has died.
+class _Recalling:
+    """One provider's recall processes, once somebody has asked for a recall."""
 
-    Attributes:
-        provider: whose recalls it runs.
-
-    Args:
-        provider: whose recalls it runs.
-        environ: its environment.
-        clock: time.
-        log: form of its log.
-    """
-
-    def __init__(
-        self, provider: str, environ: Mapping[str, str], clock: Clock, log: logs.Form
-    ) -> None:
-        """Start nothing yet."""
-        options = ("--providers", provider, "--log", log)
-        self._command = module_command("memorybus_workers", "jobs", *options)
+    def __init__(self, provider: str, keepers: Sequence[Keeper]) -> None:
         self.provider = provider
-        self._environ = environ
-        self._clock = clock
-        self._child: subprocess.Popen[bytes] | None = None
-        self._started_at = 0.0
-        self._delay = 0.0
-        self._again_at = 0.0
+        self.keepers = keepers
 
-    def start(self) -> None:
-        """Start the process."""
-        self._started_at = self._clock.monotonic()
-        self._child = subprocess.Popen(  # noqa: S603  our own module
-            self._command,
-            env=self._environ,
-            stdin=subprocess.PIPE,  # its end tells the child that this worker is gone
-            stdout=subprocess.DEVNULL,
-        )
-
-    def watch(self) -> None:
-        """Start it again if it died: soon, but not in a storm."""
-        now = self._clock.monotonic()
-        if self._child is None:
-            if now >= self._again_at:
-                self.start()
-        elif self._child.poll() is not None:
-            delay = restart_delay(now - self._started_at, self._delay)
-            self._delay = min(_LONGEST_DELAY, delay)
-            self._again_at = now + self._delay
-            _log.warning(
-                "the recall process of %s ended with code %d; another starts in %.1f s",
-                self.provider,
-                self._child.returncode,
-                self._delay,
-                extra={"provider": self.provider},
-            )
-            self._close()
-
-    def terminate(self) -> None:
-        """Ask it to end."""
-        if self._child is not None:
-            self._child.send_signal(signal.SIGTERM)
-
-    def end(self, patience: float) -> None:
-        """Wait for its end, then kill it; what it was doing is found and asked again (G9)."""
-        if self._child is None:
-            return
-        try:
-            self._child.wait(patience)
-        except subprocess.TimeoutExpired:
-            self._child.kill()
-            self._child.wait()
-        self._close()
-
-    def _close(self) -> None:
-        if self._child is not None and self._child.stdin is not None:
-            self._child.stdin.close()
-        self._child = None
+    def look(self) -> None:
+        for keeper in self.keepers:
+            death = keeper.look()
+            if death is not None:
+                _log.warning(
+                    "the recall process of %s %s; another starts in %.1f s",
+                    self.provider,
+                    f"ended with code {death.code}" if death.child else death,
+                    death.delay,
+                    extra={"provider": self.provider},
+                )
 
 
-class JobProcesses:
+class RecallProcesses:
     """Processes that run recall jobs, each one provider's: a slow one delays no other's.
+
+    An idle worker has none. What waits in a provider's queue, or was left there by a process that
+    was killed, starts the provider's processes; they then run until the worker ends.
 
     Args:
         settings: handed on through the environment.
-        providers: whose recalls they run.
         count: how many for each provider.
         clock: time.
         log: form of their logs.
     """
 
     def __init__(
-        self,
-        settings: Settings,
-        providers: Sequence[str],
-        count: int,
-        clock: Clock,
-        log: logs.Form = "text",
+        self, settings: Settings, count: int, clock: Clock, log: logs.Form = "text"
     ) -> None:
         """Start nothing yet."""
         self._environ = to_environ(settings)
         self._count = count
         self._clock = clock
         self._log = log
-        self._processes = self._made(providers)
-
-    def _made(self, providers: Iterable[str]) -> list[JobProcess]:
-        return [
-            JobProcess(name, self._environ, self._clock, self._log)
-            for name in tuple(providers) * self._count
-        ]
+        self._providers: Sequence[str] = ()
+        self._recalling: list[_Recalling] = []
+        self._demand = RecallDemand(settings)
+        self._unseen = RateLimitedWarning("requests for recalls cannot be seen: %s", clock)
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="memorybus-recalls", daemon=True)
 
     def start(self) -> None:
-        """Start them all."""
-        for process in self._processes:
-            process.start()
+        """Look after them on a thread of its own from now on."""
+        if self._count:
+            self._thread.start()
 
     def serve(self, providers: Collection[str]) -> None:
-        """Run them for these providers from now on."""
-        gone = [process for process in self._processes if process.provider not in providers]
+        """Answer the recalls of these providers from now on, and of no others."""
+        with self._lock:
+            gone = [one for one in self._recalling if one.provider not in providers]
+            self._recalling = [one for one in self._recalling if one not in gone]
+            self._providers = tuple(providers)
         self._end(gone)
-        kept = [process for process in self._processes if process not in gone]
-        new = self._made([p for p in providers if p not in {one.provider for one in kept}])
-        for process in new:
-            process.start()
-        self._processes = kept + new
 
-    def watch(self) -> None:
-        """Start those that died again."""
-        for process in self._processes:
-            process.watch()
+    def look(self) -> None:
+        """Start what is asked for, and start those that died again.
+
+        Raises:
+            redis.RedisError, OSError: the Redis of the jobs is away.
+        """
+        with self._lock:
+            for one in self._recalling:
+                one.look()
+            running = {one.provider for one in self._recalling}
+            asleep = [name for name in self._providers if name not in running]
+        for name in self._demand.of(asleep):
+            self._begin(name)
+
+    def _begin(self, name: str) -> None:
+        with self._lock:
+            if name in self._providers:
+                begun = _Recalling(name, self._keepers(name))
+                begun.look()
+                self._recalling.append(begun)
+
+    def _keepers(self, name: str) -> list[Keeper]:
+        start = partial(self._started, name)
+        return [Keeper(start, self._clock, _LONGEST_PAUSE) for _ in range(self._count)]
+
+    def _started(self, name: str) -> ChildProcess:
+        command = module_command("memorybus_workers", "jobs", "--providers", name)
+        return ChildProcess([*command, "--log", self._log], self._environ, _STOP, quiet=True)
 
     def stop(self) -> None:
         """End them, gently first: together they have two seconds."""
-        self._end(self._processes)
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        self.serve(())
+        self._demand.close()
 
-    def _end(self, processes: Sequence[JobProcess]) -> None:
-        for process in processes:
-            process.terminate()
+    def _end(self, gone: Iterable[_Recalling]) -> None:
+        children = [keeper.child for one in gone for keeper in one.keepers]
+        running = [child for child in children if child is not None]
+        for child in running:
+            child.tell()
         deadline = self._clock.monotonic() + _STOP
-        for process in processes:
-            process.end(max(0.0, deadline - self._clock.monotonic()))
+        for child in running:
+            child.end(max(0.0, deadline - self._clock.monotonic()))
+
+    def _run(self) -> None:
+        while not self._stop.wait(_LOOK):
+            try:
+                self.look()
+            except (MemoryBusError, RedisError, OSError) as error:
+                self._unseen.say(error)

@@ -1,28 +1,27 @@
 """Worker processes as one: started, started again when one dies, ended together.
 
-Each is a full worker with its own share of the lanes; Python runs one thread at a time. They lead
-sessions of their own, so that Ctrl-C reaches only us, and end in order by themselves if we die. A
-provider that ends its process gets one of its own (`posts.py`).
+Each is a full worker with its own share of the lanes, because Python runs one thread at a time. A
+provider that ends its process gets a process of its own (`posts.py`).
 """
 
 import logging
+import os
 import signal
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from memorybus import logs
 from memorybus.clock import SYSTEM, Clock
-from memorybus.concurrency.backoff import restart_delay
 from memorybus.config.settings import Settings
 from memorybus.errors import HOPELESS, ConfigError, MemoryBusError
 from memorybus.ids import new_mark
-from memorybus.registry.reclaim import reclaim_lanes
-from memorybus.registry.roster import worker_id
+from memorybus.processes.child import ChildProcess, started, wait_for_any
+from memorybus.processes.keeper import Death, Keeper
 
 from memorybus_workers.processes.parent import when_parent_ends
 from memorybus_workers.processes.posts import command, posts, set_apart
-from memorybus_workers.processes.process import FAILED, Ending, say
-from memorybus_workers.processes.supervised import WorkerProcess
+from memorybus_workers.processes.process import FAILED, OrderlyEnd, say
 
 _log = logging.getLogger("memorybus")
 
@@ -30,7 +29,12 @@ MISCONFIGURED = 2
 RESERVE = 2.0
 """Seconds after the workers' own `grace` in which we end them by force."""
 
-_LOOK = 0.2
+_LOOK = 1.0
+"""Seconds between looks at workers that say nothing and run."""
+
+_LOOK_SOON = 0.1
+"""Seconds between looks while a worker is about to start or to leave."""
+
 _AT_ONCE = 0.5
 _ENDED_WELL = (0, -signal.SIGTERM)
 """Exit codes after we told a worker to end; the second if it had not begun to listen."""
@@ -40,57 +44,63 @@ Commands = Callable[[frozenset[str]], Mapping[str, Sequence[str]]]
 """The command line of each place, by its name, when some providers are apart."""
 
 
-def verdict(code: int, error: MemoryBusError | None) -> MemoryBusError | None:
+def fatal(code: int, why: Exception | None) -> MemoryBusError | None:
     """Return why a worker's end ends them all; None if another may take its place (pure)."""
-    if error is None and code == MISCONFIGURED:
+    if why is None and code == MISCONFIGURED:
         return ConfigError("a worker process ended with exit code 2; it said why above")
-    return error if isinstance(error, HOPELESS) else None
+    return why if isinstance(why, HOPELESS) else None
 
 
 class Seat:
-    """The place of one worker: the process in it, or when the next one takes it.
+    """The place of one worker: the process in it, and those that it replaces.
 
     Attributes:
-        process: who serves it, or is about to.
-        leaving: those that served something else, and go when `process` is ready.
+        worker: the id of a worker that is ready; empty if there is none.
+        leaving: processes that served something else, and go when the new one is ready.
     """
 
     def __init__(
         self, name: str, words: Sequence[str], settings: Settings, clock: Clock, mark: str
     ) -> None:
         """Leave it empty; the first `watch` fills it."""
-        self.process: WorkerProcess | None = None
-        self.leaving: list[WorkerProcess] = []
+        self.worker = ""
+        self.leaving: list[ChildProcess] = []
         self._name = name
         self._words = words
         self._settings = settings
         self._clock = clock
         self._mark = mark
-        self._delay = 0.0
-        self._free_until = float("-inf")
+        self._keeper = Keeper(partial(started, words, settings), clock)
+        self._told: dict[int, float] = {}
 
     @property
-    def worker(self) -> str:
-        """The id of a worker that is ready; empty if there is none."""
-        return self.process.worker if self.process else ""
+    def processes(self) -> list[ChildProcess]:
+        """All that run here."""
+        present = self._keeper.child
+        return [*self.leaving] if present is None else [present, *self.leaving]
+
+    @property
+    def settled(self) -> bool:
+        """Whether nobody is about to start or to leave."""
+        return bool(self._keeper.child) and not self.leaving
 
     def serve(self, words: Sequence[str]) -> None:
         """Have another process take over, with this command line, if it is not the present one.
 
-        Who is there works until the next one is ready, so that no lane waits.
+        The present one works until the next one is ready, so that no lane waits.
         """
         if words == self._words:
             return
         self._words = words
-        if self.process is not None:
-            self.leaving.append(self.process)
-        self.process = None
-        self._delay, self._free_until = 0.0, float("-inf")
+        present = self._keeper.replace(partial(started, words, self._settings))
+        if present is not None:
+            self.leaving.append(present)
+        self.worker = ""
 
     def watch(self) -> set[str]:
         """Take in what became of the process, and start the next one when it is time.
 
-        The dead one's lanes are freed first: others serve them before the next one could (G9).
+        The lanes of a dead one are freed first: others serve them before the next one could (G9).
 
         Returns:
             The providers that have shown that they end their processes.
@@ -98,53 +108,57 @@ class Seat:
         Raises:
             MemoryBusError: it ended of something that the next one would end of, too.
         """
-        shown: set[str] = set()
-        if self.process is not None:
-            code = self.process.listen()
-            shown |= self.process.apart
-            if code is not None:
-                ended, self.process = self.process, None
-                ended.close()
-                if (reason := verdict(code, ended.error)) is not None:
-                    raise reason  # it gave up what it had: there is nothing to bury
-                shown |= self._buried(ended)
-                self._note_end(ended, code)
-        if self.process is None and self._clock.monotonic() >= self._free_until:
-            self._fill()
+        death = self._keeper.look()
+        shown = self._heard(death.child if death else self._keeper.child)
+        if death is not None:
+            shown |= self._cleared_up(death)
         self._see_off()
         return shown
 
-    def _buried(self, ended: WorkerProcess) -> set[str]:
+    def _heard(self, process: ChildProcess | None) -> set[str]:
+        """Take in what a process reports; return the providers that it gives up."""
+        apart: set[str] = set()
+        for report in process.reports() if process else ():
+            self.worker = str(report.get("worker") or self.worker)
+            if "apart" in report:
+                apart.add(str(report["apart"]))
+        return apart
+
+    def _cleared_up(self, death: Death) -> set[str]:
+        self.worker = ""
+        reason = fatal(death.code, death.why)
+        if reason is not None:
+            raise reason  # it gave its lanes up itself
+        shown = self._bury(death.child) if death.child else set()
+        _log.warning("%s %s; another starts in %g s", self._name, death, death.delay)
+        return shown
+
+    def _bury(self, ended: ChildProcess) -> set[str]:
+        # Imported here: the Redis client is most of what a supervisor would weigh.
+        from memorybus.registry.reclaim import reclaim_lanes
+        from memorybus.registry.roster import worker_id
+
         return reclaim_lanes(self._settings, worker_id(ended.pid, self._mark))
 
     def _see_off(self) -> None:
-        """Tell those to end that are replaced now; each is seen to its end, by force if need be."""
+        """Tell those to end that are replaced now; force those that do not."""
         for process in self.leaving[:]:
             code = process.listen()
             if code is not None:
                 self.leaving.remove(process)
                 process.close()
                 if code:  # it has not given up its lanes in good order
-                    self._buried(process)
+                    self._bury(process)
             elif self.worker:
-                process.leave(self._settings.grace + RESERVE)
+                self._hurry(process)
 
-    def _fill(self) -> None:
+    def _hurry(self, process: ChildProcess) -> None:
         now = self._clock.monotonic()
-        try:
-            self.process = WorkerProcess(self._words, self._settings, now)
-        except OSError as error:
-            self._free_for(0.0, f"cannot be started: {error}")
-
-    def _note_end(self, ended: WorkerProcess, code: int) -> None:
-        said = f": {ended.error}" if ended.error else ""
-        lived = self._clock.monotonic() - ended.born_at
-        self._free_for(lived, f"ended (exit code {code}){said}")
-
-    def _free_for(self, lived: float, what: str) -> None:
-        self._delay = restart_delay(lived, self._delay)
-        self._free_until = self._clock.monotonic() + self._delay
-        _log.warning("%s %s; another starts in %g s", self._name, what, self._delay)
+        if process.pid not in self._told:
+            self._told[process.pid] = now
+            process.tell()
+        elif now > self._told[process.pid] + self._settings.grace + RESERVE:
+            process.kill()
 
 
 class Supervisor:
@@ -154,7 +168,7 @@ class Supervisor:
         settings: handed on to each through the environment.
         providers: those of all of them, in the order of recall.
         commands: the command lines.
-        mark: how they are told to let their ids end.
+        mark: how the ids of the workers end.
         clock: time.
     """
 
@@ -173,6 +187,7 @@ class Supervisor:
         self._mark = mark
         self._clock = clock
         self._stop = threading.Event()
+        self._wakes, self._wake = os.pipe()
         self._apart: frozenset[str] = frozenset()
         self._seats: dict[str, Seat] = {}
         self._arrange()
@@ -188,14 +203,20 @@ class Supervisor:
             while not self._stop.is_set():
                 self._set_apart({one for seat in self._seats.values() for one in seat.watch()})
                 ready = ready or self._said_ready()
-                self._stop.wait(_LOOK)
+                self._rest()
         finally:
             codes = self._end()
         return 0 if all(code in _ENDED_WELL for code in codes) else FAILED
 
+    def _rest(self) -> None:
+        """Wait until a worker says something, ends or is due, or until `stop`."""
+        settled = all(seat.settled for seat in self._seats.values())
+        wait_for_any(self._running(), _LOOK if settled else _LOOK_SOON, also=(self._wakes,))
+
     def stop(self) -> None:
         """Ask for the end: each worker finishes its batch, commits and gives its lanes up."""
         self._stop.set()
+        os.write(self._wake, b".")
 
     def end_at_once(self) -> None:
         """Pass a second word on, and end by force who does not hear it."""
@@ -203,7 +224,7 @@ class Supervisor:
         for process in running:
             process.tell_again()
         for process in running:
-            process.ended(_AT_ONCE)
+            process.end(_AT_ONCE)
 
     def _set_apart(self, shown: set[str]) -> None:
         before, self._apart = self._apart, set_apart(self._providers, self._apart, shown)
@@ -230,15 +251,14 @@ class Supervisor:
         say({"ready": True, "worker": workers[0], "workers": workers})
         return True
 
-    def _running(self) -> list[WorkerProcess]:
-        seats = self._seats.values()
-        return [one for seat in seats for one in (seat.process, *seat.leaving) if one is not None]
+    def _running(self) -> list[ChildProcess]:
+        return [process for seat in self._seats.values() for process in seat.processes]
 
     def _end(self) -> list[int]:
         running = self._running()
         for process in running:
             process.tell()
-        return [process.ended(self._settings.grace + RESERVE) for process in running]
+        return [process.end(self._settings.grace + RESERVE) for process in running]
 
 
 def run_supervisor(
@@ -272,7 +292,7 @@ def run_supervisor(
         return {post.name: command(post, providers, log, mark) for post in there}
 
     supervisor = Supervisor(settings, providers, commands, mark)
-    ending = Ending(settings, supervisor.stop, supervisor.end_at_once, reserve=RESERVE)
+    ending = OrderlyEnd(settings, supervisor.stop, supervisor.end_at_once, reserve=RESERVE)
     ending.install()
     if with_parent:
         when_parent_ends(ending.orphaned)

@@ -40,7 +40,7 @@ from memorybus_workers.lanes.leases import Leases
 from memorybus_workers.lanes.news import News
 from memorybus_workers.membership.presence import Presence
 from memorybus_workers.processes.heap import Heap, trimmer
-from memorybus_workers.processes.recall_processes import JobProcesses
+from memorybus_workers.processes.recall_processes import RecallProcesses
 from memorybus_workers.watch.tail import Tail
 from memorybus_workers.watch.watch import LogWatch
 
@@ -145,7 +145,7 @@ class Worker:
         context = self._context(server)
         # A host may take as long as a call may, and a little more to give its lanes up.
         self._hosts = Hosts(context, self._settings.call_timeout + _END)
-        self._children = JobProcesses(self._settings, (), self._jobs, self._clock, self._log_form)
+        self._children = RecallProcesses(self._settings, self._jobs, self._clock, self._log_form)
         tail = Tail(self._settings, self._clock, self._rng, context.news.announce)
         try:
             self._start(tail)
@@ -192,6 +192,7 @@ class Worker:
     def _start(self, tail: Tail) -> None:
         self._leases.start()
         self._serve_at_home()
+        self._children.start()
         tail.start()
         self._await(ProviderHost.wait_opened)
         with contextlib.suppress(MemoryBusError, RedisError, OSError):
@@ -230,7 +231,6 @@ class Worker:
         while not self._stop.wait(self._presence.pause):
             try:
                 self._watch()
-                self._children.watch()
                 self._presence.look(self._hosts)
                 self._serve_at_home()
                 self._clear_dropped()

@@ -16,6 +16,9 @@ from redis import Redis
 _log = logging.getLogger("memorybus")
 
 _BLOCK = 1.0
+_BLIND = 0.5
+"""Seconds between two looks of the lanes while the tail fails."""
+
 _AGAIN = 60.0
 _BREATHE = 0.001
 """Seconds between two looks while events pour in: lanes read in batches anyway."""
@@ -64,12 +67,19 @@ class Tail:
             try:
                 self._watch()
                 failures = 0
-            except Exception as error:  # without a tail, lanes still look by themselves
+            except Exception as error:
                 if failures == 0 and not self._stop.is_set():
                     known = None if isinstance(error, LogError) else error
                     _log.warning("tail: %s; lanes look every half second", error, exc_info=known)
-                self._stop.wait(backoff(failures, self._rng))
+                self._tell_blindly(backoff(failures, self._rng))
                 failures += 1
+
+    def _tell_blindly(self, seconds: float) -> None:
+        """Let all lanes look by themselves for so long, since nobody knows which have news."""
+        until = self._clock.monotonic() + seconds
+        while (left := until - self._clock.monotonic()) > 0 and not self._stop.is_set():
+            self._tell(set(range(self._settings.partitions)))
+            self._stop.wait(min(_BLIND, left))
 
     def _watch(self) -> None:
         redis = self._redis = connect_redis(self._settings, timeout=_BLOCK * 5)

@@ -31,7 +31,7 @@ from memorybus_workers.calls.limited_warning import RateLimitedWarning
 
 _log = logging.getLogger("memorybus")
 
-EVERY = 2.0
+EVERY = 5.0
 """Seconds between looks."""
 
 REMIND = 60.0

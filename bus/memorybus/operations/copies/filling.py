@@ -1,18 +1,20 @@
 """Filling a copy: a worker of the command's own beside those that run, and how far it is."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack
+from types import TracebackType
 from typing import Self
 
 import msgspec
 
 from memorybus.clock import SYSTEM, Clock
-from memorybus.concurrency.backoff import restart_delay
 from memorybus.config.settings import Settings
 from memorybus.errors import LogUnavailable, MemoryBusError
 from memorybus.ids import new_mark
 from memorybus.operations.stores import Stores
-from memorybus.processes import child
+from memorybus.processes import signals
+from memorybus.processes.child import started
+from memorybus.processes.commands import copy_command
+from memorybus.processes.keeper import keeping
 from memorybus.registry.instances import Instance
 from memorybus.registry.pauses import lasting_pause
 from memorybus.registry.reclaim import reclaim_lanes
@@ -73,44 +75,39 @@ class LocalWorker:
         """Start nothing yet; to be used in a ``with`` block."""
         self._settings = settings
         self._mark = new_mark()
-        self._command = child.copy_command(name, self._mark)
-        self._clock = clock
-        self._stack = ExitStack()
-        self._child: child.Child | None = None
-        self._born_at = self._again_at = self._delay = 0.0
+        command = copy_command(name, self._mark)
+        self._keeping = keeping(lambda: started(command, settings), clock)
 
     def __enter__(self) -> Self:
         """Start it."""
-        self._start()
+        self._keeper = self._keeping.__enter__()
+        self.watch()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         """End it: its lanes are given up in order."""
-        self._stack.close()
-
-    def _start(self) -> None:
-        self._stack.close()
-        self._born_at = self._clock.monotonic()
-        self._child = self._stack.enter_context(child.running(self._command, self._settings))
+        self._keeping.__exit__(kind, error, trace)
 
     def watch(self) -> None:
         """Start another if it has died; its lanes are freed first.
 
         Raises:
             MemoryBusError: it said why it ended: another would end of that, too.
+            OSError: it cannot be started.
         """
-        now = self._clock.monotonic()
-        if self._child is None:
-            if now >= self._again_at:
-                self._start()
-        elif self._child.exit_code is not None:
-            ended, self._child = self._child, None
-            while ended.report() is not None:
-                pass
-            self._stack.close()
-            reclaim_lanes(self._settings, worker_id(ended.pid, self._mark))
-            self._delay = restart_delay(now - self._born_at, self._delay)
-            self._again_at = now + self._delay
+        with signals.deferred():
+            death = self._keeper.look()
+        if death is None:
+            return
+        if death.why is not None:
+            raise death.why
+        if death.child is not None:
+            reclaim_lanes(self._settings, worker_id(death.child.pid, self._mark))
 
 
 def followed(

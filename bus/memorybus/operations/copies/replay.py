@@ -15,7 +15,7 @@ from memorybus.operations.copies.freshness import left_of, owner_of, remedy, sha
 from memorybus.operations.known_providers import check_provider
 from memorybus.operations.moments import moment_of, numbers_before, numbers_upto
 from memorybus.operations.stores import Stores
-from memorybus.processes.child import described
+from memorybus.processes.commands import described
 from memorybus.query.query import Query
 from memorybus.query.ranges import Plan, Span
 from memorybus.registry.description import Described

@@ -1,10 +1,12 @@
-"""``memorybus demo``: the whole system on a real Redis in a few seconds, leaving nothing behind."""
+"""``memorybus demo``: an agent talks, two providers remember it, and a question is asked."""
 
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib import resources
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Literal, TypeVar
 
 import msgspec
 
@@ -17,48 +19,62 @@ from memorybus.errors import MemoryBusError
 from memorybus.events import Message
 from memorybus.health.monitor import read_status
 from memorybus.log.stream import EventLog
-from memorybus.operations.demo import script
-from memorybus.operations.demo.script import (
-    Act,
-    Branch,
-    Compress,
-    Delegate,
-    End,
-    Remember,
-    Return,
-    Say,
-    Step,
-)
-from memorybus.processes import child, signals
+from memorybus.processes import signals
+from memorybus.processes.child import running
+from memorybus.processes.commands import worker_command
 from memorybus.redis.connect import connect_redis
 
 PROVIDERS = ("builtin", "holographic")
-APPLY_TIMEOUT = 20.0
-WARM_TIMEOUT = 10.0
+PATIENCE = 20.0
 LOOK_EVERY = 0.005
 PREFETCHES = 20
+
+_T = TypeVar("_T")
 
 
 class DemoFailed(MemoryBusError):
     """The demo did not see what it waited for."""
 
 
-class Shown(msgspec.Struct, frozen=True):
-    """One step of the play has been published, in `seconds`."""
+class PlayStep(msgspec.Struct, frozen=True):
+    """Something an agent publishes; which of the texts there are depends on the event."""
 
-    session: str
-    step: Step
-    seconds: float
+    event: Literal["turn", "memory", "branch", "switch", "compress", "delegate", "end"]
+    user: str = ""
+    assistant: str = ""
+    action: Literal["add", "replace", "remove"] = "add"
+    store: Literal["memory", "user"] = "user"
+    content: str = ""
+    old_text: str = ""
+    title: str = ""
+    task: str = ""
+    result: str = ""
+    reason: str = ""
 
 
-class Applied(msgspec.Struct, frozen=True):
-    """How many of the published events each provider has applied so far."""
+class PlayAct(msgspec.Struct, frozen=True):
+    """One session of the play."""
 
-    published: int
-    by_provider: dict[str, int]
+    title: str
+    steps: tuple[PlayStep, ...]
 
 
-class Timings(msgspec.Struct, frozen=True):
+class Play(msgspec.Struct, frozen=True):
+    """The conversation: a lighthouse keeper restores an old lens with an agent's help."""
+
+    agent: str
+    user: str
+    assistant: str
+    question: str
+    acts: tuple[PlayAct, ...]
+
+
+PLAY = msgspec.json.decode(
+    resources.files(__package__).joinpath("play.json").read_bytes(), type=Play
+)
+
+
+class DemoTimings(msgspec.Struct, frozen=True):
     """What was measured, in seconds (medians)."""
 
     publish: float
@@ -67,24 +83,30 @@ class Timings(msgspec.Struct, frozen=True):
     prefetch: float
 
 
-class Result(msgspec.Struct, frozen=True):
-    """What the demo did; the first four fields are ``--json``."""
+class DemoResult(msgspec.Struct, frozen=True):
+    """What the demo did; all but the timings is ``--json``."""
 
     published: int
     applied: dict[str, int]
     recalled: str
     seconds: float
-    timings: Timings
+    timings: DemoTimings
 
 
-Watch = Callable[[Shown | Applied], None]
+ShowStep = Callable[[str, PlayStep], None]
+"""Is told each step that was published, and in which session."""
+
+ShowProgress = Callable[[int, Mapping[str, int]], None]
+"""Is told how many events are published, and how many each provider has applied."""
 
 
-def run(watch: Watch, pause: float = 0.0, clock: Clock = SYSTEM) -> Result:
+def run(
+    show: ShowStep, progress: ShowProgress, pause: float = 0.0, clock: Clock = SYSTEM
+) -> DemoResult:
     """Play the demo and clean up after it, also when it fails or is interrupted.
 
     Args:
-        watch: is told each step and the providers' progress.
+        show, progress: see there.
         pause: seconds between steps, so that people can follow.
         clock: time, injected.
 
@@ -93,17 +115,16 @@ def run(watch: Watch, pause: float = 0.0, clock: Clock = SYSTEM) -> Result:
     """
     begun = clock.monotonic()
     with _system() as settings, MemoryBus.connect(settings) as bus:
-        play = _Play(bus, settings, watch, pause, clock)
-        applied_after = play.acts()
-        recalled, warm, prefetch = play.question()
-        end = play.settled()
-        return Result(
-            published=end.published,
-            applied=end.by_provider,
-            recalled=recalled,
-            seconds=round(clock.monotonic() - begun, 3),
-            timings=Timings(statistics.median(play.publish_seconds), applied_after, warm, prefetch),
-        )
+        agent = _Agent(bus, settings, progress, clock)
+        publish = statistics.median(agent.plays(show, pause))
+        played = clock.monotonic()
+        agent.await_applied()
+        applied = clock.monotonic() - played
+        recalled, warm, prefetch = agent.asks()
+        published, by_provider = agent.await_applied()
+        seconds = round(clock.monotonic() - begun, 3)
+        timings = DemoTimings(publish, applied, warm, prefetch)
+        return DemoResult(published, by_provider, recalled, seconds, timings)
 
 
 @contextmanager
@@ -112,184 +133,140 @@ def _system() -> Iterator[Settings]:
     with TemporaryDirectory(prefix="memorybus-") as place:
         directory = Path(place)
         settings = load(environ={}, directory=directory, data_dir=directory, providers=PROVIDERS)
-        with (
-            _redis(settings),
-            child.running(
-                child.worker_command(PROVIDERS, jobs=1, with_parent=True),
-                settings,
-                directory=directory,
-            ) as worker,
-        ):
-            if worker.report() is None:
-                raise DemoFailed(
-                    f"the worker ended (exit code {worker.stop()}) before it was ready; its "
-                    f"reason stands above. Try `memorybus doctor`"
-                )
-            yield settings
+        server = EmbeddedRedis(settings)
+        command = worker_command(PROVIDERS, jobs=1, with_parent=True)
+        try:
+            with signals.deferred(server.give_up):
+                server.start()
+            with running(command, settings, directory=directory) as worker:
+                if worker.report() is None:
+                    raise DemoFailed(
+                        f"the worker ended (exit code {worker.stop()}) before it was ready; its "
+                        "reason stands above. Try `memorybus doctor`"
+                    )
+                yield settings
+        finally:
+            with signals.deferred():
+                server.stop()
 
 
-@contextmanager
-def _redis(settings: Settings) -> Iterator[None]:
-    server = EmbeddedRedis(settings)
-    try:
-        with signals.deferred(server.give_up):
-            server.start()
-        yield
-    finally:
-        with signals.deferred():
-            server.stop()
-
-
-class _Play:
-    """The agent of the demo: plays the acts, then asks the question."""
+class _Agent:
+    """The agent of the demo."""
 
     def __init__(
-        self, bus: MemoryBus, settings: Settings, watch: Watch, pause: float, clock: Clock
+        self, bus: MemoryBus, settings: Settings, progress: ShowProgress, clock: Clock
     ) -> None:
         self._bus = bus
         self._settings = settings
         self._log = EventLog(connect_redis(settings), settings)
-        self._watch = watch
-        self._pause = pause
+        self._progress = progress
         self._clock = clock
-        self.publish_seconds: list[float] = []
 
-    # -- the acts -------------------------------------------------------------------------------
-
-    def acts(self) -> float:
-        """Play everything; return the seconds from the last event until all were applied."""
-        for number, act in enumerate(script.ACTS, 1):
-            self._act(number, act)
-        begun = self._clock.monotonic()
-        self.settled()
-        return self._clock.monotonic() - begun
-
-    def _act(self, number: int, act: Act) -> None:
-        session = self._bus.session(
-            f"demo-{number}",
-            agent=script.AGENT,
-            user=script.USER,
-            platform="demo",
-            title=act.title,
-        )
-        begun = self._clock.monotonic()
-        for step, after in played(act.steps, session):
-            seconds = self._clock.monotonic() - begun
-            if isinstance(step, Say | Remember):
-                self.publish_seconds.append(seconds)
-            self._watch(Shown(after.id, step, seconds))
-            if self._pause:
-                self._watch(self.progress())
-                self._clock.sleep(self._pause)
+    def plays(self, show: ShowStep, pause: float) -> list[float]:
+        """Publish everything; return the seconds that each turn and each memory write took."""
+        seconds = []
+        for number, act in enumerate(PLAY.acts, 1):
+            session = self._session(f"demo-{number}", act.title)
+            session.queue_prefetch(act.title)  # an agent asks ahead, which starts the recalls
             begun = self._clock.monotonic()
+            for step, after in played(act.steps, session):
+                if step.event in ("turn", "memory"):
+                    seconds.append(self._clock.monotonic() - begun)
+                show(after.id, step)
+                if pause:
+                    self._progress(*self._applied())
+                    self._clock.sleep(pause)
+                begun = self._clock.monotonic()
+        return seconds
 
-    def progress(self) -> Applied:
-        """Return how far each provider has come."""
-        providers = read_status(self._settings).providers
+    def _session(self, name: str, title: str = "") -> Session:
+        return self._bus.session(
+            name, agent=PLAY.agent, user=PLAY.user, platform="demo", title=title
+        )
+
+    def _applied(self) -> tuple[int, dict[str, int]]:
         published = sum(head.n for head in self._log.heads())
-        return Applied(published, {one.name: one.applied for one in providers})
+        providers = read_status(self._settings).providers
+        return published, {one.name: one.applied for one in providers}
 
-    def settled(self) -> Applied:
-        """Wait until every event published so far is applied by both providers.
-
-        Raises:
-            DemoFailed: it takes too long.
-        """
-        if not self._bus.flush("logged", timeout=APPLY_TIMEOUT):
+    def await_applied(self) -> tuple[int, dict[str, int]]:
+        """Wait until both providers have applied every event; return how many that are."""
+        if not self._bus.flush("logged", timeout=PATIENCE):
             raise DemoFailed(f"Redis did not take the events in time: {self._bus.problem}")
-        deadline = self._clock.monotonic() + APPLY_TIMEOUT
-        while self._clock.monotonic() < deadline:
-            now = self.progress()
-            self._watch(now)
-            if all(now.by_provider.get(name, 0) >= now.published for name in PROVIDERS):
-                return now
-            self._clock.sleep(LOOK_EVERY)
-        now = self.progress()
-        raise DemoFailed(
-            f"after {APPLY_TIMEOUT:g} s only {now.by_provider} of {now.published} events are "
-            f"applied; try `memorybus doctor`"
-        )
 
-    # -- the question ---------------------------------------------------------------------------
+        def done() -> tuple[int, dict[str, int]] | None:
+            published, applied = self._applied()
+            self._progress(published, applied)
+            whole = all(applied.get(name, 0) >= published for name in PROVIDERS)
+            return (published, applied) if whole else None
 
-    def question(self) -> tuple[str, float, float]:
+        return self._until(done, "the events are not all applied")
+
+    def asks(self) -> tuple[str, float, float]:
         """Ask in a new session; return the block, the seconds until warm and of one prefetch."""
-        session = self._bus.session(
-            "demo-question", agent=script.AGENT, user=script.USER, platform="demo"
-        )
+        session = self._session("demo-question")
         begun = self._clock.monotonic()
-        session.queue_prefetch(script.QUESTION)
-        block = self._wait_warm(session)
-        warm = self._clock.monotonic() - begun
-        return block, warm, statistics.median(self._timed(session) for _ in range(PREFETCHES))
+        session.queue_prefetch(PLAY.question)
 
-    def _wait_warm(self, session: Session) -> str:
-        deadline = self._clock.monotonic() + WARM_TIMEOUT
-        while self._clock.monotonic() < deadline:
-            block = session.prefetch(script.QUESTION)
-            if block and all(name in block for name in PROVIDERS):
-                return block
-            self._clock.sleep(LOOK_EVERY)
-        raise DemoFailed(
-            f"nothing was recalled from {' and '.join(PROVIDERS)} within {WARM_TIMEOUT:g} s; try "
-            f"`memorybus doctor`"
-        )
+        def warm() -> str | None:
+            block = session.prefetch(PLAY.question)
+            return block if all(name in block for name in PROVIDERS) else None
+
+        block = self._until(warm, "nothing is recalled")
+        seconds = self._clock.monotonic() - begun
+        return block, seconds, statistics.median(self._timed(session) for _ in range(PREFETCHES))
 
     def _timed(self, session: Session) -> float:
         begun = self._clock.monotonic()
-        session.prefetch(script.QUESTION)
+        session.prefetch(PLAY.question)
         return self._clock.monotonic() - begun
 
-
-def messages(steps: Sequence[Step]) -> list[Message]:
-    """Return what was said in `steps`, as chat messages."""
-    return [
-        {"role": role, "content": text}
-        for step in steps
-        if isinstance(step, Say)
-        for role, text in (("user", step.user), ("assistant", step.assistant))
-    ]
+    def _until(self, found: Callable[[], _T | None], problem: str) -> _T:
+        deadline = self._clock.monotonic() + PATIENCE
+        while self._clock.monotonic() < deadline:
+            if (value := found()) is not None:
+                return value
+            self._clock.sleep(LOOK_EVERY)
+        raise DemoFailed(f"{problem} after {PATIENCE:g} s; try `memorybus doctor`")
 
 
-def played(steps: Sequence[Step], session: Session) -> Iterator[tuple[Step, Session]]:
+def played(steps: Sequence[PlayStep], session: Session) -> Iterator[tuple[PlayStep, Session]]:
     """Publish steps one by one; yield each with the session that the next one belongs to."""
-    home = session
-    for index, step in enumerate(steps):
-        after = _perform(step, session, home, messages(steps[:index]))
-        if isinstance(step, Branch):
-            home = session
-        session = after
+    trunk = session
+    said: list[Message] = []
+    for step in steps:
+        if step.event == "branch":
+            trunk = session
+        session = _published(step, session, trunk, said)
+        if step.event == "turn":
+            said += [
+                {"role": "user", "content": step.user},
+                {"role": "assistant", "content": step.assistant},
+            ]
         yield step, session
 
 
-def _perform(step: Step, session: Session, home: Session, said: Sequence[Message]) -> Session:
-    """Publish one step and return the session that the next one belongs to.
-
-    Args:
-        step: what happens.
-        session: where.
-        home: where a `Return` leads.
-        said: what a `Compress` takes out of the context window.
-    """
-    match step:
-        case Say(user=user, assistant=assistant):
+def _published(
+    step: PlayStep, session: Session, trunk: Session, said: Sequence[Message]
+) -> Session:
+    """Publish one step in a session; return the session that the next one belongs to."""
+    match step.event:
+        case "turn":
             session.turn_completed(
-                user,
-                assistant,
-                user_name=script.PERSON,
-                assistant_name=script.ASSISTANT,
+                step.user, step.assistant, user_name=PLAY.user, assistant_name=PLAY.assistant
             )
-        case Remember(action=action, content=content, old_text=old_text, store=store):
-            session.memory_written(action, content, store=store, old_text=old_text)
-        case Branch(title=title):
-            return session.branch(f"{session.id}-branch", title=title)
-        case Return():
-            return session.switched_to(home.id, reason="resume")
-        case Compress(count=count):
-            session.compressing(said, compression_count=count)
+        case "memory":
+            old = step.old_text
+            session.memory_written(step.action, step.content, store=step.store, old_text=old)
+        case "branch":
+            return session.branch(f"{session.id}-branch", title=step.title)
+        case "switch":
+            return session.switched_to(trunk.id, reason="resume")
+        case "compress":
+            session.compressing(said, compression_count=1)
             return session.compressed()
-        case Delegate(task=task, result=result):
-            session.delegated(task, result)
-        case End(reason=reason):
-            session.ended(reason)
+        case "delegate":
+            session.delegated(step.task, step.result)
+        case "end":
+            session.ended(step.reason)
     return session

@@ -16,7 +16,7 @@ from memorybus.operations.known_providers import check_instance
 from memorybus.operations.providers import config_file
 from memorybus.operations.providers.config_file import Edit
 from memorybus.operations.stores import Stores
-from memorybus.processes.child import described
+from memorybus.processes.commands import described
 from memorybus.query.ranges import Plan, Span
 from memorybus.registry.instances import Instance, InstancesView, live_name
 from memorybus.registry.pauses import InstancePause, command_part, lasting_pause

@@ -20,7 +20,7 @@ from memorybus.operations.copies.generations import (
 from memorybus.operations.known_providers import check_provider
 from memorybus.operations.rebuild.rebuild import Rebuilder
 from memorybus.operations.stores import Stores
-from memorybus.processes.child import described
+from memorybus.processes.commands import described
 from memorybus.registry.homes import delete_state, elsewhere
 from memorybus.registry.instances import Instance, InstancesView, Live, live_name
 from memorybus.registry.pauses import InstancePause

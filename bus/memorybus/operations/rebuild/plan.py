@@ -20,7 +20,7 @@ from memorybus.operations.copies.generations import (
 from memorybus.operations.known_providers import check_provider
 from memorybus.operations.moments import moment_of, numbers_upto
 from memorybus.operations.stores import Stores
-from memorybus.processes.child import described
+from memorybus.processes.commands import described
 from memorybus.query.query import EVERYTHING, Query
 from memorybus.query.ranges import WHOLE, Plan
 from memorybus.registry.description import Described

@@ -31,7 +31,7 @@ from memorybus.operations.rebuild.comparison import (
 from memorybus.operations.rebuild.pause import LOOK, LanePause, parked
 from memorybus.operations.rebuild.plan import Prepared
 from memorybus.operations.stores import Stores
-from memorybus.processes.child import described
+from memorybus.processes.commands import described
 from memorybus.recall.purge import purge
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys

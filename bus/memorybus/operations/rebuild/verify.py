@@ -20,7 +20,7 @@ from memorybus.operations.rebuild.comparison import NAMED, Compared, summary
 from memorybus.operations.rebuild.pause import LanePause, parked
 from memorybus.operations.rebuild.rebuild import Rebuilder
 from memorybus.operations.stores import Stores
-from memorybus.processes.child import described
+from memorybus.processes.commands import described
 from memorybus.query.query import Query
 from memorybus.query.ranges import Plan, Span
 from memorybus.registry.instances import Instance, live_name

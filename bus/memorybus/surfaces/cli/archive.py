@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import App, Parameter
 
 from memorybus.log.forecast import duration, size
-from memorybus.processes import child as children
+from memorybus.processes.child import running
+from memorybus.processes.commands import archive_command
 from memorybus.surfaces.cli.options import CARE, DEFAULT, Common
 from memorybus.surfaces.views.output import NOTHING_DONE, Output
 from memorybus.surfaces.views.render import grid
@@ -58,9 +59,9 @@ def run_archive_run(*, common: Common = DEFAULT) -> int:
     from memorybus.operations.archive import archive as archiving
 
     output, settings = common.output(), common.settings()
-    with children.running(children.archive_command(), settings) as child:
+    with running(archive_command(), settings) as child:
         done = child.report() or {}
-        code = child.process.wait()
+        code = child.wait()
     if done.get("place") == "":
         raise archiving.unborn(settings)
     if output.json:

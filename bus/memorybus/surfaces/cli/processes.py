@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from memorybus.processes import child, signals
-from memorybus.processes.child import LogForm
+from memorybus.processes import commands, signals
+from memorybus.processes.commands import LogForm
 from memorybus.surfaces.cli.options import (
     RUN,
     SERVING,
@@ -70,12 +70,12 @@ def run_demo(*, json: Annotated[bool, Parameter(negative="")] = False) -> int:
 
     output = Output(json=json)
     if json:
-        result = demo.run(lambda _: None)
+        result = demo.run(lambda *_: None, lambda *_: None)
         fields = ("published", "applied", "recalled", "seconds")
         output.result({name: getattr(result, name) for name in fields})
         return 0
     with DemoView(output) as view:
-        result = demo.run(view.watch, pause=PAUSE if output.is_live else 0.0)
+        result = demo.run(view.show, view.progress, PAUSE if output.is_live else 0.0)
     view.conclude(result)
     return 0
 
@@ -105,7 +105,7 @@ def run_up(
     output = common.output()
     settings = common.settings()
     served = names(providers) or settings.providers
-    command = child.worker_command(served, jobs, processes=processes, log=log, with_parent=True)
+    command = commands.worker_command(served, jobs, processes=processes, log=log, with_parent=True)
     try:
         up.run(settings, command, lambda news: _tell(output, news))
     except KeyboardInterrupt as end:
@@ -146,10 +146,10 @@ def run_worker(
     - `memorybus worker --providers holographic --jobs 2`
     - `memorybus worker --url redis://10.0.0.5:6379 --processes 4 --concurrency 32 --log json`
     """
-    command = child.worker_command(
+    command = commands.worker_command(
         names(providers), jobs, processes=processes, log=log, json=common.json
     )
-    child.become(command, common.settings())
+    commands.become(command, common.settings())
 
 
 def _tell(output: Output, news: "up.News") -> None:

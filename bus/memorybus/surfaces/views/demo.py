@@ -1,5 +1,6 @@
 """The demo as people see it: one line per step, two bars that catch up, the block, the timings."""
 
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
@@ -7,43 +8,33 @@ from rich.panel import Panel
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from rich.text import Text
 
-from memorybus.operations.demo import demo
-from memorybus.operations.demo.script import (
-    ASSISTANT,
-    PERSON,
-    QUESTION,
-    Branch,
-    Compress,
-    Delegate,
-    Remember,
-    Return,
-    Say,
-    Step,
-)
+from memorybus.operations.demo.demo import PLAY, DemoResult, PlayStep
 from memorybus.surfaces.views.output import Output
 from memorybus.surfaces.views.render import grid
 from memorybus.surfaces.views.safe import visible
 
 _SIGNS = {"add": "+", "replace": "±", "remove": "−"}
+_COLOURS = {
+    "memory": "yellow",
+    "branch": "magenta",
+    "switch": "magenta",
+    "compress": "blue",
+    "delegate": "cyan",
+    "end": "red",
+}
 
 
-def told(step: Step) -> tuple[str, str, str]:  # noqa: PLR0911  one flat dispatch
-    """Return a step's event, what it says and the colour it is shown in."""
-    match step:
-        case Say(user=user, assistant=assistant):
-            return "turn", f"{PERSON}: {user}\n{ASSISTANT}: {assistant}", ""
-        case Remember(action=action, content=content, old_text=old, store=store):
-            return "memory", f"{store} {_SIGNS[action]} {content or old}", "yellow"
-        case Branch(title=title):
-            return "branch", title, "magenta"
-        case Return():
-            return "switch", "back to the trunk", "magenta"
-        case Compress(count=count):
-            return "compress", f"the context is compressed (no. {count})", "blue"
-        case Delegate(task=task, result=result):
-            return "delegate", f"{task}\n→ {result}", "cyan"
-        case _:
-            return "end", step.reason, "red"
+def words_of(step: PlayStep) -> str:
+    """Return what a step says."""
+    return {
+        "turn": f"{PLAY.user}: {step.user}\n{PLAY.assistant}: {step.assistant}",
+        "memory": f"{step.store} {_SIGNS[step.action]} {step.content or step.old_text}",
+        "branch": step.title,
+        "switch": "back to the trunk",
+        "compress": "the context is compressed (no. 1)",
+        "delegate": f"{step.task}\n→ {step.result}",
+        "end": step.reason,
+    }[step.event]
 
 
 class DemoView:
@@ -79,51 +70,36 @@ class DemoView:
         """Take the bars away."""
         self._progress.stop()
 
-    def watch(self, news: demo.Shown | demo.Applied) -> None:
-        """Show a step, or how far the providers are."""
-        if isinstance(news, demo.Shown):
-            self._step(news)
-        else:
-            self._applied(news)
+    def show(self, session: str, step: PlayStep) -> None:
+        """Show a step that was published in a session."""
+        if session != self._session:
+            self._session = session
+            self._output.show(Text(f"\nsession {visible(session)}", style="bold"))
+        head: str = step.event
+        for line in words_of(step).split("\n"):
+            words = (visible(line), _COLOURS.get(step.event, ""))
+            self._output.show(Text.assemble((f"  {head:<9} ", "dim"), words))
+            head = ""
 
-    def _step(self, shown: demo.Shown) -> None:
-        if shown.session != self._session:
-            self._session = shown.session
-            self._output.show(Text(f"\nsession {visible(shown.session)}", style="bold"))
-        event, words, colour = told(shown.step)
-        for number, line in enumerate(words.split("\n")):
-            head = f"{event:<9}" if number == 0 else " " * 9
-            self._output.show(Text.assemble((f"  {head} ", "dim"), (visible(line), colour)))
-
-    def _applied(self, applied: demo.Applied) -> None:
-        for name, count in applied.by_provider.items():
+    def progress(self, published: int, applied: Mapping[str, int]) -> None:
+        """Show how far the providers are."""
+        for name, count in applied.items():
             if name not in self._bars:
                 self._bars[name] = self._progress.add_task(name, total=None)
-            self._progress.update(
-                self._bars[name], completed=count, total=max(applied.published, 1)
-            )
+            self._progress.update(self._bars[name], completed=count, total=max(published, 1))
 
-    def conclude(self, result: demo.Result) -> None:
+    def conclude(self, result: DemoResult) -> None:
         """Show the answer, the lanes and the timings."""
-        output = self._output
-        output.show(Text(f"\nsession demo-question\n  asks      {QUESTION}\n", style="bold"))
-        output.show(Panel(Text(visible(result.recalled)), title="recalled", title_align="left"))
+        show, times = self._output.show, result.timings
+        show(Text(f"\nsession demo-question\n  asks      {PLAY.question}\n", style="bold"))
+        show(Panel(Text(visible(result.recalled)), title="recalled", title_align="left"))
         lanes = grid("provider", "applied", "published")
         for name, count in result.applied.items():
             lanes.add_row(Text(visible(name)), str(count), str(result.published))
-        output.show(lanes)
-        times = result.timings
-        output.show(
-            f"\npublish {_us(times.publish)} (median)   last event applied everywhere after "
-            f"{_ms(times.applied)}\nquestion warm after {_ms(times.warm)}   prefetch "
-            f"{_us(times.prefetch)} (median)   whole demo {result.seconds:.1f} s"
+        show(lanes)
+        show(
+            f"\npublish {times.publish * 1e6:.0f} µs (median)   last event applied everywhere "
+            f"after {times.applied * 1e3:.1f} ms\nquestion warm after {times.warm * 1e3:.1f} ms   "
+            f"prefetch {times.prefetch * 1e6:.0f} µs (median)   whole demo {result.seconds:.1f} s"
         )
-        output.show(Text("Nothing is left running. Your own: memorybus up", style="dim"))
-
-
-def _us(seconds: float) -> str:
-    return f"{seconds * 1e6:.0f} µs"
-
-
-def _ms(seconds: float) -> str:
-    return f"{seconds * 1e3:.1f} ms"
+        show(Text("Nothing is left running. Your own: memorybus up", style="dim"))

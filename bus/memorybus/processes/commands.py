@@ -1,0 +1,100 @@
+"""The command lines of the processes that the command line starts, workers above all."""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NoReturn
+
+import msgspec
+
+from memorybus.config.settings import Settings, to_environ
+from memorybus.errors import MemoryBusError
+from memorybus.processes.child import running
+from memorybus.registry.description import Described
+
+LogForm = Literal["text", "json"]
+
+_WORKERS = "memorybus_workers"
+
+
+def module_command(module: str, *words: str) -> list[str]:
+    """Return the command line that runs `module` as a program.
+
+    With ``-m`` alone Python would look for every module in the working directory first: a file
+    ``redis.py`` there would run instead of the library, in whatever directory a person stands.
+    """
+    return [sys.executable, "-P", "-m", module, *words]
+
+
+def worker_command(
+    providers: Sequence[str] = (),
+    jobs: int | None = None,
+    *,
+    processes: int = 1,
+    log: LogForm = "text",
+    with_parent: bool = False,
+    json: bool = False,
+) -> list[str]:
+    """Return the command line of worker processes and of their supervisor.
+
+    Args:
+        providers: the instances to serve; those of the settings if none.
+        jobs: how many recall processes each provider gets; the worker's own default if None.
+        processes: how many workers share the lanes.
+        log: the form of the log on stderr.
+        with_parent: the workers end with the process that starts them, and report to it why they
+            fail.
+        json: the workers also write a JSON line that says why they fail.
+    """
+    command = module_command(_WORKERS, "worker", "--processes", str(processes))
+    if with_parent:
+        command.append("--with-parent")
+    if json:
+        command.append("--json")
+    if providers:
+        command += ["--providers", ",".join(providers)]
+    if log != "text":
+        command += ["--log", log]
+    return command + (["--jobs", str(jobs)] if jobs is not None else [])
+
+
+def copy_command(name: str, mark: str) -> list[str]:
+    """Return the command line of a worker that serves one copy and nothing else.
+
+    Args:
+        name: the copy.
+        mark: how its id ends, by which its lanes are freed when it dies.
+    """
+    return module_command(_WORKERS, "copy", "--name", name, "--mark", mark)
+
+
+def archive_command() -> list[str]:
+    """Return the command line that seals now what may be sealed, and reports it as a JSON line."""
+    return module_command(_WORKERS, "archive")
+
+
+def described(
+    settings: Settings, provider: str, name: str = "", options: Mapping[str, Any] | None = None
+) -> Described:
+    """Ask a child what an instance, or a copy of it called `name`, would be; nothing is opened.
+
+    Raises:
+        MissingProvider, ConfigError: it cannot be made here.
+        MemoryBusError: the child said nothing.
+    """
+    words = ["--provider", provider, "--name", name]
+    given = msgspec.json.encode(options or {}).decode()
+    command = module_command(_WORKERS, "describe", *words, "--options", given)
+    with running(command, settings) as child:
+        report = child.report()
+        if report is None:
+            raise MemoryBusError(
+                f"what {provider} is could not be found out (exit code {child.wait()})"
+            )
+    return msgspec.convert(report, Described)
+
+
+def become(command: Sequence[str], settings: Settings) -> NoReturn:
+    """Let a child take this process's place: same process id, same terminal."""
+    sys.stdout.flush()
+    os.execve(command[0], list(command), to_environ(settings))  # noqa: S606

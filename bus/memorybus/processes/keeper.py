@@ -1,0 +1,120 @@
+"""A keeper of one child process: when the child ends, it starts another one after a pause."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import msgspec
+
+from memorybus.clock import SYSTEM, Clock
+from memorybus.concurrency.backoff import LONGEST_RESTART, restart_delay
+from memorybus.errors import MemoryBusError
+from memorybus.processes import signals
+from memorybus.processes.child import ChildProcess, wait_for_any
+
+Start = Callable[[], ChildProcess]
+
+
+class Death(msgspec.Struct, frozen=True):
+    """How a child ended, or why it could not be started.
+
+    Attributes:
+        child: it, with what it has said; None if it could not be started.
+        code: its exit code.
+        why: the reason, as far as it is known.
+        delay: seconds until another one is started.
+    """
+
+    child: ChildProcess | None
+    code: int
+    why: MemoryBusError | OSError | None
+    delay: float
+
+    def __str__(self) -> str:
+        """Say it for people."""
+        if self.child is None:
+            return f"cannot be started: {self.why}"
+        return f"ended (exit code {self.code})" + (f": {self.why}" if self.why else "")
+
+
+class Keeper:
+    """Keeps one child running. Belongs to one thread.
+
+    Each pause is twice as long as the last one, unless the child lived for a while in between.
+
+    Attributes:
+        child: the one that runs; None during a pause.
+
+    Args:
+        start: starts a child.
+        clock: time.
+        longest: seconds that a pause lasts at most.
+    """
+
+    def __init__(
+        self, start: Start, clock: Clock = SYSTEM, longest: float = LONGEST_RESTART
+    ) -> None:
+        """Start nothing yet; the first `look` does."""
+        self.child: ChildProcess | None = None
+        self._start = start
+        self._clock = clock
+        self._longest = longest
+        self._delay = self._born_at = 0.0
+        self._start_at = float("-inf")
+
+    def look(self) -> Death | None:
+        """Start a child when it is time; return how it ended, if it has since the last look."""
+        if self.child is None:
+            return self._started() if self._clock.monotonic() >= self._start_at else None
+        code = self.child.listen()
+        if code is None:
+            return None
+        ended, self.child = self.child, None
+        ended.close()
+        return self._paused(ended, code, ended.error)
+
+    def _started(self) -> Death | None:
+        self._born_at = self._clock.monotonic()
+        try:
+            self.child = self._start()
+        except OSError as error:
+            return self._paused(None, 0, error)
+        return None
+
+    def _paused(
+        self, child: ChildProcess | None, code: int, why: MemoryBusError | OSError | None
+    ) -> Death:
+        now = self._clock.monotonic()
+        self._delay = min(self._longest, restart_delay(now - self._born_at, self._delay))
+        self._start_at = now + self._delay
+        return Death(child, code, why, self._delay)
+
+    def replace(self, start: Start) -> ChildProcess | None:
+        """Start children in this way from now on; return the present one, now the caller's."""
+        present, self.child = self.child, None
+        self._start = start
+        self._delay, self._start_at = 0.0, float("-inf")
+        return present
+
+    def rest(self, timeout: float) -> None:
+        """Wait until there is something to look at, at most `timeout` seconds."""
+        if self.child is None:
+            pause = self._start_at - self._clock.monotonic()
+            self._clock.sleep(max(0.0, min(timeout, pause)))
+        else:
+            wait_for_any([self.child], timeout)
+
+
+@contextmanager
+def keeping(start: Start, clock: Clock = SYSTEM) -> Iterator[Keeper]:
+    """Keep a child for as long as the block lasts; it is stopped on the way out.
+
+    A second Ctrl-C or SIGTERM is passed on to it, and stops it at once.
+    """
+    keeper = Keeper(start, clock)
+    try:
+        yield keeper
+    finally:
+        child = keeper.child
+        if child is not None:
+            with signals.deferred(child.tell):
+                child.stop()

@@ -1,0 +1,51 @@
+"""Whether recall jobs wait for a process, without RQ: a worker asks for it while it is idle."""
+
+from collections.abc import Sequence
+
+from memorybus.config.settings import Settings
+from memorybus.redis.connect import connect_jobs
+
+_TIMEOUT = 1.0
+"""Seconds for each reply of Redis."""
+
+
+def queue_name(namespace: str, provider: str) -> str:
+    """Return the RQ queue of a provider's recalls."""
+    return f"{namespace}-recall-{provider}"
+
+
+def job_keys(namespace: str, provider: str) -> tuple[str, str, str]:
+    """Return RQ's keys of what waits, of what was taken, and of what has begun.
+
+    Each is there only while it holds something. Jobs that a killed process left are in the last
+    two, where only a recall process finds them.
+    """
+    name = queue_name(namespace, provider)
+    return f"rq:queue:{name}", f"rq:queue:{name}:intermediate", f"rq:wip:{name}"
+
+
+class RecallDemand:
+    """Looks for providers whose recall jobs wait. Belongs to one thread."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Connect at the first look."""
+        self._namespace = settings.namespace
+        self._jobs = connect_jobs(settings, timeout=_TIMEOUT)
+
+    def of(self, providers: Sequence[str]) -> list[str]:
+        """Return those of some providers for which a process has something to do.
+
+        Raises:
+            redis.RedisError, OSError: the Redis of the jobs is away.
+        """
+        keys = [key for name in providers for key in job_keys(self._namespace, name)]
+        if not keys or not self._jobs.exists(*keys):
+            return []
+        with self._jobs.pipeline(transaction=False) as pipe:
+            for name in providers:
+                pipe.exists(*job_keys(self._namespace, name))
+            return [name for name, there in zip(providers, pipe.execute(), strict=True) if there]
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._jobs.close()
