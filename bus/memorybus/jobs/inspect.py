@@ -17,7 +17,7 @@ from memorybus.errors import MemoryBusError
 from memorybus.events import Scope, SessionRef
 from memorybus.ids import NewId, new_id
 from memorybus.jobs.replies import Reply
-from memorybus.jobs.waiting import Asked, Listener
+from memorybus.jobs.waiting import AwaitedReplies, Listener
 from memorybus.recall.model import RecalledItem, Want
 from memorybus.recall.queue import LIFE, LONGEST, longest_run, rq_queue
 from memorybus.redis.connect import TIMEOUT, connect_jobs
@@ -72,7 +72,7 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     sent: tuple[Sent, ...] = ()
 
 
-class Page(msgspec.Struct, frozen=True, omit_defaults=True):
+class DigestPage(msgspec.Struct, frozen=True, omit_defaults=True):
     """A page of a digest.
 
     Attributes:
@@ -86,7 +86,7 @@ class Page(msgspec.Struct, frozen=True, omit_defaults=True):
     more: bool = False
 
 
-class Found(msgspec.Struct, frozen=True, omit_defaults=True):
+class KnownEvents(msgspec.Struct, frozen=True, omit_defaults=True):
     """Which of the events that an instance was asked for are there.
 
     Attributes:
@@ -114,7 +114,7 @@ class InspectionFailed(MemoryBusError):
     """An instance could not be looked into; the message says why."""
 
 
-class Inspector:
+class InstanceInspector:
     """Asks, and waits for the answer. Belongs to one thread.
 
     Every method raises `InspectionFailed`, and `LogUnavailable` without Redis.
@@ -133,7 +133,7 @@ class Inspector:
 
     def digest(
         self, provider: str, instance: str, after: str = "", keys: Sequence[str] = ()
-    ) -> Page:
+    ) -> DigestPage:
         """Return a page of an instance's digest: keys above `after`, or of these only."""
         found = Inspection(
             id=self._make_id(),
@@ -143,7 +143,7 @@ class Inspector:
             after=after,
             keys=tuple(keys),
         )
-        return msgspec.json.decode(self._answer(found), type=Page)
+        return msgspec.json.decode(self._answer(found), type=DigestPage)
 
     def recall(self, provider: str, instance: str, want: Want) -> tuple[RecalledItem, ...]:
         """Return what an instance recalls for a query, best first."""
@@ -152,19 +152,19 @@ class Inspector:
         )
         return msgspec.json.decode(self._answer(found), type=Recalled).items
 
-    def known(self, provider: str, instance: str, sent: Sequence[Sent]) -> Found:
-        """Return which events an instance knows; see `Found` for those it had no time for."""
+    def known(self, provider: str, instance: str, sent: Sequence[Sent]) -> KnownEvents:
+        """Return which events an instance knows; see `KnownEvents` for those it had no time for."""
         found = Inspection(
             id=self._make_id(), provider=provider, instance=instance, asks="known", sent=tuple(sent)
         )
-        return msgspec.json.decode(self._answer(found), type=Found)
+        return msgspec.json.decode(self._answer(found), type=KnownEvents)
 
     def _answer(self, asked: Inspection) -> str:
         timeout = longest_run(self._settings) + _WAIT
 
-        def ask(redis: Redis) -> Asked:
+        def ask(redis: Redis) -> AwaitedReplies:
             problem = _sent(redis, self._settings, asked, timeout)
-            return Asked(PARTITION, [asked.id], [asked.provider], problem)
+            return AwaitedReplies(PARTITION, [asked.id], [asked.provider], problem)
 
         heard = self._listener.hear(ask, timeout)
         replies = heard.replies.get(asked.provider, [])

@@ -31,7 +31,7 @@ _LAST_LOOK = 0.05
 _LEAST = 0.001
 
 
-class Asked(msgspec.Struct, frozen=True):
+class AwaitedReplies(msgspec.Struct, frozen=True):
     """What is listened for.
 
     Attributes:
@@ -47,7 +47,7 @@ class Asked(msgspec.Struct, frozen=True):
     problem: str = ""
 
 
-class Heard(msgspec.Struct):
+class ReceivedReplies(msgspec.Struct):
     """What came in time.
 
     Attributes:
@@ -59,7 +59,7 @@ class Heard(msgspec.Struct):
     problem: str = ""
 
 
-Ask = Callable[["Redis"], Asked]
+Ask = Callable[["Redis"], AwaitedReplies]
 """Finds out, or causes, what is to be listened for; called once, with the log's Redis."""
 
 
@@ -77,18 +77,18 @@ class Listener:
         self._clock = clock
         self._keys = Keys(settings.namespace)
 
-    def hear(self, ask: Ask, timeout: float) -> Heard:
+    def hear(self, ask: Ask, timeout: float) -> ReceivedReplies:
         """Return what is heard within `timeout` seconds; raises nothing that Redis may cause."""
-        heard = Heard()
+        heard = ReceivedReplies()
         until = self._clock.monotonic() + timeout
         thread = threading.Thread(
             target=self._listen, args=(ask, until, heard), name="memorybus-listener", daemon=True
         )
         thread.start()
         thread.join(max(0.0, timeout))
-        return Heard(dict(heard.replies), heard.problem)
+        return ReceivedReplies(dict(heard.replies), heard.problem)
 
-    def _listen(self, ask: Ask, until: float, heard: Heard) -> None:
+    def _listen(self, ask: Ask, until: float, heard: ReceivedReplies) -> None:
         try:
             self._ask_and_wait(ask, until, heard)
         except Exception as error:  # whatever it is, the agent goes on (G9)
@@ -96,7 +96,7 @@ class Listener:
             _log.debug("listening for replies: %s", error, exc_info=None if known else error)
             heard.problem = str(error)
 
-    def _ask_and_wait(self, ask: Ask, until: float, heard: Heard) -> None:
+    def _ask_and_wait(self, ask: Ask, until: float, heard: ReceivedReplies) -> None:
         from redis.exceptions import RedisError
 
         from memorybus.redis.connect import TIMEOUT, connect_redis, translated
@@ -113,7 +113,9 @@ class Listener:
         finally:
             redis.close()
 
-    def _wait(self, redis: Redis, asked: Asked, until: float, heard: Heard) -> None:
+    def _wait(
+        self, redis: Redis, asked: AwaitedReplies, until: float, heard: ReceivedReplies
+    ) -> None:
         """Look for replies, ever less often, until all are there or the time is up."""
         keys = [self._keys.reply(asked.partition, one) for one in asked.ids]
         pause = _FIRST_LOOK

@@ -20,7 +20,7 @@ ENDURED = 3
 _LONGEST = 30.0
 
 
-class Health(msgspec.Struct, frozen=True):
+class RecentRecalls(msgspec.Struct, frozen=True):
     """A provider's recalls of late.
 
     Attributes:
@@ -56,7 +56,7 @@ class RecallHealth:
         self._redis = redis
         self._keys = keys
 
-    def read(self, providers: Sequence[str]) -> dict[str, Health]:
+    def read(self, providers: Sequence[str]) -> dict[str, RecentRecalls]:
         """Return the health of some providers' recalls, in one round trip."""
         with self._redis.pipeline(transaction=False) as pipe:
             for name in providers:
@@ -101,12 +101,12 @@ class RecallHealth:
             pipe.execute()
 
 
-def _health(fields: dict[bytes, bytes], paused: Any) -> Health:
+def _health(fields: dict[bytes, bytes], paused: Any) -> RecentRecalls:
     def count(name: bytes) -> int:
         text = fields.get(name, b"0")
         return int(text) if text.isdigit() else 0  # a foreign hand wrote it: nothing is known
 
-    return Health(
+    return RecentRecalls(
         failing=count(b"failing"),
         failed=count(b"failed"),
         skipped=count(b"skipped"),

@@ -38,7 +38,7 @@ class Ask(Protocol):
 _Key = tuple[type[Ask], str]
 
 
-class Asker(Protocol):
+class RecallSender(Protocol):
     """Sends a request (see `recall_jobs`)."""
 
     def ask(self, ask: Ask) -> None:
@@ -74,7 +74,7 @@ class Asks:
             self._asks[_key(ask)] = ask
             self._bound()
 
-    def send(self, asker: Asker, sequence: int) -> None:
+    def send(self, asker: RecallSender, sequence: int) -> None:
         """Ask for what follows events that are in the log up to `sequence`.
 
         The recalls' Redis may be another one; whether it is away, hangs or has much to do, the

@@ -24,7 +24,7 @@ _LOOK_EVERY = 1.0
 """Seconds for which it is known who answers: workers beat no oftener."""
 
 
-class Asker:
+class RecallRequester:
     """Sends requests for recalls. Belongs to one thread.
 
     Args:

@@ -209,7 +209,7 @@ class Flusher:
             import encodings.idna  # noqa: F401 - Python does, at the first name of a host
 
             from memorybus.log.stream import EventLog
-            from memorybus.recall.requester import Asker
+            from memorybus.recall.requester import RecallRequester
             from memorybus.redis.connect import connect_redis
             from memorybus.sending.orphans import drain_orphans
             from memorybus.sending.sender import Sender
@@ -225,7 +225,7 @@ class Flusher:
         self._ripening.again()
         if self._asker is None:  # with a connection of its own: it keeps its failures to itself
             self._asking = connect_redis(self._settings)
-            self._asker = Asker(self._asking, self._settings)
+            self._asker = RecallRequester(self._asking, self._settings)
         self._sender = sender
         self.state, self.problem = "up", ""
         self._tell_up()

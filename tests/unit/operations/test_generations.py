@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from memorybus.errors import ConfigError
-from memorybus.jobs.inspect import Page
+from memorybus.jobs.inspect import DigestPage
 from memorybus.operations.copies.exclusions import joined
 from memorybus.operations.copies.generations import (
     behind,
@@ -289,13 +289,13 @@ class Growing:
 
     def digest(
         self, provider: str, instance: str, after: str = "", keys: Sequence[str] = ()
-    ) -> Page:
+    ) -> DigestPage:
         """Return what an instance has now."""
         assert (provider, after) == ("p", "")
         self.looks.append((instance, tuple(keys)))
         self._step += 1
         calm = len(self.looks) > 6
-        return Page(
+        return DigestPage(
             pairs=tuple(
                 (key, f"{0 if key not in self._moving or (calm and key == 'slow') else self._step}")
                 for key in keys or ("calm", "fast", "slow")

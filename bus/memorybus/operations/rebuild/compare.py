@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from memorybus.jobs.inspect import Inspector
+from memorybus.jobs.inspect import InstanceInspector
 
 ROUNDS = 10
 """So often keys that differ are read again before anything has to stand still."""
@@ -122,7 +122,7 @@ class Comparison:
 
     def __init__(
         self,
-        inspector: Inspector,
+        inspector: InstanceInspector,
         provider: str,
         first: str,
         second: str,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from memorybus.errors import ConfigError
-from memorybus.jobs.inspect import Inspector
+from memorybus.jobs.inspect import InstanceInspector
 from memorybus.operations.copies.generations import is_dropped
 from memorybus.recall.model import RecalledItem, Want
 from memorybus.registry.instances import Instance, Sight
@@ -59,7 +59,7 @@ def provider_of(names: Sequence[str], sight: Sight, configured: Sequence[str]) -
 
 
 def differing(
-    inspector: Inspector, provider: str, names: tuple[str, str], wants: Sequence[Want]
+    inspector: InstanceInspector, provider: str, names: tuple[str, str], wants: Sequence[Want]
 ) -> list[Differing]:
     """Ask both for every query.
 

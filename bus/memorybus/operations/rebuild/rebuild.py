@@ -15,7 +15,7 @@ import msgspec
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
-from memorybus.jobs.inspect import InspectionFailed, Inspector
+from memorybus.jobs.inspect import InspectionFailed, InstanceInspector
 from memorybus.operations.copies.generations import behind
 from memorybus.operations.copies.kept import KEPT
 from memorybus.operations.rebuild.agreement import agree, differing
@@ -132,7 +132,7 @@ class Rebuilder:
         self._tell = tell
         self._clock = clock
         self._crash = crash
-        self.inspector = Inspector(desk.settings, clock)
+        self.inspector = InstanceInspector(desk.settings, clock)
 
     def make(self, found: Prepared, *, check: bool) -> None:
         """Make the new generation known, if a swap can be; workers of its provider fill it."""

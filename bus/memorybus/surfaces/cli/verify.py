@@ -126,7 +126,7 @@ def run_diff(
     - `memorybus diff holographic holographic@1 --query "When does the inspector come?"`
     - `memorybus diff holographic holographic@1 --queries questions.txt --json`
     """
-    from memorybus.jobs.inspect import Inspector
+    from memorybus.jobs.inspect import InstanceInspector
     from memorybus.operations.rebuild.diff import differing, provider_of
     from memorybus.recall.model import Want
 
@@ -139,7 +139,7 @@ def run_diff(
         provider = provider_of(names, desk.instances.look(), settings.providers)
     scope = msgspec.structs.asdict(whose.of(scope_of(settings)))
     wants = [Want(query=one, **scope, budget=budget, detail=True) for one in asked]
-    found = differing(Inspector(settings, SYSTEM), provider, names, wants)
+    found = differing(InstanceInspector(settings, SYSTEM), provider, names, wants)
     if output.json:
         output.result(found)
         return 0

@@ -5,7 +5,10 @@ Hermes is imported here alone, when it calls: then it is there, whatever version
 
 from typing import Any
 
+from memorybus.surfaces.hermes.plugin.manager import MemoryManager, memory_managers
 from memorybus.surfaces.hermes.plugin.provider import HermesMemory
+
+__all__ = ["HermesMemory", "MemoryManager", "memory_managers", "memory_provider", "register"]
 
 
 def register(ctx: Any) -> None:

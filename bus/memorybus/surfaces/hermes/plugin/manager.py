@@ -2,8 +2,8 @@
 
 Those of 0.19, and what later releases added to it: every argument of theirs is taken.
 
-For an agent with that seam: it puts ``bus.memory_manager()`` where it had a manager of its own.
-Hermes itself needs none of this, it has the plugin.
+For an agent with that seam: it puts one of these where it had a manager of its own (see
+`memory_managers`). Hermes itself needs none of this, it has the plugin.
 
 What differs, and why: there is no thread between the agent and the bus, since every hook is one
 local write (G9). So what is queued here is spooled already, a shutdown has nothing to drain, and
@@ -35,8 +35,15 @@ _CHECKPOINTS = 2
 """The newest version of Hermes's checkpoints: what is about to be compressed is saved before."""
 
 
-def managers(bus: MemoryBus) -> Callable[[], MemoryManager]:
-    """Return what makes the managers of a bus, one for each agent."""
+def memory_managers(bus: MemoryBus) -> Callable[[], MemoryManager]:
+    """Return what makes the managers of a bus, to be called once for each agent.
+
+    To be asked for once per bus, since the managers that it makes share what they know of sessions
+    and memory files. ::
+
+        new_manager = memory_managers(bus)
+        agent.memory_manager = new_manager()
+    """
     process = Process(lambda _: bus, bus.clock)
     return lambda: MemoryManager(bus, process)
 
@@ -52,7 +59,7 @@ class MemoryManager:
     """
 
     def __init__(self, bus: MemoryBus, process: Process) -> None:
-        """Use `MemoryBus.memory_manager`."""
+        """Use `memory_managers`."""
         self._bus = bus
         self._memory = HermesMemory(
             process=process, settings=lambda _: bus.settings, clock=bus.clock

@@ -7,7 +7,7 @@ even an event sent twice enters the log once (G2).
 
 from memorybus.agent.client import MemoryBus
 from memorybus.agent.session import Session
-from memorybus.agent.session_events import details
+from memorybus.agent.session_events import session_details as details
 from memorybus.agent.session_events import turn as turn_event
 from memorybus.clock import Clock
 from memorybus.errors import EventError
