@@ -9,7 +9,7 @@ from helpers.hermes import hermes_state
 from helpers.hermes.hermes_agent import PYTHON
 from memorybus.surfaces.hermes.reconcile import places
 from memorybus.surfaces.hermes.reconcile.copied_turns import originals
-from memorybus.surfaces.hermes.reconcile.known import Known
+from memorybus.surfaces.hermes.reconcile.history_index import Known
 from memorybus.surfaces.hermes.transcripts.state_db import WRITTEN_FOR, Counted, StateDb, counted
 from memorybus.surfaces.hermes.transcripts.stored_turns import read
 

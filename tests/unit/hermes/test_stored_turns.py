@@ -7,7 +7,7 @@ from helpers.hermes.hermes_state import BELOW, PRIOR, SUMMARY, HermesState
 from hypothesis import given
 from hypothesis import strategies as st
 from memorybus.surfaces.hermes.reconcile.copied_turns import originals
-from memorybus.surfaces.hermes.reconcile.known import Known
+from memorybus.surfaces.hermes.reconcile.history_index import Known
 from memorybus.surfaces.hermes.transcripts.state_db import Row, StateDb, StateDbError
 from memorybus.surfaces.hermes.transcripts.stored_turns import StoredTurn, read
 from memorybus.text.cleaning import clean_messages

@@ -22,10 +22,10 @@ from memorybus.surfaces.hermes import scopes
 from memorybus.surfaces.hermes.entries import Write
 from memorybus.surfaces.hermes.plugin import stored_undone, switches
 from memorybus.surfaces.hermes.plugin.hook_writes import provenance, written
+from memorybus.surfaces.hermes.plugin.session_tracker import Whose
 from memorybus.surfaces.hermes.plugin.shared import Shared
 from memorybus.surfaces.hermes.plugin.speakers import Speakers
 from memorybus.surfaces.hermes.plugin.usage import Meter, Spent, told_at_start, told_of_delegation
-from memorybus.surfaces.hermes.plugin.whose import Whose
 from memorybus.surfaces.hermes.scopes import Author, of_author
 from memorybus.surfaces.hermes.transcripts import scaffolding, turns
 

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from memorybus.errors import SpoolError
 from memorybus.surfaces.hermes.plugin import host
+from memorybus.surfaces.hermes.plugin.memory_tool import written_by_tool
 from memorybus.surfaces.hermes.plugin.provider import HermesMemory
 from memorybus.surfaces.hermes.plugin.shared import Process
-from memorybus.surfaces.hermes.plugin.tool_writes import written_by_tool
 from memorybus.surfaces.hermes.transcripts.scaffolding import user_text
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
 from memorybus.events import Scope
 from memorybus.redis.keys import recall_slot
-from memorybus.surfaces.hermes.plugin.files import MemoryFiles
 from memorybus.surfaces.hermes.plugin.injected import Injected
+from memorybus.surfaces.hermes.plugin.memory_files import MemoryFiles
 from memorybus.surfaces.hermes.plugin.undone import Turns
 from memorybus.surfaces.hermes.problems import Problems, path_of
 

@@ -16,7 +16,7 @@ from memorybus.ids import derived_id
 from memorybus.lineage import graph
 from memorybus.lineage.identity import identity_of
 from memorybus.operations.ingest.paced import Paced, Waiting
-from memorybus.surfaces.hermes.reconcile.known import pair
+from memorybus.surfaces.hermes.reconcile.history_index import pair
 from memorybus.surfaces.hermes.reconcile.survey import Found
 from memorybus.surfaces.hermes.transcripts.scaffolding import is_by_host
 from memorybus.surfaces.hermes.transcripts.stored_turns import StoredTurn

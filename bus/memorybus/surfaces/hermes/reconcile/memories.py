@@ -12,7 +12,7 @@ from memorybus.events import Scope, SessionRef, StoreName
 from memorybus.redis.keys import store_key
 from memorybus.surfaces.hermes import entries
 from memorybus.surfaces.hermes.home import HermesHome
-from memorybus.surfaces.hermes.reconcile.known import Known
+from memorybus.surfaces.hermes.reconcile.history_index import Known
 from memorybus.text.cleaning import clean_text
 
 _STORES: tuple[tuple[str, StoreName], ...] = (("MEMORY.md", "memory"), ("USER.md", "user"))

@@ -20,8 +20,8 @@ from memorybus.health.monitor import Monitor, watching
 from memorybus.history.history import History
 from memorybus.surfaces.hermes.home import HermesHome
 from memorybus.surfaces.hermes.reconcile import memories
+from memorybus.surfaces.hermes.reconcile.history_index import Known
 from memorybus.surfaces.hermes.reconcile.importing import Importer
-from memorybus.surfaces.hermes.reconcile.known import Known
 from memorybus.surfaces.hermes.reconcile.survey import Found, Selection, Survey
 from memorybus.surfaces.hermes.scopes import scope_of
 from memorybus.surfaces.hermes.transcripts.state_db import StateDb

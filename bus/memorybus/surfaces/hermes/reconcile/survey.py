@@ -10,7 +10,7 @@ from memorybus.events import Scope, SessionRef
 from memorybus.surfaces.hermes.home import HermesHome
 from memorybus.surfaces.hermes.reconcile import places
 from memorybus.surfaces.hermes.reconcile.copied_turns import originals
-from memorybus.surfaces.hermes.reconcile.known import Known
+from memorybus.surfaces.hermes.reconcile.history_index import Known
 from memorybus.surfaces.hermes.scopes import is_primary, scope_of
 from memorybus.surfaces.hermes.transcripts.state_db import Row, StateDb, StoredSession
 from memorybus.surfaces.hermes.transcripts.stored_turns import StoredTurn, read, read_undone

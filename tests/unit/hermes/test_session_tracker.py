@@ -1,6 +1,6 @@
 """Which session a hook speaks of, when Hermes says so late or not at all."""
 
-from memorybus.surfaces.hermes.plugin.whose import Whose
+from memorybus.surfaces.hermes.plugin.session_tracker import Whose
 
 
 def test_the_new_session_comes_before_its_switch() -> None:

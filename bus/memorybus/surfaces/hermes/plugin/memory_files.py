@@ -37,7 +37,7 @@ from memorybus.surfaces.hermes.entries import (
     parse,
     same,
 )
-from memorybus.surfaces.hermes.plugin.noted import MISSING, Noted, Notes, Signature
+from memorybus.surfaces.hermes.plugin.file_notes import MISSING, Noted, Notes, Signature
 
 if TYPE_CHECKING:
     from memorybus.agent.client import MemoryBus
