@@ -35,8 +35,8 @@ def gathered(bus: SessionBus, key: str, receipts: Sequence[Receipt], timeout: fl
 def labelled(replies: Mapping[str, Sequence[Reply]], budget: int) -> str:
     """Return one text of several providers' texts, in their order, each within a fair share.
 
-    What one provider leaves of its share goes to those behind it. The texts are data: escaped as
-    recalled memory is.
+    What a provider leaves of its share goes to the providers after it. The texts are data, and
+    escaped as recalled memory is.
     """
     texts = {name: _said(said) for name, said in replies.items()}
     texts = {name: text for name, text in texts.items() if text}

@@ -84,9 +84,9 @@ def turn(
 def memory_write(
     action: WriteAction,
     store: StoreName,
-    content: str,
-    old_text: str,
-    provenance: Mapping[str, str] | None,
+    content: str = "",
+    old_text: str = "",
+    provenance: Mapping[str, str] | None = None,
 ) -> MemoryWritten:
     """Return a memory write; see `Session.memory_written`.
 

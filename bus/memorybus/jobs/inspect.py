@@ -1,8 +1,8 @@
-"""Looking into one instance of a provider: its digest, its recalls, what it holds.
+"""Looks into one instance of a provider: its digest, its recalls, what it holds.
 
-One RQ job in the queue of its provider's recall processes, which are where its state is. A page at
-a time, each within the time of a recall, so that a large state delays nobody for long. Who wants to
-compare two states holds both first.
+Each question is one RQ job in the queue of the provider's recall processes, which run where its
+state is. A digest is read page by page, each within the time of a recall, so that a large state
+delays no recall for long. Pause both instances before you compare them.
 """
 
 from collections.abc import Sequence
@@ -19,8 +19,7 @@ from memorybus.ids import NewId, new_id
 from memorybus.jobs.replies import Reply
 from memorybus.jobs.waiting import AwaitedReplies, Listener
 from memorybus.recall.model import RecalledItem, Want
-from memorybus.recall.queue import LIFE, LONGEST, longest_run, rq_queue
-from memorybus.redis.connect import TIMEOUT, connect_jobs
+from memorybus.recall.queue import enqueue_call, longest_run
 from memorybus.redis.keys import Keys
 from memorybus.registry.roster import Roster
 
@@ -30,7 +29,6 @@ JOB = "memorybus_workers.jobs.inspect.run"
 PARTITION = 0
 """Where the replies lie."""
 
-_FAILURE_TTL = 60
 _WAIT = 5.0
 """Seconds more than a job may run: it waits for its turn behind a recall."""
 
@@ -182,21 +180,4 @@ def _sent(redis: Redis, settings: Settings, asked: Inspection, timeout: float) -
             "(or memorybus worker)"
         )
     body = msgspec.json.encode(asked).decode()
-    jobs = connect_jobs(settings, timeout=min(TIMEOUT, timeout))
-    try:
-        queue = rq_queue(jobs, settings, asked.provider)
-        if int(jobs.llen(queue.key)) >= LONGEST:
-            return f"too many calls wait for {asked.provider}"
-        queue.enqueue(
-            JOB,
-            body,
-            job_id=asked.id,
-            ttl=LIFE,
-            result_ttl=0,
-            failure_ttl=_FAILURE_TTL,
-            job_timeout=longest_run(settings),
-        )
-        jobs.expire(queue.key, LIFE)
-    finally:
-        jobs.close()
-    return ""
+    return enqueue_call(settings, asked.provider, JOB, body, asked.id, timeout=timeout)

@@ -1,8 +1,8 @@
-"""Waiting for replies without ever waiting longer than told (G9).
+"""Waits for replies, and never longer than the caller allows (G9).
 
-A thread of its own asks and listens, and the caller waits for the thread: so that no name server,
-no connection and no half-dead Redis can hold an agent beyond its deadline. What the thread has
-heard by then counts; the thread itself ends at its next time-out.
+A separate thread asks and listens, and the caller waits for that thread: so no name server, no
+connection and no half-dead Redis can hold an agent beyond its deadline. What the thread has got by
+then counts; the thread itself ends at its next time-out.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _LEAST = 0.001
 
 
 class AwaitedReplies(msgspec.Struct, frozen=True):
-    """What is listened for.
+    """Which replies are waited for.
 
     Attributes:
         partition: where the replies lie.
         ids: of the events, or of the call.
-        providers: who is to answer each of them.
+        providers: those that shall answer each of them.
         problem: why nobody will, or "".
     """
 
@@ -48,7 +48,7 @@ class AwaitedReplies(msgspec.Struct, frozen=True):
 
 
 class ReceivedReplies(msgspec.Struct):
-    """What came in time.
+    """The replies that came in time.
 
     Attributes:
         replies: by provider, in the order of the ids.
@@ -60,7 +60,7 @@ class ReceivedReplies(msgspec.Struct):
 
 
 Ask = Callable[["Redis"], AwaitedReplies]
-"""Finds out, or causes, what is to be listened for; called once, with the log's Redis."""
+"""Says which replies to wait for, and may ask for them; called once, with the log's Redis."""
 
 
 class Listener:

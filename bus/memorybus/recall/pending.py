@@ -39,7 +39,7 @@ _Key = tuple[type[Ask], str]
 
 
 class RecallSender(Protocol):
-    """Sends a request (see `recall_jobs`)."""
+    """Sends a request; `requester.RecallRequester` is one."""
 
     def ask(self, ask: Ask) -> None:
         """Send it.
@@ -109,7 +109,7 @@ class Asks:
         return due
 
     def _keep(self, asks: list[Ask]) -> None:
-        """Put back what was not asked, before what has come since."""
+        """Put back what was not asked, in front of what has come since."""
         with self._lock:
             self._asks = {_key(ask): ask for ask in asks} | self._asks
             self._bound()

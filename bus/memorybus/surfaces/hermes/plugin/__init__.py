@@ -1,6 +1,8 @@
 """What Hermes loads: `register` gives it the provider as a subclass of its own ABC.
 
-Hermes is imported here alone, when it calls: then it is there, whatever version it is.
+Hermes is imported here and in `post_setup` alone, when it calls: then it is there, whatever version
+it is. Others use the names below: an agent with Hermes's seam for a `MemoryManager` gets its
+managers of `memory_managers`.
 """
 
 from typing import Any

@@ -20,11 +20,11 @@ from memorybus.errors import SpoolError
 from memorybus.surfaces.hermes.plugin import host
 from memorybus.surfaces.hermes.plugin.memory_tool import written_by_tool
 from memorybus.surfaces.hermes.plugin.provider import HermesMemory
-from memorybus.surfaces.hermes.plugin.shared import Process
+from memorybus.surfaces.hermes.plugin.shared import HermesProcess
 from memorybus.surfaces.hermes.transcripts.scaffolding import user_text
 
 if TYPE_CHECKING:
-    from memorybus.agent.client import MemoryBus
+    from memorybus import MemoryBus
 
 _log = logging.getLogger("memorybus")
 
@@ -44,7 +44,7 @@ def memory_managers(bus: MemoryBus) -> Callable[[], MemoryManager]:
         new_manager = memory_managers(bus)
         agent.memory_manager = new_manager()
     """
-    process = Process(lambda _: bus, bus.clock)
+    process = HermesProcess(lambda _: bus, bus.clock)
     return lambda: MemoryManager(bus, process)
 
 
@@ -58,7 +58,7 @@ class MemoryManager:
         process: what the managers of one bus share: sessions, and the watch over memory files.
     """
 
-    def __init__(self, bus: MemoryBus, process: Process) -> None:
+    def __init__(self, bus: MemoryBus, process: HermesProcess) -> None:
         """Use `memory_managers`."""
         self._bus = bus
         self._memory = HermesMemory(
@@ -125,7 +125,7 @@ class MemoryManager:
 
     @property
     def shutdown_drain_state(self) -> dict[str, Any]:
-        """What a shutdown left behind, in Hermes's terms: never anything."""
+        """What a shutdown left behind, in Hermes's terms: always nothing."""
         status = "drained" if self._down else "not_started"
         counts = ("abandoned_writes", "abandoned_prefetches", "active_tasks")
         return {"status": status, **dict.fromkeys(counts, 0)}
