@@ -34,7 +34,7 @@ RIGHT = """
 MISTAKES = {
     "a misspelt method": ("await session.turn_complete('q', 'a')", "attr-defined"),
     "a misspelt argument": ("await session.turn_completed('q', 'a', ordinl=0)", "call-arg"),
-    "a misspelt detail": ("await session.turn_completed('q', 'a', modell='m')", "call-arg"),
+    "a misspelt detail": ("await session.turn_completed('q', 'a', model_='m')", "call-arg"),
     "a wrong type": ("await session.queue_prefetch(17)", "arg-type"),
     "a wrong level": ("await bus.flush('loged')", "arg-type"),
     "a misspelt argument of the bus": ("await bus.session('s', usr='ann')", "call-arg"),
