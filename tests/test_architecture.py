@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import memorybus
 import msgspec
 import pytest
 
@@ -43,7 +44,7 @@ HOMES = {
         "memorybus.spool.*",
         "memorybus.agent.session_store",
         "memorybus.operations.archive.known_ids",  # a temporary index, gone with the run
-        "memorybus.surfaces.hermes.reconcile.known",  # likewise
+        "memorybus.surfaces.hermes.reconcile.history_index",  # likewise
         "memorybus.surfaces.hermes.transcripts.state_db",  # Hermes's own file, read only
         "memorybus_providers.*",
     ),
@@ -90,6 +91,32 @@ WALL_CLOCKS = ("now", "utcnow", "today")
 MUTABLE = (ast.Dict, ast.List, ast.Set, ast.DictComp, ast.ListComp, ast.SetComp)
 CONTAINERS = ("dict", "list", "set", "bytearray", "defaultdict", "OrderedDict", "Counter", "deque")
 WORDS_OF_THE_CONTRACT = ("clock", "errors", "events", "ids", "private", "testing")
+
+PUBLIC_MODULES = (
+    "memorybus",
+    *(f"memorybus.{word}" for word in WORDS_OF_THE_CONTRACT),
+    "memorybus.text.fence",
+    "memorybus.text.injection",
+    "memorybus.text.scrubber",
+)
+"""What an integration imports; docs/agents.md says what is in them."""
+
+HERMES_ALSO_SEES = {
+    # Read models, and what a terminal shows; nothing that publishes but by a `MemoryBus`.
+    "install.status": (
+        "memorybus.config.redis_urls",
+        "memorybus.health.finding",
+        "memorybus.health.monitor",
+        "memorybus.text.display",
+    ),
+    "problems": ("memorybus.text.display",),
+    "reconcile.history_index": ("memorybus.history.history", "memorybus.log.stream"),
+    "reconcile.importing": ("memorybus.operations.ingest.paced",),
+    "reconcile.reconcile": ("memorybus.health.monitor", "memorybus.history.history"),
+    "reconcile.view": ("memorybus.text.display",),
+    "transcripts.state_db": ("memorybus.concurrency.forking",),
+}
+"""What modules of the Hermes integration import of the bus beyond its public names."""
 
 HEAVY = ("redis", "rq", "cyclopts", "rich", "structlog")
 """What an agent's process does not load for the sake of publishing."""
@@ -405,6 +432,27 @@ def test_the_words_of_the_contract_stand_alone(name: str) -> None:
     (module,) = [module for module in sources() if module.name == f"memorybus.{name}"]
     seen = {lib for lib, _ in imports(module.tree) if lib.split(".")[0] == "memorybus"}
     assert seen <= {f"memorybus.{word}" for word in WORDS_OF_THE_CONTRACT}
+
+
+def of_the_bus(tree: ast.AST) -> set[str]:
+    """Return the modules of the bus that are imported; a public name counts as the package."""
+    found = set()
+    for module, name in imports(tree):
+        named = module == "memorybus" and name and name not in memorybus.__all__
+        found.add(f"memorybus.{name}" if named else module)
+    return {module for module in found if module.split(".")[0] == "memorybus"}
+
+
+def test_hermes_is_an_integration_as_any_other() -> None:
+    """It imports the bus by public names, and by the few more that the table has; none is idle."""
+    root = "memorybus.surfaces.hermes."
+    seen = {}
+    for module in sources():
+        if module.name.startswith(root):
+            more = of_the_bus(module.tree).difference(PUBLIC_MODULES)
+            own = sorted(name for name in more if not name.startswith("memorybus.surfaces."))
+            seen |= {module.name.removeprefix(root): tuple(own)} if own else {}
+    assert seen == HERMES_ALSO_SEES
 
 
 def test_an_agent_loads_no_heavy_library() -> None:

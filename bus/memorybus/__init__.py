@@ -1,25 +1,86 @@
 """memorybus: the event-sourced memory bus for AI agents.
 
-``from memorybus import MemoryBus`` is all an agent needs; see `memorybus.agent.client`.
+These names are the public API, and docs/agents.md says what each is for. Beside them others may
+use the modules `clock`, `errors`, `events`, `ids`, `private` and `testing`, which are all that a
+provider sees, and `text.fence`, `text.injection`, `text.scrubber`, for agents with a prompt of
+their own. Everything else may change with any release.
+
+A name is imported when it is asked for: a provider loads the small modules alone.
 """
 
+from importlib import import_module
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from memorybus.agent.aio import AsyncMemoryBus
-    from memorybus.agent.client import MemoryBus
+    from memorybus.agent.aio import AsyncMemoryBus, AsyncSession
+    from memorybus.agent.client import MemoryBus, offered_tools
+    from memorybus.agent.session import Session
+    from memorybus.agent.session_events import TurnDetails, memory_write, session_details
+    from memorybus.agent.session_store import HostSessions
+    from memorybus.config.settings import Settings, load
+    from memorybus.events import Scope, SessionRef
+    from memorybus.recall.live import RecallAnswer
+    from memorybus.recall.model import RecalledItem
+    from memorybus.receipt import Level, Receipt
+    from memorybus.redis.keys import recall_slot, store_key
+    from memorybus.registry.tools import OfferedTools, Tool
+    from memorybus.text.cleaning import clean_text
+    from memorybus.text.redact import masked
 
-__all__ = ["AsyncMemoryBus", "MemoryBus"]
+__all__ = [
+    "AsyncMemoryBus",
+    "AsyncSession",
+    "HostSessions",
+    "Level",
+    "MemoryBus",
+    "OfferedTools",
+    "RecallAnswer",
+    "RecalledItem",
+    "Receipt",
+    "Scope",
+    "Session",
+    "SessionRef",
+    "Settings",
+    "Tool",
+    "TurnDetails",
+    "clean_text",
+    "load",
+    "masked",
+    "memory_write",
+    "offered_tools",
+    "recall_slot",
+    "session_details",
+    "store_key",
+]
+
+_HOMES = MappingProxyType({
+    "agent.aio": ("AsyncMemoryBus", "AsyncSession"),
+    "agent.client": ("MemoryBus", "offered_tools"),
+    "agent.session": ("Session",),
+    "agent.session_events": ("TurnDetails", "memory_write", "session_details"),
+    "agent.session_store": ("HostSessions",),
+    "config.settings": ("Settings", "load"),
+    "events": ("Scope", "SessionRef"),
+    "recall.live": ("RecallAnswer",),
+    "recall.model": ("RecalledItem",),
+    "receipt": ("Level", "Receipt"),
+    "redis.keys": ("recall_slot", "store_key"),
+    "registry.tools": ("Tool", "OfferedTools"),
+    "text.cleaning": ("clean_text",),
+    "text.redact": ("masked",),
+})  # fmt: skip
+"""The module of each name, to be read with the imports above."""
 
 
 def __getattr__(name: str) -> Any:
-    """Import the facade when it is asked for: a provider needs only the small modules."""
-    if name == "MemoryBus":
-        from memorybus.agent.client import MemoryBus
-
-        return MemoryBus
-    if name == "AsyncMemoryBus":
-        from memorybus.agent.aio import AsyncMemoryBus
-
-        return AsyncMemoryBus
+    """Import a public name when it is asked for."""
+    for module, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{module}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Return the public names, imported or not."""
+    return sorted({*globals(), *__all__})

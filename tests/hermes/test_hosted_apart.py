@@ -27,6 +27,7 @@ from memorybus.config.settings import Settings
 from memorybus.errors import Permanent
 from memorybus.events import Scope, SessionStarted, TurnCompleted
 from memorybus.health.monitor import read_status
+from memorybus.surfaces.hermes.plugin import memory_managers
 from memorybus_providers.adapters.hermes import HostedHermesProvider
 from memorybus_providers.adapters.hermes.plugins import PLUGINS
 from memorybus_providers.base import HookContext, RecallContext, RecallScope
@@ -161,10 +162,10 @@ def have_hosted(settings: Settings, backend: Backend, monkeypatch: pytest.Monkey
     """Have all conversations through the bus and one worker."""
     monkeypatch.setenv("PATH", f"{backend.root.parent / 'bin'}:/usr/bin:/bin")
     with thread_worker(settings), MemoryBus.connect(settings) as bus:
-        managers = []
+        managers, new_manager = [], memory_managers(bus)
         for talk in TALKS:
             monkeypatch.chdir(directory(backend.root, talk))
-            managers.append(begin(bus, talk))
+            managers.append(begin(new_manager, talk))
         assert bus.flush("logged", 30)
         wait_until(lambda: behind(settings) == 0, "all turns are applied", 180)
         for manager, talk in zip(managers, TALKS, strict=True):

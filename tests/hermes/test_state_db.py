@@ -8,9 +8,14 @@ import pytest
 from helpers.hermes import hermes_state
 from helpers.hermes.hermes_agent import PYTHON
 from memorybus.surfaces.hermes.reconcile import places
-from memorybus.surfaces.hermes.reconcile.copied_turns import originals
-from memorybus.surfaces.hermes.reconcile.known import Known
-from memorybus.surfaces.hermes.transcripts.state_db import WRITTEN_FOR, Counted, StateDb, counted
+from memorybus.surfaces.hermes.reconcile.history_index import HistoryIndex
+from memorybus.surfaces.hermes.reconcile.survey import originals
+from memorybus.surfaces.hermes.transcripts.state_db import (
+    WRITTEN_FOR,
+    SessionUsage,
+    StateDb,
+    usage_of,
+)
 from memorybus.surfaces.hermes.transcripts.stored_turns import read
 
 pytestmark = [
@@ -80,7 +85,7 @@ def _path(tmp_path: Path) -> Path:
 def test_what_hermes_wrote_is_read(path: Path) -> None:
     """Compaction, undo, parts, a branch and a sub-agent: each turn once, in its own session."""
     told: list[tuple[str, str, str]] = []
-    with StateDb(path) as db, Known() as known:
+    with StateDb(path) as db, HistoryIndex() as known:
         for session in db.sessions():
             place = places.place(session, db.session, known.session)
             if place is None:
@@ -89,7 +94,7 @@ def test_what_hermes_wrote_is_read(path: Path) -> None:
             assert place.ref.root == "s"
             found = originals(
                 read(db.rows(session.id), 1 << 20),
-                lambda turn: known.first_told("s", turn.user, turn.assistant),
+                lambda turn: known.first_seen("s", turn.user, turn.assistant),
                 continued=place.origin != "start",
             )
             told += [(session.id, turn.user, turn.assistant) for turn in found]
@@ -99,9 +104,9 @@ def test_what_hermes_wrote_is_read(path: Path) -> None:
 
 def test_what_hermes_counts_is_read(path: Path) -> None:
     """A session's tokens are those of its main loop's calls, and its model the last of them."""
-    assert counted(path, "sub") == Counted("m-2", tokens_in=270, tokens_out=6)
-    assert counted(path, "s") == Counted("m")
-    assert counted(path, "nobody") == Counted()
+    assert usage_of(path, "sub") == SessionUsage("m-2", tokens_in=270, tokens_out=6)
+    assert usage_of(path, "s") == SessionUsage("m")
+    assert usage_of(path, "nobody") == SessionUsage()
 
 
 def test_the_tests_own_schema_is_hermes_schema(path: Path, tmp_path: Path) -> None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import atexit
 import logging
 import random
-from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
-from memorybus.agent import session_events
 from memorybus.agent.session import Session
+from memorybus.agent.session_events import session_details
 from memorybus.agent.session_store import HostSessions
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings, load
@@ -20,10 +19,11 @@ from memorybus.ids import NewId, new_id, new_rng
 from memorybus.jobs.waiting import Listener
 from memorybus.lineage import graph
 from memorybus.recall.cache import WarmCache
-from memorybus.recall.live import Recall, recall_now
+from memorybus.recall.live import RecallAnswer, recall_now
 from memorybus.recall.pending import Ask
 from memorybus.receipt import Level, Receipt
 from memorybus.registry import tools
+from memorybus.registry.tools import OfferedTools
 from memorybus.registry.tools_note import ToolsNote, read_note
 from memorybus.sending.counters import Counters
 from memorybus.sending.publisher import Publisher
@@ -31,11 +31,13 @@ from memorybus.testing import crash_points
 from memorybus.text.cleaning import checked_id, clean_text
 from memorybus.text.redact import mask_record
 
-if TYPE_CHECKING:
-    from memorybus.surfaces.hermes.plugin.manager import MemoryManager
-
 _CLOSING = 2.0
 """Seconds that the end of a process waits for Redis; what is unsent then stays spooled."""
+
+
+def offered_tools(settings: Settings) -> OfferedTools:
+    """Return what `MemoryBus.tools` does, also before there is a bus."""
+    return tools.offered(read_note(settings.tools_path))
 
 
 class MemoryBus:
@@ -119,36 +121,42 @@ class MemoryBus:
             platform: where the conversation happens.
             title: what it is about, if known; also the first thing to recall for it.
             agent_context: which of the agent's runs this is (Hermes: primary, cron, subagent, …).
-            details: what else the host knows of it: the chat, the thread, names. Providers that
-                keep conversations apart by such names get them.
+            details: what else the host knows of it (chat, thread, names), for its providers.
             warm: ask for memories at once, so that the first turn has some.
             at: when it began, milliseconds; now if None.
 
         Raises:
-            InvalidEvent: an id that is empty, too long or not Unicode.
-            SpoolFull: the spool's bound or the disk is full.
+            InvalidEvent, SpoolFull: an id that nothing can have; see `publish`.
         """
         scope = self._scope(agent, user, workspace, platform)
         session_id = checked_id("session_id", self.new_id() if session_id is None else session_id)
-        known = self.sessions.get(scope, session_id)
-        if known is not None:
-            session = Session(self, scope, known)
-        else:
-            event = SessionStarted(
-                platform=scope.platform,
-                agent_context=clean_text(agent_context),
-                title=clean_text(title),
-                details=session_events.details(details),
-            )
-            session = self._begun(scope, session_id, event, at)
+        session = self._known(scope, session_id)
+        if session is None:
+            session = self._begun(scope, session_id, title, agent_context, details, at)
         if warm:
             session.warm_up(title)
         return session
 
+    def _known(self, scope: Scope, session_id: str) -> Session | None:
+        ref = self.sessions.get(scope, session_id)
+        return Session(self, scope, ref) if ref else None
+
     def _begun(
-        self, scope: Scope, session_id: str, event: SessionStarted, at: int | None
+        self,
+        scope: Scope,
+        session_id: str,
+        title: str,
+        agent_context: str,
+        details: Mapping[str, str] | None,
+        at: int | None,
     ) -> Session:
         session = Session(self, scope, graph.start(session_id))
+        event = SessionStarted(
+            platform=scope.platform,
+            agent_context=clean_text(agent_context),
+            title=clean_text(title),
+            details=session_details(details),
+        )
         session.publish(event, session.event_id("start"), at)
         self.sessions.put(scope, session.ref)
         return session
@@ -165,7 +173,10 @@ class MemoryBus:
         )
 
     def adopt(self, scope: Scope, ref: SessionRef, *, warm_from: str = "") -> Session:
-        """Return a session whose place in the lineage is known, and remember the place."""
+        """Return a session whose place in the lineage is known, and note the place on this host.
+
+        For integrations: nothing is published, and nothing is asked for.
+        """
         checked_id("session_id", ref.id)
         self.sessions.put(scope, ref)
         return Session(self, scope, ref, warm_from=warm_from)
@@ -185,7 +196,9 @@ class MemoryBus:
         """Publish an event as it is; `Session` has a method for each kind.
 
         Raises:
-            InvalidEvent, EventTooLarge, SpoolFull: see `Publisher.publish`.
+            InvalidEvent: it cannot be written.
+            EventTooLarge: it has more than `event_max_bytes`.
+            SpoolFull: the spool's bound or the disk is full (G10).
         """
         envelope = Envelope(
             id=event_id or self.new_id(),
@@ -242,7 +255,7 @@ class MemoryBus:
         providers: Sequence[str] | None = None,
         budget: int | None = None,
         timeout: float = 10.0,
-    ) -> Recall:
+    ) -> RecallAnswer:
         """Ask the workers now and wait for their answers; for people and tools, not for a turn.
 
         Args:
@@ -256,8 +269,7 @@ class MemoryBus:
             timeout: seconds to wait at most.
 
         Raises:
-            NoWorker: nobody serves recalls.
-            LogUnavailable: Redis is away.
+            NoWorker, LogUnavailable: nobody serves recalls; Redis is away.
         """
         scope = self._scope(agent, user, workspace, None)
         return recall_now(
@@ -273,20 +285,13 @@ class MemoryBus:
             timeout=timeout,
         )
 
-    def tools(self) -> tools.OfferedTools:
+    def tools(self) -> OfferedTools:
         """Return the tools that providers offer the model: read from a small local file (G9).
 
         The file is kept up to date in the background, by this process and by this host's workers.
         Until it has been written for the first time there are no tools.
         """
-        return tools.offered(read_note(self.settings.tools_path))
-
-    @cached_property
-    def memory_manager(self) -> Callable[[], MemoryManager]:
-        """Makes this bus look like Hermes's ``MemoryManager``: a new one for each agent."""
-        from memorybus.surfaces.hermes.plugin.manager import managers
-
-        return managers(self)
+        return offered_tools(self.settings)
 
     def hurry(self, timeout: float) -> bool:
         """Send now what Redis takes within `timeout` seconds; the rest stays spooled, not lost.

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from memorybus.agent.port import SessionBus
 from memorybus.jobs.replies import Reply
-from memorybus.jobs.waiting import Asked
+from memorybus.jobs.waiting import AwaitedReplies
 from memorybus.receipt import Receipt
 from memorybus.redis.keys import Keys, partition_of
 from memorybus.text.fence import escape, escape_inline
 
-if TYPE_CHECKING:
-    from memorybus.agent.client import MemoryBus
 
-
-def gathered(bus: MemoryBus, key: str, receipts: Sequence[Receipt], timeout: float) -> str:
+def gathered(bus: SessionBus, key: str, receipts: Sequence[Receipt], timeout: float) -> str:
     """Wait for what providers answer to a compression's events, which stand under `key`.
 
     See `Session.contributions`.
@@ -24,10 +22,12 @@ def gathered(bus: MemoryBus, key: str, receipts: Sequence[Receipt], timeout: flo
     partition = partition_of(key, settings.partitions)
     ids = [receipt.event_id for receipt in receipts]
 
-    def ask(redis: Any) -> Asked:
+    def ask(redis: Any) -> AwaitedReplies:
         from memorybus.registry.roster import Roster
 
-        return Asked(partition, ids, Roster(redis, Keys(settings.namespace)).contributing())
+        return AwaitedReplies(
+            partition, ids, Roster(redis, Keys(settings.namespace)).contributing()
+        )
 
     return labelled(bus.listener.hear(ask, timeout).replies, settings.contribution_budget)
 
@@ -35,8 +35,8 @@ def gathered(bus: MemoryBus, key: str, receipts: Sequence[Receipt], timeout: flo
 def labelled(replies: Mapping[str, Sequence[Reply]], budget: int) -> str:
     """Return one text of several providers' texts, in their order, each within a fair share.
 
-    What one provider leaves of its share goes to those behind it. The texts are data: escaped as
-    recalled memory is.
+    What a provider leaves of its share goes to the providers after it. The texts are data, and
+    escaped as recalled memory is.
     """
     texts = {name: _said(said) for name, said in replies.items()}
     texts = {name: text for name, text in texts.items() if text}

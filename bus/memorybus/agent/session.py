@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Unpack
+
+import msgspec
 
 from memorybus.agent import contributions, session_events, system_prompts, tool_calls
-from memorybus.agent.session_publishing import SessionEvents
-from memorybus.events import Reason, Scope, SessionRef, SessionStarted
-from memorybus.ids import text_digest
+from memorybus.agent.port import SessionBus
+from memorybus.agent.session_events import TurnDetails
+from memorybus.events import (
+    AnyEvent,
+    ContextCompressing,
+    Delegated,
+    Reason,
+    Scope,
+    SessionEnded,
+    SessionRef,
+    SessionStarted,
+    StoreName,
+    TurnStarted,
+    WriteAction,
+)
+from memorybus.ids import Derivation, text_digest
 from memorybus.lineage import graph
 from memorybus.recall.model import (
     CarryAsk,
@@ -21,23 +36,20 @@ from memorybus.recall.model import (
     written_by,
 )
 from memorybus.receipt import Receipt
-from memorybus.redis.keys import owner_slot
-from memorybus.text.cleaning import clean_text
-
-if TYPE_CHECKING:
-    from memorybus.agent.client import MemoryBus
+from memorybus.redis.keys import owner_slot, session_key, store_key
+from memorybus.text.cleaning import checked_id, clean_messages, clean_text
 
 _PROMPT_EVERY = 30.0
 """Seconds between the times that a session's turns ask for the next session's system prompt."""
 
 
-class Session(SessionEvents):
+class Session:
     """One session of one scope; made by `MemoryBus.session`. Safe to call from any thread.
 
-    Every method that publishes returns a `Receipt` after one local write (G1, G9) and raises what
-    `Publisher.publish` raises. ``at`` is wall time in milliseconds; now if None. Only
-    `ask_first`, `system_prompt`, `contributions` and `call_tool` wait for somebody, each with a
-    deadline.
+    Every method that publishes returns a `Receipt` after one local write (G1, G9), and raises
+    `InvalidEvent`, `EventTooLarge` or `SpoolFull`. ``at`` is wall time in milliseconds; now if
+    None. Only `ask_first`, `system_prompt`, `contributions` and `call_tool` wait for somebody,
+    each with a deadline.
 
     Attributes:
         scope: who it belongs to.
@@ -47,15 +59,223 @@ class Session(SessionEvents):
     """
 
     def __init__(
-        self, bus: MemoryBus, scope: Scope, ref: SessionRef, *, warm_from: str = ""
+        self, bus: SessionBus, scope: Scope, ref: SessionRef, *, warm_from: str = ""
     ) -> None:
         """Use `MemoryBus.session`."""
-        super().__init__(bus, scope, ref)
+        self._bus = bus
+        self.scope = scope
+        self.ref = ref
+        self.key = session_key(scope, ref.root)
         self.slot = slot_of(scope, ref)
+        self._derivation = Derivation(scope.agent, scope.user, scope.workspace, ref.id, ref.epoch)
         self._owner = owner_slot(scope)
         self._warm_from = warm_from
         self._prompt_asked: float | None = None
         self._prompt_due = float("-inf")
+
+    @property
+    def id(self) -> str:
+        """The session's id."""
+        return self.ref.id
+
+    # -- what happens ------------------------------------------------------------------------------
+
+    def turn_started(
+        self,
+        message: str,
+        *,
+        number: int = 0,
+        model: str = "",
+        platform: str = "",
+        remaining_tokens: int = -1,
+        tool_count: int = -1,
+        at: int | None = None,
+    ) -> Receipt:
+        """Say that the user has spoken (volatile: kept in the log, never archived).
+
+        What the agent does not know it leaves out; see `TurnStarted`.
+        """
+        event = TurnStarted(
+            number=number,
+            message=clean_text(message),
+            model=clean_text(model),
+            platform=clean_text(platform),
+            remaining_tokens=remaining_tokens,
+            tool_count=tool_count,
+        )
+        return self.publish(event, "", at)
+
+    def turn_completed(
+        self,
+        user: str,
+        assistant: str,
+        *,
+        messages: Sequence[Mapping[str, Any]] = (),
+        ordinal: int | None = None,
+        event_id: str = "",
+        at: int | None = None,
+        durable: bool = False,
+        **details: Unpack[TurnDetails],
+    ) -> Receipt:
+        """Publish a completed turn.
+
+        Args:
+            user: what the person said.
+            assistant: what the agent answered.
+            messages: this turn's messages, OpenAI style.
+            ordinal: the turn's number within the session, from 0. With it the event's id is
+                derived, so that publishing the turn again adds nothing (G2).
+            event_id: an id of your own instead (`ids.derived_id`), for the same reason.
+            at: when.
+            durable: also survive a power cut.
+            details: what else is known of it: names, model, tokens; see `TurnDetails`.
+        """
+        event = session_events.turn(user, assistant, messages, ordinal, **details)
+        if ordinal is not None and not event_id:
+            event_id = self.event_id("turn", ordinal, event.user, event.assistant)
+        return self.publish(event, event_id, at, durable=durable)
+
+    def memory_written(
+        self,
+        action: WriteAction,
+        content: str = "",
+        *,
+        store: StoreName = "memory",
+        old_text: str = "",
+        tool_call_id: str = "",
+        index: int = 0,
+        provenance: Mapping[str, str] | None = None,
+        at: int | None = None,
+    ) -> Receipt:
+        """Publish a write to the agent's or the person's memory.
+
+        What is written without `store` is the agent's own note: every person of that agent is
+        shown it. What is about a person belongs to that person: ``store="user"``.
+
+        Args:
+            action: add ``content``; replace or remove the entry that holds ``old_text``.
+            content: the new text.
+            store: ``memory`` belongs to the agent, whoever it talks to; ``user`` to the person.
+            old_text: part of the entry meant.
+            tool_call_id: with it and `index` the event's id is derived (G2).
+            index: the write's number within its tool call.
+            provenance: write origin and the like.
+            at: when.
+
+        Raises:
+            InvalidEvent: an unknown action or store, or a text that the action needs is missing.
+        """
+        event = session_events.memory_write(action, store, content, old_text, provenance)
+        event_id = self.event_id("write", tool_call_id, index) if tool_call_id else ""
+        return self.publish(event, event_id, at, key=store_key(store, self.scope))
+
+    def compressing(
+        self,
+        messages: Sequence[Mapping[str, Any]] = (),
+        *,
+        compression_count: int = 0,
+        at: int | None = None,
+    ) -> Receipt:
+        """Publish the messages that are about to leave the context window, fsynced (G1).
+
+        If they are too many for one event they are split into several; the receipt is the last
+        one's.
+        """
+        return self._compressions(messages, compression_count, wants_reply=False, at=at)[-1]
+
+    def _compressions(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        compression_count: int,
+        *,
+        wants_reply: bool,
+        at: int | None,
+    ) -> list[Receipt]:
+        """Publish one compression, fsynced (G1); return the receipt of each of its events."""
+        room = self._bus.settings.event_max_bytes
+        events = session_events.compressing(
+            messages, compression_count, room, wants_reply=wants_reply
+        )
+        return [self._compression(event, at) for event in events]
+
+    def _compression(self, event: ContextCompressing, at: int | None) -> Receipt:
+        mark = text_digest(msgspec.json.encode(event.messages).decode())
+        event_id = self.event_id("compressing", event.compression_count, mark)
+        return self.publish(event, event_id, at, durable=True)
+
+    def delegated(
+        self,
+        task: str,
+        result: str,
+        *,
+        child_session: str = "",
+        model: str = "",
+        tokens_in: int = 0,
+        tokens_out: int = 0,
+        tool_count: int = -1,
+        at: int | None = None,
+    ) -> Receipt:
+        """Publish what a sub-agent did; with the child's session the id is derived (G2).
+
+        What the agent does not know it leaves out; see `Delegated`.
+        """
+        event = Delegated(
+            task=clean_text(task),
+            result=clean_text(result),
+            child_session=clean_text(child_session),
+            model=clean_text(model),
+            tokens_in=tokens_in,
+            tokens_out=tokens_out,
+            tool_count=tool_count,
+        )
+        event_id = self.event_id("delegation", child_session) if child_session else ""
+        return self.publish(event, event_id, at)
+
+    def ended(
+        self,
+        reason: str = "",
+        *,
+        message_count: int = 0,
+        messages: Sequence[Mapping[str, Any]] = (),
+        event_id: str = "",
+        at: int | None = None,
+    ) -> Receipt:
+        """Publish that the session is over. It may be resumed, and end again later."""
+        event = SessionEnded(
+            reason=clean_text(reason),
+            message_count=message_count,
+            messages=clean_messages(messages),
+        )
+        return self.publish(event, event_id or self.event_id("end", message_count), at)
+
+    # -- events as they are, for integrations ------------------------------------------------------
+
+    def event_id(self, kind: str, *parts: str | int) -> str:
+        """Return an id made of this session, a kind and what tells one event from others (G2).
+
+        Another process of any host makes the same id of the same parts.
+        """
+        return self._derivation.id(kind, *parts)
+
+    def publish(
+        self,
+        event: AnyEvent,
+        event_id: str = "",
+        at: int | None = None,
+        *,
+        key: str = "",
+        durable: bool = False,
+    ) -> Receipt:
+        """Publish an event of this session; `event_id` "" means a fresh one."""
+        return self._bus.publish(
+            event,
+            event_id=event_id,
+            key=key or self.key,
+            scope=self.scope,
+            session=self.ref,
+            at=at,
+            durable=durable,
+        )
 
     # -- lineage ----------------------------------------------------------------------------------
 
@@ -116,11 +336,20 @@ class Session(SessionEvents):
             session.warm_up()
         return session
 
+    def came_from(self, before: Session, reason: Reason = "reset") -> Receipt:
+        """Say which session this one came from, where it began before that was known.
+
+        It keeps its own root and epoch; nothing is carried over.
+        """
+        event = graph.switched(before.ref, self.ref, reason)
+        return self.publish(event, self.event_id("switch", before.id, before.ref.epoch, reason))
+
     def _switched(
         self, ref: SessionRef, reason: Reason, at: int | None, retracted: tuple[str, ...] = ()
     ) -> Session:
-        goes_on = reason in graph.CONTINUING and not retracted  # what is warm may hold it
-        session = self._continued(ref) if goes_on else self._bus.adopt(self.scope, ref)
+        # Warm results may hold what was taken back, so a rewind that retracts carries none over.
+        goes_on = reason in graph.CONTINUING and not retracted
+        session = self._continued(ref) if goes_on else self._at(ref)
         event = graph.switched(self.ref, ref, reason, retracted)
         event_id = session.event_id("switch", self.id, self.ref.epoch, reason, *retracted)
         session.publish(event, event_id, at)
@@ -128,10 +357,16 @@ class Session(SessionEvents):
 
     def _continued(self, ref: SessionRef) -> Session:
         """Return the session that continues this one, with its warm recall carried over."""
-        session = self._bus.adopt(self.scope, ref, warm_from=self.slot)
+        session = self._at(ref, warm_from=self.slot)
         if session.slot != self.slot:
             self._bus.ask(CarryAsk(session.slot, 0, self.slot))
         return session
+
+    def _at(self, ref: SessionRef, warm_from: str = "") -> Session:
+        """Return the session at another place of the lineage, and note the place on this host."""
+        checked_id("session_id", ref.id)
+        self._bus.sessions.put(self.scope, ref)
+        return Session(self._bus, self.scope, ref, warm_from=warm_from)
 
     # -- recall -----------------------------------------------------------------------------------
 
@@ -200,9 +435,11 @@ class Session(SessionEvents):
             known: what the agent's prompt says anyway: a provider that says nothing else is left
                 out.
         """
-        return system_prompts.of_session(self._bus, self, known)
+        return system_prompts.of_session(
+            self._bus, self.scope, self.ref.root, self._prompt_asked_at, known
+        )
 
-    def prompt_asked(self) -> float:
+    def _prompt_asked_at(self) -> float:
         """Return the monotonic time at which this session asked for its prompt; it asks if new."""
         return self._ask_prompt(()) if self._prompt_asked is None else self._prompt_asked
 
@@ -236,9 +473,9 @@ class Session(SessionEvents):
             ``contribution_budget`` characters; "" if there is nothing.
 
         Raises:
-            InvalidEvent, EventTooLarge, SpoolFull: see `Publisher.publish`.
+            InvalidEvent, EventTooLarge, SpoolFull: the events are not published.
         """
-        receipts = self.compressions(messages, compression_count, wants_reply=True, at=at)
+        receipts = self._compressions(messages, compression_count, wants_reply=True, at=at)
         return contributions.gathered(self._bus, self.key, receipts, timeout)
 
     def call_tool(

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, get_args
+from typing import Any, TypedDict, Unpack, get_args
 
 import msgspec
 
@@ -20,6 +20,7 @@ from memorybus.text.cleaning import clean_messages, clean_text
 
 _ACTIONS = get_args(WriteAction)
 _STORES = get_args(StoreName)
+_TURN_TEXTS = ("user_name", "assistant_name", "model")
 _MESSAGE_ROOM = 1_024
 _ID = re.compile("[0-9a-f]{32}")
 _MOST_DETAILS = 32
@@ -27,50 +28,65 @@ _LONGEST_DETAIL = 1_024
 """Characters of a detail's name or value."""
 
 
-def details(told: Mapping[str, str] | None) -> dict[str, str]:
-    """Return what a host told of a session as it is written: the first 32 details (G10).
+def session_details(given: Mapping[str, str] | None) -> dict[str, str]:
+    """Return what a host says of a session as it is written: the first 32 details (G10).
 
     One of more than 1,024 characters is left out whole: half a name would be another's.
     """
-    cleaned = {clean_text(name): clean_text(value) for name, value in (told or {}).items()}
+    cleaned = {clean_text(name): clean_text(value) for name, value in (given or {}).items()}
     short = [(n, v) for n, v in cleaned.items() if v and max(len(n), len(v)) <= _LONGEST_DETAIL]
     return dict(short[:_MOST_DETAILS])
+
+
+class TurnDetails(TypedDict, total=False):
+    """What an agent may say of a completed turn beside its texts.
+
+    Attributes:
+        user_name: the person's name.
+        assistant_name: the agent's name.
+        model: which model answered.
+        tokens_in: prompt tokens.
+        tokens_out: tokens of the answer.
+        synthetic: the host wrote the user's side itself, nobody said it.
+    """
+
+    user_name: str
+    assistant_name: str
+    model: str
+    tokens_in: int
+    tokens_out: int
+    synthetic: bool
 
 
 def turn(
     user: str,
     assistant: str,
     messages: Sequence[Mapping[str, Any]],
-    *,
     ordinal: int | None,
-    user_name: str,
-    assistant_name: str,
-    model: str,
-    tokens_in: int,
-    tokens_out: int,
-    synthetic: bool,
+    **details: Unpack[TurnDetails],
 ) -> TurnCompleted:
-    """Return a completed turn; see `Session.turn_completed`."""
+    """Return a completed turn; see `Session.turn_completed`.
+
+    Raises:
+        TypeError: a detail that no turn has.
+    """
+    given: dict[str, Any] = dict(details)
+    clean = {name: clean_text(given[name]) for name in _TURN_TEXTS if name in given}
     return TurnCompleted(
         user=clean_text(user),
         assistant=clean_text(assistant),
         messages=clean_messages(messages) if messages else (),
-        user_name=clean_text(user_name),
-        assistant_name=clean_text(assistant_name),
         ordinal=-1 if ordinal is None else ordinal,
-        model=clean_text(model),
-        tokens_in=tokens_in,
-        tokens_out=tokens_out,
-        synthetic=synthetic,
+        **(given | clean),
     )
 
 
 def memory_write(
     action: WriteAction,
     store: StoreName,
-    content: str,
-    old_text: str,
-    provenance: Mapping[str, str] | None,
+    content: str = "",
+    old_text: str = "",
+    provenance: Mapping[str, str] | None = None,
 ) -> MemoryWritten:
     """Return a memory write; see `Session.memory_written`.
 

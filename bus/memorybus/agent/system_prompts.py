@@ -9,45 +9,52 @@ with the same prompt, so that a model's prefix cache holds.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
 
+from memorybus.agent.port import SessionBus
 from memorybus.errors import SpoolError
+from memorybus.events import Scope
 from memorybus.recall.model import prompt_slot
 from memorybus.redis.keys import owner_slot
 from memorybus.text.fence import build_block, escape
-
-if TYPE_CHECKING:
-    from memorybus.agent.client import MemoryBus
-    from memorybus.agent.session import Session
 
 _log = logging.getLogger("memorybus")
 
 Sections = Sequence[tuple[str, Sequence[str]]]
 
 
-def of_session(bus: MemoryBus, session: Session, known: str) -> str:
-    """Return a session's part of the system prompt; see `Session.system_prompt`."""
+def of_session(
+    bus: SessionBus, scope: Scope, root: str, asked_at: Callable[[], float], known: str
+) -> str:
+    """Return a session's part of the system prompt; see `Session.system_prompt`.
+
+    Args:
+        bus: its bus.
+        scope: who it belongs to.
+        root: its lineage's.
+        asked_at: tells the monotonic time at which the session asked workers for it.
+        known: what the agent's prompt says anyway.
+    """
     if not bus.settings.prompt_budget:
         return ""
     now = bus.clock.now_ms()
     try:
-        kept = bus.sessions.prompt(session.scope, session.ref.root, now)
+        kept = bus.sessions.prompt(scope, root, now)
         if kept is not None:
             return kept
-        block = _ready(bus, session, known)
-        return bus.sessions.keep_prompt(session.scope, session.ref.root, block, now)
-    except SpoolError as error:  # its notes are lost, the agent's prompt need not be (G9)
+        block = _ready(bus, scope, asked_at, known)
+        return bus.sessions.keep_prompt(scope, root, block, now)
+    except SpoolError as error:  # the notes are lost, but the agent still gets its prompt (G9)
         _log.warning("a system prompt may change within its session: %s", error)
-        return _ready(bus, session, known)
+        return _ready(bus, scope, asked_at, known)
 
 
-def _ready(bus: MemoryBus, session: Session, known: str) -> str:
-    """Return the block of what is ready; the first of all is waited for a moment."""
-    owner, slot = owner_slot(session.scope), prompt_slot(session.scope)
+def _ready(bus: SessionBus, scope: Scope, asked_at: Callable[[], float], known: str) -> str:
+    """Return the block of what is ready; only an owner's first session waits a moment for it."""
+    owner, slot = owner_slot(scope), prompt_slot(scope)
     sections = bus.warm.sections(owner, slot, "")
     if not sections:
-        bus.warm.await_results(owner, slot, session.prompt_asked() + bus.settings.opening_wait)
+        bus.warm.await_results(owner, slot, asked_at() + bus.settings.opening_wait)
         sections = bus.warm.sections(owner, slot, "")
     return build_block(list(_news(sections, known)), bus.settings.prompt_budget)
 

@@ -6,29 +6,26 @@ Whatever goes wrong is a JSON object that says so: a model can be told, an excep
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
+from memorybus.agent.port import PublishingSession, SessionBus
 from memorybus.errors import InvalidEvent, MemoryBusError
 from memorybus.events import ToolCalled
 from memorybus.jobs.replies import Reply
-from memorybus.jobs.waiting import Asked, Heard
+from memorybus.jobs.waiting import AwaitedReplies, ReceivedReplies
 from memorybus.recall.model import written_by
 from memorybus.redis.keys import Keys, partition_of
 from memorybus.registry.tools import Tool
 from memorybus.text.cleaning import clean_text
 
-if TYPE_CHECKING:
-    from memorybus.agent.client import MemoryBus
-    from memorybus.agent.session import Session
-
 START = "start one: memorybus up (or memorybus worker)"
 
 
 def call(
-    bus: MemoryBus,
-    session: Session,
+    bus: SessionBus,
+    session: PublishingSession,
     offered: str,
     arguments: Mapping[str, Any],
     timeout: float,
@@ -78,8 +75,8 @@ def _clean(value: Any) -> Any:
 
 
 def _written(
-    bus: MemoryBus,
-    session: Session,
+    bus: SessionBus,
+    session: PublishingSession,
     tool: Tool,
     arguments: dict[str, Any],
     timeout: float,
@@ -89,13 +86,13 @@ def _written(
     event = ToolCalled(
         provider=tool.provider, tool=tool.name, arguments=arguments, wants_reply=True
     )
-    receipt = session.publish(event, event_id, None)
+    receipt = session.publish(event, event_id)
     partition = _partition(bus, session)
 
-    def ask(redis: Any) -> Asked:
+    def ask(redis: Any) -> AwaitedReplies:
         served = tool.provider in _roster(bus, redis).served()
         why = "" if served else f"no live worker serves {tool.provider}; {START}"
-        return Asked(partition, [receipt.event_id], [tool.provider], why)
+        return AwaitedReplies(partition, [receipt.event_id], [tool.provider], why)
 
     heard = bus.listener.hear(ask, timeout)
     reply = _first(heard, tool)
@@ -109,7 +106,11 @@ def _written(
 
 
 def _read(
-    bus: MemoryBus, session: Session, tool: Tool, arguments: dict[str, Any], timeout: float
+    bus: SessionBus,
+    session: PublishingSession,
+    tool: Tool,
+    arguments: dict[str, Any],
+    timeout: float,
 ) -> dict[str, Any]:
     """Have a recall process run the tool, once it has applied what this process published."""
     until = bus.clock.monotonic() + timeout
@@ -118,7 +119,7 @@ def _read(
         return failed(f"memory cannot be reached now: {bus.problem or 'it is slow to take events'}")
     partition, call_id = _partition(bus, session), bus.new_id()
 
-    def ask(redis: Any) -> Asked:
+    def ask(redis: Any) -> AwaitedReplies:
         from memorybus.jobs.tools import ToolRequest, ask_tool
 
         request = ToolRequest(
@@ -132,7 +133,7 @@ def _read(
             reads_after=written_by(session.scope, session.ref, bus.settings.partitions),
         )
         why = ask_tool(redis, bus.settings, request, timeout)
-        return Asked(partition, [call_id], [tool.provider], why)
+        return AwaitedReplies(partition, [call_id], [tool.provider], why)
 
     heard = bus.listener.hear(ask, until - bus.clock.monotonic())
     reply = _first(heard, tool)
@@ -144,7 +145,7 @@ def _read(
 # -- answers --------------------------------------------------------------------------------------
 
 
-def _first(heard: Heard, tool: Tool) -> Reply | None:
+def _first(heard: ReceivedReplies, tool: Tool) -> Reply | None:
     return next(iter(heard.replies.get(tool.provider, ())), None)
 
 
@@ -159,11 +160,11 @@ def _result(reply: Reply, tool: Tool, **more: Any) -> dict[str, Any]:
     return result if isinstance(result, dict) else {"result": result}
 
 
-def _partition(bus: MemoryBus, session: Session) -> int:
+def _partition(bus: SessionBus, session: PublishingSession) -> int:
     return partition_of(session.key, bus.settings.partitions)
 
 
-def _roster(bus: MemoryBus, redis: Any) -> Any:
+def _roster(bus: SessionBus, redis: Any) -> Any:
     from memorybus.registry.roster import Roster
 
     return Roster(redis, Keys(bus.settings.namespace))

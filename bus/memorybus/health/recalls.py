@@ -9,7 +9,7 @@ from redis import Redis
 from rq.job import Job
 
 from memorybus.config.settings import Settings
-from memorybus.recall.breaker import Health, RecallHealth
+from memorybus.recall.breaker import RecallHealth, RecentRecalls
 from memorybus.recall.demand import queue_name
 from memorybus.redis.keys import Keys
 from memorybus.text.display import iso
@@ -89,7 +89,7 @@ def _ms(at: bytes) -> int:
         return 0
 
 
-def _status(queue: str, asked_at: list[int], started: int, health: Health) -> JobsStatus:
+def _status(queue: str, asked_at: list[int], started: int, health: RecentRecalls) -> JobsStatus:
     return JobsStatus(
         queue=queue,
         queued=len(asked_at),

@@ -1,8 +1,8 @@
-"""Looking into one instance of a provider: its digest, its recalls, what it holds.
+"""Looks into one instance of a provider: its digest, its recalls, what it holds.
 
-One RQ job in the queue of its provider's recall processes, which are where its state is. A page at
-a time, each within the time of a recall, so that a large state delays nobody for long. Who wants to
-compare two states holds both first.
+Each question is one RQ job in the queue of the provider's recall processes, which run where its
+state is. A digest is read page by page, each within the time of a recall, so that a large state
+delays no recall for long. Pause both instances before you compare them.
 """
 
 from collections.abc import Sequence
@@ -17,10 +17,9 @@ from memorybus.errors import MemoryBusError
 from memorybus.events import Scope, SessionRef
 from memorybus.ids import NewId, new_id
 from memorybus.jobs.replies import Reply
-from memorybus.jobs.waiting import Asked, Listener
+from memorybus.jobs.waiting import AwaitedReplies, Listener
 from memorybus.recall.model import RecalledItem, Want
-from memorybus.recall.queue import LIFE, LONGEST, longest_run, rq_queue
-from memorybus.redis.connect import TIMEOUT, connect_jobs
+from memorybus.recall.queue import enqueue_call, longest_run
 from memorybus.redis.keys import Keys
 from memorybus.registry.roster import Roster
 
@@ -30,7 +29,6 @@ JOB = "memorybus_workers.jobs.inspect.run"
 PARTITION = 0
 """Where the replies lie."""
 
-_FAILURE_TTL = 60
 _WAIT = 5.0
 """Seconds more than a job may run: it waits for its turn behind a recall."""
 
@@ -72,7 +70,7 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     sent: tuple[Sent, ...] = ()
 
 
-class Page(msgspec.Struct, frozen=True, omit_defaults=True):
+class DigestPage(msgspec.Struct, frozen=True, omit_defaults=True):
     """A page of a digest.
 
     Attributes:
@@ -86,7 +84,7 @@ class Page(msgspec.Struct, frozen=True, omit_defaults=True):
     more: bool = False
 
 
-class Found(msgspec.Struct, frozen=True, omit_defaults=True):
+class KnownEvents(msgspec.Struct, frozen=True, omit_defaults=True):
     """Which of the events that an instance was asked for are there.
 
     Attributes:
@@ -114,7 +112,7 @@ class InspectionFailed(MemoryBusError):
     """An instance could not be looked into; the message says why."""
 
 
-class Inspector:
+class InstanceInspector:
     """Asks, and waits for the answer. Belongs to one thread.
 
     Every method raises `InspectionFailed`, and `LogUnavailable` without Redis.
@@ -133,7 +131,7 @@ class Inspector:
 
     def digest(
         self, provider: str, instance: str, after: str = "", keys: Sequence[str] = ()
-    ) -> Page:
+    ) -> DigestPage:
         """Return a page of an instance's digest: keys above `after`, or of these only."""
         found = Inspection(
             id=self._make_id(),
@@ -143,7 +141,7 @@ class Inspector:
             after=after,
             keys=tuple(keys),
         )
-        return msgspec.json.decode(self._answer(found), type=Page)
+        return msgspec.json.decode(self._answer(found), type=DigestPage)
 
     def recall(self, provider: str, instance: str, want: Want) -> tuple[RecalledItem, ...]:
         """Return what an instance recalls for a query, best first."""
@@ -152,19 +150,19 @@ class Inspector:
         )
         return msgspec.json.decode(self._answer(found), type=Recalled).items
 
-    def known(self, provider: str, instance: str, sent: Sequence[Sent]) -> Found:
-        """Return which events an instance knows; see `Found` for those it had no time for."""
+    def known(self, provider: str, instance: str, sent: Sequence[Sent]) -> KnownEvents:
+        """Return which events an instance knows; see `KnownEvents` for those it had no time for."""
         found = Inspection(
             id=self._make_id(), provider=provider, instance=instance, asks="known", sent=tuple(sent)
         )
-        return msgspec.json.decode(self._answer(found), type=Found)
+        return msgspec.json.decode(self._answer(found), type=KnownEvents)
 
     def _answer(self, asked: Inspection) -> str:
         timeout = longest_run(self._settings) + _WAIT
 
-        def ask(redis: Redis) -> Asked:
+        def ask(redis: Redis) -> AwaitedReplies:
             problem = _sent(redis, self._settings, asked, timeout)
-            return Asked(PARTITION, [asked.id], [asked.provider], problem)
+            return AwaitedReplies(PARTITION, [asked.id], [asked.provider], problem)
 
         heard = self._listener.hear(ask, timeout)
         replies = heard.replies.get(asked.provider, [])
@@ -182,21 +180,4 @@ def _sent(redis: Redis, settings: Settings, asked: Inspection, timeout: float) -
             "(or memorybus worker)"
         )
     body = msgspec.json.encode(asked).decode()
-    jobs = connect_jobs(settings, timeout=min(TIMEOUT, timeout))
-    try:
-        queue = rq_queue(jobs, settings, asked.provider)
-        if int(jobs.llen(queue.key)) >= LONGEST:
-            return f"too many calls wait for {asked.provider}"
-        queue.enqueue(
-            JOB,
-            body,
-            job_id=asked.id,
-            ttl=LIFE,
-            result_ttl=0,
-            failure_ttl=_FAILURE_TTL,
-            job_timeout=longest_run(settings),
-        )
-        jobs.expire(queue.key, LIFE)
-    finally:
-        jobs.close()
-    return ""
+    return enqueue_call(settings, asked.provider, JOB, body, asked.id, timeout=timeout)

@@ -1,7 +1,7 @@
 """Replies: what a provider answers to an event whose publisher waits, or to a reading tool's call.
 
 A hash for each event or call, a field for each provider instance that answered. It lives for
-`LIFE` seconds, lies in the slot of the event's partition, and is only ever read by who asked.
+`LIFE` seconds, lies in the slot of the event's partition, and only the asker reads it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from redis import Redis
 
 LIFE = 60
-"""Seconds for which a reply stays. Whoever asked longer ago has gone, and gets none."""
+"""Seconds for which a reply stays; nobody waits for one that long."""
 
 _CUT = " […]"
 

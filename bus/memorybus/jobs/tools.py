@@ -12,15 +12,12 @@ from redis import Redis
 
 from memorybus.config.settings import Settings
 from memorybus.events import Scope, SessionRef
-from memorybus.recall.queue import LIFE, LONGEST, longest_run, rq_queue
-from memorybus.redis.connect import TIMEOUT, connect_jobs
+from memorybus.recall.queue import LIFE, enqueue_call
 from memorybus.redis.keys import Keys
 from memorybus.registry.roster import Roster
 
 JOB = "memorybus_workers.jobs.tools.run"
 """The callable that the recall queues may run beside recalls."""
-
-_FAILURE_TTL = 60
 
 
 class ToolRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,11 +71,12 @@ def ask_tool(redis: Redis, settings: Settings, request: ToolRequest, timeout: fl
     body = msgspec.json.encode(_positioned(redis, keys, request))
     if len(body) > settings.event_max_bytes:
         return f"a call of {len(body)} bytes; `event_max_bytes` is {settings.event_max_bytes}"
-    jobs = connect_jobs(settings, timeout=min(TIMEOUT, timeout))
-    try:
-        return _enqueue(jobs, settings, request, body.decode(), timeout)
-    finally:
-        jobs.close()
+    life = min(LIFE, max(1, math.ceil(timeout)))
+    text = body.decode()
+    return enqueue_call(
+        settings, request.provider, JOB, text, request.id,
+        timeout=timeout, life=life, at_front=True,
+    )  # fmt: skip
 
 
 def _positioned(redis: Redis, keys: Keys, request: ToolRequest) -> ToolRequest:
@@ -88,24 +86,3 @@ def _positioned(redis: Redis, keys: Keys, request: ToolRequest) -> ToolRequest:
         numbers = pipe.execute()
     pairs = zip(request.reads_after, numbers, strict=True)
     return msgspec.structs.replace(request, positions={p: int(n) for p, n in pairs if n})
-
-
-def _enqueue(
-    jobs: Redis, settings: Settings, request: ToolRequest, body: str, timeout: float
-) -> str:
-    queue = rq_queue(jobs, settings, request.provider)
-    if int(jobs.llen(queue.key)) >= LONGEST:
-        return f"too many calls wait for {request.provider}"
-    life = min(LIFE, max(1, math.ceil(timeout)))
-    queue.enqueue(
-        JOB,
-        body,
-        job_id=request.id,
-        at_front=True,
-        ttl=life,
-        result_ttl=0,
-        failure_ttl=_FAILURE_TTL,
-        job_timeout=longest_run(settings),
-    )
-    jobs.expire(queue.key, LIFE)
-    return ""

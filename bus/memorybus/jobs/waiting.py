@@ -1,8 +1,8 @@
-"""Waiting for replies without ever waiting longer than told (G9).
+"""Waits for replies, and never longer than the caller allows (G9).
 
-A thread of its own asks and listens, and the caller waits for the thread: so that no name server,
-no connection and no half-dead Redis can hold an agent beyond its deadline. What the thread has
-heard by then counts; the thread itself ends at its next time-out.
+A separate thread asks and listens, and the caller waits for that thread: so no name server, no
+connection and no half-dead Redis can hold an agent beyond its deadline. What the thread has got by
+then counts; the thread itself ends at its next time-out.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _LAST_LOOK = 0.05
 _LEAST = 0.001
 
 
-class Asked(msgspec.Struct, frozen=True):
-    """What is listened for.
+class AwaitedReplies(msgspec.Struct, frozen=True):
+    """Which replies are waited for.
 
     Attributes:
         partition: where the replies lie.
         ids: of the events, or of the call.
-        providers: who is to answer each of them.
+        providers: those that shall answer each of them.
         problem: why nobody will, or "".
     """
 
@@ -47,8 +47,8 @@ class Asked(msgspec.Struct, frozen=True):
     problem: str = ""
 
 
-class Heard(msgspec.Struct):
-    """What came in time.
+class ReceivedReplies(msgspec.Struct):
+    """The replies that came in time.
 
     Attributes:
         replies: by provider, in the order of the ids.
@@ -59,8 +59,8 @@ class Heard(msgspec.Struct):
     problem: str = ""
 
 
-Ask = Callable[["Redis"], Asked]
-"""Finds out, or causes, what is to be listened for; called once, with the log's Redis."""
+Ask = Callable[["Redis"], AwaitedReplies]
+"""Says which replies to wait for, and may ask for them; called once, with the log's Redis."""
 
 
 class Listener:
@@ -77,18 +77,18 @@ class Listener:
         self._clock = clock
         self._keys = Keys(settings.namespace)
 
-    def hear(self, ask: Ask, timeout: float) -> Heard:
+    def hear(self, ask: Ask, timeout: float) -> ReceivedReplies:
         """Return what is heard within `timeout` seconds; raises nothing that Redis may cause."""
-        heard = Heard()
+        heard = ReceivedReplies()
         until = self._clock.monotonic() + timeout
         thread = threading.Thread(
             target=self._listen, args=(ask, until, heard), name="memorybus-listener", daemon=True
         )
         thread.start()
         thread.join(max(0.0, timeout))
-        return Heard(dict(heard.replies), heard.problem)
+        return ReceivedReplies(dict(heard.replies), heard.problem)
 
-    def _listen(self, ask: Ask, until: float, heard: Heard) -> None:
+    def _listen(self, ask: Ask, until: float, heard: ReceivedReplies) -> None:
         try:
             self._ask_and_wait(ask, until, heard)
         except Exception as error:  # whatever it is, the agent goes on (G9)
@@ -96,7 +96,7 @@ class Listener:
             _log.debug("listening for replies: %s", error, exc_info=None if known else error)
             heard.problem = str(error)
 
-    def _ask_and_wait(self, ask: Ask, until: float, heard: Heard) -> None:
+    def _ask_and_wait(self, ask: Ask, until: float, heard: ReceivedReplies) -> None:
         from redis.exceptions import RedisError
 
         from memorybus.redis.connect import TIMEOUT, connect_redis, translated
@@ -113,7 +113,9 @@ class Listener:
         finally:
             redis.close()
 
-    def _wait(self, redis: Redis, asked: Asked, until: float, heard: Heard) -> None:
+    def _wait(
+        self, redis: Redis, asked: AwaitedReplies, until: float, heard: ReceivedReplies
+    ) -> None:
         """Look for replies, ever less often, until all are there or the time is up."""
         keys = [self._keys.reply(asked.partition, one) for one in asked.ids]
         pause = _FIRST_LOOK

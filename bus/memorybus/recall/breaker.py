@@ -1,8 +1,8 @@
-"""How each provider's recalls went of late: what pauses their asking, and what people read of it.
+"""How each provider's recalls went lately: it decides when asking pauses, and people read it.
 
-One hash per provider, forgotten a day after the last failure. The pause is a key that expires by
-itself, so that no two clocks are compared. When it has expired, the next recall is the probe: if
-it fails too, the pause is twice as long.
+There is one hash per provider, kept for a day after the last failure. The pause is a key that
+expires by itself, so that no two clocks are compared. When it has expired, the next recall is the
+probe: if it fails too, the pause is twice as long.
 """
 
 from collections.abc import Sequence
@@ -15,13 +15,13 @@ from memorybus.redis.keys import Keys
 
 _DAY_MS = 86_400_000
 ENDURED = 3
-"""Failures in a row from which on asking pauses."""
+"""So many failures in a row pause the asking."""
 
 _LONGEST = 30.0
 
 
-class Health(msgspec.Struct, frozen=True):
-    """A provider's recalls of late.
+class RecentRecalls(msgspec.Struct, frozen=True):
+    """How a provider's recalls went lately.
 
     Attributes:
         failing: failures in a row.
@@ -49,14 +49,14 @@ def pause_after(failing: int) -> float:
 
 
 class RecallHealth:
-    """Reads and notes it. Belongs to one thread; raises what redis-py raises."""
+    """Reads and notes how recalls went. Belongs to one thread; raises what redis-py raises."""
 
     def __init__(self, redis: Redis, keys: Keys) -> None:
         """Use the log's Redis."""
         self._redis = redis
         self._keys = keys
 
-    def read(self, providers: Sequence[str]) -> dict[str, Health]:
+    def read(self, providers: Sequence[str]) -> dict[str, RecentRecalls]:
         """Return the health of some providers' recalls, in one round trip."""
         with self._redis.pipeline(transaction=False) as pipe:
             for name in providers:
@@ -101,12 +101,12 @@ class RecallHealth:
             pipe.execute()
 
 
-def _health(fields: dict[bytes, bytes], paused: Any) -> Health:
+def _health(fields: dict[bytes, bytes], paused: Any) -> RecentRecalls:
     def count(name: bytes) -> int:
         text = fields.get(name, b"0")
         return int(text) if text.isdigit() else 0  # a foreign hand wrote it: nothing is known
 
-    return Health(
+    return RecentRecalls(
         failing=count(b"failing"),
         failed=count(b"failed"),
         skipped=count(b"skipped"),

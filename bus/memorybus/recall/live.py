@@ -25,8 +25,8 @@ _LAST_LOOK = 0.05
 _ERROR = b"e:"
 
 
-class Recall(msgspec.Struct, frozen=True):
-    """What is remembered for a question.
+class RecallAnswer(msgspec.Struct, frozen=True):
+    """What is remembered for a question, and who did not say.
 
     Attributes:
         text: the fenced block, or "".
@@ -51,45 +51,56 @@ def recall_now(
     providers: Sequence[str] | None,
     budget: int,
     timeout: float,
-) -> Recall:
+) -> RecallAnswer:
     """Ask every provider and wait for the answers; see `MemoryBus.recall`.
 
     For whom it asks is said in full: None means everyone's, which only an operator may ask.
     """
+    want = Want(
+        query=clean_text(question),
+        agent=agent,
+        user=user,
+        workspace=workspace,
+        session=SessionRef(session, session) if session else None,
+        budget=budget,
+        detail=True,
+    )
+    return _asked(settings, clock, want, providers, timeout)
+
+
+def _asked(
+    settings: Settings,
+    clock: Clock,
+    want: Want,
+    providers: Sequence[str] | None,
+    timeout: float,
+) -> RecallAnswer:
+    """Ask once everything that the log has by now is applied."""
     from redis.exceptions import RedisError
 
     from memorybus.config.redis_urls import redacted
     from memorybus.log.stream import EventLog
-    from memorybus.recall.requester import Asker
+    from memorybus.recall.requester import RecallRequester
     from memorybus.redis.connect import TIMEOUT, connect_redis, translated
     from memorybus.registry.roster import Roster
 
     redis = connect_redis(settings)
-    asker = Asker(redis, settings, patience=TIMEOUT)  # a person waits, no event
+    requester = RecallRequester(redis, settings, patience=TIMEOUT)  # a person waits, no event
     try:
         roster = Roster(redis, Keys(settings.namespace))
         names, unserved = _asked_providers(roster, providers)
         heads = EventLog(redis, settings).heads()
-        want = Want(
-            query=clean_text(question),
-            agent=agent,
-            user=user,
-            workspace=workspace,
-            session=SessionRef(session, session) if session else None,
-            budget=budget,
-            detail=True,
-            positions={head.partition: head.n for head in heads if head.n},
-        )
+        positions = {head.partition: head.n for head in heads if head.n}
         slot = text_digest(new_id())
-        refused = asker.want(slot, want, names)
+        refused = requester.want(slot, msgspec.structs.replace(want, positions=positions), names)
         names = [name for name in names if name not in refused]
         unserved |= dict.fromkeys(refused, "too many recalls wait for it")
         results, errors = _answers(redis, settings, clock, slot, names, timeout)
-        return _recalled(names, results, unserved | errors, budget)
+        return _answer(names, results, unserved | errors, want.budget)
     except (RedisError, OSError) as error:
         raise translated(error, redacted(settings.redis_url)) from error
     finally:
-        asker.close()
+        requester.close()
         redis.close()
 
 
@@ -133,10 +144,10 @@ def _answers(
         pause = min(_LAST_LOOK, pause * 1.5)
 
 
-def _recalled(
+def _answer(
     names: Sequence[str], results: dict[str, WarmResult], errors: dict[str, str], budget: int
-) -> Recall:
+) -> RecallAnswer:
     sections = [(name, results[name].lines) for name in names if name in results]
     silent = {name: "no answer in time" for name in names if name not in results}
     missing = silent | errors
-    return Recall(build_block(sections, budget), items_of(results, names), missing)
+    return RecallAnswer(build_block(sections, budget), items_of(results, names), missing)

@@ -38,8 +38,8 @@ class Ask(Protocol):
 _Key = tuple[type[Ask], str]
 
 
-class Asker(Protocol):
-    """Sends a request (see `recall_jobs`)."""
+class RecallSender(Protocol):
+    """Sends a request; `requester.RecallRequester` is one."""
 
     def ask(self, ask: Ask) -> None:
         """Send it.
@@ -74,7 +74,7 @@ class Asks:
             self._asks[_key(ask)] = ask
             self._bound()
 
-    def send(self, asker: Asker, sequence: int) -> None:
+    def send(self, asker: RecallSender, sequence: int) -> None:
         """Ask for what follows events that are in the log up to `sequence`.
 
         The recalls' Redis may be another one; whether it is away, hangs or has much to do, the
@@ -109,7 +109,7 @@ class Asks:
         return due
 
     def _keep(self, asks: list[Ask]) -> None:
-        """Put back what was not asked, before what has come since."""
+        """Put back what was not asked, in front of what has come since."""
         with self._lock:
             self._asks = {_key(ask): ask for ask in asks} | self._asks
             self._bound()

@@ -1,6 +1,6 @@
-"""Warm results that must not be read any more: another instance serves their provider now.
+"""Deletes the warm results of an instance that no longer serves its provider.
 
-They go, and where the session's request is still there, the new instance is asked for the answer.
+Where a session's request is still there, the new instance is asked for the answer.
 """
 
 from collections.abc import Iterable, Iterator

@@ -15,6 +15,7 @@ from rq.serializers import JSONSerializer
 from memorybus.config.settings import Settings
 from memorybus.ids import text_digest
 from memorybus.recall.demand import queue_name
+from memorybus.redis.connect import TIMEOUT, connect_jobs
 
 JOB = "memorybus_workers.jobs.prefetch.warm"
 """The only callable the recall queues may run."""
@@ -40,6 +41,48 @@ def rq_queue(
 def longest_run(settings: Settings) -> int:
     """Return the whole seconds one job may run: RQ knows no fractions, and takes 0 for none."""
     return max(1, math.ceil(settings.recall_timeout))
+
+
+def enqueue_call(
+    settings: Settings,
+    provider: str,
+    job: str,
+    body: str,
+    job_id: str,
+    *,
+    timeout: float,
+    life: int = LIFE,
+    at_front: bool = False,
+) -> str:
+    """Enqueue a job that somebody waits for, beside a provider's recalls.
+
+    Args:
+        settings: see `Settings`.
+        provider: in whose queue.
+        job: the callable's name; `body` is its one argument, as JSON.
+        job_id: 32 hex digits.
+        timeout: seconds for which its asker waits.
+        life: seconds in which it must begin; `at_front`: before the jobs that wait already.
+
+    Returns:
+        Why nobody will run it, or "".
+
+    Raises:
+        redis.RedisError, LogUnavailable: Redis is away.
+    """
+    jobs = connect_jobs(settings, timeout=min(TIMEOUT, timeout))
+    try:
+        queue = rq_queue(jobs, settings, provider)
+        if int(jobs.llen(queue.key)) >= LONGEST:
+            return f"too many calls wait for {provider}"
+        queue.enqueue(
+            job, body, job_id=job_id, at_front=at_front, ttl=life, result_ttl=0,
+            failure_ttl=_FAILURE_TTL, job_timeout=longest_run(settings),
+        )  # fmt: skip
+        jobs.expire(queue.key, LIFE)
+    finally:
+        jobs.close()
+    return ""
 
 
 class RecallQueue:

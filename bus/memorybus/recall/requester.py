@@ -21,10 +21,10 @@ from memorybus.redis.keys import Keys
 from memorybus.registry.roster import Roster
 
 _LOOK_EVERY = 1.0
-"""Seconds for which it is known who answers: workers beat no oftener."""
+"""Seconds between two looks at who answers; heartbeats of workers come no more often."""
 
 
-class Asker:
+class RecallRequester:
     """Sends requests for recalls. Belongs to one thread.
 
     Args:
@@ -83,7 +83,7 @@ class Asker:
             self._health.skipped(self._pausing)
 
     def _want_prompt(self, slot: str, want: Want) -> None:
-        """Ask for what stands in system prompts, and drop what providers said that are no more."""
+        """Ask for what goes into system prompts, and drop what removed providers said."""
         held = cast("list[bytes]", self._redis.hkeys(self._keys.warm(slot)))
         gone = [name for name in held if provider_of(name) not in self._known]
         if gone:
@@ -92,7 +92,7 @@ class Asker:
             self.want(slot, want, self._prompting)
 
     def _look(self) -> None:
-        """See who answers, now and then: those whose recalls fail are let rest.
+        """Note now and then which providers answer; one whose recalls fail is left out.
 
         While no worker lives, requests wait for one, bounded in number and time (G10).
         """
@@ -146,7 +146,7 @@ class Asker:
         return self._queues[provider]
 
     def _carry(self, ask: CarryAsk) -> None:
-        """Copy the warm results of the session before; what the new one has stays."""
+        """Copy the warm results of the session before, unless the new one has some."""
         new = self._keys.warm(ask.slot)
         fields = cast("dict[bytes, bytes]", self._redis.hgetall(self._keys.warm(ask.origin)))
         results: dict[Any, Any] = {

@@ -22,7 +22,7 @@ The longer of the two (G10): nothing that was recalled before the mark may outli
 
 
 def change(redis: Redis, settings: Settings, scope: Scope, provider: str) -> None:
-    """Let nothing be read any more that a provider has recalled for an owner so far.
+    """Make unreadable all that a provider has recalled for an owner so far.
 
     Raises:
         redis.RedisError: Redis is away.
@@ -36,7 +36,7 @@ def change(redis: Redis, settings: Settings, scope: Scope, provider: str) -> Non
 
 
 def change_at_once(settings: Settings, scope: Scope, provider: str) -> None:
-    """Do so through a connection of its own; safe on any thread.
+    """Do as `change` does, over a connection of its own; safe on any thread.
 
     Raises:
         redis.RedisError: Redis is away.

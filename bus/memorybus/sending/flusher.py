@@ -339,7 +339,7 @@ class Flusher:
             import encodings.idna  # noqa: F401 - Python imports it at the first host name
 
             from memorybus.log.stream import EventLog
-            from memorybus.recall.requester import Asker
+            from memorybus.recall.requester import RecallRequester
             from memorybus.redis.connect import connect_redis
             from memorybus.sending.orphans import drain_orphans
             from memorybus.sending.sender import Sender
@@ -355,7 +355,7 @@ class Flusher:
         self._grace_period.restart()
         if self._asker is None:  # its own connection: its failures do not stop the sending
             self._asking = connect_redis(self._settings)
-            self._asker = Asker(self._asking, self._settings)
+            self._asker = RecallRequester(self._asking, self._settings)
         self._sender = sender
         self.state, self.problem = "up", ""
         self._call_on_up()

@@ -15,7 +15,7 @@ from memorybus.events import AnyEvent, Envelope, Event, Scope, SessionRef, TurnS
 from memorybus.recall.pending import Ask
 from memorybus.receipt import Receipt
 from memorybus.surfaces.hermes.plugin.provider import HermesMemory
-from memorybus.surfaces.hermes.plugin.shared import Process, Shared
+from memorybus.surfaces.hermes.plugin.shared import HermesProcess, SharedBus
 
 NOWHERE = "redis://127.0.0.1:1/0"
 """A Redis that is not there."""
@@ -74,7 +74,7 @@ class Host:
         self.home = home
         self.hint = ""
         self.clock = clock
-        self.process = Process(RecordingBus, clock)
+        self.process = HermesProcess(RecordingBus, clock)
         (home / "memories").mkdir(parents=True, exist_ok=True)
 
     def instance(self, session_id: str = "", **told: Any) -> HermesMemory:
@@ -101,7 +101,7 @@ class Host:
         return given | told
 
     @property
-    def shared(self) -> Shared:
+    def shared(self) -> SharedBus:
         """The process's bus with what belongs to it."""
         return self.process.shared(self.settings)
 

@@ -2,12 +2,12 @@
 
 import json
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from memorybus.agent.client import MemoryBus
+from memorybus.surfaces.hermes.plugin import MemoryManager
 
 _PROGRAM = Path(__file__).parent / "hermes_talks.py"
 
@@ -113,9 +113,9 @@ def _run(python: Path, root: Path, home: Path, given: Mapping[str, Any]) -> None
     assert done.returncode == 0, done.stderr
 
 
-def begin(bus: MemoryBus, talk: Talk) -> Any:
+def begin(new_manager: Callable[[], MemoryManager], talk: Talk) -> Any:
     """Have a conversation's turn through the bus, as Hermes has it; return its manager."""
-    manager = bus.memory_manager()
+    manager = new_manager()
     manager.initialize_all(talk.session, agent_context="primary", **talk.told)
     manager.on_turn_start(1, talk.text)
     said = [{"role": "user", "content": talk.text}, {"role": "assistant", "content": "Noted."}]

@@ -154,10 +154,11 @@ class Puppet:
     def swap_manager(self) -> dict[str, Any]:
         """Put the bus's own manager in the place of Hermes's, for all agents made from now on."""
         import agent.memory_manager as seam
-        from memorybus.agent.client import MemoryBus
+        from memorybus import MemoryBus
+        from memorybus.surfaces.hermes.plugin import memory_managers
 
         bus = MemoryBus.connect()
-        seam.MemoryManager = bus.memory_manager
+        seam.MemoryManager = memory_managers(bus)
         return {}
 
     def busy(self) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from memorybus.config.settings import Settings
 from memorybus.errors import Unavailable
 from memorybus.recall.demand import queue_name
 from memorybus.recall.model import Want, WarmResult, warm_results
-from memorybus.recall.requester import Asker
+from memorybus.recall.requester import RecallRequester
 from memorybus.redis.keys import Keys
 from memorybus_providers.base import Capabilities, MemoryProvider, RecallContext, Recollection
 from memorybus_workers.processes.recall_processes import RecallProcesses
@@ -83,7 +83,7 @@ class Recalls:
         self.settings = settings
         self.client = client
         self.keys = Keys(settings.namespace)
-        self.asker = Asker(client, settings, patience=PATIENCE)
+        self.asker = RecallRequester(client, settings, patience=PATIENCE)
         self.processes: RecallProcesses | None = None
         self.watched = True
 

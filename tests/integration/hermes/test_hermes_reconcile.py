@@ -34,9 +34,9 @@ from memorybus.redis.connect import connect_redis
 from memorybus.spool.note import SpoolStats, write_note
 from memorybus.surfaces.hermes.home import HermesHome, find
 from memorybus.surfaces.hermes.reconcile.reconcile import (
+    ReconcileReport,
+    ReconcileRequest,
     Reconciliation,
-    Report,
-    Request,
     SpoolsBusy,
 )
 from memorybus.surfaces.hermes.reconcile.view import shown
@@ -93,15 +93,15 @@ def _state(home: HermesHome) -> Iterator[HermesState]:
         yield state
 
 
-Run = Callable[..., Report]
+Run = Callable[..., ReconcileReport]
 
 
 @pytest.fixture(name="run")
 def _run(home: HermesHome, settings: Settings) -> Run:
     """Reconcile once."""
 
-    def run(**request: Any) -> Report:
-        return Reconciliation(home, settings, Request(**request), SYSTEM, Silent()).run()
+    def run(**request: Any) -> ReconcileReport:
+        return Reconciliation(home, settings, ReconcileRequest(**request), SYSTEM, Silent()).run()
 
     return run
 
@@ -379,7 +379,7 @@ def test_without_a_log_nothing_is_compared(
     state.session("s")
     settings = make_settings(url=f"unix://{short_dir}/none.sock")
     with pytest.raises(LogUnavailable):
-        Reconciliation(home, settings, Request(apply=True), SYSTEM, Silent()).run()
+        Reconciliation(home, settings, ReconcileRequest(apply=True), SYSTEM, Silent()).run()
 
 
 def test_what_a_dead_agent_spooled_is_not_published_twice(
@@ -396,9 +396,9 @@ def test_what_a_dead_agent_spooled_is_not_published_twice(
         session.turn_completed("q", "a", ordinal=0)
         bus.close(timeout=0.1)
     server.start()
-    dry = Reconciliation(home, settings, Request(), SYSTEM, Silent()).run()
+    dry = Reconciliation(home, settings, ReconcileRequest(), SYSTEM, Silent()).run()
     assert (dry.missing, dry.spooled_elsewhere) == (1, 2)
-    wet = Reconciliation(home, settings, Request(apply=True), SYSTEM, Silent()).run()
+    wet = Reconciliation(home, settings, ReconcileRequest(apply=True), SYSTEM, Silent()).run()
     assert (wet.missing, wet.spooled_elsewhere) == (0, 0)
     assert turns(settings) == {("s", "q", "a"): 1}
 
@@ -414,7 +414,7 @@ def test_what_a_living_agent_has_not_sent_is_waited_for(
     spool.touch()
     write_note(spool, SpoolStats(3, 900, 1))
     with FileLock(spool.with_suffix(".lock")), pytest.raises(SpoolsBusy, match="3 events"):
-        Reconciliation(home, settings, Request(apply=True), fake_clock, Silent()).run()
+        Reconciliation(home, settings, ReconcileRequest(apply=True), fake_clock, Silent()).run()
     assert turns(settings) == {}
 
 
@@ -442,11 +442,11 @@ def test_an_interrupted_run_goes_on(
     for count in (100, 900):
         stopped_after(home, settings, count, number)
     here = find(home.path)  # the profile that the command takes it for
-    report = Reconciliation(here, settings, Request(apply=True), SYSTEM, Silent()).run()
+    report = Reconciliation(here, settings, ReconcileRequest(apply=True), SYSTEM, Silent()).run()
     found = turns(settings)
     assert (len(found), max(found.values())) == (2_000, 1)
     assert report.published <= 1_000
-    assert Reconciliation(here, settings, Request(), SYSTEM, Silent()).run().missing == 0
+    assert Reconciliation(here, settings, ReconcileRequest(), SYSTEM, Silent()).run().missing == 0
 
 
 def test_another_profiles_session_is_not_this_ones(
@@ -501,7 +501,7 @@ def test_the_spool_is_not_filled(
     (home.path / "state.db").unlink()
     hermes_state.big(home.path, 3_000)
     settings = make_settings(url=redis_url, spool_max_bytes=1 << 20)
-    report = Reconciliation(home, settings, Request(apply=True), SYSTEM, Silent()).run()
+    report = Reconciliation(home, settings, ReconcileRequest(apply=True), SYSTEM, Silent()).run()
     assert (report.published, report.refused) == (1_500, [])
     assert len(turns(settings)) == 1_500
 

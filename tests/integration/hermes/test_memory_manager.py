@@ -3,7 +3,7 @@
 import json
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from memorybus.events import (
 )
 from memorybus.log.stream import EventLog
 from memorybus.redis.connect import connect_redis
-from memorybus.surfaces.hermes.plugin.manager import MemoryManager
+from memorybus.surfaces.hermes.plugin.manager import MemoryManager, memory_managers
 from memorybus.surfaces.hermes.plugin.provider import SYSTEM_PROMPT, HermesMemory
 
 SKILL = (
@@ -36,9 +36,14 @@ def _bus(settings: Settings) -> Iterator[MemoryBus]:
         yield bus
 
 
+@pytest.fixture(name="new_manager")
+def _new_manager(bus: MemoryBus) -> Callable[[], MemoryManager]:
+    return memory_managers(bus)
+
+
 @pytest.fixture(name="manager")
-def _manager(bus: MemoryBus) -> MemoryManager:
-    manager = bus.memory_manager()
+def _manager(new_manager: Callable[[], MemoryManager]) -> MemoryManager:
+    manager = new_manager()
     manager.initialize_all("s1", platform="cli", user_id="alice", agent_identity="coach")
     return manager
 
@@ -167,10 +172,12 @@ def test_a_write_without_provenance_is_still_published(
     assert len(logged(settings, MemoryWritten)) == 1
 
 
-def test_two_managers_of_one_bus_keep_apart(bus: MemoryBus, settings: Settings) -> None:
+def test_two_managers_of_one_bus_keep_apart(
+    bus: MemoryBus, new_manager: Callable[[], MemoryManager], settings: Settings
+) -> None:
     """Each agent has a manager; what they publish goes under their own persons."""
     for user in ("alice", "bob"):
-        manager = bus.memory_manager()
+        manager = new_manager()
         manager.initialize_all(f"of-{user}", platform="telegram", user_id=user)
         manager.sync_all(f"I am {user}", "Hello.", session_id=f"of-{user}")
     assert bus.flush(timeout=25)
@@ -183,13 +190,16 @@ def test_two_managers_of_one_bus_keep_apart(bus: MemoryBus, settings: Settings) 
 
 
 def test_managers_of_one_bus_share_what_they_saw_of_memory_files(
-    bus: MemoryBus, settings: Settings, tmp_path: Path
+    bus: MemoryBus,
+    new_manager: Callable[[], MemoryManager],
+    settings: Settings,
+    tmp_path: Path,
 ) -> None:
     """A write that one agent finds in the file, and another one's hook tells of, is one event."""
     file = tmp_path / "memories" / "USER.md"
     file.parent.mkdir()
     file.write_text("Lives in Oslo.")
-    writer, finder = (bus.memory_manager() for _ in range(2))
+    writer, finder = (new_manager() for _ in range(2))
     for manager, session in ((writer, "s1"), (finder, "s2")):
         manager.initialize_all(session, platform="cli", hermes_home=str(tmp_path))
 
@@ -254,9 +264,11 @@ def test_a_tool_nobody_has_is_answered(manager: MemoryManager) -> None:
     assert "no_such_tool" in answer["error"]
 
 
-def test_a_manager_before_its_start_does_nothing(bus: MemoryBus, settings: Settings) -> None:
+def test_a_manager_before_its_start_does_nothing(
+    new_manager: Callable[[], MemoryManager], settings: Settings
+) -> None:
     """Hooks before `initialize_all` are no errors, and publish nothing."""
-    manager = bus.memory_manager()
+    manager = new_manager()
     manager.sync_all("hello", "Hello.")
     manager.on_session_end([])
     assert manager.on_pre_compress([]) == ""

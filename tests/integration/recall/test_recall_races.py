@@ -12,7 +12,7 @@ from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.errors import Unavailable
 from memorybus.recall.model import CarryAsk, Want, WarmResult
-from memorybus.recall.requester import Asker
+from memorybus.recall.requester import RecallRequester
 from memorybus.redis.connect import TIMEOUT
 from memorybus.redis.keys import Keys
 from memorybus_workers.jobs.prefetch import Recaller
@@ -95,7 +95,7 @@ def test_what_is_carried_over_replaces_no_answer(
     redis_client.pexpire(keys.warm("old"), 60_000)
     new = {"one": result("new"), "g:one": 1}
     client: Any = Between(redis_client, lambda: redis_client.hset(keys.warm("new"), mapping=new))
-    Asker(client, settings).ask(CarryAsk("new", 0, "old"))
+    RecallRequester(client, settings).ask(CarryAsk("new", 0, "old"))
     assert redis_client.hgetall(keys.warm("new")) == {
         b"one": result("new"),
         b"g:one": b"1",

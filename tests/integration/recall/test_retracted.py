@@ -20,7 +20,7 @@ from memorybus.config.settings import Settings
 from memorybus.errors import InvalidEvent, Unavailable
 from memorybus.events import Scope, SessionSwitched
 from memorybus.recall.model import wanted
-from memorybus.recall.requester import Asker
+from memorybus.recall.requester import RecallRequester
 from memorybus.recall.retracted import change, mark_of
 from memorybus.redis.keys import Keys
 from memorybus_providers.base import HookContext, RecallContext, Recollection
@@ -128,7 +128,7 @@ def test_a_recall_under_way_is_not_read_afterwards(
         wait_until(lambda: not bus.warm.wants_connection, "the cache is connected", LONG)
         for round_ in range(2):
             want = wanted(session.scope, session.ref, f"round {round_}", 2_000)
-            Asker(redis_client, patient).want(session.slot, want, [])
+            RecallRequester(redis_client, patient).want(session.slot, want, [])
             recall = threading.Thread(target=recaller.warm, args=(session.slot, NAME))
             recall.start()
             assert held.asked.wait(LONG)

@@ -2,7 +2,7 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from memorybus.surfaces.hermes.entries import Write, after, changes, parse, same
+from memorybus.surfaces.hermes.entries import EntryWrite, after, changes, parse, same
 
 ENTRIES = st.lists(st.sampled_from([f"fact {n} of it" for n in range(9)]), unique=True).map(tuple)
 
@@ -28,7 +28,7 @@ def test_nothing_changed_nothing_found(entries: tuple[str, ...]) -> None:
 def test_an_edited_entry_was_replaced() -> None:
     """An entry in another's place is a replacement, which names the whole old entry."""
     found = changes(("likes tea", "has a cat"), ("likes coffee", "has a cat"), "user")
-    assert found == [Write("replace", "user", "likes coffee", "likes tea")]
+    assert found == [EntryWrite("replace", "user", "likes coffee", "likes tea")]
 
 
 def test_the_delimiter_is_a_line_of_its_own() -> None:
@@ -40,8 +40,9 @@ def test_the_delimiter_is_a_line_of_its_own() -> None:
 def test_a_hook_s_write_is_known_again_in_the_file() -> None:
     """A removal is known by a part of the entry, the rest by their text; stores never mix."""
     assert same(
-        Write("remove", "memory", "", "the whole entry"), Write("remove", "memory", "", "whole")
+        EntryWrite("remove", "memory", "", "the whole entry"),
+        EntryWrite("remove", "memory", "", "whole"),
     )
-    assert same(Write("add", "memory", "x"), Write("add", "memory", " x "))
-    assert not same(Write("add", "memory", "x"), Write("add", "user", "x"))
-    assert not same(Write("add", "memory", "x"), Write("remove", "memory", "", "x"))
+    assert same(EntryWrite("add", "memory", "x"), EntryWrite("add", "memory", " x "))
+    assert not same(EntryWrite("add", "memory", "x"), EntryWrite("add", "user", "x"))
+    assert not same(EntryWrite("add", "memory", "x"), EntryWrite("remove", "memory", "", "x"))

@@ -1,7 +1,7 @@
 """What recall a window holds already: nothing is said twice in it."""
 
 import pytest
-from memorybus.surfaces.hermes.plugin.injected import ITEMS, SESSIONS, Injected, items_in
+from memorybus.surfaces.hermes.plugin.injected import ITEMS, SESSIONS, InjectedRecall, items_in
 from memorybus.text.fence import line
 
 A, B = line("likes tea"), line("a note\nof two lines", at=86_400_000)
@@ -16,7 +16,7 @@ def fenced(text: str) -> dict[str, str]:
 
 def test_an_item_is_said_once() -> None:
     """What was injected stands in the window; only what is new is added."""
-    injected = Injected()
+    injected = InjectedRecall()
     assert injected.take("s", [("holo", [A])], 800) == f"From holo:\n{A}"
     assert injected.take("s", [("holo", [A, B])], 800) == f"From holo:\n{B}"
     assert injected.take("s", [("holo", [A, B])], 800) == ""
@@ -25,13 +25,13 @@ def test_an_item_is_said_once() -> None:
 
 def test_two_providers_with_the_same_item_say_it_once() -> None:
     """The first of them in order has it."""
-    text = Injected().take("s", [("one", [A]), ("two", [A, B])], 800)
+    text = InjectedRecall().take("s", [("one", [A]), ("two", [A, B])], 800)
     assert text == f"From one:\n{A}\nFrom two:\n{B}"
 
 
 def test_what_does_not_fit_comes_at_another_turn() -> None:
     """The budget holds, and what it left out is not taken for injected."""
-    injected = Injected()
+    injected = InjectedRecall()
     room = len(A) + 20
     assert injected.take("s", [("holo", [A, B])], room) == f"From holo:\n{A}"
     assert injected.take("s", [("holo", [A, B])], 800) == f"From holo:\n{B}"
@@ -39,7 +39,7 @@ def test_what_does_not_fit_comes_at_another_turn() -> None:
 
 def test_the_transcript_says_what_the_window_holds() -> None:
     """After a turn the window is read: what a compression took out may be said again."""
-    injected = Injected()
+    injected = InjectedRecall()
     injected.take("s", [("holo", [A, B])], 800)
     injected.found("s", [fenced(f"From holo:\n{B}")])
     assert injected.take("s", [("holo", [A, B])], 800) == f"From holo:\n{A}"
@@ -47,7 +47,7 @@ def test_the_transcript_says_what_the_window_holds() -> None:
 
 def test_what_was_said_in_the_window_is_not_recalled_into_it() -> None:
     """The window's own messages need no recall, until a compression takes them out."""
-    injected = Injected()
+    injected = InjectedRecall()
     said = line("where is\nthe <harbour>?", at=86_400_000, speaker="user")
     injected.found("s", [{"role": "user", "content": "where is\nthe <harbour>?"}])
     assert injected.take("s", [("holo", [said, A])], 800) == f"From holo:\n{A}"
@@ -68,7 +68,7 @@ class Counted(dict[str, str]):
 
 def test_a_long_session_costs_no_more_than_a_short_one() -> None:
     """Messages that were read before are not read again, unless the window was cut."""
-    injected = Injected()
+    injected = InjectedRecall()
     messages = [Counted(role="user", content=f"word {n}") for n in range(1_000)]
     injected.found("s", messages)
     before = [message.reads for message in messages[:-1]]
@@ -94,7 +94,7 @@ def test_a_message_without_a_fence_holds_nothing(message: dict[str, object]) -> 
 
 def test_a_branch_begins_with_the_window_it_left() -> None:
     """The branch's window holds what the other's held; after that each is its own."""
-    injected = Injected()
+    injected = InjectedRecall()
     injected.take("s", [("holo", [A])], 800)
     injected.copy("s", "branch")
     assert injected.take("branch", [("holo", [A])], 800) == ""
@@ -104,7 +104,7 @@ def test_a_branch_begins_with_the_window_it_left() -> None:
 
 def test_the_table_is_bounded() -> None:
     """Sessions and items are forgotten oldest first (G10)."""
-    injected = Injected()
+    injected = InjectedRecall()
     for number in range(SESSIONS + 5):
         injected.take(f"s{number}", [("holo", [A])], 800)
     assert len(injected._windows) == SESSIONS

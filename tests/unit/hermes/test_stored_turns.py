@@ -6,9 +6,9 @@ import pytest
 from helpers.hermes.hermes_state import BELOW, PRIOR, SUMMARY, HermesState
 from hypothesis import given
 from hypothesis import strategies as st
-from memorybus.surfaces.hermes.reconcile.copied_turns import originals
-from memorybus.surfaces.hermes.reconcile.known import Known
-from memorybus.surfaces.hermes.transcripts.state_db import Row, StateDb, StateDbError
+from memorybus.surfaces.hermes.reconcile.history_index import HistoryIndex
+from memorybus.surfaces.hermes.reconcile.survey import originals
+from memorybus.surfaces.hermes.transcripts.state_db import StateDb, StateDbError, StoredMessage
 from memorybus.surfaces.hermes.transcripts.stored_turns import StoredTurn, read
 from memorybus.text.cleaning import clean_messages
 
@@ -37,11 +37,11 @@ def texts(found: list[StoredTurn]) -> list[tuple[str, str]]:
 def told(state: HermesState, *sessions: str) -> list[tuple[str, str]]:
     """Return the original turns of sessions of one family, in order."""
     found: list[StoredTurn] = []
-    with StateDb(state.path) as db, Known() as known:
+    with StateDb(state.path) as db, HistoryIndex() as known:
         for number, session in enumerate(sessions):
             found += originals(
                 read(db.rows(session), ROOM),
-                lambda turn: known.first_told("f", turn.user, turn.assistant),
+                lambda turn: known.first_seen("f", turn.user, turn.assistant),
                 continued=number > 0,
             )
     return texts(found)
@@ -181,7 +181,7 @@ def test_many_repeated_turns_are_all_told(state: HermesState) -> None:
 @given(st.text(max_size=200), st.text(max_size=200))
 def test_hostile_text_is_read(user: str, answer: str) -> None:
     """Whatever was said, reading it raises nothing and gives at most that one turn."""
-    rows = [Row(1, "user", user, 1), Row(2, "assistant", answer, 2)]
+    rows = [StoredMessage(1, "user", user, 1), StoredMessage(2, "assistant", answer, 2)]
     found = [one for one in read(rows, ROOM) if isinstance(one, StoredTurn)]
     assert len(found) <= 1
 

@@ -9,8 +9,8 @@ from memorybus.clock import SYSTEM
 from memorybus.events import Delegated, Scope, SessionSwitched, TurnCompleted
 from memorybus.redis.keys import recall_slot
 from memorybus.surfaces.hermes.plugin.provider import HermesMemory
-from memorybus.surfaces.hermes.plugin.shared import Process
-from memorybus.surfaces.hermes.plugin.undone import Begun, Taken, undone
+from memorybus.surfaces.hermes.plugin.shared import HermesProcess
+from memorybus.surfaces.hermes.plugin.undone import BegunTurn, TakenBack, undone
 
 
 @pytest.fixture(name="host")
@@ -199,7 +199,7 @@ def test_notes_that_cannot_be_read_say_nothing(host: Host) -> None:
     host.instance("s1")
     bus = host.bus
     bus.sessions.keep_turns(recall_slot(host.events()[0].scope, "s1"), b"\xc1", at=1, most=9)
-    host.process = Process(lambda _: bus, host.clock)
+    host.process = HermesProcess(lambda _: bus, host.clock)
     memory = host.instance("s1")
     over(memory, "tea")
     undo(memory)
@@ -243,8 +243,8 @@ def test_a_turn_goes_with_its_copy_after_a_compression(host: Host, state: Hermes
 
 def test_words_that_hermes_stored_otherwise_are_found_by_time() -> None:
     """Of an undo that was told, a message with other words is that of the turn at its time."""
-    turns = [Begun("tea", 1_000_000, Scope()), Begun("milk", 2_000_000, Scope())]
-    taken = [Taken("the milk, please", 2_000_100)]
+    turns = [BegunTurn("tea", 1_000_000, Scope()), BegunTurn("milk", 2_000_000, Scope())]
+    taken = [TakenBack("the milk, please", 2_000_100)]
     assert undone(turns, taken, told=True) == turns[1:]
     assert undone(turns, taken, told=False) == []
-    assert undone(turns, [Taken("tea", 900_000)], told=True) == [], "of an earlier turn"
+    assert undone(turns, [TakenBack("tea", 900_000)], told=True) == [], "of an earlier turn"

@@ -10,8 +10,8 @@ from helpers.hermes.hermes_plugin import Host, hermes_host, talk
 from helpers.hermes.hermes_state import HermesState
 from memorybus.events import Delegated, TurnCompleted, TurnStarted
 from memorybus.surfaces.hermes.plugin.provider import HermesMemory
-from memorybus.surfaces.hermes.plugin.usage import Meter, Spent, told_at_start
-from memorybus.surfaces.hermes.transcripts.state_db import Counted, counted
+from memorybus.surfaces.hermes.plugin.usage import TurnUsage, UsageMeter, turn_start_details
+from memorybus.surfaces.hermes.transcripts.state_db import SessionUsage, usage_of
 
 
 @pytest.fixture(name="state")
@@ -22,22 +22,22 @@ def _state(tmp_path: Path) -> Iterator[HermesState]:
 
 
 @pytest.fixture(name="meter")
-def _meter(state: HermesState) -> Meter:
-    return Meter(state.path)
+def _meter(state: HermesState) -> UsageMeter:
+    return UsageMeter(state.path)
 
 
-def test_a_turn_has_its_own_share_of_the_total(state: HermesState, meter: Meter) -> None:
+def test_a_turn_has_its_own_share_of_the_total(state: HermesState, meter: UsageMeter) -> None:
     """Each turn carries what was counted since it started; a turn of several calls their sum."""
     state.called("s", 1_000, 50)
     for tokens in (10, 20):
         meter.begins("s", "hello", "")
         state.called("s", tokens, 1, cached=100)
         state.called("s", tokens, 1)
-        assert meter.turn("s", "hello") == Spent("m", 2 * tokens + 100, 2)
+        assert meter.turn("s", "hello") == TurnUsage("m", 2 * tokens + 100, 2)
 
 
 def test_what_another_process_said_meanwhile_is_not_this_turn_s(
-    state: HermesState, meter: Meter
+    state: HermesState, meter: UsageMeter
 ) -> None:
     """The total before is read when the turn starts: a session is gone on with elsewhere, too."""
     meter.begins("s", "one", "")
@@ -46,33 +46,35 @@ def test_what_another_process_said_meanwhile_is_not_this_turn_s(
     state.called("s", 700, 70)
     meter.begins("s", "two", "")
     state.called("s", 6, 2)
-    assert meter.turn("s", "two") == Spent("m", 6, 2)
+    assert meter.turn("s", "two") == TurnUsage("m", 6, 2)
 
 
 def test_a_turn_that_is_told_of_late_ends_where_the_next_one_began(
-    state: HermesState, meter: Meter
+    state: HermesState, meter: UsageMeter
 ) -> None:
     """Hermes tells of a turn behind slow work: what the next one took already is not counted."""
     meter.begins("s", "one", "")
     state.called("s", 5, 1)
     meter.begins("s", "two", "")
     state.called("s", 6, 2)
-    assert meter.turn("s", "one") == Spent("m", 5, 1)
+    assert meter.turn("s", "one") == TurnUsage("m", 5, 1)
     state.called("s", 6, 2)
-    assert meter.turn("s", "two") == Spent("m", 12, 4)
+    assert meter.turn("s", "two") == TurnUsage("m", 12, 4)
 
 
-def test_an_interrupted_turn_shifts_nothing(state: HermesState, meter: Meter) -> None:
+def test_an_interrupted_turn_shifts_nothing(state: HermesState, meter: UsageMeter) -> None:
     """A turn that is never told of keeps its tokens: the next one has its own."""
     meter.begins("s", "interrupted", "")
     state.called("s", 50, 10)
     for text in ("two", "three"):
         meter.begins("s", text, "")
         state.called("s", 6, 2)
-        assert meter.turn("s", text) == Spent("m", 6, 2)
+        assert meter.turn("s", text) == TurnUsage("m", 6, 2)
 
 
-def test_a_turn_that_goes_on_under_another_id_is_whole(state: HermesState, meter: Meter) -> None:
+def test_a_turn_that_goes_on_under_another_id_is_whole(
+    state: HermesState, meter: UsageMeter
+) -> None:
     """A compression in the middle of a turn may make another session: its parts are added up."""
     state.called("s", 1_000, 50)
     meter.begins("s", "hello", "")
@@ -80,18 +82,18 @@ def test_a_turn_that_goes_on_under_another_id_is_whole(state: HermesState, meter
     meter.moved("s", "t")
     state.session("t")
     state.called("t", 5, 2)
-    assert meter.turn("t", "hello") == Spent("m", 15, 3)
+    assert meter.turn("t", "hello") == TurnUsage("m", 15, 3)
     meter.moved("t", "u")
-    assert meter.turn("u", "another") == Spent()
+    assert meter.turn("u", "another") == TurnUsage()
 
 
-def test_the_model_is_the_one_that_answered(state: HermesState, meter: Meter) -> None:
+def test_the_model_is_the_one_that_answered(state: HermesState, meter: UsageMeter) -> None:
     """After a change of the model within a session; and titles and summaries are no turn's."""
     state.called("s", 1, 1, model="first")
     meter.begins("s", "hello", "")
     state.called("s", 2, 2, model="second")
     state.called("s", 900, 90, model="cheap", task="title_generation")
-    assert meter.turn("s", "hello") == Spent("second", 2, 2)
+    assert meter.turn("s", "hello") == TurnUsage("second", 2, 2)
     meter.begins("s", "hello", "as the hook says")
     assert meter.turn("s", "hello").model == "as the hook says"
 
@@ -100,27 +102,27 @@ def test_a_total_that_cannot_be_read_is_not_waited_for(state: HermesState, tmp_p
     """G9: a locked, damaged, old or missing file: the turn goes without, at once."""
     state.db.execute("pragma journal_mode = delete")
     state.db.execute("begin exclusive")
-    assert counted(state.path, "s") is None
+    assert usage_of(state.path, "s") is None
     state.db.execute("rollback")
-    assert counted(state.path, "s") == Counted("m")
+    assert usage_of(state.path, "s") == SessionUsage("m")
     damaged, old = tmp_path / "damaged.db", tmp_path / "old.db"
     damaged.write_bytes(b"no database at all" * 100)
     db = sqlite3.connect(old)
     db.execute("create table sessions(id text, model text)")
     db.close()
     for path in (damaged, old, tmp_path / "missing.db"):
-        assert counted(path, "s") is None
-    assert counted(state.path, "\ud800") is None
+        assert usage_of(path, "s") is None
+    assert usage_of(state.path, "\ud800") is None
     assert not (tmp_path / "missing.db").exists()
 
 
-def test_a_turn_whose_start_is_unknown_has_no_tokens(state: HermesState, meter: Meter) -> None:
+def test_a_turn_whose_start_is_unknown_has_no_tokens(state: HermesState, meter: UsageMeter) -> None:
     """A session's total never passes for a turn's, nor does a total that was counted anew."""
     state.called("s", 1_000, 50)
-    assert meter.turn("s", "hello") == Spent("m")
+    assert meter.turn("s", "hello") == TurnUsage("m")
     meter.begins("s", "hello", "")
     state.db.execute("update session_model_usage set input_tokens = 3, output_tokens = 3")
-    assert meter.turn("s", "hello") == Spent("m")
+    assert meter.turn("s", "hello") == TurnUsage("m")
 
 
 ODD: tuple[Any, ...] = (None, True, -1, 1 << 70, "many", [], b"x", 2.5)
@@ -130,7 +132,7 @@ ODD: tuple[Any, ...] = (None, True, -1, 1 << 70, "many", [], b"x", 2.5)
 def test_of_what_a_hook_says_only_what_has_its_form_is_taken(odd: Any) -> None:
     """Hostile or foreign details are left out one by one; names are bounded (G10)."""
     told = {"model": "m" * 999, "platform": b"x", "remaining_tokens": odd, "tool_count": 3, "z": 1}
-    assert told_at_start(told) == {"model": "m" * 200, "tool_count": 3}
+    assert turn_start_details(told) == {"model": "m" * 200, "tool_count": 3}
 
 
 def events(host: Host, kind: type) -> list[Any]:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from memorybus.errors import ConfigError
-from memorybus.jobs.inspect import Page
+from memorybus.jobs.inspect import DigestPage
 from memorybus.operations.copies.counting import joined
 from memorybus.operations.copies.generations import (
     behind,
@@ -296,15 +296,17 @@ class States:
 
     def digest(
         self, provider: str, instance: str, after: str = "", keys: Sequence[str] = ()
-    ) -> Page:
+    ) -> DigestPage:
         """Return what an instance has now."""
         assert (provider, after) == ("p", "")
         self.asked.append((instance, tuple(keys)))
         state = self._states[instance]
         if keys:
-            return Page(pairs=tuple((key, state.get(key, "")) for key in keys))
+            return DigestPage(pairs=tuple((key, state.get(key, "")) for key in keys))
         late = self._late if instance == "p@1" else ()
-        return Page(pairs=tuple((k, "late" if k in late else v) for k, v in sorted(state.items())))
+        return DigestPage(
+            pairs=tuple((k, "late" if k in late else v) for k, v in sorted(state.items()))
+        )
 
 
 def test_what_differs_is_read_again_and_nothing_else() -> None:

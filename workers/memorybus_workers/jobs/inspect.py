@@ -13,7 +13,7 @@ from memorybus.config.settings import Settings
 from memorybus.errors import Permanent
 from memorybus.events import EVENT_TYPES, Position
 from memorybus.jobs import replies
-from memorybus.jobs.inspect import PARTITION, Found, Inspection, Page, Recalled, Sent
+from memorybus.jobs.inspect import PARTITION, DigestPage, Inspection, KnownEvents, Recalled, Sent
 from memorybus.jobs.replies import Reply
 from memorybus.recall.model import Want
 from memorybus.redis.keys import Keys
@@ -72,7 +72,7 @@ class Inspecting:
             raise
         self._put(asked, reply)
 
-    def _answer(self, asked: Inspection) -> Page | Found | Recalled:
+    def _answer(self, asked: Inspection) -> DigestPage | KnownEvents | Recalled:
         until = self._clock.monotonic() + self._settings.recall_timeout / 2
         with self._visited(asked.instance) as provider:
             if asked.asks == "digest":
@@ -81,10 +81,10 @@ class Inspecting:
                 return self._found(provider, asked.sent, until)
             return self._recalled(provider, asked)
 
-    def _page(self, provider: MemoryProvider, asked: Inspection, until: float) -> Page:
+    def _page(self, provider: MemoryProvider, asked: Inspection, until: float) -> DigestPage:
         pairs = provider.digest(asked.after)
         if pairs is None:
-            return Page(given=False)
+            return DigestPage(given=False)
         if asked.keys:
             pairs = _picked(provider, sorted(key for key in asked.keys if key > asked.after))
         page: list[tuple[str, str]] = []
@@ -94,12 +94,12 @@ class Inspecting:
             size += len(key) + len(digest)
             spent = size > _MOST_BYTES or self._clock.monotonic() > until
             if spent or len(page) >= MOST:
-                return Page(pairs=tuple(page), more=True)
-        return Page(pairs=tuple(page))
+                return DigestPage(pairs=tuple(page), more=True)
+        return DigestPage(pairs=tuple(page))
 
-    def _found(self, provider: MemoryProvider, sent: tuple[Sent, ...], until: float) -> Found:
+    def _found(self, provider: MemoryProvider, sent: tuple[Sent, ...], until: float) -> KnownEvents:
         if provider.delivery != "lookup":
-            return Found(given=False)
+            return KnownEvents(given=False)
         handles = bind(provider).handles
         there, missing, asked = 0, list[str](), 0
         for one in sent[:MOST]:
@@ -113,7 +113,7 @@ class Inspecting:
             else:
                 missing.append(one.id)
         unused = asked - there - len(missing)
-        return Found(True, there, tuple(missing), unused, len(sent) - asked)
+        return KnownEvents(True, there, tuple(missing), unused, len(sent) - asked)
 
     def _context(self, one: Sent) -> HookContext:
         position = Position(one.partition, one.entry, one.n)

@@ -9,7 +9,7 @@ from memorybus.config.settings import Settings
 from memorybus.events import Scope
 from memorybus.ids import text_digest
 from memorybus.recall import retracted
-from memorybus.recall.breaker import Health, RecallHealth
+from memorybus.recall.breaker import RecallHealth, RecentRecalls
 from memorybus.recall.model import GENERATION, RecalledItem, Want, WarmResult, life_ms
 from memorybus.redis import scripts
 from memorybus.redis.keys import Keys
@@ -110,7 +110,9 @@ class Recaller:
         answered = int(held or 0) >= int(generation)
         return SlotRequest(int(generation), want, answered, live_of(provider, live))
 
-    def _answer(self, slot: str, provider: str, request: SlotRequest, health: Health) -> None:
+    def _answer(
+        self, slot: str, provider: str, request: SlotRequest, health: RecentRecalls
+    ) -> None:
         """Store the answer to one request, unless another instance began to serve meanwhile."""
         instance = request.instance
         self._applied.wait(instance, request.want.positions)

@@ -141,4 +141,4 @@ class RecallProcesses:
             try:
                 self.look()
             except (MemoryBusError, RedisError, OSError) as error:
-                self._unseen.say(error)
+                self._unseen.warn(error)

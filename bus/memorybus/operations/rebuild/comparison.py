@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from memorybus.jobs.inspect import Inspector
+from memorybus.jobs.inspect import InstanceInspector
 
 TOGETHER = 50
 """Keys that are read again at once."""
@@ -116,7 +116,7 @@ class Comparison:
 
     def __init__(
         self,
-        inspector: Inspector,
+        inspector: InstanceInspector,
         provider: str,
         first: str,
         second: str,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from memorybus.errors import ConfigError
-from memorybus.jobs.inspect import Inspector
+from memorybus.jobs.inspect import InstanceInspector
 from memorybus.operations.copies.generations import is_dropped
 from memorybus.recall.model import RecalledItem, Want
 from memorybus.registry.instances import Instance, InstancesView
@@ -59,7 +59,7 @@ def provider_of(names: Sequence[str], sight: InstancesView, configured: Sequence
 
 
 def differing(
-    inspector: Inspector, provider: str, names: tuple[str, str], wants: Sequence[Want]
+    inspector: InstanceInspector, provider: str, names: tuple[str, str], wants: Sequence[Want]
 ) -> list[RecallDifference]:
     """Ask both instances every query, and return what they recall.
 

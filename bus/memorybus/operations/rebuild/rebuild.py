@@ -18,7 +18,7 @@ import msgspec
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
-from memorybus.jobs.inspect import InspectionFailed, Inspector
+from memorybus.jobs.inspect import InspectionFailed, InstanceInspector
 from memorybus.operations.copies.generations import behind, generations, swapped
 from memorybus.operations.rebuild.comparison import (
     NOT_COMPARED,
@@ -140,7 +140,7 @@ class Rebuilder:
         self._tell = tell
         self._clock = clock
         self._crash = crash
-        self.inspector = Inspector(stores.settings, clock)
+        self.inspector = InstanceInspector(stores.settings, clock)
 
     # -- parts that other commands use, too -------------------------------------------------------
 

@@ -22,6 +22,18 @@ Python = Annotated[
     Parameter(help="The Python that runs Hermes; that of `hermes` if not given, or this one."),
 ]
 
+Apply = Annotated[bool, Parameter(negative="", help="Publish what is missing; else only show it.")]
+Since = Annotated[
+    str | None, Parameter(help="Only turns from then on: 2026-11-01, or with a time (UTC).")
+]
+Settle = Annotated[
+    float,
+    Parameter(
+        help="Seconds for which a turn is left to a live plugin; less only if no Hermes runs.",
+        validator=not_negative,
+    ),
+]
+
 
 def register(app: App) -> None:
     """Add this group's commands."""
@@ -127,29 +139,19 @@ def run_status(*, home: Home = None, python: Python = None, common: Common = DEF
     output.show(Text(visible(f"{found.home} (profile {found.profile})")))
     for one in found.checks:
         output.show(check_line(one))
-    output.show(Text(visible(f"spool: {status.told_spool(found.look)}")))
+    output.show(Text(visible(f"spool: {status.describe_spool(found.look)}")))
     for problem in found.problems:
-        output.show(Text(visible(f"error: {status.told_problem(problem)}"), "red"))
+        output.show(Text(visible(f"error: {status.describe_problem(problem)}"), "red"))
     return 0 if found.ok else 1
 
 
 def run_reconcile(
     *,
     home: Home = None,
-    apply: Annotated[
-        bool, Parameter(negative="", help="Publish what is missing; else only show it.")
-    ] = False,
-    since: Annotated[
-        str | None, Parameter(help="Only turns from then on: 2026-11-01, or with a time (UTC).")
-    ] = None,
+    apply: Apply = False,
+    since: Since = None,
     session: Annotated[str, Parameter(help="Only this session.")] = "",
-    settle: Annotated[
-        float,
-        Parameter(
-            help="Seconds for which a turn is left to a live plugin; less only if no Hermes runs.",
-            validator=not_negative,
-        ),
-    ] = 30.0,
+    settle: Settle = 30.0,
     common: Common = DEFAULT,
 ) -> int:
     """Bring into the log what Hermes has stored and the bus never got, with its own times.
@@ -165,12 +167,11 @@ def run_reconcile(
     """
     from memorybus.clock import SYSTEM
     from memorybus.surfaces.hermes.home import find
-    from memorybus.surfaces.hermes.reconcile.reconcile import Reconciliation, Request
-    from memorybus.surfaces.hermes.reconcile.view import shown
+    from memorybus.surfaces.hermes.reconcile import ReconcileRequest, Reconciliation, shown
     from memorybus.surfaces.views.hermes_progress import Bars
 
     output, where = common.output(), find(home)
-    request = Request(apply=apply, since=_since(since), session=session, settle=settle)
+    request = ReconcileRequest(apply=apply, since=_since(since), session=session, settle=settle)
     settings = where.settings(**common.given())
     with output.progress("") as bar:
         report = Reconciliation(where, settings, request, SYSTEM, Bars(bar)).run()

@@ -26,7 +26,7 @@ from memorybus.text.times import iso
 
 if TYPE_CHECKING:
     from memorybus.operations.ingest import ingest
-    from memorybus.recall.live import Recall
+    from memorybus.recall.live import RecallAnswer
     from memorybus.recall.model import RecalledItem
 
 
@@ -171,7 +171,7 @@ class _Question(msgspec.Struct, frozen=True):
     timeout: float
 
 
-def _recalled(settings: Settings, ask: _Question, budget: int) -> "Recall":
+def _recalled(settings: Settings, ask: _Question, budget: int) -> "RecallAnswer":
     """Ask the workers without publishing anything, hence without opening a spool."""
     from memorybus.recall.live import recall_now
 
@@ -196,7 +196,7 @@ def _nearest(wanted: Sequence[str], settings: Settings) -> str:
     return f"; did you mean {' and '.join(map(repr, near))}?" if near else ""
 
 
-def _nothing(settings: Settings, ask: _Question, found: "Recall", budget: int) -> str:
+def _nothing(settings: Settings, ask: _Question, found: "RecallAnswer", budget: int) -> str:
     """Say why there is no text: nothing is remembered, or the budget is too small to show it."""
     if not found.results and budget < AMPLE:
         found = _recalled(settings, ask, AMPLE)

@@ -123,7 +123,7 @@ def run_diff(
     - `memorybus diff holographic holographic@1 --query "When does the inspector come?"`
     - `memorybus diff holographic holographic@1 --queries questions.txt --json`
     """
-    from memorybus.jobs.inspect import Inspector
+    from memorybus.jobs.inspect import InstanceInspector
     from memorybus.operations.rebuild.diff import differing, provider_of
     from memorybus.recall.model import Want
 
@@ -134,7 +134,7 @@ def run_diff(
         provider = provider_of(names, stores.instances.look(), settings.providers)
     scope = msgspec.structs.asdict(whose.of(scope_of(settings)))
     wants = [Want(query=one, **scope, budget=budget, detail=True) for one in asked]
-    found = differing(Inspector(settings, SYSTEM), provider, names, wants)
+    found = differing(InstanceInspector(settings, SYSTEM), provider, names, wants)
     _show_recalls(output, found)
     return 0
 

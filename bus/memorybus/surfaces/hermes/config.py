@@ -1,7 +1,7 @@
 """Reads single values of Hermes's ``config.yaml``, such as which memory provider is active.
 
-The file is YAML; Hermes writes it, one key to a line. That is all that is understood here, besides
-a table in braces: the bus needs no YAML otherwise, and changes nothing in it.
+The file is YAML; Hermes writes it, one key to a line. Only that, and
+a table in braces, is understood here: the bus needs no YAML otherwise, and never changes the file.
 """
 
 import re

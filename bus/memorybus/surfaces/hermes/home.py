@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from memorybus.config.settings import Settings, load
+from memorybus import Settings, load
 
 PLUGIN = "memorybus"
 WORKSPACE = "hermes"
@@ -57,7 +57,7 @@ class HermesHome(msgspec.Struct, frozen=True):
         """The bus's settings for this Hermes, if it has any of its own."""
         return self.path / "memorybus.toml"
 
-    def told(self, platform: str, user: str = "") -> dict[str, str]:
+    def initialize_arguments(self, platform: str, user: str = "") -> dict[str, str]:
         """Return what Hermes tells `initialize` of a session of this home (see `scopes`).
 
         Args:

@@ -1,7 +1,7 @@
 """What went wrong in hooks: counted, logged once per kind, left in a file for `status` to show.
 
-Hermes swallows what a memory provider raises, most of it unseen. So nothing is raised into it, and
-nothing is silent.
+Hermes swallows most of what a memory provider raises. So hooks raise nothing, and what fails in
+them is shown elsewhere.
 """
 
 import logging
@@ -10,11 +10,9 @@ from pathlib import Path
 
 import msgspec
 
-from memorybus import private
+from memorybus import Settings, masked, private
 from memorybus.clock import Clock
-from memorybus.config.settings import Settings
 from memorybus.text.display import visible
-from memorybus.text.redact import masked
 
 _log = logging.getLogger("memorybus")
 
@@ -56,7 +54,7 @@ class Problems:
         self._met: dict[tuple[str, str], Problem] = {}
 
     def note(self, hook: str, error: Exception) -> None:
-        """Count an error, and say it loudly if it is the first of its kind."""
+        """Count an error, and log it if it is the first of its kind."""
         kind = (hook, type(error).__name__)
         shown = " ".join(visible(masked(f"{kind[1]}: {error}")).split())[:_SHOWN]
         with self._lock:

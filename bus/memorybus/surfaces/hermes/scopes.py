@@ -24,7 +24,7 @@ from typing import Any
 
 import msgspec
 
-from memorybus.config.settings import Settings
+from memorybus import Settings
 from memorybus.events import Scope
 from memorybus.surfaces.hermes.home import WORKSPACE
 

@@ -17,8 +17,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from memorybus import private
-from memorybus.config.settings import FIELDS, load
+from memorybus import Settings, load, private
 from memorybus.errors import ConfigError, MemoryBusError
 from memorybus.surfaces.hermes.config import active_provider
 from memorybus.surfaces.hermes.home import PLUGIN, HermesHome
@@ -235,7 +234,7 @@ def save_config(values: Mapping[str, Any], home: HermesHome) -> None:
         OSError: it cannot be written.
     """
     given = {name: str(values[name]) for name in _OFFERED if values.get(name)}
-    unknown = sorted(set(values) - set(FIELDS))
+    unknown = sorted(set(values) - set(Settings.__struct_fields__))
     if unknown:
         raise ConfigError(f"unknown settings: {', '.join(unknown)}")
     path = home.settings_file

@@ -1,22 +1,58 @@
-"""What is true of memory in one Hermes: plugin, provider, spool, lag, last error."""
+"""Whether memory works in one Hermes: plugin, provider, spool, lag, last error."""
+
+from typing import Any
 
 import msgspec
 
+from memorybus import Settings
 from memorybus.config.redis_urls import redacted
-from memorybus.config.settings import Settings
 from memorybus.errors import LogError
 from memorybus.health.finding import Check
+from memorybus.health.monitor import SpoolStatus, spool_status, watching
 from memorybus.surfaces.hermes import problems
 from memorybus.surfaces.hermes.config import active_provider
 from memorybus.surfaces.hermes.home import PLUGIN, HermesHome
-from memorybus.surfaces.hermes.install import install, lag
+from memorybus.surfaces.hermes.install import install
 from memorybus.surfaces.hermes.install.install import PythonCheck
-from memorybus.surfaces.hermes.install.lag import Lag, Look
 from memorybus.surfaces.hermes.problems import Problem
 from memorybus.surfaces.views.safe import one_line
 from memorybus.text.display import iso
 
 _SHOWN = 200
+_PATIENCE = 0.7
+"""Seconds for one answer of Redis."""
+
+
+class Lag(msgspec.Struct, frozen=True):
+    """One provider's backlog.
+
+    Attributes:
+        name: the instance.
+        backlog: events of the log that it has not applied.
+        last_applied_at: when the newest event it applied entered the log (ISO 8601, UTC).
+        parked: keys that wait for an operator.
+        failing: how its calls fail, while none succeeds.
+    """
+
+    name: str
+    backlog: int
+    last_applied_at: str | None
+    parked: int
+    failing: str
+
+
+class Look(msgspec.Struct, frozen=True):
+    """The bus at one moment.
+
+    Attributes:
+        spool: what this host has not sent.
+        providers: their backlogs; empty if Redis is away.
+        workers: how many are alive.
+    """
+
+    spool: SpoolStatus
+    providers: list[Lag] = []
+    workers: int = 0
 
 
 class HermesStatus(msgspec.Struct, frozen=True):
@@ -67,16 +103,16 @@ def read(home: HermesHome, settings: Settings, python: PythonCheck) -> HermesSta
 
 
 def status_config(settings: Settings) -> dict[str, str]:
-    """Return what ``hermes memory status`` shows: the truth, within two seconds.
+    """Return what ``hermes memory status`` shows, within two seconds.
 
     Args:
         settings: of the bus.
     """
     found, error = _looked(settings)
-    lines = {"log": error or f"up, {redacted(settings.redis_url)}", "spool": told_spool(found)}
-    lines |= {f"provider {one.name}": told_lag(one) for one in found.providers}
+    lines = {"log": error or f"up, {redacted(settings.redis_url)}", "spool": describe_spool(found)}
+    lines |= {f"provider {one.name}": describe_lag(one) for one in found.providers}
     last = problems.read(settings)
-    lines["last error"] = told_problem(last[0]) if last else "none"
+    lines["last error"] = describe_problem(last[0]) if last else "none"
     return lines
 
 
@@ -98,9 +134,9 @@ def backup_paths(home: HermesHome, settings: Settings) -> list[str]:
 def _looked(settings: Settings) -> tuple[Look, str]:
     """Look at the bus; without Redis at this host alone, and say why."""
     try:
-        return lag.look(settings), ""
+        return look(settings), ""
     except LogError as error:
-        return lag.without_redis(settings), f"away: {one_line(str(error), _SHOWN)}"
+        return without_redis(settings), f"away: {one_line(str(error), _SHOWN)}"
 
 
 # -- checks ---------------------------------------------------------------------------------------
@@ -157,21 +193,21 @@ def _provider(one: Lag) -> Check:
     wrong = one.failing or one.parked
     fix = "see `memorybus dlq ls`" if one.parked else "it goes on by itself once calls succeed"
     return Check(
-        name=one_line(one.name, 16), ok=not wrong, found=told_lag(one), fix=fix if wrong else ""
+        name=one_line(one.name, 16), ok=not wrong, found=describe_lag(one), fix=fix if wrong else ""
     )
 
 
 # -- words ----------------------------------------------------------------------------------------
 
 
-def told_spool(found: Look) -> str:
+def describe_spool(found: Look) -> str:
     """Return the spool's depth in words."""
     spool = found.spool
     since = f", the oldest since {spool.oldest_at}" if spool.oldest_at else ""
     return f"{spool.events} events to send, {spool.bytes} bytes{since}"
 
 
-def told_lag(one: Lag) -> str:
+def describe_lag(one: Lag) -> str:
     """Return how far a provider is in words."""
     parts = [f"{one.backlog} events behind", f"last applied {one.last_applied_at or 'never'}"]
     parts += [f"{one.parked} parked keys"] if one.parked else []
@@ -179,6 +215,44 @@ def told_lag(one: Lag) -> str:
     return ", ".join(parts)
 
 
-def told_problem(problem: Problem) -> str:
+def describe_problem(problem: Problem) -> str:
     """Return a hook's error in words."""
     return one_line(f"{iso(problem.at)} {problem.hook}: {problem.error} ({problem.count}x)", 300)
+
+
+# -- one look at the bus ---------------------------------------------------------------------------
+
+
+def without_redis(settings: Settings) -> Look:
+    """Return what this host can tell alone."""
+    return Look(spool_status(settings))
+
+
+def look(settings: Settings, timeout: float = _PATIENCE) -> Look:
+    """Look once.
+
+    Args:
+        settings: where the log is.
+        timeout: seconds for each answer; the first that does not come ends the look.
+
+    Raises:
+        LogError: Redis does not answer, or holds something else.
+    """
+    with watching(settings, timeout) as monitor:
+        workers = monitor.roster.alive()
+        names = monitor.names()
+        failing = {name: text for worker in workers for name, text in worker.failing.items()}
+        lanes = monitor.lanes(names)
+        providers = [_lag(name, lanes[name], failing.get(name, "")) for name in names]
+        return Look(monitor.spool(), providers, len(workers))
+
+
+def _lag(name: str, lanes: list[Any], failing: str) -> Lag:
+    applied = [int(lane.entry.partition("-")[0]) for lane in lanes if lane.n]
+    return Lag(
+        name=name,
+        backlog=sum(max(0, lane.head - lane.n - lane.done_above) for lane in lanes),
+        last_applied_at=iso(max(applied, default=None)),
+        parked=sum(lane.parked_keys for lane in lanes),
+        failing=failing,
+    )

@@ -1,11 +1,16 @@
 """What Hermes loads: `register` gives it the provider as a subclass of its own ABC.
 
-Hermes is imported here alone, when it calls: then it is there, whatever version it is.
+Hermes is imported here and in `post_setup` alone, when it calls: then it is there, whatever version
+it is. Others use the names below: an agent with Hermes's seam for a `MemoryManager` gets its
+managers of `memory_managers`.
 """
 
 from typing import Any
 
+from memorybus.surfaces.hermes.plugin.manager import MemoryManager, memory_managers
 from memorybus.surfaces.hermes.plugin.provider import HermesMemory
+
+__all__ = ["HermesMemory", "MemoryManager", "memory_managers", "memory_provider", "register"]
 
 
 def register(ctx: Any) -> None:

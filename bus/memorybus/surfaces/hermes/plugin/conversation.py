@@ -13,19 +13,23 @@ from typing import Any
 
 import msgspec
 
-from memorybus.agent.session import Session
+from memorybus import Receipt, Session, recall_slot
 from memorybus.errors import EventTooLarge
 from memorybus.events import Scope
-from memorybus.receipt import Receipt
-from memorybus.redis.keys import recall_slot
 from memorybus.surfaces.hermes import scopes
-from memorybus.surfaces.hermes.entries import Write
-from memorybus.surfaces.hermes.plugin import stored_undone, switches
-from memorybus.surfaces.hermes.plugin.hook_writes import provenance, written
-from memorybus.surfaces.hermes.plugin.shared import Shared
+from memorybus.surfaces.hermes.entries import EntryWrite
+from memorybus.surfaces.hermes.plugin import switches
+from memorybus.surfaces.hermes.plugin.memory_tool import provenance, written
+from memorybus.surfaces.hermes.plugin.session_tracker import SessionTracker
+from memorybus.surfaces.hermes.plugin.shared import SharedBus
 from memorybus.surfaces.hermes.plugin.speakers import Speakers
-from memorybus.surfaces.hermes.plugin.usage import Meter, Spent, told_at_start, told_of_delegation
-from memorybus.surfaces.hermes.plugin.whose import Whose
+from memorybus.surfaces.hermes.plugin.undone import stands, taken_back
+from memorybus.surfaces.hermes.plugin.usage import (
+    TurnUsage,
+    UsageMeter,
+    delegation_usage,
+    turn_start_details,
+)
 from memorybus.surfaces.hermes.scopes import Author, of_author
 from memorybus.surfaces.hermes.transcripts import scaffolding, turns
 
@@ -36,7 +40,7 @@ _OVERHEAD = 4_096
 """Bytes of an event that are neither texts nor messages."""
 
 
-class Conversation:
+class HermesConversation:
     """The state of one instance. Safe to call from any thread.
 
     Attributes:
@@ -45,7 +49,7 @@ class Conversation:
 
     def __init__(
         self,
-        shared: Shared,
+        shared: SharedBus,
         scope: Scope,
         session_id: str,
         *,
@@ -63,9 +67,9 @@ class Conversation:
         self._hint = hint
         self._home = home
         self._files = shared.files(home) if home else None
-        self._meter = Meter(home / "state.db" if home else None)
+        self._meter = UsageMeter(home / "state.db" if home else None)
         self._lock = threading.RLock()
-        self._whose = Whose(session_id)
+        self._tracker = SessionTracker(session_id)
         self._speakers = Speakers(scope, shared=may_be_shared)
         self._early: OrderedDict[str, None] = OrderedDict()
         self._writes: OrderedDict[tuple[str, str], int] = OrderedDict()
@@ -78,7 +82,7 @@ class Conversation:
     @property
     def place(self) -> str:
         """The session the agent is in."""
-        return self._whose.now
+        return self._tracker.now
 
     # -- turns ------------------------------------------------------------------------------------
 
@@ -88,11 +92,11 @@ class Conversation:
         """Note where the agent is now, and who has spoken."""
         scope = of_author(self.scope, author)
         with self._lock:
-            session_id = self._whose.turn_started(self._hint())
+            session_id = self._tracker.turn_started(self._hint())
             self._speakers.started(session_id, scope, message)
             self._goes_on()
         session, said = self._session(session_id, scope), scaffolding.user_text(message)
-        details = told_at_start(told)
+        details = turn_start_details(told)
         self._meter.begins(session_id, message, details.get("model", ""))
         self._shared.turns.begin(self._slot(session_id), scope, said)
         session.turn_started(said, number=number, **details)
@@ -112,7 +116,7 @@ class Conversation:
         """
         scope = of_author(self.scope, author)
         with self._lock:
-            session_id = self._whose.named(session_id)
+            session_id = self._tracker.named(session_id)
             self._speakers.completed(session_id, scope, user)
         session = self._session(session_id, scope)
         said = scaffolding.user_text(user)
@@ -136,8 +140,8 @@ class Conversation:
         session: Session,
         user: str,
         assistant: str,
-        turn: turns.Turn,
-        spent: Spent,
+        turn: turns.TranscriptTurn,
+        spent: TurnUsage,
         author: Author,
     ) -> Receipt:
         room = self._settings.event_max_bytes - _OVERHEAD
@@ -211,7 +215,7 @@ class Conversation:
                 self._publish_write(session_id, write, call, index, metadata)
 
     def _publish_write(
-        self, session_id: str, write: Write, call: str, index: int, metadata: Mapping[str, Any]
+        self, session_id: str, write: EntryWrite, call: str, index: int, metadata: Mapping[str, Any]
     ) -> None:
         self._of_turn(session_id).memory_written(
             write.action,
@@ -251,7 +255,7 @@ class Conversation:
         """Publish what a sub-agent did, and what it took."""
         room = (self._settings.event_max_bytes - _OVERHEAD) // 2
         session = self._of_turn()
-        spent = self._meter.delegation(child, told_of_delegation(told))
+        spent = self._meter.delegation(child, delegation_usage(told))
         receipt = session.delegated(
             turns.clipped(task, room),
             turns.clipped(result, room),
@@ -267,7 +271,7 @@ class Conversation:
         with self._lock:
             self._goes_on()
             self._compressing = threading.get_ident()
-            session = self._of_turn(self._whose.now)
+            session = self._of_turn(self._tracker.now)
             messages = self._speakers.own(session.id, session.scope, messages)
         room = self._settings.event_max_bytes - _OVERHEAD
         return session.contributions(
@@ -288,7 +292,7 @@ class Conversation:
         without a word: it has refused what the compression made of the messages.
         """
         with self._lock:
-            settled = self._whose.settled
+            settled = self._tracker.settled
             scopes = (self.scope, *self._speakers.others(settled))
             ends = [(self._session(settled, scope), len(messages)) for scope in scopes]
             if self._compressing == threading.get_ident():
@@ -304,7 +308,7 @@ class Conversation:
         """Follow Hermes to another session, or to the next epoch of this one."""
         with self._lock:
             self._decide(reason, reset=reset)
-            left = parent or (new_id if rewound else self._whose.settled)
+            left = parent or (new_id if rewound else self._tracker.settled)
             slot = recall_slot(self.scope, new_id)
             step = switches.step(
                 left,
@@ -314,7 +318,7 @@ class Conversation:
                 reason=reason,
                 early=slot in self._early,
                 known=self._shared.knows(self.scope, new_id),
-                there=self._whose.settled == new_id,
+                there=self._tracker.settled == new_id,
             )
             if step == "link":
                 self._early.pop(slot, None)
@@ -322,7 +326,7 @@ class Conversation:
                 self._meter.moved(left, new_id)
             undone = self._undone(left) if step == "rewind" else {}
             self._take(step, left, new_id, undone)
-            self._whose.switched(new_id, new_id if rewound else parent, reset=reset)
+            self._tracker.switched(new_id, new_id if rewound else parent, reset=reset)
 
     def close(self, hurry: float = 0.0) -> None:
         """Publish an end that was held; the bus is the process's and stays open.
@@ -350,7 +354,7 @@ class Conversation:
 
     def _undone(self, session_id: str, *, told: bool = True) -> Mapping[Scope, tuple[str, ...]]:
         """Return the events of the turns that were undone since this was asked last, by author."""
-        taken = stored_undone.taken_back(self._home, session_id) if self._home else None
+        taken = taken_back(self._home, session_id) if self._home else None
         return self._shared.turns.undo(self._slot(session_id), taken, told=told)
 
     def _undo_untold(self, session_id: str) -> None:
@@ -362,7 +366,7 @@ class Conversation:
 
     def _stands(self, session_id: str, assistant: str) -> bool:
         """Say whether an answer stands in Hermes's transcript; in doubt, it does."""
-        return self._home is None or stored_undone.stands(self._home, session_id, assistant)
+        return self._home is None or stands(self._home, session_id, assistant)
 
     # -- within -----------------------------------------------------------------------------------
 
@@ -386,7 +390,7 @@ class Conversation:
 
     def _named(self, explicit: str) -> str:
         with self._lock:
-            return self._whose.named(explicit)
+            return self._tracker.named(explicit)
 
     def _session(self, session_id: str, scope: Scope | None = None) -> Session:
         """Return a session; one that nobody has met is ahead of the switch that will tell of it.

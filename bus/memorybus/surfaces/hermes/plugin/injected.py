@@ -15,8 +15,8 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from memorybus import clean_text
 from memorybus.ids import text_digest
-from memorybus.text.cleaning import clean_text
 from memorybus.text.fence import CLOSE, OPEN, build_lines, line
 
 SESSIONS, ITEMS = 1_024, 2_048
@@ -31,7 +31,7 @@ _SPOKEN = frozenset(("user", "assistant"))
 Sections = Sequence[tuple[str, Sequence[str]]]
 
 
-class Window:
+class ContextWindow:
     """One session's window: digests of what its messages hold, and of what was given out since.
 
     Messages that were read once are not read again, so that a turn costs the same in a long
@@ -70,20 +70,20 @@ class Window:
         self._count = len(transcript)
         self._last = _print(transcript[-1]) if transcript else ""
 
-    def copy(self) -> "Window":
+    def copy(self) -> "ContextWindow":
         """Return another that holds the same."""
-        other = Window()
+        other = ContextWindow()
         other.given = self._held | self.given
         return other
 
 
-class Injected:
+class InjectedRecall:
     """The windows by session. Safe to call from any thread."""
 
     def __init__(self) -> None:
         """Know of nothing yet."""
         self._lock = threading.Lock()
-        self._windows: OrderedDict[str, Window] = OrderedDict()
+        self._windows: OrderedDict[str, ContextWindow] = OrderedDict()
 
     def take(self, session: str, sections: Sections, room: int) -> str:
         """Return the items that are new to a session's window, at most `room` characters.
@@ -114,15 +114,15 @@ class Injected:
         with self._lock:
             self._windows[session] = self._of(origin).copy()
 
-    def _of(self, session: str) -> Window:
-        window = self._windows.setdefault(session, Window())
+    def _of(self, session: str) -> ContextWindow:
+        window = self._windows.setdefault(session, ContextWindow())
         self._windows.move_to_end(session)
         while len(self._windows) > SESSIONS:
             self._windows.popitem(last=False)
         return window
 
 
-def _unseen(sections: Sections, window: Window) -> Iterator[tuple[str, list[str]]]:
+def _unseen(sections: Sections, window: ContextWindow) -> Iterator[tuple[str, list[str]]]:
     """Yield the sections without what was seen; of two providers' same line the first's stays."""
     met: set[str] = set()
     for name, lines in sections:

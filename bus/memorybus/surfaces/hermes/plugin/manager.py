@@ -2,8 +2,8 @@
 
 Those of 0.19, and what later releases added to it: every argument of theirs is taken.
 
-For an agent with that seam: it puts ``bus.memory_manager()`` where it had a manager of its own.
-Hermes itself needs none of this, it has the plugin.
+For an agent with that seam: it puts one of these where it had a manager of its own (see
+`memory_managers`). Hermes itself needs none of this, it has the plugin.
 
 What differs, and why: there is no thread between the agent and the bus, since every hook is one
 local write (G9). So what is queued here is spooled already, a shutdown has nothing to drain, and
@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 from memorybus.errors import SpoolError
 from memorybus.surfaces.hermes.plugin import host
+from memorybus.surfaces.hermes.plugin.memory_tool import written_by_tool
 from memorybus.surfaces.hermes.plugin.provider import HermesMemory
-from memorybus.surfaces.hermes.plugin.shared import Process
-from memorybus.surfaces.hermes.plugin.tool_writes import written_by_tool
+from memorybus.surfaces.hermes.plugin.shared import HermesProcess
 from memorybus.surfaces.hermes.transcripts.scaffolding import user_text
 
 if TYPE_CHECKING:
-    from memorybus.agent.client import MemoryBus
+    from memorybus import MemoryBus
 
 _log = logging.getLogger("memorybus")
 
@@ -35,9 +35,16 @@ _CHECKPOINTS = 2
 """The newest version of Hermes's checkpoints: what is about to be compressed is saved before."""
 
 
-def managers(bus: MemoryBus) -> Callable[[], MemoryManager]:
-    """Return what makes the managers of a bus, one for each agent."""
-    process = Process(lambda _: bus, bus.clock)
+def memory_managers(bus: MemoryBus) -> Callable[[], MemoryManager]:
+    """Return what makes the managers of a bus, to be called once for each agent.
+
+    To be asked for once per bus, since the managers that it makes share what they know of sessions
+    and memory files. ::
+
+        new_manager = memory_managers(bus)
+        agent.memory_manager = new_manager()
+    """
+    process = HermesProcess(lambda _: bus, bus.clock)
     return lambda: MemoryManager(bus, process)
 
 
@@ -51,8 +58,8 @@ class MemoryManager:
         process: what the managers of one bus share: sessions, and the watch over memory files.
     """
 
-    def __init__(self, bus: MemoryBus, process: Process) -> None:
-        """Use `MemoryBus.memory_manager`."""
+    def __init__(self, bus: MemoryBus, process: HermesProcess) -> None:
+        """Use `memory_managers`."""
         self._bus = bus
         self._memory = HermesMemory(
             process=process, settings=lambda _: bus.settings, clock=bus.clock
@@ -118,7 +125,7 @@ class MemoryManager:
 
     @property
     def shutdown_drain_state(self) -> dict[str, Any]:
-        """What a shutdown left behind, in Hermes's terms: never anything."""
+        """What a shutdown left behind, in Hermes's terms: always nothing."""
         status = "drained" if self._down else "not_started"
         counts = ("abandoned_writes", "abandoned_prefetches", "active_tasks")
         return {"status": status, **dict.fromkeys(counts, 0)}

@@ -1,7 +1,7 @@
 """The memory provider that Hermes calls: every hook of its ABC, without importing Hermes.
 
-Rests on G9: no hook raises into Hermes, and no inline hook does more than one local write. What
-fails is counted and said loudly once (`problems`).
+It keeps G9: no hook raises into Hermes, and no inline hook does more than one local write. What
+fails is counted, and logged once (`problems`).
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -16,16 +17,15 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from memorybus import Settings, load, offered_tools
 from memorybus.clock import SYSTEM, Clock
-from memorybus.config.settings import Settings, load
 from memorybus.errors import MemoryBusError, SpoolError
-from memorybus.registry import tools
-from memorybus.registry.tools_note import read_note
 from memorybus.surfaces.hermes import scopes
-from memorybus.surfaces.hermes.install.setup import HermesSetup
+from memorybus.surfaces.hermes.config import checkpoint_required
+from memorybus.surfaces.hermes.home import HermesHome, find
 from memorybus.surfaces.hermes.plugin import host
-from memorybus.surfaces.hermes.plugin.conversation import Conversation
-from memorybus.surfaces.hermes.plugin.shared import LEAVING, Process, Shared, of_process
+from memorybus.surfaces.hermes.plugin.conversation import HermesConversation
+from memorybus.surfaces.hermes.plugin.shared import LEAVING, HermesProcess, SharedBus, of_process
 
 _log = logging.getLogger("memorybus")
 
@@ -59,7 +59,7 @@ class RecallStatus(msgspec.Struct, frozen=True):
     glyph: str = "\N{BRAIN}"
 
 
-class HermesMemory(HermesSetup):
+class HermesMemory:
     """One instance as Hermes makes them, one per agent; all share the process's bus.
 
     Args:
@@ -75,7 +75,7 @@ class HermesMemory(HermesSetup):
     def __init__(
         self,
         *,
-        process: Process | None = None,
+        process: HermesProcess | None = None,
         settings: Callable[[Path | None], Settings] | None = None,
         hint: Callable[[], str] = host.session_hint,
         home: Path | None = None,
@@ -91,8 +91,8 @@ class HermesMemory(HermesSetup):
         self._told: tuple[str, dict[str, Any]] | None = None
         self._tried = float("-inf")
         self._pid = os.getpid()
-        self._shared: Shared | None = None
-        self._conversation: Conversation | None = None
+        self._shared: SharedBus | None = None
+        self._conversation: HermesConversation | None = None
         self._recalled = 0
 
     # -- what Hermes asks first -------------------------------------------------------------------
@@ -126,7 +126,7 @@ class HermesMemory(HermesSetup):
     def get_tool_schemas(self) -> list[dict[str, Any]]:
         """Return all providers' tools, from this host's note of them; works before a start."""
         try:
-            return tools.offered(read_note(self._settings().tools_path)).schemas()
+            return offered_tools(self._settings()).schemas()
         except MemoryBusError as error:
             _log.error("memorybus: no tools: %s", error)
             return []
@@ -268,12 +268,75 @@ class HermesMemory(HermesSetup):
         child = child_session_id or ""
         self._in("on_delegation", lambda c: c.delegated(task, result, child, told), None)
 
+    # -- set-up, status and backup ----------------------------------------------------------------
+    # Asked before any session; what they need is imported when they are called.
+
+    def get_config_schema(self) -> list[dict[str, Any]]:
+        """Return what Hermes's set-up and dashboard may ask for."""
+        from memorybus.surfaces.hermes.install import install
+
+        return install.config_schema()
+
+    def save_config(self, values: Mapping[str, Any], hermes_home: str) -> None:
+        """Write the answers into the home's ``memorybus.toml``.
+
+        Raises:
+            ConfigError: an answer is wrong; nothing is written.
+        """
+        from memorybus.surfaces.hermes.install import install
+
+        install.save_config(values, find(Path(hermes_home)))
+
+    def post_setup(self, hermes_home: str, config: dict[str, Any]) -> None:
+        """Become Hermes's memory provider: ``hermes memory setup`` leaves that to us."""
+        from hermes_cli.config import (  # type: ignore[import-not-found,unused-ignore]
+            save_config,
+        )
+
+        from memorybus.surfaces.hermes.install import install
+
+        said = install.post_setup(find(Path(hermes_home)), config)
+        save_config(config)
+        sys.stdout.write(f"\n  {said}\n\n")
+
+    def get_status_config(self, provider_config: Any = None) -> dict[str, str]:
+        """Return what ``hermes memory status`` shows; within two seconds, also without Redis."""
+        from memorybus.surfaces.hermes.install import status
+
+        return status.status_config(self._settings())
+
+    def unavailable_reason(self) -> str:
+        """Return why there is no memory, and what to do about it; "" if there is."""
+        try:
+            self._settings()
+        except MemoryBusError as error:
+            return str(error)
+        return ""
+
+    @property
+    def pre_compress_checkpoint_api_version(self) -> int:
+        """Which messages `on_pre_compress` gets: 1 all of the window, 2 without tool calls.
+
+        Both are fsynced. Hermes calls only those of version 2 checkpoints; so this says 2 where its
+        configuration demands one, and 1 elsewhere, as that leaves nothing out.
+        """
+        return 2 if checkpoint_required(self._hermes().config) else 1
+
+    def backup_paths(self) -> list[str]:
+        """Return what lies outside of Hermes's home and belongs into its backup."""
+        from memorybus.surfaces.hermes.install import status
+
+        return status.backup_paths(self._hermes(), self._settings())
+
+    def _hermes(self) -> HermesHome:
+        return find(self._home)
+
     # -- within -----------------------------------------------------------------------------------
 
     def _settings(self) -> Settings:
         return self._settings_of(self._home or host.active_home())
 
-    def _in(self, hook: str, act: Callable[[Conversation], _T], otherwise: _T) -> _T:
+    def _in(self, hook: str, act: Callable[[HermesConversation], _T], otherwise: _T) -> _T:
         """Act in the conversation; without one, or if that fails, return `otherwise`."""
         try:
             conversation = self._begun()
@@ -282,7 +345,7 @@ class HermesMemory(HermesSetup):
             self._failed(hook, error)
             return otherwise
 
-    def _begun(self) -> Conversation | None:
+    def _begun(self) -> HermesConversation | None:
         """Return the conversation; begin it if need be, or again if that failed a while ago."""
         if self._pid != os.getpid():
             self._after_fork()
@@ -295,10 +358,10 @@ class HermesMemory(HermesSetup):
                 self._conversation = self._begin(*self._told)
             return self._conversation
 
-    def _begin(self, session_id: str, told: Mapping[str, Any]) -> Conversation:
+    def _begin(self, session_id: str, told: Mapping[str, Any]) -> HermesConversation:
         settings = self._settings()
         self._shared = self._process.shared(settings)
-        return Conversation(
+        return HermesConversation(
             self._shared,
             scopes.scope_of(settings, told),
             session_id,

@@ -13,15 +13,12 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 
-from memorybus.agent.client import MemoryBus
-from memorybus.agent.session import Session
+from memorybus import MemoryBus, Session, Settings, recall_slot
 from memorybus.clock import SYSTEM, Clock
-from memorybus.config.settings import Settings
 from memorybus.events import Scope
-from memorybus.redis.keys import recall_slot
-from memorybus.surfaces.hermes.plugin.files import MemoryFiles
-from memorybus.surfaces.hermes.plugin.injected import Injected
-from memorybus.surfaces.hermes.plugin.undone import Turns
+from memorybus.surfaces.hermes.plugin.injected import InjectedRecall
+from memorybus.surfaces.hermes.plugin.memory_files import MemoryFiles
+from memorybus.surfaces.hermes.plugin.undone import UndoableTurns
 from memorybus.surfaces.hermes.problems import Problems, path_of
 
 _SESSIONS = 1_024
@@ -31,7 +28,7 @@ LEAVING = 0.5
 """Seconds that leaving Hermes may wait for Redis; what is unsent then is sent by who comes next."""
 
 
-class Shared:
+class SharedBus:
     """One bus with what its instances share. Safe to call from any thread.
 
     Attributes:
@@ -45,8 +42,8 @@ class Shared:
         """Take a bus over."""
         self.bus = bus
         self.clock = clock
-        self.injected = Injected()
-        self.turns = Turns(bus.sessions, clock)
+        self.injected = InjectedRecall()
+        self.turns = UndoableTurns(bus.sessions, clock)
         self.problems = Problems(path_of(bus.settings), clock)
         self._lock = threading.RLock()
         self._sessions: OrderedDict[str, Session] = OrderedDict()
@@ -137,7 +134,7 @@ def connect(settings: Settings) -> MemoryBus:
     return bus
 
 
-class Process:
+class HermesProcess:
     """The buses of a process, one for each place. Safe to call from any thread, and after a fork.
 
     Args:
@@ -153,9 +150,9 @@ class Process:
         self._clock = clock
         self._pid = os.getpid()
         self._lock = threading.Lock()
-        self._shared: dict[tuple[Path, str, str], Shared] = {}
+        self._shared: dict[tuple[Path, str, str], SharedBus] = {}
 
-    def shared(self, settings: Settings) -> Shared:
+    def shared(self, settings: Settings) -> SharedBus:
         """Return the bus of these settings with what belongs to it, opened if it is the first.
 
         Raises:
@@ -165,7 +162,7 @@ class Process:
         self._check_process()
         with self._lock:
             if place not in self._shared:
-                self._shared[place] = Shared(self._connect(settings), self._clock)
+                self._shared[place] = SharedBus(self._connect(settings), self._clock)
             return self._shared[place]
 
     def _check_process(self) -> None:
@@ -173,11 +170,11 @@ class Process:
         if self._pid != os.getpid():
             self._pid, self._lock = os.getpid(), threading.Lock()
             self._shared = {
-                place: Shared(shared.bus, self._clock) for place, shared in self._shared.items()
+                place: SharedBus(shared.bus, self._clock) for place, shared in self._shared.items()
             }
 
 
 @cache
-def of_process() -> Process:
+def of_process() -> HermesProcess:
     """Return the one of this process: what every instance that Hermes makes finds again."""
-    return Process()
+    return HermesProcess()

@@ -19,8 +19,8 @@ _REMEMBERED = 256
 """Sessions; and of one, people and what they said (G10). Beyond it the oldest are forgotten."""
 
 
-class Heard:
-    """What was heard in one session.
+class SessionSpeakers:
+    """Who spoke in one session, and in which words.
 
     Attributes:
         scopes: everybody who spoke.
@@ -40,15 +40,15 @@ class Heard:
         _bound(self.scopes)
         _bound(self.said)
 
-    def copy(self) -> "Heard":
+    def copy(self) -> "SessionSpeakers":
         """Return the same for a session that goes on with this one's window."""
-        other = Heard()
+        other = SessionSpeakers()
         other.scopes, other.said = self.scopes.copy(), self.said.copy()
         return other
 
 
 class Speakers:
-    """Belongs to whoever holds the instance's lock.
+    """Who speaks where. It is used under the instance's lock alone.
 
     Args:
         scope: whose the sessions are, by what `initialize` was told.
@@ -63,7 +63,7 @@ class Speakers:
         """Nobody has spoken yet: what happens is the sessions' own."""
         self.now = self.last = self._scope = scope
         self._shared = shared
-        self._heard: OrderedDict[str, Heard] = OrderedDict()
+        self._heard: OrderedDict[str, SessionSpeakers] = OrderedDict()
 
     def started(self, session_id: str, scope: Scope, text: str) -> None:
         """Note whose turn begins."""
@@ -104,8 +104,8 @@ class Speakers:
                 kept.append(message)
         return kept
 
-    def _of(self, session_id: str) -> Heard:
-        heard = self._heard.setdefault(session_id, Heard())
+    def _of(self, session_id: str) -> SessionSpeakers:
+        heard = self._heard.setdefault(session_id, SessionSpeakers())
         self._heard.move_to_end(session_id)
         _bound(self._heard)
         return heard

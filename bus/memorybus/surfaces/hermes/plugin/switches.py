@@ -3,10 +3,8 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from memorybus.agent.session import Session
-from memorybus.lineage import graph
-from memorybus.redis.keys import recall_slot
-from memorybus.surfaces.hermes.plugin.shared import Shared
+from memorybus import Session, recall_slot
+from memorybus.surfaces.hermes.plugin.shared import SharedBus
 
 Step = Literal["stay", "rewind", "compress", "reset", "branch", "resume", "link"]
 
@@ -49,7 +47,7 @@ def step(
 
 
 def take(
-    step: Step, shared: Shared, left: Session, new_id: str, undone: Sequence[str] = ()
+    step: Step, shared: SharedBus, left: Session, new_id: str, undone: Sequence[str] = ()
 ) -> None:
     """Publish a step, remember where it led, and what the window there holds.
 
@@ -68,7 +66,7 @@ def take(
         shared.turns.carry(before, after)
 
 
-def _went(step: Step, shared: Shared, left: Session, new_id: str) -> Session:
+def _went(step: Step, shared: SharedBus, left: Session, new_id: str) -> Session:
     if step == "compress":
         return left.compressed(None if new_id == left.id else new_id)
     if step == "branch":
@@ -76,15 +74,9 @@ def _went(step: Step, shared: Shared, left: Session, new_id: str) -> Session:
     if step == "resume":
         return left.switched_to(new_id, reason="resume")
     if step == "link":
-        return _linked(shared.session(left.scope, new_id), left)
+        session = shared.session(left.scope, new_id)  # under way: no second root, no other epoch
+        session.came_from(left)
+        return session
     begun = left.switched_to(new_id, reset=True)
     begun.warm_up()
     return begun
-
-
-def _linked(session: Session, left: Session) -> Session:
-    """Say where a session came from that is under way: no second root, no other epoch."""
-    event = graph.switched(left.ref, session.ref, "reset")
-    event_id = session.event_id("switch", left.id, left.ref.epoch, "reset")
-    session.publish(event, event_id, None)
-    return session

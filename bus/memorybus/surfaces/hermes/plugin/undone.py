@@ -8,18 +8,21 @@ process, and in the host's notes for a session that is resumed in another one.
 
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 
 import msgspec
 
-from memorybus.agent.session_store import HostSessions
+from memorybus import HostSessions, clean_text
 from memorybus.clock import Clock
 from memorybus.events import Scope
 from memorybus.ids import text_digest
-from memorybus.text.cleaning import clean_text
+from memorybus.surfaces.hermes.transcripts.scaffolding import user_text
+from memorybus.surfaces.hermes.transcripts.state_db import StateDb, StateDbError, StoredMessage
+from memorybus.surfaces.hermes.transcripts.stored_turns import flattened
 
 _TURNS, _SESSIONS = 64, 1_024
-"""Turns of one session, and sessions, that are remembered (G10): older ones `reconcile` finds."""
+"""Turns of one session, and sessions, that are remembered (G10): `reconcile` finds older ones."""
 
 _EVENTS = 256
 """Events of one turn that are remembered, the newest (G10)."""
@@ -27,8 +30,11 @@ _EVENTS = 256
 _SOON = 5_000
 """How far (ms) the beginning of a turn and the time of its stored message may be apart."""
 
+_LOOKED_AT = 64
+"""Messages that are looked at, the newest (G10): more turns of a session are not remembered."""
 
-class Begun(msgspec.Struct, eq=False):
+
+class BegunTurn(msgspec.Struct, eq=False):
     """A turn that was begun.
 
     Attributes:
@@ -36,7 +42,7 @@ class Begun(msgspec.Struct, eq=False):
         at: when, milliseconds.
         scope: whose turn it was: its author's, in a chat that several people share.
         ids: the events that it published.
-        over: whether its end was handed over, or will not be any more.
+        over: whether Hermes has reported its end, or never will.
         undone: whether it was taken back.
     """
 
@@ -48,14 +54,14 @@ class Begun(msgspec.Struct, eq=False):
     undone: bool = False
 
 
-class Taken(msgspec.Struct, frozen=True):
-    """A message of the person's that Hermes has as taken back; `at` as it was stored."""
+class TakenBack(msgspec.Struct, frozen=True):
+    """A message of the person's that Hermes has stored as taken back, and when it was stored."""
 
     mark: str
     at: int
 
 
-_decoder = msgspec.msgpack.Decoder(list[Begun])
+_decoder = msgspec.msgpack.Decoder(list[BegunTurn])
 
 
 def mark_of(said: str) -> str:
@@ -63,7 +69,7 @@ def mark_of(said: str) -> str:
     return text_digest(" ".join(clean_text(said).split()))
 
 
-class Turns:
+class UndoableTurns:
     """The turns by session slot. Safe to call from any thread.
 
     Args:
@@ -76,14 +82,16 @@ class Turns:
         self._notes = notes
         self._clock = clock
         self._lock = threading.Lock()
-        self._turns: OrderedDict[str, list[Begun]] = OrderedDict()
+        self._turns: OrderedDict[str, list[BegunTurn]] = OrderedDict()
 
     def begin(self, slot: str, scope: Scope, said: str) -> None:
         """The person has spoken."""
         with self._lock:
             self._begin(slot, scope, said)
 
-    def over(self, slot: str, scope: Scope, said: str, stands: Callable[[], bool]) -> Begun | None:
+    def over(
+        self, slot: str, scope: Scope, said: str, stands: Callable[[], bool]
+    ) -> BegunTurn | None:
         """Return the turn whose end is handed over; None if it was undone meanwhile.
 
         Args:
@@ -105,7 +113,7 @@ class Turns:
                     break
         return None if undone else turn
 
-    def published(self, slot: str, event_id: str, turn: Begun | None = None) -> None:
+    def published(self, slot: str, event_id: str, turn: BegunTurn | None = None) -> None:
         """Note the event of a turn that is over, for good; or one of the turn under way."""
         with self._lock:
             turns = self._of(slot)
@@ -117,7 +125,7 @@ class Turns:
                 self._save(slot)
 
     def undo(
-        self, slot: str, taken: Sequence[Taken] | None, *, told: bool = True
+        self, slot: str, taken: Sequence[TakenBack] | None, *, told: bool = True
     ) -> dict[Scope, tuple[str, ...]]:
         """Return the events of the turns that were undone and are not known as such yet, by author.
 
@@ -148,13 +156,13 @@ class Turns:
             self._turns[after] = self._of(before)
             self._save(after)
 
-    def _begin(self, slot: str, scope: Scope, said: str) -> Begun:
+    def _begin(self, slot: str, scope: Scope, said: str) -> BegunTurn:
         turns = self._of(slot)
-        turns.append(Begun(mark_of(said), self._clock.now_ms(), scope))
+        turns.append(BegunTurn(mark_of(said), self._clock.now_ms(), scope))
         del turns[:-_TURNS]
         return turns[-1]
 
-    def _of(self, slot: str) -> list[Begun]:
+    def _of(self, slot: str) -> list[BegunTurn]:
         turns = self._turns.get(slot)
         if turns is None:
             turns = self._turns[slot] = self._noted(slot)
@@ -163,7 +171,7 @@ class Turns:
             self._turns.popitem(last=False)
         return turns
 
-    def _noted(self, slot: str) -> list[Begun]:
+    def _noted(self, slot: str) -> list[BegunTurn]:
         try:
             turns = _decoder.decode(self._notes.turns(slot) or b"\x90")
         except msgspec.MsgspecError:
@@ -177,14 +185,16 @@ class Turns:
         self._notes.keep_turns(slot, body, self._clock.now_ms(), _SESSIONS)
 
 
-def undone(turns: Sequence[Begun], taken: Sequence[Taken], *, told: bool) -> list[Begun]:
+def undone(
+    turns: Sequence[BegunTurn], taken: Sequence[TakenBack], *, told: bool
+) -> list[BegunTurn]:
     """Return the turns that were undone and are not known as such yet; pure.
 
-    See `Turns.undo`. A message is its turn's by what was said; where Hermes has told of an undo and
-    has other words, by its time.
+    See `UndoableTurns.undo`. A message belongs to the turn with the same words; where Hermes has
+    told of an undo and stored other words, to the turn of about the same time.
     """
     live = [turn for turn in turns if not turn.undone]
-    found: list[Begun] = []
+    found: list[BegunTurn] = []
     for one in reversed(_fresh(turns, taken)):
         left = [t for t in reversed(live) if t not in found and one.at >= t.at - _SOON]
         same = [t for t in left if t.mark == one.mark]
@@ -195,7 +205,7 @@ def undone(turns: Sequence[Begun], taken: Sequence[Taken], *, told: bool) -> lis
     return [turn for turn in turns if turn in found]
 
 
-def _fresh(turns: Sequence[Begun], taken: Sequence[Taken]) -> list[Taken]:
+def _fresh(turns: Sequence[BegunTurn], taken: Sequence[TakenBack]) -> list[TakenBack]:
     """Return the messages that no turn stands for which is known to be undone."""
     known = Counter(turn.mark for turn in turns if turn.undone)
     fresh = []
@@ -205,3 +215,36 @@ def _fresh(turns: Sequence[Begun], taken: Sequence[Taken]) -> list[Taken]:
         else:
             fresh.append(one)
     return fresh
+
+
+# -- what `state.db` says --------------------------------------------------------------------------
+# A read waits for nobody; of what cannot be read nothing is said (G9), `reconcile` finds it later.
+
+
+def taken_back(home: Path, session_id: str) -> list[TakenBack] | None:
+    """Return the newest messages of the person's that were taken back, oldest first.
+
+    None if that cannot be told: no such file, locked, damaged or of another schema.
+    """
+    try:
+        with StateDb(home / "state.db", wait=0) as db:
+            rows = db.newest(session_id, "user", taken_back=True, most=_LOOKED_AT)
+    except StateDbError:
+        return None
+    return [TakenBack(mark_of(user_text(flattened(row.content))), row.at) for row in reversed(rows)]
+
+
+def stands(home: Path, session_id: str, answer: str) -> bool:
+    """Say whether an answer is no taken-back one alone; in doubt, it is none."""
+    try:
+        with StateDb(home / "state.db", wait=0) as db:
+            gone = db.newest(session_id, "assistant", taken_back=True, most=_LOOKED_AT)
+            there = db.newest(session_id, "assistant", taken_back=False, most=_LOOKED_AT)
+    except StateDbError:
+        return True
+    return _holds(there, answer) or not _holds(gone, answer)
+
+
+def _holds(rows: Iterable[StoredMessage], answer: str) -> bool:
+    mark = mark_of(answer)
+    return any(mark_of(flattened(row.content)) == mark for row in rows)

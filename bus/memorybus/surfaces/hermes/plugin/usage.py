@@ -2,8 +2,8 @@
 
 Hermes 0.19 tells a memory provider neither model nor tokens, and its ``state.db`` holds totals of
 a session, never of a turn: what is not noted now cannot be found out later. Other processes may
-have gone on with the session meanwhile, so the total before is read when a turn starts. A turn may
-be told of when the next one has begun: then it ended where that one started.
+have gone on with the session meanwhile, so the total before is read when a turn starts. Hermes
+may report a turn when the next one has begun: then it ended where that one started.
 """
 
 import threading
@@ -15,16 +15,16 @@ from typing import Any
 import msgspec
 
 from memorybus.surfaces.hermes.transcripts.scaffolding import user_text
-from memorybus.surfaces.hermes.transcripts.state_db import Counted, counted
+from memorybus.surfaces.hermes.transcripts.state_db import SessionUsage, usage_of
 
 _REMEMBERED = 64
-"""Turns that have begun and were not told of (G10); an older one is published without tokens."""
+"""Begun turns that are not reported as over (G10); an older one is published without tokens."""
 
 _LONGEST = 200
 """Characters of a model's or a platform's name."""
 
 
-class Spent(msgspec.Struct, frozen=True):
+class TurnUsage(msgspec.Struct, frozen=True):
     """What a turn or a sub-agent took; what is not known is left as it is here."""
 
     model: str = ""
@@ -33,7 +33,7 @@ class Spent(msgspec.Struct, frozen=True):
     tool_count: int = -1
 
 
-class Start(msgspec.Struct, frozen=True):
+class TurnStart(msgspec.Struct, frozen=True):
     """A turn that has begun.
 
     Attributes:
@@ -46,10 +46,10 @@ class Start(msgspec.Struct, frozen=True):
     session: str
     said: str
     model: str
-    total: Counted | None
+    total: SessionUsage | None
 
 
-class Meter:
+class UsageMeter:
     """The turns of one instance. Safe to call from any thread; waits for no lock of Hermes's.
 
     Args:
@@ -60,23 +60,23 @@ class Meter:
         """Read nothing yet."""
         self._path = path
         self._lock = threading.Lock()
-        self._starts: deque[Start] = deque(maxlen=_REMEMBERED)
+        self._starts: deque[TurnStart] = deque(maxlen=_REMEMBERED)
 
     def begins(self, session: str, message: str, model: str) -> None:
         """Note what a session has counted when a turn of it starts."""
-        start = Start(session, _said(message), model, self._total(session))
+        start = TurnStart(session, _said(message), model, self._total(session))
         with self._lock:
             self._starts.append(start)
 
-    def turn(self, session: str, user: str) -> Spent:
-        """Return what the turn took that a user's words opened; it is told of once."""
+    def turn(self, session: str, user: str) -> TurnUsage:
+        """Return what the turn took that a user's words opened; a turn is asked for once."""
         with self._lock:
             start, following = self._taken(session, _said(user))
         after = following.total if following else self._total(session)
         return _between(start, after)
 
     def moved(self, session: str, new: str) -> None:
-        """A turn goes on under another id, whose total begins at 0: what it took so far is owed."""
+        """Note that a turn goes on under another id, whose total begins at 0."""
         total = self._total(session)
         with self._lock:
             own = [start for start in self._starts if start.session == session]
@@ -86,23 +86,23 @@ class Meter:
             owed = _less(own[-1].total, total)
             self._starts.append(msgspec.structs.replace(own[-1], session=new, total=owed))
 
-    def delegation(self, child: str, told: Spent) -> Spent:
+    def delegation(self, child: str, told: TurnUsage) -> TurnUsage:
         """Return what a sub-agent's session took, as `told`, else as it was counted."""
         total = self._total(child) if child else None
         if total is None or not total.model:
             return told
-        return Spent(
+        return TurnUsage(
             model=told.model or total.model,
             tokens_in=told.tokens_in or total.tokens_in,
             tokens_out=told.tokens_out or total.tokens_out,
             tool_count=told.tool_count if told.tool_count >= 0 else total.tool_calls,
         )
 
-    def _total(self, session: str) -> Counted | None:
-        return counted(self._path, session) if self._path else None
+    def _total(self, session: str) -> SessionUsage | None:
+        return usage_of(self._path, session) if self._path else None
 
-    def _taken(self, session: str, said: str) -> tuple[Start | None, Start | None]:
-        """Take out a turn's start with those before it, which were never told of.
+    def _taken(self, session: str, said: str) -> tuple[TurnStart | None, TurnStart | None]:
+        """Take out a turn's start with those before it, which were never reported as over.
 
         Returns:
             It, and the start that follows in the same session, if there is one.
@@ -121,24 +121,28 @@ def _said(text: str) -> str:
     return user_text(text).strip()
 
 
-def _less(total: Counted | None, other: Counted | None) -> Counted | None:
+def _less(total: SessionUsage | None, other: SessionUsage | None) -> SessionUsage | None:
     if total is None or other is None:
         return None
     tokens = total.tokens_in - other.tokens_in, total.tokens_out - other.tokens_out
-    return Counted(other.model, *tokens)
+    return SessionUsage(other.model, *tokens)
 
 
-def _between(start: Start | None, after: Counted | None) -> Spent:
+def _between(start: TurnStart | None, after: SessionUsage | None) -> TurnUsage:
     """Return what was counted between; a total that shrank was counted anew, and tells nothing."""
     model = (start.model if start else "") or (after.model if after else "")
     took = _less(after, start.total if start else None)
-    return Spent(model, max(0, took.tokens_in), max(0, took.tokens_out)) if took else Spent(model)
+    return (
+        TurnUsage(model, max(0, took.tokens_in), max(0, took.tokens_out))
+        if took
+        else TurnUsage(model)
+    )
 
 
 # -- what hooks say --------------------------------------------------------------------------------
 
 
-def told_at_start(told: Mapping[str, Any]) -> dict[str, Any]:
+def turn_start_details(told: Mapping[str, Any]) -> dict[str, Any]:
     """Return the details of ``on_turn_start`` that Hermes's contract names, if they were given."""
     found = {
         "model": _name(told.get("model")),
@@ -149,11 +153,11 @@ def told_at_start(told: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value not in ("", -1)}
 
 
-def told_of_delegation(told: Mapping[str, Any]) -> Spent:
+def delegation_usage(told: Mapping[str, Any]) -> TurnUsage:
     """Return the details of ``on_delegation``, under the names Hermes has for them elsewhere."""
     tokens = told.get("tokens")
     tokens = tokens if isinstance(tokens, Mapping) else {}
-    return Spent(
+    return TurnUsage(
         model=_name(told.get("model")),
         tokens_in=max(0, _count(tokens.get("input"))),
         tokens_out=max(0, _count(tokens.get("output"))),

@@ -5,22 +5,16 @@ run sends that first and finds it in the log; and the ids are made of what is pu
 even an event sent twice enters the log once (G2).
 """
 
-from memorybus.agent.client import MemoryBus
-from memorybus.agent.session import Session
-from memorybus.agent.session_events import details
-from memorybus.agent.session_events import turn as turn_event
+from memorybus import MemoryBus, Session, clean_text, session_details
 from memorybus.clock import Clock
 from memorybus.errors import EventError
-from memorybus.events import AnyEvent, SessionEnded, SessionRef, SessionStarted
+from memorybus.events import AnyEvent, SessionRef, SessionStarted, SessionSwitched
 from memorybus.ids import derived_id
-from memorybus.lineage import graph
-from memorybus.lineage.identity import identity_of
 from memorybus.operations.ingest.paced import OnWait, Paced
-from memorybus.surfaces.hermes.reconcile.known import pair
-from memorybus.surfaces.hermes.reconcile.survey import Found
+from memorybus.surfaces.hermes.reconcile.history_index import pair
+from memorybus.surfaces.hermes.reconcile.survey import SessionGap
 from memorybus.surfaces.hermes.transcripts.scaffolding import is_by_host
 from memorybus.surfaces.hermes.transcripts.stored_turns import StoredTurn
-from memorybus.text.cleaning import clean_text
 
 
 class Importer:
@@ -42,7 +36,7 @@ class Importer:
         self.published = 0
         self.refused: list[str] = []
 
-    def begin(self, found: Found) -> Session | None:
+    def begin(self, found: SessionGap) -> Session | None:
         """Return the session of what was found; one that the log does not know is begun there.
 
         None if the bus refuses it (an id that it cannot take), which is noted.
@@ -50,14 +44,15 @@ class Importer:
         try:
             session = self._session(found)
             if found.is_new:
+                event, event_id = _beginning(found, session.ref), _id(session, "begin")
                 at = found.stored.started_at
-                self._publish(session, _beginning(found, session.ref), ("begin",), at)
+                self.paced.accepted(lambda: session.publish(event, event_id, at))
         except EventError as error:
             self.refused.append(f"{found.stored.id[:80]}: {error}")
             return None
         return session
 
-    def _session(self, found: Found) -> Session:
+    def _session(self, found: SessionGap) -> Session:
         """Return the session; what this host notes of it is a live plugin's, and stays."""
         ref = found.place.ref
         if self._bus.sessions.get(found.scope, ref.id) is None:
@@ -66,31 +61,39 @@ class Importer:
 
     def turn(self, session: Session, turn: StoredTurn, model: str) -> bool:
         """Publish a turn with its own time; False if the bus refuses it, which is noted."""
+        mark = pair(turn.user, turn.assistant).hex()
         try:
-            mark = pair(turn.user, turn.assistant).hex()
-            self._publish(session, _event(turn, model), ("turn", turn.row, mark), turn.at)
+            self.paced.accepted(
+                lambda: session.turn_completed(
+                    turn.user,
+                    turn.assistant,
+                    messages=turn.messages,
+                    event_id=_id(session, "turn", turn.row, mark),
+                    at=turn.at,
+                    model=model,
+                    synthetic=is_by_host(turn.user),
+                )
+            )
         except EventError as error:
             self.refused.append(f"{session.id}: message {turn.row}: {error}")
             return False
         self.published += 1
         return True
 
-    def undo(self, session: Session, found: Found) -> None:
+    def undo(self, session: Session, found: SessionGap) -> None:
         """Publish that turns were taken back; the session stays in its epoch, a live plugin's."""
-        event = graph.switched(session.ref, session.ref, "rewind", tuple(found.undone))
-        self._publish(session, event, ("undo", *found.undone), found.undone_at)
+        event = SessionSwitched(
+            new_id=session.id, reason="rewind", rewound=True, retracted=tuple(found.undone)
+        )
+        event_id = _id(session, "undo", *found.undone)
+        self.paced.accepted(lambda: session.publish(event, event_id, found.undone_at))
 
-    def end(self, session: Session, found: Found) -> None:
+    def end(self, session: Session, found: SessionGap) -> None:
         """Publish that a session is over."""
         at = found.stored.ended_at
-        event = SessionEnded(reason=clean_text(found.stored.end_reason))
-        self._publish(session, event, ("end", at), at)
-
-    def _publish(
-        self, session: Session, event: AnyEvent, parts: tuple[str | int, ...], at: int
-    ) -> None:
-        event_id = derived_id("reconcile", *identity_of(session.scope, session.id), *parts)
-        self.paced.accepted(lambda: session.publish(event, event_id, at))
+        event_id = _id(session, "end", at)
+        reason = found.stored.end_reason
+        self.paced.accepted(lambda: session.ended(reason, event_id=event_id, at=at))
 
     def finish(self) -> None:
         """Wait until the log has everything.
@@ -101,31 +104,21 @@ class Importer:
         self.paced.finish()
 
 
-def _event(turn: StoredTurn, model: str) -> AnyEvent:
-    return turn_event(
-        turn.user,
-        turn.assistant,
-        turn.messages,
-        ordinal=None,
-        synthetic=is_by_host(turn.user),
-        user_name="",
-        assistant_name="",
-        model=model,
-        tokens_in=0,
-        tokens_out=0,
-    )
+def _id(session: Session, *parts: str | int) -> str:
+    """Return the id of an event that is brought in: each run makes the same one (G2)."""
+    scope = session.scope
+    return derived_id("reconcile", scope.agent, scope.user, scope.workspace, session.id, *parts)
 
 
-def _beginning(found: Found, ref: SessionRef) -> AnyEvent:
+def _beginning(found: SessionGap, ref: SessionRef) -> AnyEvent:
     """Return the event that a live plugin would have published as the session's first."""
     if found.place.origin == "compression" and ref.parent:
-        before = SessionRef(id=ref.parent, root=ref.root)
-        return graph.switched(before, ref, "compression")
+        return SessionSwitched(new_id=ref.id, parent=ref.parent, reason="compression")
     branched = found.place.origin == "branch"
     return SessionStarted(
         platform=found.scope.platform,
         title=clean_text(found.stored.title),
         parent=ref.parent,
         reason="branch" if branched else "start",
-        details=details(found.stored.details),
+        details=session_details(found.stored.details),
     )

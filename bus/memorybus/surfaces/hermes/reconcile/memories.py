@@ -5,15 +5,12 @@ from pathlib import Path
 
 import msgspec
 
-from memorybus.agent.client import MemoryBus
-from memorybus.agent.session_events import memory_write
+from memorybus import MemoryBus, clean_text, memory_write, store_key
 from memorybus.errors import EventError
 from memorybus.events import Scope, SessionRef, StoreName
-from memorybus.redis.keys import store_key
 from memorybus.surfaces.hermes import entries
 from memorybus.surfaces.hermes.home import HermesHome
-from memorybus.surfaces.hermes.reconcile.known import Known
-from memorybus.text.cleaning import clean_text
+from memorybus.surfaces.hermes.reconcile.history_index import HistoryIndex
 
 _STORES: tuple[tuple[str, StoreName], ...] = (("MEMORY.md", "memory"), ("USER.md", "user"))
 
@@ -26,7 +23,7 @@ class Entry(msgspec.Struct, frozen=True):
     at: int
 
 
-def missing(home: HermesHome, scope: Scope, known: Known) -> list[Entry]:
+def missing(home: HermesHome, scope: Scope, known: HistoryIndex) -> list[Entry]:
     """Return the entries of a home's memory files that were never written to the log."""
     return [
         entry

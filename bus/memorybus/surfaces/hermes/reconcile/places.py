@@ -6,7 +6,6 @@ from typing import Literal
 import msgspec
 
 from memorybus.events import SessionRef
-from memorybus.lineage import graph
 from memorybus.surfaces.hermes.transcripts.state_db import StoredSession
 
 Origin = Literal["start", "branch", "compression"]
@@ -15,7 +14,7 @@ ENDS_NOTHING = frozenset(("compression", "branched", "resumed_other"))
 """Reasons of Hermes for closing a session's row while the conversation goes on."""
 
 
-class Place(msgspec.Struct, frozen=True):
+class LineagePlace(msgspec.Struct, frozen=True):
     """Where a session stands.
 
     Attributes:
@@ -51,7 +50,7 @@ def place(
     session: StoredSession,
     stored: Callable[[str], StoredSession | None],
     known: Callable[[str], SessionRef | None],
-) -> Place | None:
+) -> LineagePlace | None:
     """Return where a session stands, None if it is a sub-agent's.
 
     Args:
@@ -66,7 +65,7 @@ def place(
     chain = list(_conversation(session, stored))
     there = known(session.id)
     ref = there or _ref(session, origin, [known(one.id) for one in chain[1:]], chain[-1].id)
-    return Place(ref, origin, chain[-1].id)
+    return LineagePlace(ref, origin, chain[-1].id)
 
 
 def _conversation(
@@ -87,6 +86,6 @@ def _ref(
 ) -> SessionRef:
     """Return the place of a session that nobody knows, after those it continues."""
     if origin == "start":
-        return graph.start(session.id)
+        return SessionRef(id=session.id, root=session.id)
     root = next((ref.root for ref in earlier if ref is not None), first)
     return SessionRef(id=session.id, root=root, parent=session.parent)

@@ -12,17 +12,16 @@ from typing import Protocol
 
 import msgspec
 
-from memorybus.agent.client import MemoryBus
+from memorybus import MemoryBus, Settings
 from memorybus.clock import Clock
-from memorybus.config.settings import Settings
 from memorybus.errors import LogUnavailable
 from memorybus.health.monitor import Monitor, watching
 from memorybus.history.history import History
 from memorybus.surfaces.hermes.home import HermesHome
 from memorybus.surfaces.hermes.reconcile import memories
+from memorybus.surfaces.hermes.reconcile.history_index import HistoryIndex
 from memorybus.surfaces.hermes.reconcile.importing import Importer
-from memorybus.surfaces.hermes.reconcile.known import Known
-from memorybus.surfaces.hermes.reconcile.survey import Found, Selection, Survey
+from memorybus.surfaces.hermes.reconcile.survey import SessionGap, Survey, TurnRange
 from memorybus.surfaces.hermes.scopes import scope_of
 from memorybus.surfaces.hermes.transcripts.state_db import StateDb
 
@@ -38,7 +37,7 @@ class SpoolsBusy(LogUnavailable):
     """Agents of this host still have events that the log does not."""
 
 
-class Request(msgspec.Struct, frozen=True):
+class ReconcileRequest(msgspec.Struct, frozen=True):
     """What is asked for.
 
     Attributes:
@@ -84,7 +83,7 @@ class SessionFound(msgspec.Struct, frozen=True):
     ended: bool
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class ReconcileReport(msgspec.Struct, frozen=True, kw_only=True):
     """What a run found and did; its ``--json``.
 
     Attributes:
@@ -120,7 +119,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     spooled_elsewhere: int = 0
 
 
-class Progress(Protocol):
+class ReconcileProgress(Protocol):
     """Is told how far a run is."""
 
     def total(self, what: str, total: int) -> None:
@@ -148,9 +147,9 @@ class Reconciliation:
         self,
         home: HermesHome,
         settings: Settings,
-        request: Request,
+        request: ReconcileRequest,
         clock: Clock,
-        progress: Progress,
+        progress: ReconcileProgress,
     ) -> None:
         """Open nothing yet."""
         self._home = home
@@ -162,7 +161,7 @@ class Reconciliation:
         self._counts = dict.fromkeys(_COUNTED, 0)
         self._trimmed = 0
 
-    def run(self) -> Report:
+    def run(self) -> ReconcileReport:
         """Compare, and publish if asked to.
 
         Raises:
@@ -173,7 +172,7 @@ class Reconciliation:
         until = self._clock.now_ms() - int(self._request.settle * 1000)
         with ExitStack() as opened:
             db = opened.enter_context(StateDb(self._home.state_db))
-            known = opened.enter_context(Known())
+            known = opened.enter_context(HistoryIndex())
             bus = None
             with watching(self._settings) as monitor:
                 monitor.log.open()
@@ -199,15 +198,15 @@ class Reconciliation:
             f"none to send"
         )
 
-    def _read_past(self, history: History, known: Known) -> None:
+    def _read_past(self, history: History, known: HistoryIndex) -> None:
         self._progress.total("read the log", sum(head.n for head in history.log.heads()))
-        agent = scope_of(self._settings, self._home.told("cli")).agent
+        agent = scope_of(self._settings, self._home.initialize_arguments("cli")).agent
         known.read(history, agent, self._progress.advance)
         history.close()
 
     def _compared(
-        self, db: StateDb, known: Known, bus: MemoryBus | None, until: int, elsewhere: int
-    ) -> Report:
+        self, db: StateDb, known: HistoryIndex, bus: MemoryBus | None, until: int, elsewhere: int
+    ) -> ReconcileReport:
         self._progress.total("compare", db.message_count())
         survey = Survey(
             self._home,
@@ -218,7 +217,7 @@ class Reconciliation:
             on_rows=self._progress.advance,
         )
         importer = Importer(bus, self._clock, self._progress.waiting) if bus else None
-        selection = Selection(self._request.since, until, self._request.session)
+        selection = TurnRange(self._request.since, until, self._request.session)
         for found in survey.sessions(selection):
             self._note(found)
             if importer is not None and not found.is_whole:
@@ -226,7 +225,7 @@ class Reconciliation:
         entries, refused = self._memories(known, importer, bus)
         if importer is not None:
             importer.finish()
-        return Report(
+        return ReconcileReport(
             home=str(self._home.path),
             applied=bus is not None,
             sessions=self._sessions,
@@ -239,7 +238,7 @@ class Reconciliation:
             spooled_elsewhere=elsewhere,
         )
 
-    def _note(self, found: Found) -> None:
+    def _note(self, found: SessionGap) -> None:
         counts = {
             "stored_sessions": 1,
             "stored_turns": found.turns,
@@ -252,7 +251,7 @@ class Reconciliation:
         if found.recent or not found.is_whole:
             self._sessions.append(_shown(found))
 
-    def _import(self, importer: Importer, survey: Survey, found: Found) -> None:
+    def _import(self, importer: Importer, survey: Survey, found: SessionGap) -> None:
         session = importer.begin(found)
         if session is None:
             return
@@ -265,19 +264,19 @@ class Reconciliation:
             importer.end(session, found)
 
     def _memories(
-        self, known: Known, importer: Importer | None, bus: MemoryBus | None
+        self, known: HistoryIndex, importer: Importer | None, bus: MemoryBus | None
     ) -> tuple[int, list[str]]:
         """Count the entries of memory files that the log lacks, and publish them if asked to."""
         if self._request.session or self._request.since:
             return 0, []
-        scope = scope_of(self._settings, self._home.told("cli"))
+        scope = scope_of(self._settings, self._home.initialize_arguments("cli"))
         entries = memories.missing(self._home, scope, known)
         if importer is None or bus is None:
             return len(entries), []
         return len(entries), memories.publish(bus, scope, entries, importer.paced.accepted)
 
 
-def _shown(found: Found) -> SessionFound:
+def _shown(found: SessionGap) -> SessionFound:
     return SessionFound(
         session=found.stored.id,
         source=found.stored.source,

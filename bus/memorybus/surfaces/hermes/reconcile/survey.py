@@ -1,22 +1,30 @@
 """Which stored turns the log lacks, session by session; reads, and changes nothing."""
 
 from array import array
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
-from memorybus.config.settings import Settings
+from memorybus import Settings
 from memorybus.events import Scope, SessionRef
 from memorybus.surfaces.hermes.home import HermesHome
 from memorybus.surfaces.hermes.reconcile import places
-from memorybus.surfaces.hermes.reconcile.copied_turns import originals
-from memorybus.surfaces.hermes.reconcile.known import Known
+from memorybus.surfaces.hermes.reconcile.history_index import HistoryIndex
 from memorybus.surfaces.hermes.scopes import is_primary, scope_of
-from memorybus.surfaces.hermes.transcripts.state_db import Row, StateDb, StoredSession
-from memorybus.surfaces.hermes.transcripts.stored_turns import StoredTurn, read, read_undone
+from memorybus.surfaces.hermes.transcripts.state_db import StateDb, StoredMessage, StoredSession
+from memorybus.surfaces.hermes.transcripts.stored_turns import (
+    Compacted,
+    StoredTurn,
+    read,
+    read_undone,
+)
+
+_HELD = 32
+"""Turns held back for a summary that may follow: Hermes keeps three messages before it."""
 
 
-class Selection(msgspec.Struct, frozen=True):
+class TurnRange(msgspec.Struct, frozen=True):
     """Which turns are meant; times are milliseconds.
 
     Attributes:
@@ -30,7 +38,7 @@ class Selection(msgspec.Struct, frozen=True):
     session: str = ""
 
 
-class Found(msgspec.Struct, frozen=True):
+class SessionGap(msgspec.Struct, frozen=True):
     """What a stored session has that the log lacks.
 
     Attributes:
@@ -47,7 +55,7 @@ class Found(msgspec.Struct, frozen=True):
     """
 
     stored: StoredSession
-    place: places.Place
+    place: places.LineagePlace
     scope: Scope
     turns: int
     missing: "array[int]"
@@ -85,7 +93,7 @@ class Survey:
         home: HermesHome,
         settings: Settings,
         db: StateDb,
-        known: Known,
+        known: HistoryIndex,
         *,
         host: Callable[[Scope, str], SessionRef | None] = lambda scope, session: None,
         on_rows: Callable[[int], None] = lambda count: None,
@@ -100,7 +108,7 @@ class Survey:
         self.others = 0
         """Sessions met that are not the person's: of cron jobs and sub-agents."""
 
-    def sessions(self, selection: Selection) -> Iterator[Found]:
+    def sessions(self, selection: TurnRange) -> Iterator[SessionGap]:
         """Yield what every session of the selection lacks, parents before their children.
 
         Raises:
@@ -108,7 +116,7 @@ class Survey:
         """
         family = self._family(selection.session)
         for stored in self._db.sessions():
-            told = self._home.told(stored.source, stored.user)
+            told = self._home.initialize_arguments(stored.source, stored.user)
             scope = scope_of(self._settings, told)
             place = places.place(stored, self._db.session, self._knower(scope))
             if place is None or not is_primary(told):
@@ -128,8 +136,8 @@ class Survey:
         return lambda one: self._host(scope, one) or self._known.session(one)
 
     def _found(
-        self, stored: StoredSession, place: places.Place, scope: Scope, selection: Selection
-    ) -> Found:
+        self, stored: StoredSession, place: places.LineagePlace, scope: Scope, selection: TurnRange
+    ) -> SessionGap:
         missing: array[int] = array("q")
         turns = recent = 0
         for turn in self._originals(stored, place):
@@ -142,7 +150,7 @@ class Survey:
                 missing.append(turn.row)
         lacking = self._not_near(stored, missing)
         undone, undone_at = self._undone(stored, selection)
-        return Found(
+        return SessionGap(
             stored=stored,
             place=place,
             scope=scope,
@@ -155,14 +163,14 @@ class Survey:
             lacks_end=self._lacks_end(stored, selection),
         )
 
-    def _originals(self, stored: StoredSession, place: places.Place) -> Iterator[StoredTurn]:
-        def first_told(turn: StoredTurn) -> bool:
-            return self._known.first_told(place.family, turn.user, turn.assistant)
+    def _originals(self, stored: StoredSession, place: places.LineagePlace) -> Iterator[StoredTurn]:
+        def first_seen(turn: StoredTurn) -> bool:
+            return self._known.first_seen(place.family, turn.user, turn.assistant)
 
         turns = read(self._counted(stored.id), self._settings.event_max_bytes)
-        return originals(turns, first_told, continued=place.origin != "start")
+        return originals(turns, first_seen, continued=place.origin != "start")
 
-    def _counted(self, session_id: str) -> Iterator[Row]:
+    def _counted(self, session_id: str) -> Iterator[StoredMessage]:
         for row in self._db.rows(session_id):
             self._on_rows(1)
             yield row
@@ -180,7 +188,7 @@ class Survey:
             ),
         )
 
-    def _undone(self, stored: StoredSession, selection: Selection) -> tuple[list[str], int]:
+    def _undone(self, stored: StoredSession, selection: TurnRange) -> tuple[list[str], int]:
         """Return what the log has of turns that the person took back, and when the last was."""
         if not self._known.has_left(stored.id):
             return [], 0
@@ -192,7 +200,7 @@ class Survey:
         ]
         return self._known.undone(stored.id, turns), max((at for *_, at in turns), default=0)
 
-    def _lacks_end(self, stored: StoredSession, selection: Selection) -> bool:
+    def _lacks_end(self, stored: StoredSession, selection: TurnRange) -> bool:
         over = stored.ended_at and stored.end_reason not in places.ENDS_NOTHING
         when = selection.since <= stored.ended_at <= selection.until
         return bool(over and when and not self._known.ended(stored.id))
@@ -209,3 +217,41 @@ class Survey:
             if isinstance(turn, StoredTurn) and turn.row == row:
                 yield turn
                 row = next(wanted, None)
+
+
+# -- copies ----------------------------------------------------------------------------------------
+# A branch begins with a copy of the whole conversation, and so does what follows a compression: the
+# first messages, a summary, the last messages, stored anew under the same id or another. So where
+# copies may stand, a turn that its family of sessions had before is one; the first that it did not
+# have ends the copies. Everywhere else people may well say the same twice.
+
+
+def originals(
+    read: Iterable[StoredTurn | Compacted],
+    first_seen: Callable[[StoredTurn], bool],
+    *,
+    continued: bool,
+) -> Iterator[StoredTurn]:
+    """Yield the turns that are no copies, in order.
+
+    Args:
+        read: a session's turns and where it was compressed.
+        first_seen: whether the family has not had a turn before; remembers it.
+        continued: whether the session goes on another one, so that it begins with copies.
+    """
+    copying = continued
+    held: deque[StoredTurn] = deque()
+    for item in read:
+        if isinstance(item, Compacted):
+            held.clear()
+            copying = True
+        elif first_seen(item):
+            copying = False
+            yield from held
+            held.clear()
+            yield item
+        elif not copying:
+            held.append(item)
+            if len(held) > _HELD:
+                yield held.popleft()
+    yield from held

@@ -3,7 +3,7 @@
 from rich.console import RenderableType
 from rich.text import Text
 
-from memorybus.surfaces.hermes.reconcile.reconcile import Report, SessionFound
+from memorybus.surfaces.hermes.reconcile.reconcile import ReconcileReport, SessionFound
 from memorybus.surfaces.views.render import grid
 from memorybus.surfaces.views.safe import one_line, visible
 from memorybus.text.display import iso
@@ -12,7 +12,7 @@ SHOWN = 200
 """Sessions that are listed; --json lists all."""
 
 
-def shown(report: Report) -> list[RenderableType]:
+def shown(report: ReconcileReport) -> list[RenderableType]:
     """Return a report as a table and its sum."""
     table = grid(
         "session", "started", "from", "user", "turns", "missing", "undone", "too new", "end"
@@ -40,7 +40,7 @@ def _cells(one: SessionFound) -> list[Text]:
     ]
 
 
-def _sums(report: Report) -> list[str]:
+def _sums(report: ReconcileReport) -> list[str]:
     compared = (
         f"{report.home}: {report.stored_turns} turns in {report.stored_sessions} sessions "
         f"({report.other_sessions} of cron jobs and sub-agents left out); the log lacks "
@@ -62,7 +62,7 @@ def _sums(report: Report) -> list[str]:
     return lines + (_applied(report) if report.applied else _next(report))
 
 
-def _applied(report: Report) -> list[str]:
+def _applied(report: ReconcileReport) -> list[str]:
     lines = [f"published {report.published} turns; a second run adds nothing"]
     if report.trimmed:
         lines.append(f"{report.trimmed} of them without their messages, which were too many")
@@ -70,7 +70,7 @@ def _applied(report: Report) -> list[str]:
     return lines
 
 
-def _next(report: Report) -> list[str]:
+def _next(report: ReconcileReport) -> list[str]:
     anything = (
         report.missing
         or report.undone

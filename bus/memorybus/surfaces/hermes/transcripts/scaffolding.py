@@ -1,14 +1,14 @@
 """What stands in a user's message without the person having said it: pure functions.
 
 Hermes expands ``/skill`` into a message that holds the whole skill, and writes messages of its own
-under the role ``user``. The marks are facts of Hermes Agent 0.19 (``agent/skill_commands.py``,
-``agent/conversation_compression.py``, ``tools/process_registry.py``).
+under the role ``user``: notes to the model, and summaries of what a compression took out. The marks
+are facts of Hermes Agent 0.19 and before (``agent/skill_commands.py``,
+``agent/conversation_compression.py``, ``agent/context_compressor.py``, ``hermes_state.py``,
+``tools/process_registry.py``).
 """
 
 from collections.abc import Mapping
 from typing import Any
-
-from memorybus.surfaces.hermes.transcripts.compaction import is_summary, is_synthetic
 
 _INVOKED = "[IMPORTANT: The user has invoked the "
 _SKILL = "The full skill content is loaded below.]"
@@ -82,3 +82,41 @@ def _part_text(part: object) -> str:
     if isinstance(text, str):
         return text
     return "[image]" if "image" in str(part.get("type")) else ""
+
+
+# -- what compressions wrote -----------------------------------------------------------------------
+
+_SUMMARIES = ("[CONTEXT COMPACTION — REFERENCE ONLY]", "[CONTEXT SUMMARY]:")
+_PRIOR = "[PRIOR CONTEXT — for reference only; not a new message]"
+_BELOW = "[END OF PRIOR CONTEXT — COMPACTION SUMMARY BELOW]"
+_SYNTHETIC = (
+    "[System: Your previous response was truncated",
+    "[System: The previous response was cut off",
+    "[System: Your previous tool call",
+    "[Your active task list was preserved across context compression]",
+)
+_REVIEWS = (
+    "Review the conversation above and update the skill library",
+    "Review the conversation above and consider saving to memory",
+)
+
+
+def is_summary(text: str) -> bool:
+    """Say whether a message is, or holds, the summary of what a compression took out."""
+    return _BELOW in text or text.lstrip().startswith(_SUMMARIES)
+
+
+def without_summary(text: str) -> str:
+    """Return what was said in a message that a summary was merged into; "" if it is one alone."""
+    before, below, _ = text.partition(_BELOW)
+    return before.strip().removeprefix(_PRIOR).strip() if below else ""
+
+
+def is_synthetic(text: str) -> bool:
+    """Say whether a user's message is a note of Hermes to the model, within a turn."""
+    return text.lstrip().startswith(_SYNTHETIC)
+
+
+def is_review(text: str) -> bool:
+    """Say whether a user's message begins a background review, which older Hermes stored."""
+    return text.lstrip().startswith(_REVIEWS)

@@ -83,7 +83,7 @@ class StoredSession(msgspec.Struct, frozen=True):
     details: dict[str, str]
 
 
-class Row(msgspec.Struct, frozen=True):
+class StoredMessage(msgspec.Struct, frozen=True):
     """One message; `content` is text or a list of parts, `tool_calls` as the model made them.
 
     Attributes:
@@ -103,7 +103,7 @@ class Row(msgspec.Struct, frozen=True):
     observed: bool = False
 
 
-class Counted(msgspec.Struct, frozen=True):
+class SessionUsage(msgspec.Struct, frozen=True):
     """What Hermes has counted of a session so far.
 
     Attributes:
@@ -119,7 +119,7 @@ class Counted(msgspec.Struct, frozen=True):
     tool_calls: int = 0
 
 
-def counted(path: Path, session_id: str) -> Counted | None:
+def usage_of(path: Path, session_id: str) -> SessionUsage | None:
     """Return what is counted of a session, within a turn: it waits for no lock (G9).
 
     Zeros for a session that is not stored yet; None if that cannot be read now, or not at all.
@@ -130,10 +130,10 @@ def counted(path: Path, session_id: str) -> Counted | None:
     except (sqlite3.Error, ValueError):  # a file, or an id, that SQLite cannot take
         return None
     if found is None:
-        return Counted()
+        return SessionUsage()
     model, *counts = found
     numbers = (count if isinstance(count, int) else 0 for count in counts)
-    return Counted(str(model or ""), *numbers)
+    return SessionUsage(str(model or ""), *numbers)
 
 
 def _opened(path: Path, timeout: float) -> sqlite3.Connection:
@@ -237,7 +237,9 @@ class StateDb:
         found = self._ask(_SESSIONS + "where id = ?", session_id) if session_id else []
         return _session(found[0]) if found else None
 
-    def newest(self, session_id: str, role: str, *, taken_back: bool, most: int) -> list[Row]:
+    def newest(
+        self, session_id: str, role: str, *, taken_back: bool, most: int
+    ) -> list[StoredMessage]:
         """Return the newest messages of a role, those taken back or the others, newest first.
 
         Raises:
@@ -249,7 +251,7 @@ class StateDb:
         )
         return [_row(row) for row in self._ask(_MESSAGES + sql, session_id, role, taken_back, most)]
 
-    def rows(self, session_id: str) -> Iterator[Row]:
+    def rows(self, session_id: str) -> Iterator[StoredMessage]:
         """Yield a session's messages in the order they were written.
 
         Their numbers are read first (eight bytes each): no index of Hermes's orders them.
@@ -290,8 +292,8 @@ def _session(row: Any) -> StoredSession:
     )
 
 
-def _row(row: Any) -> Row:
-    return Row(
+def _row(row: Any) -> StoredMessage:
+    return StoredMessage(
         id=row[0],
         role=str(row[2]),
         content=_content(row[3]),

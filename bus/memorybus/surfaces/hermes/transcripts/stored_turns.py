@@ -11,12 +11,12 @@ from typing import Any
 
 import msgspec
 
+from memorybus import clean_text
 from memorybus.events import Message
-from memorybus.surfaces.hermes.transcripts import compaction
+from memorybus.surfaces.hermes.transcripts import scaffolding
 from memorybus.surfaces.hermes.transcripts.scaffolding import user_text
-from memorybus.surfaces.hermes.transcripts.state_db import Row
+from memorybus.surfaces.hermes.transcripts.state_db import StoredMessage
 from memorybus.surfaces.hermes.transcripts.turns import clipped, message_of, published
-from memorybus.text.cleaning import clean_text
 
 _NO_ANSWER = frozenset(("", "(empty)", "Operation interrupted."))
 _READ_AHEAD = 4
@@ -57,7 +57,7 @@ class Compacted(msgspec.Struct, frozen=True):
 class _Turn:
     """A turn that is being read."""
 
-    def __init__(self, row: Row, user: str, room: int) -> None:
+    def __init__(self, row: StoredMessage, user: str, room: int) -> None:
         self.row = row.id
         self.user = user
         self.last = row
@@ -66,7 +66,7 @@ class _Turn:
         self._messages: list[Message] = []
         self.add(row)
 
-    def add(self, row: Row) -> None:
+    def add(self, row: StoredMessage) -> None:
         """Take a message in, as long as they can still be made to fit into an event."""
         self.last = row
         if self._left > 0:
@@ -104,7 +104,7 @@ def _size(text: str) -> int:
     return len(text.encode("utf-8", "replace"))
 
 
-def read(rows: Iterable[Row], room: int) -> Iterator[StoredTurn | Compacted]:
+def read(rows: Iterable[StoredMessage], room: int) -> Iterator[StoredTurn | Compacted]:
     """Yield the answered turns of a transcript, and where compressions cut it.
 
     Args:
@@ -117,11 +117,11 @@ def read(rows: Iterable[Row], room: int) -> Iterator[StoredTurn | Compacted]:
         text = flattened(row.content) if row.role in {"user", "assistant"} else ""
         if row.taken_back or row.observed:
             continue
-        if compaction.is_summary(text):
+        if scaffolding.is_summary(text):
             yield from _finished(turn)
             yield Compacted()
             turn = _merged(row, text, room)
-        elif row.role == "user" and not compaction.is_synthetic(text):
+        elif row.role == "user" and not scaffolding.is_synthetic(text):
             yield from _finished(turn)
             turn = _begun(row, text, room)
         elif turn is not None and row.role != "system":
@@ -129,7 +129,7 @@ def read(rows: Iterable[Row], room: int) -> Iterator[StoredTurn | Compacted]:
     yield from _finished(turn, is_open=True)
 
 
-def read_undone(rows: Iterable[Row], room: int) -> Iterator[StoredTurn]:
+def read_undone(rows: Iterable[StoredMessage], room: int) -> Iterator[StoredTurn]:
     """Yield the answered turns of a transcript that the user took back; see `read`."""
     taken_back = (msgspec.structs.replace(r, taken_back=False) for r in rows if r.taken_back)
     return (turn for turn in read(taken_back, room) if isinstance(turn, StoredTurn))
@@ -141,15 +141,15 @@ def _finished(turn: _Turn | None, *, is_open: bool = False) -> Iterator[StoredTu
         yield found
 
 
-def _begun(row: Row, text: str, room: int) -> _Turn | None:
+def _begun(row: StoredMessage, text: str, room: int) -> _Turn | None:
     """Return the turn that a user's message begins, None if nobody said it."""
     user = clean_text(user_text(text)).strip()
-    return _Turn(row, user, room) if user and not compaction.is_review(text) else None
+    return _Turn(row, user, room) if user and not scaffolding.is_review(text) else None
 
 
-def _merged(row: Row, text: str, room: int) -> _Turn | None:
+def _merged(row: StoredMessage, text: str, room: int) -> _Turn | None:
     """Return the turn of a user's message that a summary was merged into."""
-    said = compaction.without_summary(text) if row.role == "user" else ""
+    said = scaffolding.without_summary(text) if row.role == "user" else ""
     return _begun(msgspec.structs.replace(row, content=said), said, room) if said else None
 
 
@@ -173,7 +173,7 @@ def _kind(part: dict[str, Any]) -> str:
     return str(part.get("type") or "").strip().lower()
 
 
-def _message(row: Row) -> Message:
+def _message(row: StoredMessage) -> Message:
     extra = {
         "tool_calls": row.tool_calls,
         "tool_call_id": row.tool_call_id,

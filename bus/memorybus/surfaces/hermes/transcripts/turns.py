@@ -25,7 +25,7 @@ _WIDEST = 4
 """Bytes of a character at most."""
 
 
-class Turn(msgspec.Struct, frozen=True):
+class TranscriptTurn(msgspec.Struct, frozen=True):
     """Where a turn stands in a transcript.
 
     Attributes:
@@ -37,7 +37,7 @@ class Turn(msgspec.Struct, frozen=True):
     messages: Sequence[Mapping[str, Any]] = ()
 
 
-def turn_of(transcript: Sequence[Mapping[str, Any]] | None, user: str) -> Turn:
+def turn_of(transcript: Sequence[Mapping[str, Any]] | None, user: str) -> TranscriptTurn:
     """Return the turn that a user's words opened: the last that matches, else the last of all.
 
     Args:
@@ -47,11 +47,11 @@ def turn_of(transcript: Sequence[Mapping[str, Any]] | None, user: str) -> Turn:
     messages = [m for m in transcript or () if isinstance(m, Mapping)]
     starts = [i for i, message in enumerate(messages) if opens_turn(message)]
     if not starts:
-        return Turn(None)
+        return TranscriptTurn(None)
     matching = [n for n, i in enumerate(starts) if _says(messages[i], user)]
     ordinal = matching[-1] if matching else len(starts) - 1
     end = starts[ordinal + 1] if ordinal + 1 < len(starts) else len(messages)
-    return Turn(ordinal, messages[starts[ordinal] : end])
+    return TranscriptTurn(ordinal, messages[starts[ordinal] : end])
 
 
 def _says(message: Mapping[str, Any], user: str) -> bool:

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from memorybus.surfaces.hermes.plugin.tool_writes import ToolWrite, written_by_tool
+from memorybus.surfaces.hermes.plugin.memory_tool import ToolWrite, written_by_tool
 
 DONE = {"success": True}
 ADD = {"action": "add", "target": "user", "content": "Likes tea."}

@@ -16,7 +16,7 @@ import msgspec
 from filelock import FileLock, Timeout
 
 from memorybus import private
-from memorybus.surfaces.hermes.entries import Entries, Write, after
+from memorybus.surfaces.hermes.entries import Entries, EntryWrite, after
 
 _log = logging.getLogger("memorybus")
 
@@ -29,7 +29,7 @@ Signature: TypeAlias = tuple[int, int, int]
 MISSING: Signature = (0, 0, 0)
 
 
-class Noted(msgspec.Struct, omit_defaults=True):
+class SeenFiles(msgspec.Struct, omit_defaults=True):
     """What was last seen of a home's files (stored as JSON).
 
     Attributes:
@@ -47,7 +47,7 @@ class Noted(msgspec.Struct, omit_defaults=True):
     heard: int = 0
 
 
-class Notes:
+class FileNotes:
     """The two files. Used by one thread at a time; `hear` by any.
 
     Args:
@@ -62,7 +62,7 @@ class Notes:
             path.with_name(path.name + ".lock"), mode=private.FILE, thread_local=False
         )
 
-    def hear(self, write: Write) -> None:
+    def hear(self, write: EntryWrite) -> None:
         """Append what a hook told.
 
         Raises:
@@ -76,7 +76,7 @@ class Notes:
             os.close(journal)
 
     @contextmanager
-    def opened(self) -> Iterator[Noted | None]:
+    def opened(self) -> Iterator[SeenFiles | None]:
         """Read the notes, and write them if all ends well; None while another process does.
 
         Raises:
@@ -96,16 +96,16 @@ class Notes:
         finally:
             self._lock.release()
 
-    def _read(self) -> Noted:
+    def _read(self) -> SeenFiles:
         try:
-            return msgspec.json.decode(self._path.read_bytes(), type=Noted)
+            return msgspec.json.decode(self._path.read_bytes(), type=SeenFiles)
         except FileNotFoundError:
-            return Noted()
+            return SeenFiles()
         except msgspec.MsgspecError as error:
             _log.warning("memorybus: %s: %s; all entries count as new", self._path, error)
-            return Noted()
+            return SeenFiles()
 
-    def _listen(self, noted: Noted) -> None:
+    def _listen(self, noted: SeenFiles) -> None:
         """Apply what hooks told since; a line that is being written is left for the next time."""
         try:
             told = self._journal.read_bytes()[noted.heard :]
@@ -113,11 +113,11 @@ class Notes:
             return
         whole = told[: told.rfind(b"\n") + 1]
         for line in whole.splitlines():
-            write = msgspec.json.decode(line, type=Write)
+            write = msgspec.json.decode(line, type=EntryWrite)
             noted.entries[write.store] = after(noted.entries.get(write.store, ()), write)
         noted.heard += len(whole)
 
-    def _write(self, noted: Noted) -> None:
+    def _write(self, noted: SeenFiles) -> None:
         begin_anew = noted.heard > _LONGEST
         if begin_anew:
             noted.heard = 0

@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
+from memorybus import clean_text
 from memorybus.events import (
     Envelope,
     MemoryWritten,
@@ -21,7 +22,6 @@ from memorybus.events import (
 from memorybus.history.history import History
 from memorybus.ids import digest
 from memorybus.log.stream import START
-from memorybus.text.cleaning import clean_text
 
 SOON, LATE = 5_000, 60_000
 """How much earlier and later (ms) than its answer was stored a turn may have been published."""
@@ -52,7 +52,7 @@ order by retracted, id limit 1
 """
 
 
-class Known:
+class HistoryIndex:
     """The index; gone when it is closed. Use from one thread."""
 
     def __init__(self) -> None:
@@ -194,7 +194,7 @@ class Known:
         """Say whether the log has a write of a text to a memory store, by the store's order key."""
         return bool(self._one("select 1 from writes where mark = ?", _write(key, content)))
 
-    def first_told(self, family: str, user: str, assistant: str) -> bool:
+    def first_seen(self, family: str, user: str, assistant: str) -> bool:
         """Say whether a turn was not met before in its family of sessions, and remember it."""
         return self._mark("told", _hash(family) + pair(user, assistant))
 

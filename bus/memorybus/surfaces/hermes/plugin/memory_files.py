@@ -22,25 +22,23 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from memorybus.agent import session_events
-from memorybus.agent.session import Session
+from memorybus import Session, memory_write, store_key
 from memorybus.clock import Clock
 from memorybus.events import Scope, StoreName
 from memorybus.ids import derived_id, text_digest
-from memorybus.redis.keys import store_key
 from memorybus.surfaces.hermes.entries import (
     IMPORTED,
     Entries,
-    Write,
+    EntryWrite,
     changes,
     import_id,
     parse,
     same,
 )
-from memorybus.surfaces.hermes.plugin.noted import MISSING, Noted, Notes, Signature
+from memorybus.surfaces.hermes.plugin.file_notes import MISSING, FileNotes, SeenFiles, Signature
 
 if TYPE_CHECKING:
-    from memorybus.agent.client import MemoryBus
+    from memorybus import MemoryBus
 
 _log = logging.getLogger("memorybus")
 
@@ -85,12 +83,12 @@ class MemoryFiles:
         self._clock = clock
         settings = bus.settings
         name = f"{settings.log_name}-{text_digest(self._home)}"
-        self._notes = Notes(settings.data_dir / "hermes" / name)
+        self._notes = FileNotes(settings.data_dir / "hermes" / name)
         self._lock = threading.Lock()
         self._handled: dict[StoreName, Signature] = {}
         self._users: set[str] = set()
         self._first: dict[StoreName, tuple[Signature, float]] = {}
-        self._told: list[tuple[Write, float]] = []
+        self._told: list[tuple[EntryWrite, float]] = []
 
     def look(self, session: Session) -> None:
         """Publish what changed without a hook, on behalf of a session.
@@ -118,7 +116,7 @@ class MemoryFiles:
         return "\n".join(texts)
 
     @contextmanager
-    def writing(self, write: Write) -> Iterator[bool]:
+    def writing(self, write: EntryWrite) -> Iterator[bool]:
         """Publish a hook's write within this; true if the file has not told of it already."""
         with self._lock:
             fresh = not self._claim(write)
@@ -145,7 +143,7 @@ class MemoryFiles:
             }
 
     def _compare_one(
-        self, session: Session, noted: Noted, store: StoreName, name: str, signature: Signature
+        self, session: Session, noted: SeenFiles, store: StoreName, name: str, signature: Signature
     ) -> None:
         before = noted.entries.get(store, ())
         now = self._entries(self._directory / name, signature)
@@ -186,14 +184,14 @@ class MemoryFiles:
 
     # -- publishing -------------------------------------------------------------------------------
 
-    def _publish(self, session: Session, noted: Noted, write: Write) -> None:
+    def _publish(self, session: Session, noted: SeenFiles, write: EntryWrite) -> None:
         """Publish a change under an id of its own: found again after a crash, it is the same."""
         scope = self._owner(session.scope, noted, write.store)
         key = store_key(write.store, scope)
         first = write.store not in noted.signatures
         found = (self._home, noted.revision, *msgspec.structs.astuple(write))
         self._bus.publish(
-            session_events.memory_write(
+            memory_write(
                 write.action,
                 write.store,
                 write.content,
@@ -207,7 +205,7 @@ class MemoryFiles:
         )
         self._told.append((write, self._clock.monotonic() + _CLAIMED))
 
-    def _owner(self, scope: Scope, noted: Noted, store: StoreName) -> Scope:
+    def _owner(self, scope: Scope, noted: SeenFiles, store: StoreName) -> Scope:
         """Return whose a change is: of several persons at one home nobody knows who is meant."""
         if store == "user" and noted.users != (scope.user,):
             return msgspec.structs.replace(scope, user=self._bus.settings.user)
@@ -215,7 +213,7 @@ class MemoryFiles:
 
     # -- what hooks told --------------------------------------------------------------------------
 
-    def _claim(self, write: Write) -> bool:
+    def _claim(self, write: EntryWrite) -> bool:
         """Say whether the file has told of a hook's write already; once for each change."""
         now = self._clock.monotonic()
         self._told = [(told, until) for told, until in self._told if until > now]

@@ -1,11 +1,11 @@
 """Which session a hook speaks of, when Hermes says so late or not at all."""
 
-from memorybus.surfaces.hermes.plugin.whose import Whose
+from memorybus.surfaces.hermes.plugin.session_tracker import SessionTracker
 
 
 def test_the_new_session_comes_before_its_switch() -> None:
     """The /new race: the turn is the new session's, the end that still waits the old one's."""
-    whose = Whose("a")
+    whose = SessionTracker("a")
     assert whose.turn_started("b") == "b"
     assert whose.named("") == "b"
     assert whose.settled == "a"
@@ -15,14 +15,14 @@ def test_the_new_session_comes_before_its_switch() -> None:
 
 def test_without_a_hint_an_explicit_id_tells() -> None:
     """A memory write names the new session; what follows it is the new session's too."""
-    whose = Whose("a")
+    whose = SessionTracker("a")
     assert whose.named("b") == "b"
     assert whose.named("") == "b"
 
 
 def test_a_late_turn_of_the_old_session_moves_nothing() -> None:
     """A turn that waited behind the switch belongs to its own session, and the agent stays."""
-    whose = Whose("a")
+    whose = SessionTracker("a")
     whose.switched("b", "a", reset=True)
     assert whose.named("a") == "a"
     assert (whose.now, whose.settled) == ("b", "b")
@@ -30,7 +30,7 @@ def test_a_late_turn_of_the_old_session_moves_nothing() -> None:
 
 def test_a_switch_that_overtook_another_waits_for_it() -> None:
     """Inline after queued: ends are the old session's until the queued switch has come."""
-    whose = Whose("a")
+    whose = SessionTracker("a")
     whose.switched("c", "b", reset=False)
     assert (whose.now, whose.settled) == ("c", "a")
     whose.switched("b", "a", reset=True)
@@ -39,7 +39,7 @@ def test_a_switch_that_overtook_another_waits_for_it() -> None:
 
 def test_back_in_the_old_session_inline_switches_still_wait() -> None:
     """Back by an inline switch, then on by another: the end that waits is still the old one's."""
-    whose = Whose("a")
+    whose = SessionTracker("a")
     whose.turn_started("b")
     whose.switched("a", "b", reset=False)
     whose.switched("c", "a", reset=False)
@@ -52,7 +52,7 @@ def test_back_in_the_old_session_inline_switches_still_wait() -> None:
 
 def test_a_new_session_begun_from_the_old_one_waits_too() -> None:
     """An inline /new from where the agent came back to is not the one that waits."""
-    whose = Whose("a")
+    whose = SessionTracker("a")
     whose.switched("a", "b", reset=False)
     whose.switched("c", "a", reset=True)
     assert (whose.now, whose.settled) == ("c", "a")
@@ -62,7 +62,7 @@ def test_a_new_session_begun_from_the_old_one_waits_too() -> None:
 
 def test_two_switches_wait_while_the_third_session_talks() -> None:
     """Delivered switches move the ends along; the agent stays where its newest hook was."""
-    whose = Whose("a")
+    whose = SessionTracker("a")
     whose.turn_started("c")
     whose.switched("b", "a", reset=True)
     assert (whose.now, whose.settled) == ("c", "b")
@@ -72,7 +72,7 @@ def test_two_switches_wait_while_the_third_session_talks() -> None:
 
 def test_in_place_moves_nothing_but_the_agent() -> None:
     """A compression in the new session does not pull the old session's end over."""
-    whose = Whose("a")
+    whose = SessionTracker("a")
     whose.turn_started("b")
     whose.switched("b", "b", reset=False)
     assert (whose.now, whose.settled) == ("b", "a")
@@ -80,7 +80,7 @@ def test_in_place_moves_nothing_but_the_agent() -> None:
 
 def test_what_is_remembered_is_bounded() -> None:
     """Thousands of sessions in one instance leave a few hundred ids (G10)."""
-    whose = Whose("a")
+    whose = SessionTracker("a")
     for number in range(2_000):
         whose.turn_started(f"s{number}")
         whose.switched(f"t{number}", f"s{number}", reset=True)

@@ -13,8 +13,8 @@ from collections import deque
 _REMEMBERED = 256
 
 
-class Whose:
-    """One instance's place. Belongs to whoever holds the instance's lock.
+class SessionTracker:
+    """Where one instance is. It is used under the instance's lock alone.
 
     Attributes:
         now: the session the agent is in.

@@ -1,17 +1,20 @@
-"""What a call of Hermes's ``memory`` tool wrote, read from its arguments and its result. Pure."""
+"""Writes of Hermes's ``memory`` tool, as its hook and a call's result tell of them. Pure."""
 
 import json
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import msgspec
 
-from memorybus.events import WriteAction
+from memorybus.events import StoreName, WriteAction
+from memorybus.surfaces.hermes.entries import EntryWrite
 
 _ACTIONS = get_args(WriteAction)
 _OLD: Mapping[str, str] = MappingProxyType({"replace": "replaced", "remove": "removed"})
 """How a result names the entry that an action took away: ``replaced_entry``, ``removed_entry``."""
+
+_NO_PROVENANCE = frozenset(("old_text", "previous_content", "session_id", "parent_session_id"))
 
 
 class ToolWrite(msgspec.Struct, frozen=True):
@@ -95,3 +98,28 @@ def _write(target: str, operation: Mapping[str, Any], previous: str) -> ToolWrit
         old_text=str(operation.get("old_text") or ""),
         previous=previous,
     )
+
+
+# -- as the hook tells of it -----------------------------------------------------------------------
+
+
+def written(action: str, target: str, content: str, metadata: Mapping[str, Any]) -> EntryWrite:
+    """Return a write of Hermes's memory tool in our words.
+
+    The entry that was replaced or removed is known by its whole text (``previous_content``), from
+    releases that tell it, else by the part of it that the model named.
+    """
+    store: StoreName = "user" if target == "user" else "memory"
+    old_text = str(metadata.get("previous_content") or metadata.get("old_text") or "")
+    if action == "remove":
+        return EntryWrite("remove", store, "", old_text or content)
+    return EntryWrite(
+        cast("WriteAction", action), store, content, old_text
+    )  # the session checks it
+
+
+def provenance(metadata: Mapping[str, Any]) -> dict[str, str]:
+    """Return where a write came from, in the names that Hermes gives."""
+    told = {key: value for key, value in metadata.items() if key not in _NO_PROVENANCE}
+    named = {str(k): str(v) for k, v in told.items() if isinstance(v, str | int) and v != ""}
+    return {"origin": "hermes"} | named

@@ -1,0 +1,78 @@
+"""What a session needs of its bus, and a tool call of its session: two small protocols.
+
+They let a session be written, read and tested without the client, which makes sessions.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from memorybus.agent.session_store import HostSessions
+from memorybus.clock import Clock
+from memorybus.config.settings import Settings
+from memorybus.events import AnyEvent, Scope, SessionRef
+from memorybus.ids import NewId
+from memorybus.jobs.waiting import Listener
+from memorybus.recall.cache import WarmCache
+from memorybus.recall.pending import Ask
+from memorybus.receipt import Level, Receipt
+from memorybus.registry.tools import OfferedTools
+
+
+class SessionBus(Protocol):
+    """A bus as its sessions see it; `MemoryBus` says what each of these is."""
+
+    settings: Settings
+    clock: Clock
+    new_id: NewId
+    sessions: HostSessions
+    warm: WarmCache
+    listener: Listener
+
+    @property
+    def last_sequence(self) -> int:
+        """See `MemoryBus.last_sequence`."""
+        ...
+
+    @property
+    def problem(self) -> str:
+        """See `MemoryBus.problem`."""
+        ...
+
+    def publish(
+        self,
+        event: AnyEvent,
+        *,
+        key: str,
+        scope: Scope,
+        session: SessionRef,
+        event_id: str = "",
+        at: int | None = None,
+        durable: bool = False,
+    ) -> Receipt:
+        """See `MemoryBus.publish`."""
+        ...
+
+    def ask(self, ask: Ask) -> None:
+        """See `MemoryBus.ask`."""
+        ...
+
+    def flush(self, level: Level = "logged", timeout: float = 10.0) -> bool:
+        """See `MemoryBus.flush`."""
+        ...
+
+    def tools(self) -> OfferedTools:
+        """See `MemoryBus.tools`."""
+        ...
+
+
+class PublishingSession(Protocol):
+    """A session as a tool call sees it; `Session` says what each of these is."""
+
+    scope: Scope
+    ref: SessionRef
+    key: str
+
+    def publish(self, event: AnyEvent, event_id: str = "", at: int | None = None) -> Receipt:
+        """See `Session.publish`."""
+        ...
