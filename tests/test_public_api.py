@@ -8,18 +8,9 @@ import memorybus
 import pytest
 
 PUBLIC = (
-    *("AsyncMemoryBus", "AsyncSession", "HostSessions", "Level", "MemoryBus", "RecallAnswer"),
-    *("OfferedTools", "RecalledItem", "Receipt", "Scope", "Session", "SessionRef", "Settings", "Tool"),
-        "RecalledItem",
-        "Receipt",
-        "Scope",
-        "Session",
-        "SessionRef",
-        "Settings",
-        "OfferedTools",
-        "Tool",
-    ),
-    *("TurnDetails", "clean_text", "load", "masked", "memory_write", "offered_tools"),
+    *("AsyncMemoryBus", "AsyncSession", "HostSessions", "Level", "MemoryBus", "OfferedTools"),
+    *("RecallAnswer", "RecalledItem", "Receipt", "Scope", "Session", "SessionRef", "Settings"),
+    *("Tool", "TurnDetails", "clean_text", "load", "masked", "memory_write", "offered_tools"),
     *("recall_slot", "session_details", "store_key"),
 )
 

@@ -173,6 +173,6 @@ def drop(settings: Settings) -> None:
 def acquired(client: redis.Redis, settings: Settings, who: str, name: str = NAME) -> int:
     """Take a lane of an instance; return the epoch."""
     call = scripts.acquire(Keys(settings.namespace), 0, name, who, 60_000)
-    found = scripts.acquired(scripts.run(client, call))
+    found = scripts.run(client, call)
     assert found is not None
     return found.epoch

@@ -65,8 +65,8 @@ def test_the_way_is_as_the_page_tells(
         ways.setdefault("hook", callers(sys._getframe(1)))
         return hook(self, event, ctx)
 
-    def sent(redis: Any, call: scripts.Call) -> Any:
-        if call.script is scripts.COMMIT and "hook" in ways:
+    def sent(redis: Any, call: scripts.ScriptCall[Any]) -> Any:
+        if call.script is scripts._COMMIT and "hook" in ways:
             ways.setdefault("commit", callers(sys._getframe(1)))
         return run(redis, call)
 

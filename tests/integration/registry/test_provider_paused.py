@@ -12,8 +12,8 @@ from helpers.stories.scenario import NAME, home, recorded, thread_worker, wait_a
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.health.monitor import read_status
+from memorybus.health.services import paused as pause_findings
 from memorybus.operations.copies.generations import is_dropped
-from memorybus.operations.doctor.backends import paused as check_paused
 from memorybus.operations.stores import Stores
 from memorybus.registry.instances import Instance, Live
 from memorybus.registry.pauses import InstancePause, command_pause, over_lasting
@@ -129,7 +129,8 @@ def test_the_words_of_a_reason_are_no_state(settings: Settings, spawn: Spawn, re
     assert ran(spawn, settings, *QUOTA[:-1], reason)["changed"]
     (one,) = read_status(settings).providers
     assert (one.paused, one.kept) == (reason, False)
-    assert reason in check_paused(read_status(settings)).found
+    (finding,) = pause_findings(read_status(settings))
+    assert reason in finding.text
     with Stores(settings) as stores:
         assert not is_dropped(NAME, stores.instances.look())
     assert ran(spawn, settings, "provider", "resume", NAME)["changed"]

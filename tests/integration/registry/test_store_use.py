@@ -21,7 +21,7 @@ from memorybus_workers.calls.retry import Breaker
 from memorybus_workers.calls.tracker import Troubles
 from memorybus_workers.hosting.runner import Runner
 from memorybus_workers.hosting.store_use import StoreUse
-from memorybus_workers.lanes.context import Surroundings
+from memorybus_workers.lanes.context import WorkerContext
 
 
 def test_workers_of_one_log_share_a_store(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_a_store_is_left_by_a_provider_that_can_neither_open_nor_shut_down(
             raise AttributeError("db")
 
     provider = Broken(ProviderConfig(name=NAME, home=home(settings)))
-    around = cast("Surroundings", SimpleNamespace(settings=settings, clock=clock))
+    around = cast("WorkerContext", SimpleNamespace(settings=settings, clock=clock))
     rng = random.Random(0)
     troubles, breaker = Troubles(clock, rng, 1), Breaker(rng)
     runner = Runner(NAME, lambda: provider, around, troubles, breaker)
