@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from helpers.stories.sabotage import RED, ROOTS, Copy, Moved, Patch, Sabotage
 
-MACHINE = "tests/integration/test_bus_machine.py::test_the_bus_keeps_its_word_whatever_comes"
-BY_HAND = "tests/integration/test_lanes_by_hand.py::"
-SCRIPTS = "tests/integration/test_scripts.py::"
+MACHINE = "tests/integration/model/test_bus_machine.py::test_the_bus_keeps_its_word_whatever_comes"
+BY_HAND = "tests/integration/lanes/test_lanes_by_hand.py::"
+SCRIPTS = "tests/integration/redis/test_scripts.py::"
 LUA = "bus/memorybus/redis/lua/"
 WORKERS = "workers/memorybus_workers/"
 
@@ -16,14 +16,14 @@ SABOTAGES = (
         "commit before apply",
         (
             Patch(
-                WORKERS + "lane.py",
+                WORKERS + "lanes/lane.py",
                 '        self.crash("lane.after_read")\n',
                 '        self.crash("lane.after_read")\n'
                 "        if events:\n"
                 "            last = events[-1].position\n"
                 "            at = Checkpoint(last.entry, last.n)\n"
                 "            call = scripts.commit(*self._place, at, entries_read=False)\n"
-                "            scripts.run(self._links.redis, call)\n",
+                "            scripts.run(self._redis, call)\n",
             ),
         ),
         (BY_HAND + "test_an_owner_that_dies_between_read_and_commit_loses_nothing", MACHINE),
@@ -42,12 +42,12 @@ SABOTAGES = (
         "an owner goes on after its lease",
         (
             Patch(
-                WORKERS + "leases.py",
+                WORKERS + "lanes/leases.py",
                 "if lease.lost or self._clock.monotonic() + room >= lease.until:",
                 "if False:",
             ),
         ),
-        ("tests/integration/test_stale_owner.py",),
+        ("tests/integration/lanes/test_stale_owner.py",),
     ),
     Sabotage(
         "renewal that re-creates a lease",
@@ -60,12 +60,12 @@ SABOTAGES = (
         ),
         (
             SCRIPTS + "test_renew_never_makes_anothers_lease",
-            "tests/integration/test_leases.py",
+            "tests/integration/lanes/test_leases.py",
         ),
     ),
     Sabotage(
         "done-set ignored",
-        (Patch(WORKERS + "applier.py", "above(known.done, known.n)", "0"),),
+        (Patch(WORKERS + "apply/applier.py", "above(known.done, known.n)", "0"),),
         (BY_HAND + "test_what_is_done_above_the_checkpoint_is_not_called_again", MACHINE),
     ),
     Sabotage(
@@ -78,7 +78,7 @@ SABOTAGES = (
                 "            self.spool.delete_upto(rows[-1][0])\n",
             ),
         ),
-        ("tests/integration/test_sender.py::test_a_lost_tail_is_sent_again",),
+        ("tests/integration/sending/test_sender.py::test_a_lost_tail_is_sent_again",),
     ),
     Sabotage(
         "producer sequence ignored",
@@ -92,18 +92,18 @@ SABOTAGES = (
         "park without blocking later events",
         (
             Patch(
-                WORKERS + "deadletter.py",
+                WORKERS + "lanes/parking.py",
                 "            self.keys.update(key for _, key, _ in records)\n",
                 "            self.keys.clear()\n",
             ),
         ),
-        ("tests/integration/test_applier.py::test_poison_parks_only_its_key",),
+        ("tests/integration/apply/test_applier.py::test_poison_parks_only_its_key",),
     ),
     Sabotage(
         "trim by length",
         (Patch(LUA + "append.lua", "'XADD', log, '*'", "'XADD', log, 'MAXLEN', '5', '*'"),),
         (
-            "tests/integration/test_continuity.py::test_a_whole_log_has_no_gap",
+            "tests/integration/log/test_continuity.py::test_a_whole_log_has_no_gap",
             SCRIPTS + "test_append_numbers_densely",
         ),
     ),
