@@ -26,7 +26,7 @@ CANARY_PREFIX = "doctor:"
 """How their sessions' ids begin."""
 
 
-class EventFilter(msgspec.Struct, frozen=True):
+class ListedEvents(msgspec.Struct, frozen=True):
     """Which events are wanted; None means any.
 
     Attributes:
@@ -82,7 +82,7 @@ def checked_history(settings: Settings) -> History:
 
 
 def everything(
-    history: History, wanted: EventFilter, unread: list[str] | None = None
+    history: History, wanted: ListedEvents, unread: list[str] | None = None
 ) -> Iterator[LoggedEvent]:
     """Return every event that passes, in the order of their entries' times.
 
@@ -97,7 +97,7 @@ def everything(
 
 def newest(
     history: History,
-    wanted: EventFilter,
+    wanted: ListedEvents,
     limit: int,
     heads: Sequence[Head] | None = None,
     unread: list[str] | None = None,

@@ -2,7 +2,7 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
-from memorybus.surfaces.hermes.entries import EntryWrite, after, changes, parse, same
+from memorybus.surfaces.hermes.entries import FileWrite, after, changes, parse, same
 
 ENTRIES = st.lists(st.sampled_from([f"fact {n} of it" for n in range(9)]), unique=True).map(tuple)
 
@@ -28,7 +28,7 @@ def test_nothing_changed_nothing_found(entries: tuple[str, ...]) -> None:
 def test_an_edited_entry_was_replaced() -> None:
     """An entry in another's place is a replacement, which names the whole old entry."""
     found = changes(("likes tea", "has a cat"), ("likes coffee", "has a cat"), "user")
-    assert found == [EntryWrite("replace", "user", "likes coffee", "likes tea")]
+    assert found == [FileWrite("replace", "user", "likes coffee", "likes tea")]
 
 
 def test_the_delimiter_is_a_line_of_its_own() -> None:
@@ -40,9 +40,9 @@ def test_the_delimiter_is_a_line_of_its_own() -> None:
 def test_a_hook_s_write_is_known_again_in_the_file() -> None:
     """A removal is known by a part of the entry, the rest by their text; stores never mix."""
     assert same(
-        EntryWrite("remove", "memory", "", "the whole entry"),
-        EntryWrite("remove", "memory", "", "whole"),
+        FileWrite("remove", "memory", "", "the whole entry"),
+        FileWrite("remove", "memory", "", "whole"),
     )
-    assert same(EntryWrite("add", "memory", "x"), EntryWrite("add", "memory", " x "))
-    assert not same(EntryWrite("add", "memory", "x"), EntryWrite("add", "user", "x"))
-    assert not same(EntryWrite("add", "memory", "x"), EntryWrite("remove", "memory", "", "x"))
+    assert same(FileWrite("add", "memory", "x"), FileWrite("add", "memory", " x "))
+    assert not same(FileWrite("add", "memory", "x"), FileWrite("add", "user", "x"))
+    assert not same(FileWrite("add", "memory", "x"), FileWrite("remove", "memory", "", "x"))

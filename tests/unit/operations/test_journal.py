@@ -77,7 +77,7 @@ LOG = ListedLog(
     [],
 )
 
-ALL = journal.EventFilter(canaries=True)
+ALL = journal.ListedEvents(canaries=True)
 
 
 def test_partitions_are_merged_by_the_time_of_their_entries():
@@ -100,13 +100,13 @@ def test_the_newest_stand_last():
 @pytest.mark.parametrize(
     ("wanted", "expected"),
     [
-        (journal.EventFilter(), True),
-        (journal.EventFilter(session="s"), True),
-        (journal.EventFilter(session="root"), True),
-        (journal.EventFilter(session="other"), False),
-        (journal.EventFilter(type="sessionended"), True),
-        (journal.EventFilter(type="TurnCompleted"), False),
-        (journal.EventFilter(session="other", type="SessionEnded"), False),
+        (journal.ListedEvents(), True),
+        (journal.ListedEvents(session="s"), True),
+        (journal.ListedEvents(session="root"), True),
+        (journal.ListedEvents(session="other"), False),
+        (journal.ListedEvents(type="sessionended"), True),
+        (journal.ListedEvents(type="TurnCompleted"), False),
+        (journal.ListedEvents(session="other", type="SessionEnded"), False),
     ],
 )
 def test_events_are_chosen_by_session_and_type(wanted, expected):
@@ -117,10 +117,10 @@ def test_events_are_chosen_by_session_and_type(wanted, expected):
 @pytest.mark.parametrize(
     ("wanted", "expected"),
     [
-        (journal.EventFilter(), (False, True, True)),
-        (journal.EventFilter(canaries=True), (True, True, True)),
-        (journal.EventFilter(session="doctor:x"), (True, True, False)),
-        (journal.EventFilter(session="root"), (True, True, True)),
+        (journal.ListedEvents(), (False, True, True)),
+        (journal.ListedEvents(canaries=True), (True, True, True)),
+        (journal.ListedEvents(session="doctor:x"), (True, True, False)),
+        (journal.ListedEvents(session="root"), (True, True, True)),
     ],
 )
 def test_canaries_are_shown_when_asked_for(wanted, expected):
@@ -136,9 +136,9 @@ def test_events_of_no_known_type_are_chosen_by_either_name():
     """An unknown event goes by its own name and by that of its kind."""
     dreamt = event(0, "1-0", what=UnknownEvent(name="Dreamt", wire_version=9, raw=b""))
 
-    assert journal.EventFilter(type="UnknownEvent").wants(dreamt)
-    assert journal.EventFilter(type="dreamt").wants(dreamt)
-    assert not journal.EventFilter(type="TurnCompleted").wants(dreamt)
+    assert journal.ListedEvents(type="UnknownEvent").wants(dreamt)
+    assert journal.ListedEvents(type="dreamt").wants(dreamt)
+    assert not journal.ListedEvents(type="TurnCompleted").wants(dreamt)
 
 
 def test_following_begins_where_listing_ended():
@@ -155,10 +155,13 @@ def test_following_begins_where_listing_ended():
 @pytest.mark.parametrize(
     ("wanted", "query"),
     [
-        (journal.EventFilter(), Query()),
-        (journal.EventFilter(session="s"), Query(lineages=("s",))),
-        (journal.EventFilter(type="turncompleted"), Query(types=("TurnCompleted", "UnknownEvent"))),
-        (journal.EventFilter(type="Dreamt"), Query(types=("UnknownEvent", "UnknownEvent"))),
+        (journal.ListedEvents(), Query()),
+        (journal.ListedEvents(session="s"), Query(lineages=("s",))),
+        (
+            journal.ListedEvents(type="turncompleted"),
+            Query(types=("TurnCompleted", "UnknownEvent")),
+        ),
+        (journal.ListedEvents(type="Dreamt"), Query(types=("UnknownEvent", "UnknownEvent"))),
     ],
 )
 def test_filters_are_asked_of_the_history(wanted, query):

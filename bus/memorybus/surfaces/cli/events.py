@@ -71,7 +71,7 @@ def run_events_ls(
     from memorybus.operations import journal
 
     output, settings = common.output(), common.settings()
-    wanted = journal.EventFilter(session, type, canaries=show_all)
+    wanted = journal.ListedEvents(session, type, canaries=show_all)
     unread: list[str] = []
     history = journal.checked_history(settings)
     found = journal.newest(history, wanted, limit, unread=unread)
@@ -106,7 +106,7 @@ def run_events_tail(
     from memorybus.operations import journal
 
     output, settings = common.output(), common.settings()
-    wanted = journal.EventFilter(session, type, canaries=show_all)
+    wanted = journal.ListedEvents(session, type, canaries=show_all)
     history = journal.checked_history(settings)
     heads = history.log.heads()
     unread: list[str] = []
@@ -124,7 +124,7 @@ def _chained(
     found: "Iterable[LoggedEvent]",
     log: "EventLog",
     places: "journal.ReadUpTo",
-    wanted: "journal.EventFilter",
+    wanted: "journal.ListedEvents",
 ) -> "Iterator[LoggedEvent]":
     from memorybus.operations import journal
 

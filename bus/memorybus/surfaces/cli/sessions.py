@@ -40,7 +40,7 @@ def run_sessions_tree(
     from memorybus.surfaces.views import tree
 
     output, settings = common.output(), common.settings()
-    wanted = journal.EventFilter(canaries=show_all or session is not None)
+    wanted = journal.ListedEvents(canaries=show_all or session is not None)
     unread: list[str] = []
     events = journal.everything(journal.checked_history(settings), wanted, unread)
     lineage = fold(event.envelope for event in events)

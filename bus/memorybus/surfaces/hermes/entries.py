@@ -19,7 +19,7 @@ IMPORTED = {"origin": "import"}
 Entries = tuple[str, ...]
 
 
-class EntryWrite(msgspec.Struct, frozen=True):
+class FileWrite(msgspec.Struct, frozen=True):
     """One write to a store, in the words of `MemoryWritten`."""
 
     action: WriteAction
@@ -39,7 +39,7 @@ def parse(text: str) -> Entries:
     return tuple(dict.fromkeys(entry for entry in found if entry))
 
 
-def after(entries: Entries, write: EntryWrite) -> Entries:
+def after(entries: Entries, write: FileWrite) -> Entries:
     """Return the entries after a write; one that finds nothing changes nothing."""
     content = write.content.strip()
     if write.action == "add":
@@ -51,13 +51,13 @@ def after(entries: Entries, write: EntryWrite) -> Entries:
     return tuple(dict.fromkeys((*entries[:at], *new, *entries[at + 1 :])))
 
 
-def changes(before: Entries, now: Entries, store: StoreName) -> list[EntryWrite]:
+def changes(before: Entries, now: Entries, store: StoreName) -> list[FileWrite]:
     """Return the writes that lead from some entries to others; a mere new order is none.
 
     An entry whose place another took was replaced; the rest was removed or added.
     """
     gone, new = set(before) - set(now), set(now) - set(before)
-    found: list[EntryWrite] = []
+    found: list[FileWrite] = []
     matcher = SequenceMatcher(None, before, now, autojunk=False)
     for tag, i, j, k, m in matcher.get_opcodes():
         if tag != "equal":
@@ -67,16 +67,16 @@ def changes(before: Entries, now: Entries, store: StoreName) -> list[EntryWrite]
     return found
 
 
-def _paired(old: Sequence[str], new: Sequence[str], store: StoreName) -> list[EntryWrite]:
+def _paired(old: Sequence[str], new: Sequence[str], store: StoreName) -> list[FileWrite]:
     both = min(len(old), len(new))
     return [
-        *(EntryWrite("replace", store, b, a) for a, b in zip(old, new, strict=False)),
-        *(EntryWrite("remove", store, "", entry) for entry in old[both:]),
-        *(EntryWrite("add", store, entry) for entry in new[both:]),
+        *(FileWrite("replace", store, b, a) for a, b in zip(old, new, strict=False)),
+        *(FileWrite("remove", store, "", entry) for entry in old[both:]),
+        *(FileWrite("add", store, entry) for entry in new[both:]),
     ]
 
 
-def same(told: EntryWrite, heard: EntryWrite) -> bool:
+def same(told: FileWrite, heard: FileWrite) -> bool:
     """Say whether a change found in a file (`told`) is what a hook tells of (`heard`)."""
     if told.store != heard.store:
         return False

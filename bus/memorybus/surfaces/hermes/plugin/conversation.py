@@ -17,7 +17,7 @@ from memorybus import Receipt, Session, recall_slot
 from memorybus.errors import EventTooLarge
 from memorybus.events import Scope
 from memorybus.surfaces.hermes import scopes
-from memorybus.surfaces.hermes.entries import EntryWrite
+from memorybus.surfaces.hermes.entries import FileWrite
 from memorybus.surfaces.hermes.plugin import switches
 from memorybus.surfaces.hermes.plugin.memory_tool import provenance, written
 from memorybus.surfaces.hermes.plugin.session_tracker import SessionTracker
@@ -215,7 +215,12 @@ class HermesConversation:
                 self._publish_write(session_id, write, call, index, metadata)
 
     def _publish_write(
-        self, session_id: str, write: EntryWrite, call: str, index: int, metadata: Mapping[str, Any]
+        self,
+        session_id: str,
+        write: FileWrite,
+        call: str,
+        index: int,
+        metadata: Mapping[str, Any],
     ) -> None:
         self._of_turn(session_id).memory_written(
             write.action,

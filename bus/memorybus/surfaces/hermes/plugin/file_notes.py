@@ -16,7 +16,7 @@ import msgspec
 from filelock import FileLock, Timeout
 
 from memorybus import private
-from memorybus.surfaces.hermes.entries import Entries, EntryWrite, after
+from memorybus.surfaces.hermes.entries import Entries, FileWrite, after
 
 _log = logging.getLogger("memorybus")
 
@@ -62,7 +62,7 @@ class FileNotes:
             path.with_name(path.name + ".lock"), mode=private.FILE, thread_local=False
         )
 
-    def hear(self, write: EntryWrite) -> None:
+    def hear(self, write: FileWrite) -> None:
         """Append what a hook told.
 
         Raises:
@@ -113,7 +113,7 @@ class FileNotes:
             return
         whole = told[: told.rfind(b"\n") + 1]
         for line in whole.splitlines():
-            write = msgspec.json.decode(line, type=EntryWrite)
+            write = msgspec.json.decode(line, type=FileWrite)
             noted.entries[write.store] = after(noted.entries.get(write.store, ()), write)
         noted.heard += len(whole)
 

@@ -29,7 +29,7 @@ from memorybus.ids import derived_id, text_digest
 from memorybus.surfaces.hermes.entries import (
     IMPORTED,
     Entries,
-    EntryWrite,
+    FileWrite,
     changes,
     import_id,
     parse,
@@ -88,7 +88,7 @@ class MemoryFiles:
         self._handled: dict[StoreName, Signature] = {}
         self._users: set[str] = set()
         self._first: dict[StoreName, tuple[Signature, float]] = {}
-        self._told: list[tuple[EntryWrite, float]] = []
+        self._told: list[tuple[FileWrite, float]] = []
 
     def look(self, session: Session) -> None:
         """Publish what changed without a hook, on behalf of a session.
@@ -116,7 +116,7 @@ class MemoryFiles:
         return "\n".join(texts)
 
     @contextmanager
-    def writing(self, write: EntryWrite) -> Iterator[bool]:
+    def writing(self, write: FileWrite) -> Iterator[bool]:
         """Publish a hook's write within this; true if the file has not told of it already."""
         with self._lock:
             fresh = not self._claim(write)
@@ -184,7 +184,7 @@ class MemoryFiles:
 
     # -- publishing -------------------------------------------------------------------------------
 
-    def _publish(self, session: Session, noted: SeenFiles, write: EntryWrite) -> None:
+    def _publish(self, session: Session, noted: SeenFiles, write: FileWrite) -> None:
         """Publish a change under an id of its own: found again after a crash, it is the same."""
         scope = self._owner(session.scope, noted, write.store)
         key = store_key(write.store, scope)
@@ -213,7 +213,7 @@ class MemoryFiles:
 
     # -- what hooks told --------------------------------------------------------------------------
 
-    def _claim(self, write: EntryWrite) -> bool:
+    def _claim(self, write: FileWrite) -> bool:
         """Say whether the file has told of a hook's write already; once for each change."""
         now = self._clock.monotonic()
         self._told = [(told, until) for told, until in self._told if until > now]

@@ -8,7 +8,7 @@ from typing import Any, cast, get_args
 import msgspec
 
 from memorybus.events import StoreName, WriteAction
-from memorybus.surfaces.hermes.entries import EntryWrite
+from memorybus.surfaces.hermes.entries import FileWrite
 
 _ACTIONS = get_args(WriteAction)
 _OLD: Mapping[str, str] = MappingProxyType({"replace": "replaced", "remove": "removed"})
@@ -103,7 +103,7 @@ def _write(target: str, operation: Mapping[str, Any], previous: str) -> ToolWrit
 # -- as the hook tells of it -----------------------------------------------------------------------
 
 
-def written(action: str, target: str, content: str, metadata: Mapping[str, Any]) -> EntryWrite:
+def written(action: str, target: str, content: str, metadata: Mapping[str, Any]) -> FileWrite:
     """Return a write of Hermes's memory tool in our words.
 
     The entry that was replaced or removed is known by its whole text (``previous_content``), from
@@ -112,10 +112,8 @@ def written(action: str, target: str, content: str, metadata: Mapping[str, Any])
     store: StoreName = "user" if target == "user" else "memory"
     old_text = str(metadata.get("previous_content") or metadata.get("old_text") or "")
     if action == "remove":
-        return EntryWrite("remove", store, "", old_text or content)
-    return EntryWrite(
-        cast("WriteAction", action), store, content, old_text
-    )  # the session checks it
+        return FileWrite("remove", store, "", old_text or content)
+    return FileWrite(cast("WriteAction", action), store, content, old_text)  # the session checks it
 
 
 def provenance(metadata: Mapping[str, Any]) -> dict[str, str]:
