@@ -120,7 +120,7 @@ def gaps_of(partition: int, view: View, numbers: Numbers | None = None) -> list[
     return [
         *_range(partition, view.sealed + 1, view.first.n - 1),
         *(_inside(partition, view, numbers) if numbers else ()),
-        *_range(partition, view.last.n + 1, view.n),
+        *_range(partition, max(view.last.n, view.sealed) + 1, view.n),
     ]
 
 

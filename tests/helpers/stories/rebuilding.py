@@ -67,7 +67,7 @@ def live(client: redis.Redis, settings: Settings) -> str:
 
 def held(client: redis.Redis, settings: Settings) -> set[str]:
     """Return the instances that stand still."""
-    return set(Instances(client, Keys(settings.namespace)).held())
+    return set(Instances(client, Keys(settings.namespace)).pauses())
 
 
 def settled(client: redis.Redis, settings: Settings, name: str) -> None:

@@ -20,7 +20,7 @@ from memorybus.redis import scripts
 from memorybus.testing import FakeClock, no_crash
 from memorybus.text.display import iso
 from memorybus_workers.archiving.archiver import Archiver, run_once
-from memorybus_workers.watch.watch import LogWatch
+from memorybus_workers.watch.watch import EVERY, LogWatch
 
 P = SealedLog.PARTITION
 
@@ -295,7 +295,7 @@ def test_what_is_trimmed_beyond_the_seal_is_told_at_the_next_look(log: SealedLog
     run_once(log.settings)
     for _ in range(8):
         watch.look(log.redis)
-        clock.advance(2)
+        clock.advance(EVERY)
     assert [a for a in watch.alarms if a.code == "data_loss"] == []
     log.append(50)
     log.redis.xtrim(log.key, maxlen=30, approximate=False)

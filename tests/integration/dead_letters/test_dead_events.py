@@ -43,7 +43,7 @@ def letter_of(event: LoggedEvent) -> DeadLetter:
 
 def letters(log: SealedLog) -> list[DeadLetter]:
     """Return a dead letter of every event of ours in the log."""
-    events = History.of(log.redis, log.settings).read(P, count=1000)
+    events = History.of(log.redis, log.settings).read(P, count=1000).events
     return [letter_of(event) for event in events]
 
 
@@ -174,7 +174,7 @@ def test_a_forgotten_letter_is_told(
     log.append(3, user="eve")
     scripts.run(log.redis, scripts.acquire(log.keys, P, NAME, "w", 60_000))
     epoch = int(log.redis.hget(log.keys.lane(P, NAME), "epoch"))  # type: ignore[arg-type]
-    events = History.of(log.redis, log.settings).read(P)
+    events = History.of(log.redis, log.settings).read(P).events
     ParkedKeys(log.redis, log.keys, P, NAME, epoch).put_aside(events[:1], Failure("no", 1))
     run_once(log.settings)
     log.archive().forget(EVE)

@@ -74,7 +74,7 @@ def newcomers(client: redis.Redis, settings: Settings, count: int) -> set[bytes]
         for name in names
     ]
     for reply in scripts.run_many(client, calls):
-        assert reply[0] == 1
+        assert isinstance(reply, scripts.Appended), reply
     return {name.encode() for name in names}
 
 

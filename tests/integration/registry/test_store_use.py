@@ -2,26 +2,22 @@
 
 import random
 from pathlib import Path
-from types import SimpleNamespace
-from typing import cast
 
 import pytest
 import redis
 from conftest import MakeSettings
+from helpers.processes.contexts import instance_context
 from helpers.processes.waiting import wait_until
-from helpers.providers.local import Local
 from helpers.providers.recording import texts
 from helpers.stories.scenario import NAME, home, thread_worker, wait_applied
 from memorybus.agent.client import MemoryBus
 from memorybus.errors import Unavailable
 from memorybus.health.monitor import read_status
 from memorybus.testing import FakeClock
-from memorybus_providers.base import ProviderConfig
 from memorybus_workers.calls.retry import Breaker
 from memorybus_workers.calls.tracker import Troubles
 from memorybus_workers.hosting.runner import Runner
 from memorybus_workers.hosting.store_use import StoreUse
-from memorybus_workers.lanes.context import WorkerContext
 
 
 def test_workers_of_one_log_share_a_store(tmp_path: Path) -> None:
@@ -66,21 +62,11 @@ def test_a_store_is_left_by_a_provider_that_can_neither_open_nor_shut_down(
     make_settings: MakeSettings,
 ) -> None:
     """G10: each try to open it takes the store anew: none of them may hold it for ever."""
-    settings = make_settings()
-    log, clock = settings.log_name, FakeClock()
-
-    class Broken(Local):
-        def open(self) -> None:
-            raise OSError("no")
-
-        def shutdown(self) -> None:
-            raise AttributeError("db")
-
-    provider = Broken(ProviderConfig(name=NAME, home=home(settings)))
-    around = cast("WorkerContext", SimpleNamespace(settings=settings, clock=clock))
-    rng = random.Random(0)
-    troubles, breaker = Troubles(clock, rng, 1), Breaker(rng)
-    runner = Runner(NAME, lambda: provider, around, troubles, breaker)
+    kind = "helpers.providers.local:NeverOpened"
+    settings = make_settings(providers=(NAME,), provider={NAME: {"kind": kind}})
+    log, clock, rng = settings.log_name, FakeClock(), random.Random(0)
+    context = instance_context(settings, NAME, clock)
+    runner = Runner(context, Troubles(clock, rng, 1), Breaker(rng))
     with pytest.raises(AttributeError, match="db"):
         runner._serve()
     assert (home(settings) / f"used-by-{log}").exists(), "it was taken"
