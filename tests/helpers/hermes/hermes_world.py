@@ -96,8 +96,19 @@ class World:
             bus.close(30)  # also the adopter of many spools shall be through with them
 
     def worker(self, jobs: int = 1) -> Child:
-        """Start a worker with recall processes and wait until it is ready."""
-        return worker(self.spawn, self.settings, jobs=jobs)
+        """Start a worker, and wait until its recall processes, if it has any, answer.
+
+        They start when a recall is first asked for, one provider's sooner than another's: without
+        this, what the first turns are told would depend on which was sooner.
+        """
+        child = worker(self.spawn, self.settings, jobs=jobs)
+        if jobs:
+            wait_until(self._all_recall, "every provider answers recalls", 60)
+        return child
+
+    def _all_recall(self) -> bool:
+        with MemoryBus.connect(self.settings) as bus:
+            return not bus.recall("is anybody there?", timeout=30).missing
 
     def events(self, kind: type[Event] | None = None, session: str | None = None) -> list[Envelope]:
         """Return what is in the log: by time, and within a key in the log's order."""

@@ -20,6 +20,13 @@ OLD = "64bcbdb"
 
 _ROOTS = ("bus", "providers", "workers", "tests")
 
+_MOVED = {
+    "bus/memorybus/agent/client.py": "memorybus.client",
+    "bus/memorybus/config/settings.py": "memorybus.settings",
+    "tests/helpers/providers/recording.py": "helpers.recording",
+}
+"""What both releases are told by one name, and where the older one has it."""
+
 
 class Release:
     """The sources of an older release, and processes that run them.
@@ -47,8 +54,8 @@ class Release:
         return _ready(spawn, self.environ(settings) | {"MEMORYBUS_CRASH_AT": crash}, jobs)
 
     def agent(self, spawn: Spawn, settings: Settings, *words: str | int) -> Child:
-        """Start an agent of this release (see `helpers.stories.scenario.main`)."""
-        return spawn("-m", "helpers.stories.scenario", *map(str, words), env=self.environ(settings))
+        """Start an agent of this release (see its `helpers.scenario.main`)."""
+        return spawn("-m", "helpers.scenario", *map(str, words), env=self.environ(settings))
 
     def environ(self, settings: Settings) -> dict[str, str]:
         """Return the environment of its processes: its sources, the settings that it knows."""
@@ -88,4 +95,8 @@ def unpacked(directory: Path, revision: str = OLD) -> Release:
         )
     with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
         archive.extractall(directory, filter="data")
+    for new, old in _MOVED.items():
+        path = directory / new
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"import sys\n\nimport {old}\n\nsys.modules[__name__] = {old}\n")
     return Release(directory)
