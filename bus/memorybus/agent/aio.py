@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
 
 from memorybus.agent.client import MemoryBus
 from memorybus.agent.session import Session
@@ -19,53 +19,37 @@ from memorybus.config.settings import Settings
 from memorybus.events import Scope, SessionRef
 
 _P = ParamSpec("_P")
+_S_co = TypeVar("_S_co", covariant=True)
 _T = TypeVar("_T")
 
 
-def _of_bus(
-    method: Callable[Concatenate[MemoryBus, _P], _T],
-) -> Callable[Concatenate[AsyncMemoryBus, _P], Coroutine[Any, Any, _T]]:
-    """Return a bus's method as one of `AsyncMemoryBus`."""
+class _Facade(Protocol[_S_co]):
+    """What stands for a bus or a session, which is its `sync`."""
+
+    @property
+    def sync(self) -> _S_co: ...
+
+
+def _awaited(
+    method: Callable[Concatenate[_S_co, _P], _T],
+) -> Callable[Concatenate[_Facade[_S_co], _P], Coroutine[Any, Any, _T]]:
+    """Return a method of a bus or a session as one of its facade."""
 
     @wraps(method)
-    async def call(bus: AsyncMemoryBus, /, *args: _P.args, **options: _P.kwargs) -> _T:
-        return await asyncio.to_thread(method, bus.sync, *args, **options)
+    async def call(facade: _Facade[_S_co], /, *args: _P.args, **options: _P.kwargs) -> _T:
+        return await asyncio.to_thread(method, facade.sync, *args, **options)
 
     return call
 
 
-def _of_session(
-    method: Callable[Concatenate[Session, _P], _T],
-) -> Callable[Concatenate[AsyncSession, _P], Coroutine[Any, Any, _T]]:
-    """Return a session's method as one of `AsyncSession`."""
+def _awaited_session(
+    method: Callable[Concatenate[_S_co, _P], Session],
+) -> Callable[Concatenate[_Facade[_S_co], _P], Coroutine[Any, Any, AsyncSession]]:
+    """Return a method that leads to a session as one that leads to its facade."""
 
     @wraps(method)
-    async def call(session: AsyncSession, /, *args: _P.args, **options: _P.kwargs) -> _T:
-        return await asyncio.to_thread(method, session.sync, *args, **options)
-
-    return call
-
-
-def _to_session(
-    method: Callable[Concatenate[Session, _P], Session],
-) -> Callable[Concatenate[AsyncSession, _P], Coroutine[Any, Any, AsyncSession]]:
-    """Return a session's method that leads to another session as one of `AsyncSession`."""
-
-    @wraps(method)
-    async def call(session: AsyncSession, /, *args: _P.args, **options: _P.kwargs) -> AsyncSession:
-        return AsyncSession(await asyncio.to_thread(method, session.sync, *args, **options))
-
-    return call
-
-
-def _opens(
-    method: Callable[Concatenate[MemoryBus, _P], Session],
-) -> Callable[Concatenate[AsyncMemoryBus, _P], Coroutine[Any, Any, AsyncSession]]:
-    """Return a bus's method that makes a session as one of `AsyncMemoryBus`."""
-
-    @wraps(method)
-    async def call(bus: AsyncMemoryBus, /, *args: _P.args, **options: _P.kwargs) -> AsyncSession:
-        return AsyncSession(await asyncio.to_thread(method, bus.sync, *args, **options))
+    async def call(facade: _Facade[_S_co], /, *args: _P.args, **options: _P.kwargs) -> AsyncSession:
+        return AsyncSession(await asyncio.to_thread(method, facade.sync, *args, **options))
 
     return call
 
@@ -96,28 +80,28 @@ class AsyncSession:
         """Who it belongs to."""
         return self.sync.scope
 
-    turn_started = _of_session(Session.turn_started)
-    turn_completed = _of_session(Session.turn_completed)
-    memory_written = _of_session(Session.memory_written)
-    compressing = _of_session(Session.compressing)
-    delegated = _of_session(Session.delegated)
-    ended = _of_session(Session.ended)
-    publish = _of_session(Session.publish)
+    turn_started = _awaited(Session.turn_started)
+    turn_completed = _awaited(Session.turn_completed)
+    memory_written = _awaited(Session.memory_written)
+    compressing = _awaited(Session.compressing)
+    delegated = _awaited(Session.delegated)
+    ended = _awaited(Session.ended)
+    publish = _awaited(Session.publish)
 
-    branch = _to_session(Session.branch)
-    compressed = _to_session(Session.compressed)
-    switched_to = _to_session(Session.switched_to)
-    undo = _to_session(Session.undo)
+    branch = _awaited_session(Session.branch)
+    compressed = _awaited_session(Session.compressed)
+    switched_to = _awaited_session(Session.switched_to)
+    undo = _awaited_session(Session.undo)
 
-    queue_prefetch = _of_session(Session.queue_prefetch)
-    warm_up = _of_session(Session.warm_up)
-    prefetch = _of_session(Session.prefetch)
-    warm_lines = _of_session(Session.warm_lines)
+    queue_prefetch = _awaited(Session.queue_prefetch)
+    warm_up = _awaited(Session.warm_up)
+    prefetch = _awaited(Session.prefetch)
+    warm_lines = _awaited(Session.warm_lines)
 
-    system_prompt = _of_session(Session.system_prompt)
-    ask_first = _of_session(Session.ask_first)
-    contributions = _of_session(Session.contributions)
-    call_tool = _of_session(Session.call_tool)
+    system_prompt = _awaited(Session.system_prompt)
+    ask_first = _awaited(Session.ask_first)
+    contributions = _awaited(Session.contributions)
+    call_tool = _awaited(Session.call_tool)
 
 
 class AsyncMemoryBus:
@@ -138,14 +122,14 @@ class AsyncMemoryBus:
         """See `MemoryBus.connect`; it opens the spool, and needs no thread."""
         return cls(MemoryBus.connect(target))
 
-    session = _opens(MemoryBus.session)
-    adopt = _opens(MemoryBus.adopt)
-    publish = _of_bus(MemoryBus.publish)
-    flush = _of_bus(MemoryBus.flush)
-    hurry = _of_bus(MemoryBus.hurry)
-    recall = _of_bus(MemoryBus.recall)
-    tools = _of_bus(MemoryBus.tools)
-    close = _of_bus(MemoryBus.close)
+    session = _awaited_session(MemoryBus.session)
+    adopt = _awaited_session(MemoryBus.adopt)
+    publish = _awaited(MemoryBus.publish)
+    flush = _awaited(MemoryBus.flush)
+    hurry = _awaited(MemoryBus.hurry)
+    recall = _awaited(MemoryBus.recall)
+    tools = _awaited(MemoryBus.tools)
+    close = _awaited(MemoryBus.close)
 
     async def __aenter__(self) -> Self:
         """Return the bus."""
