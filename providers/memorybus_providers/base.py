@@ -43,6 +43,7 @@ Transaction = transactions.Transaction
 RecallContext = recollections.RecallContext
 RecallScope = recollections.RecallScope
 Recollection = recollections.Recollection
+Why = recollections.Why
 
 Delivery = Literal["transactional", "keyed", "lookup", "blind"]
 """How often an effect happens across crashes (G4).

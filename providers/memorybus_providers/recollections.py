@@ -31,12 +31,30 @@ class RecallContext(msgspec.Struct, frozen=True):
         session: the asking session, or None.
         budget: characters of text wanted at most; more is cut by the caller.
         deadline: seconds until the answer is of no use.
+        explain: whether somebody wants to know why each memory was found (`Recollection.why`).
     """
 
     scope: RecallScope
     session: SessionRef | None = None
     budget: int = 2_000
     deadline: float = 5.0
+    explain: bool = False
+
+
+class Why(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Why a memory was found, for a person who asks.
+
+    Attributes:
+        words: the words of the memory that the question asked for, as the memory spells them.
+        meaning: how near its meaning is to that of the question, -1 to 1; None if the provider
+            compared words alone.
+        parts: what its score is made of, in the order in which a person reads it: amounts that were
+            added, and factors, by names that explain themselves ("speaker", "newer").
+    """
+
+    words: tuple[str, ...] = ()
+    meaning: float | None = None
+    parts: dict[str, float] = {}
 
 
 class Recollection(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -50,6 +68,8 @@ class Recollection(msgspec.Struct, frozen=True, omit_defaults=True):
         score: larger is better; comparable within one provider only.
         source: where the provider has it from (a file, an index), empty if it does not say.
         truncated: whether the provider says that it left something out.
+        event: id of the event that brought it, empty if the provider does not know.
+        why: why it was found; wanted only where `RecallContext.explain` is set.
     """
 
     text: str
@@ -59,3 +79,5 @@ class Recollection(msgspec.Struct, frozen=True, omit_defaults=True):
     score: float = 0.0
     source: str = ""
     truncated: bool = False
+    event: str = ""
+    why: Why | None = None

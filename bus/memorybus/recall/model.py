@@ -62,6 +62,12 @@ class RecalledItem(msgspec.Struct, frozen=True):
     Attributes:
         source: where its provider has it from; empty if it does not say.
         truncated: whether its provider says that it left something out.
+        speaker: who said it; empty if unknown.
+        event: id of the event that brought it; empty if its provider does not know.
+        score: what its provider ordered it by; comparable within one answer only.
+        matched: words of it that the question asked for.
+        meaning: how near its meaning is to that of the question, -1 to 1; None if not compared.
+        parts: what the score is made of, by name.
     """
 
     provider: str
@@ -70,6 +76,12 @@ class RecalledItem(msgspec.Struct, frozen=True):
     at: int | None
     source: str = ""
     truncated: bool = False
+    speaker: str = ""
+    event: str = ""
+    score: float = 0.0
+    matched: tuple[str, ...] = ()
+    meaning: float | None = None
+    parts: dict[str, float] = {}
 
 
 class WarmResult(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -16,7 +16,7 @@ from memorybus.redis.keys import Keys
 from memorybus.testing import CrashPoint, no_crash
 from memorybus.text.fence import escape, escape_inline, line, passage
 from memorybus.text.redact import described
-from memorybus_providers.base import MemoryProvider, RecallContext, RecallScope, Recollection
+from memorybus_providers.base import MemoryProvider, RecallContext, RecallScope, Recollection, Why
 from redis import Redis
 from structlog.contextvars import bind_contextvars
 
@@ -159,7 +159,7 @@ class Recaller:
         if want.prompt:
             return WarmResult(passage(opened.system_prompt_block(scope), want.budget), mark=mark)
         deadline = self._settings.recall_timeout / 2
-        context = RecallContext(scope, want.session, want.budget, deadline)
+        context = RecallContext(scope, want.session, want.budget, deadline, explain=want.detail)
         return rendered(opened.prefetch(want.query, context), want, provider, mark)
 
     def _tell_error(self, slot: str, provider: str, error: str, ttl: int) -> None:
@@ -196,6 +196,7 @@ def rendered(
 
 
 def _item(provider: str, one: Recollection) -> RecalledItem:
+    why = one.why or Why()
     return RecalledItem(
         provider,
         escape(one.text),
@@ -203,4 +204,10 @@ def _item(provider: str, one: Recollection) -> RecalledItem:
         one.at or None,
         escape_inline(one.source),
         one.truncated,
+        escape_inline(one.speaker),
+        escape_inline(one.event),
+        one.score,
+        tuple(map(escape_inline, why.words)),
+        why.meaning,
+        {escape_inline(name): amount for name, amount in why.parts.items()},
     )
