@@ -88,6 +88,10 @@ class ForeignKey(LogError):
     """A key of ours holds something of another type: somebody else writes under our namespace."""
 
 
+class MissingEvent(LogError):
+    """Neither log nor archive holds an event of that id."""
+
+
 class ArchiveError(MemoryBusError):
     """The archive of the log cannot be used."""
 

@@ -6,6 +6,7 @@ from itertools import islice
 import msgspec
 
 from memorybus.config.settings import Settings
+from memorybus.errors import MissingEvent
 from memorybus.events import EVENT_TYPES, Envelope, UnknownEvent
 from memorybus.history.history import History
 from memorybus.log.entry import LoggedEvent, moment
@@ -113,6 +114,27 @@ def newest(
     """
     found = history.newest(wanted.query(), heads, damage=unread)
     return list(islice(filter(wanted.wants, found), limit))[::-1]
+
+
+def event_by_id(history: History, event_id: str, unread: list[str] | None = None) -> LoggedEvent:
+    """Return one event, whoever's it is: an operator asks.
+
+    Args:
+        history: archive and log.
+        event_id: 32 hexadecimal digits.
+        unread: if given, what cannot be read is told here, and the rest is read.
+
+    Raises:
+        MissingEvent: history holds none of this id.
+    """
+    wanted = Query(ids=(event_id,))
+    found = next(iter(history.newest(wanted, damage=unread)), None)
+    if found is None:
+        raise MissingEvent(
+            f"no event {event_id} in log and archive; `memorybus events ls` shows the newest ids "
+            f"with --json"
+        )
+    return found
 
 
 class ReadUpTo:

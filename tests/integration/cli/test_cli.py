@@ -236,7 +236,8 @@ def test_what_was_ingested_is_recalled_within_its_scope(up, run, tmp_path, env):
     assert set(ana) == {"text", "results"}
     found = [one for one in ana["results"] if "The ferry timetable changes" in one["text"]]
     assert {(one["provider"], one["session"]) for one in found} == {("holographic", "chat")}
-    assert set(found[0]) == {"provider", "text", "session", "at", "source", "truncated"}
+    whence = {"provider", "text", "session", "at", "source", "truncated", "speaker", "event"}
+    assert set(found[0]) == whence | {"score", "matched", "meaning", "parts"}
     assert any(
         "twelve quince trees" in one["text"] and one["at"] == "2023-05-08T13:56:00.000Z"
         for one in ann["results"]
@@ -446,6 +447,22 @@ def _watched(env: dict[str, str], count: int, *words: str) -> list[str]:
         watch.wait()
         watch.stderr.close()
     return lines
+
+
+def test_an_event_is_shown_by_its_id(up, run, tmp_path, env):
+    """One event is found by its id, whole, as people and as programs read it; no other is."""
+    result(run("ingest", write(tmp_path / "chat.jsonl", *FERRY), "--user", "ana", "--json"))
+    listed = result(run("events", "ls", "--json"))[-1]
+
+    shown = run("events", "get", listed["id"])
+
+    assert result(run("events", "get", listed["id"].upper(), "--json")) == listed
+    assert f"event     {listed['id']}" in shown.stdout
+    assert "The ferry timetable" in shown.stdout
+    missing = run("events", "get", "0" * 32)
+    assert (missing.returncode, missing.stdout) == (1, "")
+    assert "no event 0000" in missing.stderr
+    assert run("events", "get", "0198").returncode == 2
 
 
 def test_a_budget_too_small_is_not_nothing(up, run, tmp_path, env):

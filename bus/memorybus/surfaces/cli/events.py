@@ -1,5 +1,6 @@
 """``memorybus events``: the log, listed or followed."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,7 +10,7 @@ from cyclopts import App, Parameter
 
 from memorybus.events import EVENT_TYPES, AnyEvent, UnknownEvent
 from memorybus.surfaces.cli.options import DEFAULT, LOOK, Common, not_negative, positive
-from memorybus.surfaces.views.events import event_line
+from memorybus.surfaces.views.events import event_line, event_text
 from memorybus.surfaces.views.output import Output
 from memorybus.text.display import event_name
 from memorybus.text.times import iso
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from memorybus.log.stream import EventLog
     from memorybus.operations import journal
 
+_ID = re.compile(r"[0-9a-fA-F]{32}")
 TYPE_NAMES = (*(kind.__name__ for kind in EVENT_TYPES), UnknownEvent.__name__)
 
 
@@ -31,6 +33,12 @@ def known_type(_: Any, given: str | None) -> None:
     if near:
         raise ValueError(f"Did you mean {' or '.join(names[name] for name in near)}?")
     raise ValueError(f"Event types: {', '.join(TYPE_NAMES)}.")
+
+
+def known_id(_: Any, given: str) -> None:
+    """Validate the id of an event: 32 hexadecimal digits."""
+    if not _ID.fullmatch(given):
+        raise ValueError("An event's id is 32 hexadecimal digits, as `events ls --json` shows it.")
 
 
 Session = Annotated[
@@ -50,6 +58,7 @@ def register(app: App) -> None:
     events = App(name="events", help="The log: what was published, in order.", group=LOOK)
     events.command(run_events_ls, name="ls")
     events.command(run_events_tail, name="tail")
+    events.command(run_events_get, name="get")
     app.command(events)
 
 
@@ -117,6 +126,31 @@ def run_events_tail(
             output.json_line(as_json(event))
         else:
             output.show(event_line(event.envelope))
+    return 0
+
+
+def run_events_get(
+    event: Annotated[str, Parameter(help="Its id.", validator=known_id)],
+    /,
+    *,
+    common: Common = DEFAULT,
+) -> int:
+    """Show one event whole: when and where it happened, whose it is, and what it says.
+
+    For example:
+
+    - `memorybus events get 0198f2c45b1e7a3c9d0e1f2a3b4c5d6e`
+    - `memorybus events get 0198f2c45b1e7a3c9d0e1f2a3b4c5d6e --json | jq .event`
+    """
+    from memorybus.operations import journal
+
+    output, settings = common.output(), common.settings()
+    unread: list[str] = []
+    found = journal.event_by_id(journal.checked_history(settings), event.lower(), unread)
+    if output.json:
+        output.result(as_json(found))
+    else:
+        output.show(event_text(found.envelope, found.position, _said(found.envelope.event)))
     return 0
 
 

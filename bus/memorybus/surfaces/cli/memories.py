@@ -21,13 +21,10 @@ from memorybus.surfaces.cli.scope_options import (
     scope_of_session,
 )
 from memorybus.surfaces.views.output import Output
-from memorybus.surfaces.views.render import grid, line
-from memorybus.text.times import iso
 
 if TYPE_CHECKING:
     from memorybus.operations.ingest import ingest
     from memorybus.recall.live import RecallAnswer
-    from memorybus.recall.model import RecalledItem
 
 
 AMPLE = 2_000
@@ -52,6 +49,9 @@ Budget = Annotated[
         help="Characters of the block (`text`) at most; single results are shown whole.",
         validator=positive,
     ),
+]
+Explain = Annotated[
+    bool, Parameter(help="Say why each memory was found, and which event brought it.", negative="")
 ]
 Timeout = Annotated[float, Parameter(help="Seconds to wait for the answer.", validator=positive)]
 User = Annotated[str | None, Parameter(help="The person.")]
@@ -121,17 +121,20 @@ def run_recall(
     provider: Providers = None,
     budget: Budget = None,
     timeout: Timeout = 10.0,
+    explain: Explain = False,
     common: Common = DEFAULT,
 ) -> int:
     """Ask what is remembered for one agent, person and workspace: those of the settings.
 
-    An operator asks for more by name: --all-users, --all-agents, --all-workspaces.
+    An operator asks for more by name: --all-users, --all-agents, --all-workspaces. With --explain
+    each memory says why it was found, and which event brought it.
 
     For example:
 
     - `memorybus recall "When does the inspector come?" --user ana`
     - `memorybus recall "When does the inspector come?" --all-users`
     - `memorybus recall grease --provider holographic --budget 500 --json`
+    - `memorybus recall "Which grease does the pump need?" --explain`
     """
     output, settings = common.output(), common.settings()
     own = scope_of(settings) if session is None else scope_of_session(session, whose, settings)
@@ -140,25 +143,10 @@ def run_recall(
     found = _recalled(settings, ask, given)
     for name, reason in found.missing.items():
         output.note(f"{name} did not answer: {reason}", "yellow")
-    results = [_shown(one) for one in found.results]
-    if output.json:
-        output.result({"text": found.text, "results": results})
-    elif results:
-        _show_results(output, results)
+    _show_answer(output, found, explain=explain)
     if not found.text and not found.missing:
         output.note(_nothing(settings, ask, found, given))
     return 1 if found.missing and not found.results else 0
-
-
-def _shown(one: "RecalledItem") -> dict[str, Any]:
-    return {
-        "provider": one.provider,
-        "text": one.text,
-        "session": one.session,
-        "at": iso(one.at),
-        "source": one.source,
-        "truncated": one.truncated,
-    }
 
 
 class _Question(msgspec.Struct, frozen=True):
@@ -208,10 +196,14 @@ def _nothing(settings: Settings, ask: _Question, found: "RecallAnswer", budget: 
     )
 
 
-def _show_results(output: Output, results: list[dict[str, Any]]) -> None:
-    table = grid("provider", "when", "session", "text")
-    for one in results:
-        more = " (and more, which the provider left out)" if one["truncated"] else ""
-        cells = (one["provider"], one["at"] or "-", one["session"] or "-", f"{one['text']}{more}")
-        table.add_row(*map(line, cells))  # a memory may have several lines
-    output.show(table)
+def _show_answer(output: Output, found: "RecallAnswer", *, explain: bool) -> None:
+    from memorybus.surfaces.views.recall import explained, recalled_json, recalled_table
+
+    if output.json:
+        results = [recalled_json(one) for one in found.results]
+        output.result({"text": found.text, "results": results})
+    elif explain:
+        for number, one in enumerate(found.results, start=1):
+            output.show(explained(number, one))
+    elif found.results:
+        output.show(recalled_table(found.results, SYSTEM.now_ms()))

@@ -1,5 +1,8 @@
 """Events as people read them: one safe line each; pure."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from rich.text import Text
 
 from memorybus.events import (
@@ -10,6 +13,7 @@ from memorybus.events import (
     Envelope,
     MemoryWritten,
     Omitted,
+    Position,
     SessionEnded,
     SessionStarted,
     SessionSwitched,
@@ -18,7 +22,7 @@ from memorybus.events import (
     TurnStarted,
     UnknownEvent,
 )
-from memorybus.surfaces.views.safe import one_line
+from memorybus.surfaces.views.safe import json_text, one_line
 from memorybus.text.display import event_name
 from memorybus.text.times import iso
 
@@ -86,3 +90,29 @@ def event_line(envelope: Envelope) -> Text:
         (f"{one_line(envelope.session.id, 28):<28} ", "dim"),
         summary(envelope.event),
     )
+
+
+def event_text(envelope: Envelope, position: Position, said: Mapping[str, Any]) -> Text:
+    """Return one event whole, for people.
+
+    Args:
+        envelope: the event with its session and scope.
+        position: its place in the log.
+        said: its own fields, as ``--json`` shows them.
+    """
+    session, scope = envelope.session, envelope.scope
+    rows = {
+        "event": envelope.id,
+        "type": event_name(envelope.event),
+        "at": iso(envelope.at),
+        "session": session.id if session.id == session.root else f"{session.id} of {session.root}",
+        "agent": scope.agent,
+        "user": scope.user,
+        "workspace": scope.workspace,
+        "platform": scope.platform,
+        "position": f"partition {position.partition}, number {position.n}",
+    }
+    text = Text()
+    for name, value in rows.items():
+        text.append(f"{name:<10}", style="bold").append(f"{one_line(value or '-')}\n")
+    return text.append(json_text(said))
