@@ -449,6 +449,29 @@ def _watched(env: dict[str, str], count: int, *words: str) -> list[str]:
     return lines
 
 
+def test_recall_is_judged_on_questions_of_ones_own(up, run, tmp_path, env):
+    """A file of questions is asked, each for its person; what was expected and came is counted."""
+    result(run("ingest", write(tmp_path / "chat.jsonl", *FERRY), "--user", "ana", "--json"))
+    caught_up(env)
+    expected = FERRY[2]["content"]
+    asked = {"question": "When does the ferry timetable change?", "expected": [expected]}
+    file = write(
+        tmp_path / "questions.jsonl",
+        asked | {"user": "ana"},
+        asked | {"user": "bo"},
+        {"question": "Who owns the lighthouse?", "user": "bo"},
+    )
+
+    judged = result(run("recall", "--evaluate", file, "--json"))
+    shown = run("recall", "--evaluate", file, "--user", "ana")
+
+    assert (judged["questions"], judged["found"]) == (3, 0.5)
+    assert judged["characters_for_nothing"] == 0
+    assert [one["missing"] for one in judged["answers"]] == [[], [expected], []]
+    assert "50% of what was expected" in shown.stdout
+    assert run("recall", "what?", "--evaluate", file).returncode == 2
+
+
 def test_an_event_is_shown_by_its_id(up, run, tmp_path, env):
     """One event is found by its id, whole, as people and as programs read it; no other is."""
     result(run("ingest", write(tmp_path / "chat.jsonl", *FERRY), "--user", "ana", "--json"))

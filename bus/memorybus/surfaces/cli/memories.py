@@ -31,9 +31,9 @@ AMPLE = 2_000
 """Characters that are enough for any provider to show something."""
 
 
-def asked(_: Any, question: str) -> None:
-    """Validate a question: an empty one would be answered with everything."""
-    if not question.strip():
+def asked(_: Any, question: str | None) -> None:
+    """Validate a question, if there is one: an empty one would be answered with everything."""
+    if question is not None and not question.strip():
         raise ValueError("Ask something: the question is empty.")
 
 
@@ -52,6 +52,13 @@ Budget = Annotated[
 ]
 Explain = Annotated[
     bool, Parameter(help="Say why each memory was found, and which event brought it.", negative="")
+]
+Questions = Annotated[
+    Path | None,
+    Parameter(
+        help="Ask the questions of this file instead, and tell how much of what it expects came: "
+        'JSON lines, {"question": "…", "expected": ["…"], "user": "…"}.'
+    ),
 ]
 Timeout = Annotated[float, Parameter(help="Seconds to wait for the answer.", validator=positive)]
 User = Annotated[str | None, Parameter(help="The person.")]
@@ -114,7 +121,7 @@ def _refusal(refusal: "ingest.RefusedInput") -> str:
 
 
 def run_recall(
-    question: Annotated[str, Parameter(validator=asked)],
+    question: Annotated[str | None, Parameter(validator=asked)] = None,
     *,
     whose: ScopeOptions = NOBODY_NAMED,
     session: Session = None,
@@ -122,12 +129,14 @@ def run_recall(
     budget: Budget = None,
     timeout: Timeout = 10.0,
     explain: Explain = False,
+    evaluate: Questions = None,
     common: Common = DEFAULT,
 ) -> int:
     """Ask what is remembered for one agent, person and workspace: those of the settings.
 
     An operator asks for more by name: --all-users, --all-agents, --all-workspaces. With --explain
-    each memory says why it was found, and which event brought it.
+    each memory says why it was found, and which event brought it. With --evaluate no QUESTION is
+    given: those of the file are asked, and what came is compared with what was expected.
 
     For example:
 
@@ -135,11 +144,17 @@ def run_recall(
     - `memorybus recall "When does the inspector come?" --all-users`
     - `memorybus recall grease --provider holographic --budget 500 --json`
     - `memorybus recall "Which grease does the pump need?" --explain`
+    - `memorybus recall --evaluate questions.jsonl --user ana`
     """
     output, settings = common.output(), common.settings()
+    if (question is None) is (evaluate is None):
+        output.note("recall: give a QUESTION, or --evaluate FILE; not both", "red")
+        return 2
     own = scope_of(settings) if session is None else scope_of_session(session, whose, settings)
-    ask = _Question(question, whose.of(own), session, names(provider) or None, timeout)
     given = settings.recall_budget if budget is None else budget
+    ask = _Question(question or "", whose.of(own), session, names(provider) or None, timeout)
+    if evaluate is not None:
+        return _evaluate(output, settings, evaluate, ask, given)
     found = _recalled(settings, ask, given)
     for name, reason in found.missing.items():
         output.note(f"{name} did not answer: {reason}", "yellow")
@@ -176,6 +191,34 @@ def _recalled(settings: Settings, ask: _Question, budget: int) -> "RecallAnswer"
         )
     except MissingProvider as error:
         raise MissingProvider(f"{error}{_nearest(ask.providers or (), settings)}") from error
+
+
+def _evaluate(output: Output, settings: Settings, path: Path, ask: _Question, budget: int) -> int:
+    """Ask the questions of a file and show what came of what was expected."""
+    from memorybus.operations import evaluation
+    from memorybus.surfaces.views.evaluation import evaluation_text, missed_table
+
+    questions = evaluation.read_questions(path)
+
+    def answer(one: evaluation.ExpectedAnswer) -> "RecallAnswer":
+        given = {"user": one.user, "agent": one.agent, "workspace": one.workspace}
+        named = {name: value for name, value in given.items() if value is not None}
+        whose = msgspec.structs.replace(ask.asked, **named)
+        asked = msgspec.structs.replace(ask, question=one.question, asked=whose)
+        return _recalled(settings, asked, budget)
+
+    with output.progress("questions") as bar:
+        judged = evaluation.judged(questions, answer, SYSTEM)
+        answers = list(bar.track(judged, total=len(questions), description="asking"))
+    found = evaluation.evaluated(answers)
+    if output.json:
+        output.result(msgspec.structs.asdict(found) | {"answers": answers})
+    else:
+        output.show(evaluation_text(found))
+        missed = [one for one in answers if one.missing or one.silent]
+        if missed:
+            output.show(missed_table(missed))
+    return 1 if any(one.silent for one in answers) else 0
 
 
 def _nearest(wanted: Sequence[str], settings: Settings) -> str:

@@ -1,0 +1,148 @@
+"""How well recall answers somebody's own questions: what was expected, and what came.
+
+A file of questions is JSON lines: ``{"question": …, "expected": [text, …], "user": …}``. An
+expected text counts as found if it stands verbatim, as the fence escapes it, in the block that a
+prompt would be given. A question that expects nothing asks for what was never said: the shorter its
+block the better.
+"""
+
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from memorybus.clock import Clock
+from memorybus.errors import MemoryBusError
+from memorybus.recall.live import RecallAnswer
+from memorybus.text.fence import escape
+
+
+class UnreadableQuestions(MemoryBusError):
+    """A file of questions cannot be read; the message names the line."""
+
+
+class ExpectedAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A question and the texts that its answer must hold.
+
+    Attributes:
+        question: what is asked.
+        expected: texts that must stand in the block; none if nothing was ever said about it.
+        user: whose memories; those that the command names if None, as the next two.
+        agent: of which agent.
+        workspace: of which workspace.
+    """
+
+    question: str
+    expected: tuple[str, ...] = ()
+    user: str | None = None
+    agent: str | None = None
+    workspace: str | None = None
+
+
+class JudgedAnswer(msgspec.Struct, frozen=True):
+    """What one question brought.
+
+    Attributes:
+        question: what was asked.
+        found: share of the expected texts that came, 0 to 1; None if nothing was expected.
+        missing: the expected texts that did not come.
+        characters: of the whole block.
+        ms: milliseconds until the answer was there.
+        silent: providers that did not answer, with the reason.
+    """
+
+    question: str
+    found: float | None
+    missing: tuple[str, ...]
+    characters: int
+    ms: float
+    silent: dict[str, str]
+
+
+class Evaluation(msgspec.Struct, frozen=True):
+    """What all questions of a file brought; None where no question tells.
+
+    Attributes:
+        questions: how many were asked.
+        found: mean share of the expected texts that came.
+        characters: mean length of the blocks of questions that expect something.
+        characters_for_nothing: median length of the blocks of questions that expect nothing.
+        p50_ms: median time of an answer, milliseconds.
+    """
+
+    questions: int
+    found: float | None
+    characters: float | None
+    characters_for_nothing: float | None
+    p50_ms: float | None
+
+
+def read_questions(path: Path) -> list[ExpectedAnswer]:
+    """Read a file of questions; blank lines say nothing.
+
+    Raises:
+        UnreadableQuestions: a line is no such object, or the file cannot be read.
+    """
+    try:
+        lines = path.read_bytes().splitlines()
+    except OSError as error:
+        raise UnreadableQuestions(f"{path}: {error.strerror}") from error
+    found = [_question(path, n, line) for n, line in enumerate(lines, 1) if line.strip()]
+    if not found:
+        raise UnreadableQuestions(f"{path}: there is no question in it")
+    return found
+
+
+def _question(path: Path, number: int, line: bytes) -> ExpectedAnswer:
+    try:
+        found = msgspec.json.decode(line, type=ExpectedAnswer)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise UnreadableQuestions(
+            f"{path}, line {number}: {error}; a line reads "
+            '{"question": "…", "expected": ["…"], "user": "…"}'
+        ) from error
+    if not found.question.strip():
+        raise UnreadableQuestions(f"{path}, line {number}: the question is empty")
+    return found
+
+
+def judged(
+    questions: Sequence[ExpectedAnswer],
+    ask: Callable[[ExpectedAnswer], RecallAnswer],
+    clock: Clock,
+) -> Iterator[JudgedAnswer]:
+    """Ask one question after another, and yield what each brought.
+
+    Args:
+        questions: what to ask.
+        ask: asks one of them.
+        clock: measures how long an answer takes.
+    """
+    for one in questions:
+        began = clock.monotonic()
+        answer = ask(one)
+        yield _judged(one, answer, (clock.monotonic() - began) * 1_000)
+
+
+def _judged(asked: ExpectedAnswer, answer: RecallAnswer, ms: float) -> JudgedAnswer:
+    missing = tuple(text for text in asked.expected if escape(text) not in answer.text)
+    found = 1 - len(missing) / len(asked.expected) if asked.expected else None
+    return JudgedAnswer(asked.question, found, missing, len(answer.text), ms, answer.missing)
+
+
+def evaluated(answers: Sequence[JudgedAnswer]) -> Evaluation:
+    """Return what a file's questions brought together."""
+    telling = [one for one in answers if one.found is not None]
+    nothing = [one.characters for one in answers if one.found is None]
+    return Evaluation(
+        questions=len(answers),
+        found=_mean([one.found for one in telling if one.found is not None]),
+        characters=_mean([one.characters for one in telling]),
+        characters_for_nothing=statistics.median(nothing) if nothing else None,
+        p50_ms=statistics.median(one.ms for one in answers) if answers else None,
+    )
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return statistics.fmean(values) if values else None
