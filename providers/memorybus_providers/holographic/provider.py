@@ -27,8 +27,9 @@ from memorybus_providers.base import (
     Recollection,
     Transaction,
     TransactionalProvider,
+    Why,
 )
-from memorybus_providers.holographic import digest, tools
+from memorybus_providers.holographic import digest, reasons, tools
 from memorybus_providers.holographic.entries import Note
 from memorybus_providers.holographic.ranking import Scored
 from memorybus_providers.holographic.recall import within
@@ -179,7 +180,10 @@ class HolographicProvider(TransactionalProvider):
         store = self._opened
         with store.translated():
             found = store.recall.answer(query, ctx.scope)
-        return [_recollection(scored) for scored in within(found, ctx.budget)]
+        given = within(found, ctx.budget)
+        if ctx.explain:
+            return [_recollection(scored, reasons.why(query, scored)) for scored in given]
+        return [_recollection(scored) for scored in given]
 
     def get_tool_schemas(self) -> Sequence[Mapping[str, Any]]:
         """Return the function objects of ``memory_search``, ``memory_add``, ``memory_feedback``."""
@@ -246,7 +250,7 @@ def _texts(content: object) -> list[str]:
     return [text for text in texts if isinstance(text, str)]
 
 
-def _recollection(scored: Scored) -> Recollection:
+def _recollection(scored: Scored, why: Why | None = None) -> Recollection:
     fact = scored.fact
     return Recollection(
         text=fact.content,
@@ -254,4 +258,6 @@ def _recollection(scored: Scored) -> Recollection:
         at=fact.at,
         speaker=fact.speaker,
         score=scored.score,
+        event=scored.fact.event,
+        why=why,
     )

@@ -51,7 +51,7 @@ order by bm25(facts_fts), facts.id desc limit {CANDIDATES}
 _FACT = """
 select facts.id, facts.session, facts.seq, coalesce(helpful, 0), coalesce(unhelpful, 0),
     facts.name, sessions.name, facts.kind, facts.speaker, facts.at, facts.content, facts.category,
-    facts.tags
+    facts.tags, lower(hex(facts.event_id))
 from facts join sessions on sessions.id = facts.session
 left join judgements on judgements.scope = facts.scope and judgements.fact = facts.name
 """
