@@ -107,11 +107,13 @@ class Scored(msgspec.Struct, frozen=True):
         score: larger is better.
         parts: what the score is made of, amounts and then factors; those that change nothing are
             left out.
+        meaning: the cosine between the fact and the question; None if it was not compared.
     """
 
     fact: Fact
     score: float
     parts: Mapping[str, float] = MappingProxyType({})
+    meaning: float | None = None
 
 
 def ranked(
@@ -130,8 +132,23 @@ def ranked(
         corpus: statistics of the terms.
         names: words of the question that name speakers.
     """
-    alone = _alone(hits, corpus)
-    facts = (*hits, *around)
+    return placed(question, (*hits, *around), _alone(hits, corpus), names)
+
+
+def placed(
+    question: Question,
+    facts: Sequence[Fact],
+    alone: Mapping[int, float],
+    names: frozenset[str],
+) -> list[Scored]:
+    """Return facts best first, by how well each answers alone and by all that is not its words.
+
+    Args:
+        question: what is asked.
+        facts: those that answer, and those around them.
+        alone: how well each answers by itself, by its row.
+        names: words of the question that name speakers.
+    """
     gained = _gained(facts, alone)
     scored = [
         _scored(

@@ -6,7 +6,7 @@ the re-ranking of at most `CANDIDATES` facts and their neighbours, however long 
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from memorybus_providers.base import RecallScope
@@ -20,7 +20,7 @@ from memorybus_providers.holographic.query import (
     folded,
     parse,
 )
-from memorybus_providers.holographic.ranking import NEAR, Corpus, Fact, Scored, ranked
+from memorybus_providers.holographic.ranking import NEAR, Corpus, Fact, Scored, placed, ranked
 
 CANDIDATES = 200
 """Facts that are re-ranked, beside the utterances around them (G10)."""
@@ -38,16 +38,21 @@ _ABOUT = f"""
 select fact from fact_entities join entities on entities.id = entity
 where entities.kind = 'named' and word = :about and scope in ({_SCOPES})
 """  # noqa: S608
+_WITHIN = f"""
+facts.scope in ({_SCOPES}) and (
+    :about = '' or facts.speaker = :about or facts.speaker in ({_SPEAKERS})
+    or facts.id in ({_ABOUT})
+)
+"""
 # The full-text index leads (cross join): it is what narrows.
 _SEARCH = f"""
 select facts.id from facts_fts cross join facts on facts.id = facts_fts.rowid
-where facts_fts match :match and facts.scope in ({_SCOPES})
-    and (
-        :about = '' or facts.speaker = :about or facts.speaker in ({_SPEAKERS})
-        or facts.id in ({_ABOUT})
-    )
+where facts_fts match :match and {_WITHIN}
 order by bm25(facts_fts), facts.id desc limit {CANDIDATES}
 """  # noqa: S608  constants of our own
+_AMONG = f"""
+select facts.id from facts where id in (select value from json_each(:found)) and {_WITHIN}
+"""  # noqa: S608
 _FACT = """
 select facts.id, facts.session, facts.seq, coalesce(helpful, 0), coalesce(unhelpful, 0),
     facts.name, sessions.name, facts.kind, facts.speaker, facts.at, facts.content, facts.category,
@@ -96,8 +101,32 @@ class FactSearch:
         match = expression(chosen(terms, corpus.found))
         if not match:
             return []
-        hits, around = self._facts(match, limits)
+        found = [row[0] for row in self._db.execute(_SEARCH, {"match": match, **limits})]
+        hits, around = self._facts(found)
         return ranked(question, hits, [] if about else around, corpus, names)
+
+    def weighed(
+        self, text: str, weights: Mapping[int, float], scope: RecallScope, about: str = ""
+    ) -> list[Scored]:
+        """Return facts that were found by other means than words, and those around them.
+
+        Args:
+            text: the question.
+            weights: how well each answers it by itself, by its row; those outside of `scope` and
+                `about` are left out.
+            scope: see `answer`.
+            about: see `answer`.
+        """
+        limits = _limits(scope, about)
+        rows = self._db.execute(_AMONG, {"found": json.dumps(list(weights)), **limits})
+        hits, around = self._facts([row[0] for row in rows])
+        question = parse(text)
+        names = self._names(question, limits)
+        return placed(question, (*hits, *([] if about else around)), weights, names)
+
+    def scopes(self, scope: RecallScope) -> list[int]:
+        """Return the rows of a scope."""
+        return [row[0] for row in self._db.execute(_SCOPES, _limits(scope, ""))]
 
     def _names(self, question: Question, limits: dict[str, str | None]) -> frozenset[str]:
         rows = self._db.execute(_NAMES, {"words": json.dumps(question.words), **limits})
@@ -113,9 +142,8 @@ class FactSearch:
         ).fetchone()
         return int(row[0])
 
-    def _facts(self, match: str, limits: dict[str, str | None]) -> tuple[list[Fact], list[Fact]]:
-        """Return what the search finds, and the utterances around it."""
-        found = [row[0] for row in self._db.execute(_SEARCH, {"match": match, **limits})]
+    def _facts(self, found: Sequence[int]) -> tuple[list[Fact], list[Fact]]:
+        """Return the facts of some rows, in their order, and the utterances around them."""
         rows = self._db.execute(_WITH_NEIGHBOURS, {"found": json.dumps(found)})
         facts = {row[0]: _fact(*row) for row in rows}
         # A fact may have been removed between the two reads.

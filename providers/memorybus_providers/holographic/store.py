@@ -1,7 +1,7 @@
 """The open database, its transactions and errors, and the parts that work on it."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,9 +19,20 @@ from memorybus_providers.holographic.utterances import Utterances
 
 
 class HolographicStore:
-    """Owns the connection."""
+    """Owns the connection.
 
-    def __init__(self, path: Path, clock: Clock) -> None:
+    Args:
+        path: the database.
+        clock: time.
+        searching: makes the search over it.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        clock: Clock,
+        searching: Callable[[sqlite3.Connection], FactSearch] = FactSearch,
+    ) -> None:
         """Open the database, creating it if it is missing.
 
         Raises:
@@ -33,7 +44,7 @@ class HolographicStore:
         self._places = Sessions(self.db)
         self.utterances = Utterances(self.db, self._places)
         self.kept = KeptFacts(self.db, self._places)
-        self.recall = FactSearch(self.db)
+        self.recall = searching(self.db)
         judgements = Judgements(self.db, self._places)
         self.tools = FactTools(self.db, self.recall, self.kept, judgements)
 
