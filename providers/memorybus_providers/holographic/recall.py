@@ -6,12 +6,10 @@ the re-ranking of at most `CANDIDATES` facts and their neighbours, however long 
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from memorybus_providers.base import RecallScope
 from memorybus_providers.holographic.facts import clean
-from memorybus_providers.holographic.judgements import trust_of
 from memorybus_providers.holographic.query import (
     Question,
     Term,
@@ -20,26 +18,23 @@ from memorybus_providers.holographic.query import (
     folded,
     parse,
 )
-from memorybus_providers.holographic.ranking import NEAR, Corpus, Fact, Scored, placed, ranked
+from memorybus_providers.holographic.ranking import NEAR, Corpus, Fact, Scored, ranked
+from memorybus_providers.holographic.rows import FACT, SCOPES, fact_of, limits_of
 
 CANDIDATES = 200
 """Facts that are re-ranked, beside the utterances around them (G10)."""
 
 _REACH = max(NEAR)
 
-_SCOPES = """
-select id from scopes where (:agent is null or agent = :agent)
-    and (:user is null or user = :user) and (:workspace is null or workspace = :workspace)
-"""
 _SPEAKERS = f"""
-select name from entities where kind = 'speaker' and word = :about and scope in ({_SCOPES})
+select name from entities where kind = 'speaker' and word = :about and scope in ({SCOPES})
 """  # noqa: S608
 _ABOUT = f"""
 select fact from fact_entities join entities on entities.id = entity
-where entities.kind = 'named' and word = :about and scope in ({_SCOPES})
+where entities.kind = 'named' and word = :about and scope in ({SCOPES})
 """  # noqa: S608
 _WITHIN = f"""
-facts.scope in ({_SCOPES}) and (
+facts.scope in ({SCOPES}) and (
     :about = '' or facts.speaker = :about or facts.speaker in ({_SPEAKERS})
     or facts.id in ({_ABOUT})
 )
@@ -51,17 +46,10 @@ where facts_fts match :match and {_WITHIN}
 order by bm25(facts_fts), facts.id desc limit {CANDIDATES}
 """  # noqa: S608  constants of our own
 _AMONG = f"""
-select facts.id from facts where id in (select value from json_each(:found)) and {_WITHIN}
+select id from facts where id in (select value from json_each(:near)) and {_WITHIN}
 """  # noqa: S608
-_FACT = """
-select facts.id, facts.session, facts.seq, coalesce(helpful, 0), coalesce(unhelpful, 0),
-    facts.name, sessions.name, facts.kind, facts.speaker, facts.at, facts.content, facts.category,
-    facts.tags, lower(hex(facts.event_id))
-from facts join sessions on sessions.id = facts.session
-left join judgements on judgements.scope = facts.scope and judgements.fact = facts.name
-"""
 _WITH_NEIGHBOURS = f"""
-{_FACT} where facts.id in (
+{FACT} where facts.id in (
     select value from json_each(:found)
     union
     select near.id from json_each(:found) join facts hit on hit.id = value
@@ -71,21 +59,38 @@ _WITH_NEIGHBOURS = f"""
 """  # noqa: S608
 _NAMES = f"""
 select word from entities
-where kind = 'speaker' and scope in ({_SCOPES}) and word in (select value from json_each(:words))
+where kind = 'speaker' and scope in ({SCOPES}) and word in (select value from json_each(:words))
 """  # noqa: S608
 
 
-class FactSearch:
-    """Answers questions from the database."""
+Nearby = Callable[[str, RecallScope], Callable[[], Mapping[int, float]]]
+"""Begins to look for the facts whose meaning is near a text's, and returns what waits for them: how
+near each is, from 0 to 1, by its row."""
 
-    def __init__(self, db: sqlite3.Connection) -> None:
+
+def nothing_near(text: str, scope: RecallScope) -> Callable[[], Mapping[int, float]]:
+    """Compare words alone."""
+    return dict
+
+
+class FactSearch:
+    """Answers questions from the database.
+
+    Args:
+        db: what it reads through.
+        nearby: finds facts by their meaning.
+    """
+
+    def __init__(self, db: sqlite3.Connection, nearby: Nearby = nothing_near) -> None:
         """Read through `db`."""
         self._db = db
+        self._nearby = nearby
 
     def answer(self, text: str, scope: RecallScope, about: str = "") -> list[Scored]:
         """Return the facts within `scope` that answer a question, best first.
 
-        Any text is a question. Without a word that some fact holds it has no answer.
+        Any text is a question. It has no answer without a word that some fact holds, or a fact
+        whose meaning is near.
 
         Args:
             text: the question.
@@ -93,40 +98,16 @@ class FactSearch:
             about: return only what this person said, and kept facts that name the person; empty
                 for everything.
         """
+        waited_for = self._nearby(text, scope)
         question = parse(text)
-        limits = _limits(scope, about)
+        limits = _narrowed(scope, about)
         names = self._names(question, limits)
         terms = question.without(names)
         corpus = self._corpus(terms)
-        match = expression(chosen(terms, corpus.found))
-        if not match:
-            return []
-        found = [row[0] for row in self._db.execute(_SEARCH, {"match": match, **limits})]
-        hits, around = self._facts(found)
-        return ranked(question, hits, [] if about else around, corpus, names)
-
-    def weighed(
-        self, text: str, weights: Mapping[int, float], scope: RecallScope, about: str = ""
-    ) -> list[Scored]:
-        """Return facts that were found by other means than words, and those around them.
-
-        Args:
-            text: the question.
-            weights: how well each answers it by itself, by its row; those outside of `scope` and
-                `about` are left out.
-            scope: see `answer`.
-            about: see `answer`.
-        """
-        limits = _limits(scope, about)
-        rows = self._db.execute(_AMONG, {"found": json.dumps(list(weights)), **limits})
-        hits, around = self._facts([row[0] for row in rows])
-        question = parse(text)
-        names = self._names(question, limits)
-        return placed(question, (*hits, *([] if about else around)), weights, names)
-
-    def scopes(self, scope: RecallScope) -> list[int]:
-        """Return the rows of a scope."""
-        return [row[0] for row in self._db.execute(_SCOPES, _limits(scope, ""))]
+        found = self._by_words(expression(chosen(terms, corpus.found)), limits)
+        near = waited_for()
+        hits, around = self._facts([*found, *self._among(near, limits)])
+        return ranked(question, hits, [] if about else around, corpus, names, near)
 
     def _names(self, question: Question, limits: dict[str, str | None]) -> frozenset[str]:
         rows = self._db.execute(_NAMES, {"words": json.dumps(question.words), **limits})
@@ -142,20 +123,23 @@ class FactSearch:
         ).fetchone()
         return int(row[0])
 
-    def _facts(self, found: Sequence[int]) -> tuple[list[Fact], list[Fact]]:
-        """Return the facts of some rows, in their order, and the utterances around them."""
+    def _by_words(self, match: str, limits: dict[str, str | None]) -> list[int]:
+        rows = self._db.execute(_SEARCH, {"match": match, **limits}) if match else ()
+        return [row[0] for row in rows]
+
+    def _among(self, near: Mapping[int, float], limits: dict[str, str | None]) -> list[int]:
+        """Return those of the near facts that are in the scope now, and about whom is asked."""
+        given = {"near": json.dumps(list(near)), **limits}
+        return [row[0] for row in self._db.execute(_AMONG, given)] if near else []
+
+    def _facts(self, found: Iterable[int]) -> tuple[list[Fact], list[Fact]]:
+        """Return the facts of some rows, each once, and the utterances around them."""
+        found = list(dict.fromkeys(found))
         rows = self._db.execute(_WITH_NEIGHBOURS, {"found": json.dumps(found)})
-        facts = {row[0]: _fact(*row) for row in rows}
+        facts = {row[0]: fact_of(*row) for row in rows}
         # A fact may have been removed between the two reads.
         hits = [facts.pop(fact) for fact in found if fact in facts]
         return hits, list(facts.values())
-
-
-def _fact(
-    row: int, session: int, seq: int | None, helpful: int, unhelpful: int, *more: Any
-) -> Fact:
-    place = None if seq is None else (session, seq)
-    return Fact(row, place, trust_of(helpful, unhelpful), *more)
 
 
 def within(scored: Iterable[Scored], budget: int) -> Iterator[Scored]:
@@ -177,12 +161,6 @@ def within(scored: Iterable[Scored], budget: int) -> Iterator[Scored]:
             return
 
 
-def _limits(scope: RecallScope, about: str) -> dict[str, str | None]:
+def _narrowed(scope: RecallScope, about: str) -> dict[str, str | None]:
     """Return the scope, and whom it is about, as the parameters of the queries."""
-    limits = {
-        "agent": scope.agent,
-        "user": scope.user,
-        "workspace": scope.workspace,
-        "about": folded(about),
-    }
-    return {name: value if value is None else clean(value) for name, value in limits.items()}
+    return {**limits_of(scope), "about": clean(folded(about))}

@@ -17,7 +17,7 @@ import numpy as np
 
 from helpers.services.fake_http import FailingServer, FakeHandler, serving
 
-SIZE: Final = 128
+SIZE: Final = 1024
 
 _MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -36,11 +36,12 @@ _MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
 MEANINGS: Final = MappingProxyType(
     {word: meaning for meaning, words in _MEANINGS.items() for word in words.split()}
 )
-SMALL: Final = frozenset(
-    "a an the i me my you your she he her his it its we our they their is are was were be been am do "
-    "does did has have had what which who whom where when how why of to in on at for with and or but "
-    "that this there not no so as by from about into out up".split()
-)
+_SMALL = """
+a an the i me my you your she he her his it its we our they their is are was were be been am do does
+did has have had what which who whom where when how why of to in on at for with and or but that this
+there not no so as by from about into out up
+"""
+SMALL: Final = frozenset(_SMALL.split())
 _WORD = re.compile(r"\w+")
 
 

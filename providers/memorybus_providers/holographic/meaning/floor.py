@@ -10,7 +10,7 @@ import numpy as np
 
 from memorybus_providers.holographic.meaning.embedder import Vectors
 
-DEVIATIONS = 2.0
+DEVIATIONS = 3.0
 """How far above their mean nearness is something, in standard deviations."""
 
 HIGHEST = 0.95

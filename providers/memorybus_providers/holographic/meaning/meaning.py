@@ -6,8 +6,9 @@ from pathlib import Path
 from memorybus_providers.base import ProviderConfig
 from memorybus_providers.holographic.meaning.embedder import chosen
 from memorybus_providers.holographic.meaning.filler import Filler, Filling
+from memorybus_providers.holographic.meaning.nearby import NearbyFacts
 from memorybus_providers.holographic.meaning.options import MeaningOptions
-from memorybus_providers.holographic.meaning.search import MeaningSearch
+from memorybus_providers.holographic.recall import FactSearch
 
 
 class Meaning:
@@ -39,18 +40,18 @@ class Meaning:
                 rebuild=f"memorybus rebuild {config.stands_for or config.name}",
             )
         )
-        self._searches: list[MeaningSearch] = []
+        self._nearby: list[NearbyFacts] = []
 
     @property
     def report(self) -> str:
         """What an operator should know of the vectors, in one line; "" for nothing."""
         return self._filler.report
 
-    def searching(self, db: sqlite3.Connection) -> MeaningSearch:
+    def searching(self, db: sqlite3.Connection) -> FactSearch:
         """Return a search by words and meaning over an open database."""
-        search = MeaningSearch(db, self._embedder, self._options, self._clock)
-        self._searches.append(search)
-        return search
+        nearby = NearbyFacts(db, self._embedder, self._options, self._clock)
+        self._nearby.append(nearby)
+        return FactSearch(db, nearby.look)
 
     def fill(self) -> None:
         """Fill in what is missing from now on, in a thread; and look now if that is done already.
@@ -63,6 +64,6 @@ class Meaning:
     def close(self) -> None:
         """End the threads, and release the embedder."""
         self._filler.stop()
-        for search in self._searches:
-            search.close()
+        for nearby in self._nearby:
+            nearby.close()
         self._embedder.close()
