@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
+from memorybus import logs
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
 from memorybus.events import Scope
@@ -18,7 +19,6 @@ from memorybus.text.fence import escape, escape_inline, line, passage
 from memorybus.text.redact import described
 from memorybus_providers.base import MemoryProvider, RecallContext, RecallScope, Recollection, Why
 from redis import Redis
-from structlog.contextvars import bind_contextvars
 
 from memorybus_workers.jobs.live import live_of
 from memorybus_workers.jobs.read_your_writes import ReadYourWrites
@@ -91,7 +91,7 @@ class Recaller:
                 return
             asked = request.instance
             session = request.want.session
-            bind_contextvars(session=session.id if session else "")
+            logs.bind(session=session.id if session else "")
             health = self._health.read([provider])[provider]
             if health.paused and not request.want.detail:  # a person who asks is a probe
                 self._health.skipped([provider])
