@@ -29,11 +29,12 @@ from memorybus_providers.base import (
     Recollection,
     Transaction,
     TransactionalProvider,
+    Why,
 )
 from memorybus_providers.builtin.entries import EntryWrite, Outcome, block
 from memorybus_providers.builtin.files import encodable, readable
 from memorybus_providers.builtin.places import MemoryFile, place_of, places
-from memorybus_providers.builtin.ranking import rank
+from memorybus_providers.builtin.ranking import matched, rank
 from memorybus_providers.builtin.store import BuiltinStore, Origin
 from memorybus_providers.digests import key_of, paired
 
@@ -161,10 +162,8 @@ class BuiltinProvider(TransactionalProvider):
             for pair in self._entries(place)
         ]
         return [
-            Recollection(text, origin.session, origin.at, score=score)
-            for score, (text, origin) in (
-                (score, found[i]) for score, i in rank([text for text, _ in found], query)
-            )
+            _recollection(*found[i], score, query if ctx.explain else None)
+            for score, i in rank([text for text, _ in found], query)
         ]
 
     def system_prompt_block(self, scope: RecallScope) -> str:
@@ -191,3 +190,9 @@ class BuiltinProvider(TransactionalProvider):
     def _block(self, store: StoreName, owner: str, limit: int) -> str:
         place = place_of(store, Scope(agent=owner, user=owner))
         return block(store, tuple(entry for entry, _ in self._entries(place)), limit)
+
+
+def _recollection(text: str, origin: Origin, score: float, query: str | None) -> Recollection:
+    """Return an entry as it is recalled; with why, if the query is given."""
+    why = None if query is None else Why(matched(text, query), parts={"words": score})
+    return Recollection(text, origin.session, origin.at, score=score, why=why)

@@ -42,6 +42,13 @@ def rank(entries: Sequence[str], query: str) -> list[tuple[float, int]]:
     return sorted(scored, key=lambda pair: (-pair[0], -pair[1]))
 
 
+def matched(entry: str, query: str) -> tuple[str, ...]:
+    """Return the words of an entry that a query asked for, as the entry spells them."""
+    asked = words(query)
+    found = dict.fromkeys(_WORD.findall(entry))
+    return tuple(word for word in found if not asked.isdisjoint(words(word)))
+
+
 def _stem(word: str) -> str:
     plural = len(word) > 3 and word.endswith("s") and not word.endswith("ss")
     return word[:-1] if plural else word

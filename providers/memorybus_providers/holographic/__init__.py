@@ -7,7 +7,7 @@ Where to look:
 - Writing: ``utterances`` (what was said), ``entries`` (what was kept), ``judgements`` (feedback on
   facts), each in the rows of ``sessions``. ``facts``: texts, passages and names of facts.
 - Finding: ``query`` reads a question, with ``english``; ``recall`` searches the index; ``ranking``
-  orders what it found.
+  orders what it found. ``rows``: how a fact is read, and whose facts may be.
 """
 
 from memorybus_providers.holographic.provider import HolographicProvider

@@ -27,9 +27,11 @@ from memorybus_providers.base import (
     Recollection,
     Transaction,
     TransactionalProvider,
+    Why,
 )
-from memorybus_providers.holographic import digest, tools
+from memorybus_providers.holographic import digest, reasons, tools
 from memorybus_providers.holographic.entries import Note
+from memorybus_providers.holographic.essentials import essentials
 from memorybus_providers.holographic.ranking import Scored
 from memorybus_providers.holographic.recall import within
 from memorybus_providers.holographic.store import HolographicStore
@@ -172,14 +174,22 @@ class HolographicProvider(TransactionalProvider):
     def prefetch(self, query: str, ctx: RecallContext) -> Sequence[Recollection]:
         """Return facts of the scope that answer a question, best first, about a budget's worth.
 
+        A blank question gets what matters most: what was kept, and what was said last.
+
         Raises:
             Transient: the database cannot be read now.
             Unavailable: the file is damaged.
         """
         store = self._opened
         with store.translated():
-            found = store.recall.answer(query, ctx.scope)
-        return [_recollection(scored) for scored in within(found, ctx.budget)]
+            if not query or query.isspace():
+                found = essentials(store.db, ctx.scope)
+            else:
+                found = store.recall.answer(query, ctx.scope)
+        given = within(found, ctx.budget)
+        if ctx.explain:
+            return [_recollection(scored, reasons.why(query, scored)) for scored in given]
+        return [_recollection(scored) for scored in given]
 
     def get_tool_schemas(self) -> Sequence[Mapping[str, Any]]:
         """Return the function objects of ``memory_search``, ``memory_add``, ``memory_feedback``."""
@@ -246,7 +256,7 @@ def _texts(content: object) -> list[str]:
     return [text for text in texts if isinstance(text, str)]
 
 
-def _recollection(scored: Scored) -> Recollection:
+def _recollection(scored: Scored, why: Why | None = None) -> Recollection:
     fact = scored.fact
     return Recollection(
         text=fact.content,
@@ -254,4 +264,6 @@ def _recollection(scored: Scored) -> Recollection:
         at=fact.at,
         speaker=fact.speaker,
         score=scored.score,
+        event=scored.fact.event,
+        why=why,
     )

@@ -70,6 +70,7 @@ class Fact(msgspec.Struct, frozen=True):
         content: the text.
         category: of a note.
         tags: of a note, parted by spaces.
+        event: id of the event that brought it.
     """
 
     id: int
@@ -83,6 +84,7 @@ class Fact(msgspec.Struct, frozen=True):
     content: str
     category: str
     tags: str
+    event: str = ""
 
 
 class Corpus(msgspec.Struct, frozen=True):
@@ -98,10 +100,18 @@ class Corpus(msgspec.Struct, frozen=True):
 
 
 class Scored(msgspec.Struct, frozen=True):
-    """A fact and how well it answers; larger is better."""
+    """A fact and how well it answers.
+
+    Attributes:
+        fact: the fact.
+        score: larger is better.
+        parts: what the score is made of, amounts and then factors; those that change nothing are
+            left out.
+    """
 
     fact: Fact
     score: float
+    parts: Mapping[str, float] = MappingProxyType({})
 
 
 def ranked(
@@ -124,10 +134,19 @@ def ranked(
     facts = (*hits, *around)
     gained = _gained(facts, alone)
     scored = [
-        Scored(fact, (alone.get(fact.id, 0.0) + gained[fact.id]) * _prior(question, fact, names))
+        _scored(
+            fact,
+            {"words": alone.get(fact.id, 0.0), "conversation": gained[fact.id]},
+            _factors(question, fact, names),
+        )
         for fact in facts
     ]
     return sorted((s for s in scored if s.score > 0), key=lambda s: (-s.score, -s.fact.id))
+
+
+def _scored(fact: Fact, amounts: Mapping[str, float], factors: Mapping[str, float]) -> Scored:
+    parts = {**{name: amount for name, amount in amounts.items() if amount}, **factors}
+    return Scored(fact, sum(amounts.values()) * math.prod(factors.values()), parts)
 
 
 def _alone(hits: Sequence[Fact], corpus: Corpus) -> dict[int, float]:
@@ -177,16 +196,16 @@ def _sessions(facts: Sequence[Fact], alone: Mapping[int, float]) -> dict[int, fl
     }
 
 
-def _prior(question: Question, fact: Fact, names: frozenset[str]) -> float:
-    """Return the factor of everything that is not about words: who, when, what kind, trust."""
-    factor = 0.75 + 0.5 * fact.trust
-    if names and not names.isdisjoint(folded(fact.speaker).split()):
-        factor *= SPEAKER
-    if question.months or question.years:
-        factor *= _in_time(question, fact.at)
-    if fact.place is None:
-        factor *= KEPT
-    return factor * QUESTION if _asks(fact.content) else factor
+def _factors(question: Question, fact: Fact, names: frozenset[str]) -> dict[str, float]:
+    """Return the factors of everything that is not about words: who, when, what kind, trust."""
+    factors = {
+        "trust": 0.75 + 0.5 * fact.trust,
+        "speaker": SPEAKER if names and not names.isdisjoint(folded(fact.speaker).split()) else 1.0,
+        "time": _in_time(question, fact.at) if question.months or question.years else 1.0,
+        "kept": KEPT if fact.place is None else 1.0,
+        "asks": QUESTION if _asks(fact.content) else 1.0,
+    }
+    return {name: factor for name, factor in factors.items() if factor != 1.0}
 
 
 def _in_time(question: Question, at: int) -> float:

@@ -7,11 +7,9 @@ the re-ranking of at most `CANDIDATES` facts and their neighbours, however long 
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 from memorybus_providers.base import RecallScope
 from memorybus_providers.holographic.facts import clean
-from memorybus_providers.holographic.judgements import trust_of
 from memorybus_providers.holographic.query import (
     Question,
     Term,
@@ -21,42 +19,32 @@ from memorybus_providers.holographic.query import (
     parse,
 )
 from memorybus_providers.holographic.ranking import NEAR, Corpus, Fact, Scored, ranked
+from memorybus_providers.holographic.rows import FACT, SCOPES, fact_of, limits_of
 
 CANDIDATES = 200
 """Facts that are re-ranked, beside the utterances around them (G10)."""
 
 _REACH = max(NEAR)
 
-_SCOPES = """
-select id from scopes where (:agent is null or agent = :agent)
-    and (:user is null or user = :user) and (:workspace is null or workspace = :workspace)
-"""
 _SPEAKERS = f"""
-select name from entities where kind = 'speaker' and word = :about and scope in ({_SCOPES})
+select name from entities where kind = 'speaker' and word = :about and scope in ({SCOPES})
 """  # noqa: S608
 _ABOUT = f"""
 select fact from fact_entities join entities on entities.id = entity
-where entities.kind = 'named' and word = :about and scope in ({_SCOPES})
+where entities.kind = 'named' and word = :about and scope in ({SCOPES})
 """  # noqa: S608
 # The full-text index leads (cross join): it is what narrows.
 _SEARCH = f"""
 select facts.id from facts_fts cross join facts on facts.id = facts_fts.rowid
-where facts_fts match :match and facts.scope in ({_SCOPES})
+where facts_fts match :match and facts.scope in ({SCOPES})
     and (
         :about = '' or facts.speaker = :about or facts.speaker in ({_SPEAKERS})
         or facts.id in ({_ABOUT})
     )
 order by bm25(facts_fts), facts.id desc limit {CANDIDATES}
 """  # noqa: S608  constants of our own
-_FACT = """
-select facts.id, facts.session, facts.seq, coalesce(helpful, 0), coalesce(unhelpful, 0),
-    facts.name, sessions.name, facts.kind, facts.speaker, facts.at, facts.content, facts.category,
-    facts.tags
-from facts join sessions on sessions.id = facts.session
-left join judgements on judgements.scope = facts.scope and judgements.fact = facts.name
-"""
 _WITH_NEIGHBOURS = f"""
-{_FACT} where facts.id in (
+{FACT} where facts.id in (
     select value from json_each(:found)
     union
     select near.id from json_each(:found) join facts hit on hit.id = value
@@ -66,7 +54,7 @@ _WITH_NEIGHBOURS = f"""
 """  # noqa: S608
 _NAMES = f"""
 select word from entities
-where kind = 'speaker' and scope in ({_SCOPES}) and word in (select value from json_each(:words))
+where kind = 'speaker' and scope in ({SCOPES}) and word in (select value from json_each(:words))
 """  # noqa: S608
 
 
@@ -89,7 +77,7 @@ class FactSearch:
                 for everything.
         """
         question = parse(text)
-        limits = _limits(scope, about)
+        limits = _narrowed(scope, about)
         names = self._names(question, limits)
         terms = question.without(names)
         corpus = self._corpus(terms)
@@ -117,17 +105,10 @@ class FactSearch:
         """Return what the search finds, and the utterances around it."""
         found = [row[0] for row in self._db.execute(_SEARCH, {"match": match, **limits})]
         rows = self._db.execute(_WITH_NEIGHBOURS, {"found": json.dumps(found)})
-        facts = {row[0]: _fact(*row) for row in rows}
+        facts = {row[0]: fact_of(*row) for row in rows}
         # A fact may have been removed between the two reads.
         hits = [facts.pop(fact) for fact in found if fact in facts]
         return hits, list(facts.values())
-
-
-def _fact(
-    row: int, session: int, seq: int | None, helpful: int, unhelpful: int, *more: Any
-) -> Fact:
-    place = None if seq is None else (session, seq)
-    return Fact(row, place, trust_of(helpful, unhelpful), *more)
 
 
 def within(scored: Iterable[Scored], budget: int) -> Iterator[Scored]:
@@ -149,12 +130,6 @@ def within(scored: Iterable[Scored], budget: int) -> Iterator[Scored]:
             return
 
 
-def _limits(scope: RecallScope, about: str) -> dict[str, str | None]:
+def _narrowed(scope: RecallScope, about: str) -> dict[str, str | None]:
     """Return the scope, and whom it is about, as the parameters of the queries."""
-    limits = {
-        "agent": scope.agent,
-        "user": scope.user,
-        "workspace": scope.workspace,
-        "about": folded(about),
-    }
-    return {name: value if value is None else clean(value) for name, value in limits.items()}
+    return {**limits_of(scope), "about": clean(folded(about))}

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from memorybus_providers.builtin.ranking import rank
+from memorybus_providers.builtin.ranking import matched, rank
 
 ENTRIES = [
     "The user likes green tea in the morning.",
@@ -27,6 +27,15 @@ ENTRIES = [
 def test_rank(query: str, order: list[int]) -> None:
     """Shared words rank, rare ones more, newer first among equals; common words ask for all."""
     assert [i for _, i in rank(ENTRIES, query)] == order
+
+
+def test_matched_words_are_told_as_the_entry_spells_them() -> None:
+    """What an entry shares with a query is told in the entry's own words, each once."""
+    assert matched("Two Cats, and cats of Oslo", "Has the user a cat in Oslo?") == (
+        "Cats",
+        "cats",
+        "Oslo",
+    )
 
 
 @given(st.lists(st.text(max_size=30), max_size=6), st.text(max_size=200))

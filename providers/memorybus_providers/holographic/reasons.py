@@ -1,0 +1,20 @@
+"""Why a fact was found, for a person who asks; pure."""
+
+import re
+
+from memorybus_providers.base import Why
+from memorybus_providers.holographic.query import parse, stems
+from memorybus_providers.holographic.ranking import LOOKED_AT, Scored
+
+_WORD = re.compile(r"[^\W_]+")
+
+
+def why(question: str, scored: Scored) -> Why:
+    """Return the words that a fact shares with a question, and what its score is made of.
+
+    A fact that shares none was found by the conversation around it.
+    """
+    asked = {term.stem for term in parse(question).terms}
+    words = dict.fromkeys(_WORD.findall(scored.fact.content[:LOOKED_AT]))
+    matched = tuple(word for word in words if not asked.isdisjoint(stems(word)))
+    return Why(matched, parts=dict(scored.parts))

@@ -1,0 +1,37 @@
+"""How a fact is read: the columns of a `Fact`, and whose facts a query may see."""
+
+from typing import Any, Final
+
+from memorybus_providers.base import RecallScope
+from memorybus_providers.holographic.facts import clean
+from memorybus_providers.holographic.judgements import trust_of
+from memorybus_providers.holographic.ranking import Fact
+
+SCOPES: Final = """
+select id from scopes where (:agent is null or agent = :agent)
+    and (:user is null or user = :user) and (:workspace is null or workspace = :workspace)
+"""
+"""The rows of the scopes that a recall may see; its parameters are those of `limits_of`."""
+
+FACT: Final = """
+select facts.id, facts.session, facts.seq, coalesce(helpful, 0), coalesce(unhelpful, 0),
+    facts.name, sessions.name, facts.kind, facts.speaker, facts.at, facts.content, facts.category,
+    facts.tags, lower(hex(facts.event_id))
+from facts join sessions on sessions.id = facts.session
+left join judgements on judgements.scope = facts.scope and judgements.fact = facts.name
+"""
+"""Selects what `fact_of` takes."""
+
+
+def fact_of(
+    row: int, session: int, seq: int | None, helpful: int, unhelpful: int, *more: Any
+) -> Fact:
+    """Return the fact of a row that `FACT` selects."""
+    place = None if seq is None else (session, seq)
+    return Fact(row, place, trust_of(helpful, unhelpful), *more)
+
+
+def limits_of(scope: RecallScope) -> dict[str, str | None]:
+    """Return whose facts may be seen, as the parameters of `SCOPES`."""
+    parts = {"agent": scope.agent, "user": scope.user, "workspace": scope.workspace}
+    return {name: value if value is None else clean(value) for name, value in parts.items()}
