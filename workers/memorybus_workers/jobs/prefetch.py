@@ -114,7 +114,7 @@ class Recaller:
         if self._is_forgotten(ask):
             return None
         session = ask.want.session
-        bind_contextvars(session=session.id if session else "")
+        logs.bind(session=session.id if session else "")
         health = self._health.read([provider])[provider]
         if health.paused:
             return PromptReply(provider)
