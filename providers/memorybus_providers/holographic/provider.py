@@ -31,6 +31,7 @@ from memorybus_providers.base import (
 )
 from memorybus_providers.holographic import digest, reasons, tool_arguments, tools
 from memorybus_providers.holographic.entries import Note
+from memorybus_providers.holographic.essentials import essentials
 from memorybus_providers.holographic.ranking import Scored
 from memorybus_providers.holographic.recall import within
 from memorybus_providers.holographic.store import HolographicStore
@@ -173,13 +174,18 @@ class HolographicProvider(TransactionalProvider):
     def prefetch(self, query: str, ctx: RecallContext) -> Sequence[Recollection]:
         """Return facts of the scope that answer a question, best first, about a budget's worth.
 
+        A blank question gets what matters most: what was kept, and what was said last.
+
         Raises:
             Transient: the database cannot be read now.
             Unavailable: the file is damaged.
         """
         store = self._opened
         with store.translated():
-            found = store.recall.answer(query, ctx.scope)
+            if not query or query.isspace():
+                found = essentials(store.db, ctx.scope)
+            else:
+                found = store.recall.answer(query, ctx.scope)
         given = within(found, ctx.budget)
         if ctx.explain:
             return [_recollection(scored, reasons.why(query, scored)) for scored in given]
