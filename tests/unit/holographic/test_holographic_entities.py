@@ -23,7 +23,7 @@ def probed(provider: HolographicProvider, entity: str) -> set[str]:
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("There we met Ines Okoro at the pool", ["Ines Okoro"]),
+        ("There we met Inga Okoro at the pool", ["Inga Okoro"]),
         ("Prof. Lindqvist called. The lift broke", ["Lindqvist"]),
         ("I like May and Ludwig van Beethoven's songs on Monday", ["Ludwig van Beethoven"]),
         ("It was J. R. Brandt who knew", ["J. R. Brandt"]),
@@ -42,7 +42,7 @@ def test_names_are_runs_of_capitals(text: str, found: list[str]) -> None:
         ("my older brother, Piet, came", ("", "older brother", "Piet")),
         ("Our landlord is called Iwan Petrov", ("", "landlord", "Iwan Petrov")),
         ("Ana is my sister", ("", "sister", "Ana")),
-        ("Tom's wife Ines sings", ("tom", "wife", "Ines")),
+        ("Tom's wife Inga sings", ("tom", "wife", "Inga")),
         ("I asked about your boss Karim", ("you", "boss", "Karim")),
         ("meine Schwester Ana kommt", ("", "schwester", "Ana")),
         ("mi hermana se llama Ana", ("", "hermana", "Ana")),
