@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable
 
 import msgspec
+from memorybus import logs
 from memorybus.concurrency.backoff import backoff
 from memorybus.config.settings import Settings
 from memorybus.ids import new_rng
@@ -19,7 +20,6 @@ from memorybus.redis.connect import connect_jobs
 from memorybus.redis.keys import Keys
 from memorybus.text.redact import described
 from redis.exceptions import RedisError
-from structlog.contextvars import bind_contextvars
 
 from memorybus_workers.jobs.prefetch import Recaller
 
@@ -73,7 +73,7 @@ class PromptAnswerer:
         self._thread.join(_BLOCK + GRACE)
 
     def _run(self) -> None:
-        bind_contextvars(provider=self._provider)
+        logs.bind(provider=self._provider)
         failures = 0
         while not self._stop.is_set():
             try:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
+from memorybus import logs
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
 from memorybus.events import Scope
@@ -20,7 +21,6 @@ from memorybus.text.fence import escape, escape_inline, line, passage
 from memorybus.text.redact import described
 from memorybus_providers.base import MemoryProvider, RecallContext, RecallScope, Recollection, Why
 from redis import Redis
-from structlog.contextvars import bind_contextvars
 
 from memorybus_workers.jobs.live import live_of
 from memorybus_workers.jobs.read_your_writes import ReadYourWrites
@@ -97,7 +97,7 @@ class Recaller:
                 return
             asked = request.instance
             session = request.want.session
-            bind_contextvars(session=session.id if session else "")
+            logs.bind(session=session.id if session else "")
             health = self._health.read([provider])[provider]
             if health.paused and not request.want.detail:  # a person who asks is a probe
                 self._health.skipped([provider])
@@ -114,7 +114,7 @@ class Recaller:
         if self._is_forgotten(ask):
             return None
         session = ask.want.session
-        bind_contextvars(session=session.id if session else "")
+        logs.bind(session=session.id if session else "")
         health = self._health.read([provider])[provider]
         if health.paused:
             return PromptReply(provider)

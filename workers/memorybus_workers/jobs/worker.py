@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, cast
 
+from memorybus import logs
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
@@ -31,7 +32,6 @@ from rq.job import Job
 from rq.registry import StartedJobRegistry
 from rq.serializers import JSONSerializer
 from rq.worker_registration import WORKERS_BY_QUEUE_KEY, clean_worker_registry
-from structlog.contextvars import bind_contextvars, bound_contextvars
 
 from memorybus_workers.jobs.allowed import KEPT, AllowList, allowed_job
 from memorybus_workers.jobs.asks import GRACE, PromptAnswerer
@@ -153,7 +153,7 @@ class JobWorker(SimpleWorker):
         """Run one job; a provider that swallows its time-out costs the process."""
         self._crash("recall.taken")
         job.timeout = self._longest
-        with ended_after(self._longest + GRACE), bound_contextvars(session=None):
+        with ended_after(self._longest + GRACE), logs.own_fields():
             super().execute_job(job, queue)
 
     def handle_job_failure(
@@ -264,7 +264,7 @@ def run_jobs(settings: Settings, providers: tuple[str, ...]) -> None:
     if len(providers) != 1:
         raise ConfigError("a recall process serves one provider: name it with --providers")
     (provider,) = providers
-    bind_contextvars(provider=provider)
+    logs.bind(provider=provider)
     crash = crash_points(settings.crash_at)
     redis = connect_redis(settings)
     instances = LiveInstances(settings, SYSTEM, redis, provider, crash)
