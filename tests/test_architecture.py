@@ -121,7 +121,7 @@ HERMES_ALSO_SEES = {
 }
 """What modules of the Hermes integration import of the bus beyond its public names."""
 
-HEAVY = ("redis", "rq", "cyclopts", "rich", "structlog")
+HEAVY = ("redis", "rq", "cyclopts", "rich")
 """What an agent's process does not load for the sake of publishing."""
 
 

@@ -308,7 +308,7 @@ def test_recall_is_warm_in_the_first_turn_of_the_next_session(world: World, herm
     with MemoryBus.connect(world.settings) as bus:
         scope = world.events(SessionStarted, hermes.session)[-1:] or world.events(TurnCompleted)
         warmed = bus.adopt(scope[0].scope, SessionRef(session, session))
-        wait_until(lambda: "Albatross" in str(warmed.warm_lines()), "the first turn is warm")
+        wait_until(lambda: "Albatross" in str(warmed.recalled_lines()), "the first turn is warm")
     other.chat("what do you know of my vessel")
     request = world.model.asked("what do you know of my vessel")
     assert "<memory-context>" in request.users[-1]

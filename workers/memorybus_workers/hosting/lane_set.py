@@ -25,8 +25,11 @@ _log = logging.getLogger("memorybus")
 LOOK_AROUND = 0.5
 """Seconds after which lanes that we lack are tried for again."""
 
-LOOK_AT_ALL = 5.0
-"""Seconds after which lanes are looked at even without news: a lost word must not stop one."""
+LOOK_AT_ALL = 60.0
+"""Seconds after which lanes are looked at even without news: a lost word must not stop one.
+
+The tail compares the ends of all partitions every few seconds, so that none should be lost.
+"""
 
 _REDO_EVERY = 1.0
 """Seconds between looks for dead letters that an operator has decided about."""

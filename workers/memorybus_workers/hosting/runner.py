@@ -9,10 +9,10 @@ import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, closing, nullcontext
 
+from memorybus import logs
 from memorybus.errors import LogError, MemoryBusError
 from memorybus_providers.base import MemoryProvider
 from redis.exceptions import RedisError
-from structlog.contextvars import bind_contextvars
 
 from memorybus_workers.apply.applier import OpenInstance
 from memorybus_workers.apply.pool import Pool
@@ -105,7 +105,7 @@ class Runner:
     # -- the thread -------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        bind_contextvars(provider=self._name)
+        logs.bind(provider=self._name)
         self._stop.wait(max(0.0, self._breaker.until - self._clock.monotonic()))
         while not self._stop.is_set():
             try:

@@ -15,11 +15,16 @@ from redis import Redis
 
 _log = logging.getLogger("memorybus")
 
-_BLOCK = 1.0
+_BLOCK = 2.0
+_ANSWER = 3.0
+"""Seconds that an answer may take behind the time for which a read waits."""
+
 _BLIND = 0.5
 """Seconds between two looks of the lanes while the tail fails."""
 
-_AGAIN = 60.0
+_AGAIN = 5.0
+"""Seconds between looks at the ends of all partitions, which need no word of the server."""
+
 _BREATHE = 0.001
 """Seconds between two looks while events pour in: lanes read in batches anyway."""
 
@@ -82,17 +87,24 @@ class Tail:
             self._stop.wait(min(_BLIND, left))
 
     def _watch(self) -> None:
-        redis = self._redis = connect_redis(self._settings, timeout=_BLOCK * 5)
+        redis = self._redis = connect_redis(self._settings, timeout=_BLOCK + _ANSWER)
         try:
             log = EventLog(redis, self._settings, self._clock)
-            seen = {h.partition: h.entry for h in log.heads() if h.entry != FOREIGN}
+            seen = _ends(log)
             self._tell(set(seen))  # what came while nobody looked
-            self._follow(log, seen)
+            while not self._stop.is_set():
+                self._follow(log, seen)
+                now = _ends(log)
+                if unseen := {
+                    partition for partition, end in now.items() if seen.get(partition) != end
+                }:
+                    self._tell(unseen)
+                seen = now
         finally:
             redis.close()
 
     def _follow(self, log: EventLog, seen: dict[int, str]) -> None:
-        """Watch for a minute: then look again for partitions whose key was not ours."""
+        """Watch for a while: then the ends are looked at, also of partitions that were not ours."""
         until = self._clock.monotonic() + _AGAIN
         while not self._stop.is_set() and self._clock.monotonic() < until:
             news = log.wait(seen, _BLOCK)
@@ -103,3 +115,12 @@ class Tail:
                 seen[partition] = log.end(partition)
             self._tell(set(news))
             self._stop.wait(_BREATHE)
+
+
+def _ends(log: EventLog) -> dict[int, str]:
+    """Return the last entry of each partition whose key is ours.
+
+    Raises:
+        LogUnavailable: no answer.
+    """
+    return {head.partition: head.entry for head in log.heads() if head.entry != FOREIGN}

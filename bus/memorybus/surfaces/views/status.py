@@ -14,6 +14,7 @@ from memorybus.health.providers import ProviderStatus
 from memorybus.health.recalls import JobsStatus
 from memorybus.health.services import findings_of
 from memorybus.log.forecast import describe, describe_disk
+from memorybus.recall.counts import PromptCounts
 from memorybus.surfaces.views.render import add_row, cell, grid, line, remedy
 from memorybus.surfaces.views.safe import one_line, visible
 
@@ -37,6 +38,7 @@ def status_tables(status: Status, now_ms: int) -> list[Table | Text]:
         *map(_kept, (one for one in status.copies if one.kept)),
         *_workers(status.workers),
         _jobs(status.jobs),
+        *_prompts(status.jobs),
     ]
 
 
@@ -126,6 +128,19 @@ def _jobs(jobs: Sequence[JobsStatus]) -> Table:
             f"{one.failed_at} {one.error}" if one.error else None,
         )
     return table
+
+
+def _prompts(jobs: Sequence[JobsStatus]) -> Iterable[Table]:
+    """Yield the table of how prompts were answered, once there were some."""
+    told = [(one.provider, one.prompts) for one in jobs if one.prompts != PromptCounts()]
+    if not told:
+        return
+    table = grid("prompts", "warm", "fresh", "late", "nothing fits", "mean wait")
+    for name, one in told:
+        mean = None if one.mean_ms is None else f"{one.mean_ms:.0f} ms"
+        late = cell(one.late, "yellow" if one.late else "")
+        add_row(table, name, one.warm, one.fresh, late, one.nothing, mean)
+    yield table
 
 
 class Fitted:
