@@ -31,11 +31,8 @@ from memorybus_providers.base import (
 )
 from memorybus_providers.holographic import digest, reasons, tool_arguments, tools
 from memorybus_providers.holographic.entries import Note
-<<<<<<< HEAD
-from memorybus_providers.holographic.meaning.options import SCHEMA, MeaningOptions, options_of
-=======
 from memorybus_providers.holographic.essentials import essentials
->>>>>>> main
+from memorybus_providers.holographic.meaning.options import SCHEMA, MeaningOptions, options_of
 from memorybus_providers.holographic.ranking import Scored
 from memorybus_providers.holographic.recall import within
 from memorybus_providers.holographic.store import HolographicStore
