@@ -219,7 +219,7 @@ def test_a_missing_library_is_told_with_its_extra(
         ({"embedder_timeout": 0}, "embedder_timeout"),
         ({"embedder_wait": -1.0}, "embedder_wait"),
         ({"embedder_batch": 0}, "embedder_batch"),
-        ({"embeder": "x"}, "did you mean 'embedder'"),
+        ({"embedders": "x"}, "did you mean 'embedder'"),
     ],
 )
 def test_wrong_options_are_told(tmp_path: Path, options: dict[str, object], said: str) -> None:
