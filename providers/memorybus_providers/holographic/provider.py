@@ -29,7 +29,7 @@ from memorybus_providers.base import (
     TransactionalProvider,
     Why,
 )
-from memorybus_providers.holographic import digest, reasons, tools
+from memorybus_providers.holographic import digest, reasons, tool_arguments, tools
 from memorybus_providers.holographic.entries import Note
 from memorybus_providers.holographic.essentials import essentials
 from memorybus_providers.holographic.ranking import Scored
@@ -47,8 +47,8 @@ class HolographicProvider(TransactionalProvider):
     Delivery is ``transactional``: facts, ledger and checkpoint commit together, so an event's
     effect happens once (G4) and only for the current owner of a lane (G5). Any number of
     instances may have the file open; recall reads a snapshot and never waits for a writer.
-    ``retrieval_count`` counts what ``memory_search`` returned, not prefetches: those must not
-    write. It is a hint: a count that would have to wait for a long transaction is left out.
+    ``retrieval_count`` counts what tools listed, not prefetches: those must not write. It is a
+    hint: a count that would have to wait for a long transaction is left out.
     """
 
     kind: ClassVar[str] = "holographic"
@@ -57,7 +57,7 @@ class HolographicProvider(TransactionalProvider):
         recall=True,
         tools=True,
         retracts=True,
-        reading_tools=frozenset({"memory_search"}),
+        reading_tools=tool_arguments.READING,
         handles=frozenset({TurnCompleted, MemoryWritten, Delegated, ContextCompressing}),
     )
 
@@ -192,8 +192,8 @@ class HolographicProvider(TransactionalProvider):
         return [_recollection(scored) for scored in given]
 
     def get_tool_schemas(self) -> Sequence[Mapping[str, Any]]:
-        """Return the function objects of ``memory_search``, ``memory_add``, ``memory_feedback``."""
-        return tools.schemas()
+        """Return the function objects of the tools that `tool_arguments` describes."""
+        return tool_arguments.schemas()
 
     def handle_tool_call(
         self, tool: str, arguments: Mapping[str, Any], ctx: HookContext
@@ -202,23 +202,24 @@ class HolographicProvider(TransactionalProvider):
 
         A writing tool takes effect once per event id, and answers a repetition the same (G4).
         """
-        call = tools.parsed(tool, arguments)
+        call = tool_arguments.parsed(tool, arguments)
         if isinstance(call, str):
             return tools.failed(call)
-        if isinstance(call, tools.Search):
-            return self._search(call, ctx)
+        if isinstance(call, tool_arguments.Reading):
+            return self._read(call, ctx)
         store = self._opened
         with store.writing_in_order():
             return store.tools.write(call, ctx)
 
-    def _search(self, call: tools.Search, ctx: HookContext) -> Mapping[str, Any]:
+    def _read(self, call: tool_arguments.Reading, ctx: HookContext) -> Mapping[str, Any]:
         store = self._opened
         with store.translated():
             store.utterances.flush()  # inside a lane's transaction: find what came just before
-            found = store.tools.search(call, ctx)
-        with suppress(Transient), store.writing(wait=False):  # only a hint: see the class
-            store.tools.count_retrieved(found)
-        return tools.shown(found)
+            result, found = store.reading.answer(call, ctx)
+        if found:
+            with suppress(Transient), store.writing(wait=False):  # only a hint: see the class
+                store.tools.count_retrieved(found)
+        return result
 
     @property
     def _opened(self) -> HolographicStore:

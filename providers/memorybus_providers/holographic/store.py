@@ -14,7 +14,7 @@ from memorybus_providers.holographic.entries import KeptFacts
 from memorybus_providers.holographic.judgements import Judgements
 from memorybus_providers.holographic.recall import FactSearch
 from memorybus_providers.holographic.sessions import Sessions
-from memorybus_providers.holographic.tools import FactTools
+from memorybus_providers.holographic.tools import ReadingTools, WritingTools
 from memorybus_providers.holographic.utterances import Utterances
 
 
@@ -35,7 +35,8 @@ class HolographicStore:
         self.kept = KeptFacts(self.db, self._places)
         self.recall = FactSearch(self.db)
         judgements = Judgements(self.db, self._places)
-        self.tools = FactTools(self.db, self.recall, self.kept, judgements)
+        self.reading = ReadingTools(self.db, self.recall)
+        self.tools = WritingTools(self.db, self.kept, judgements)
 
     def close(self) -> None:
         """Close the connection; an open transaction is rolled back."""
