@@ -19,7 +19,7 @@ SURE: Any = {**PATIENT, "prefetch_wait": 30.0}
 def test_a_worker_fills_in_what_a_dead_embedder_left_out(
     redis_url: str, make_settings: MakeSettings, spawn: Spawn
 ) -> None:
-    """While it is dead events are applied, and the status says what is missing; then it is found."""
+    """While it is dead, events are applied and the status says what is missing."""
     with embedding_server() as server:
         options = {"embedder": server.address, "embedder_model": "m", "embedder_wait": 20.0}
         settings = make_settings(url=redis_url, providers=(HOLO,), provider={HOLO: options}, **SURE)
