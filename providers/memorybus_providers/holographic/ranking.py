@@ -17,6 +17,7 @@ from typing import Final
 
 import msgspec
 
+from memorybus_providers.holographic import nearness
 from memorybus_providers.holographic.query import Question, folded, stems
 
 K1 = 1.2
@@ -107,11 +108,14 @@ class Scored(msgspec.Struct, frozen=True):
         score: larger is better.
         parts: what the score is made of, amounts and then factors; those that change nothing are
             left out.
+        near: how near its meaning is to the question's, from 0 to 1; None if it was not compared,
+            or is not near.
     """
 
     fact: Fact
     score: float
     parts: Mapping[str, float] = MappingProxyType({})
+    near: float | None = None
 
 
 def ranked(
@@ -120,6 +124,7 @@ def ranked(
     around: Sequence[Fact],
     corpus: Corpus,
     names: frozenset[str],
+    near: Mapping[int, float] = MappingProxyType({}),
 ) -> list[Scored]:
     """Return the facts that answer a question, best first.
 
@@ -129,24 +134,41 @@ def ranked(
         around: the utterances around the hits, which are no hits themselves.
         corpus: statistics of the terms.
         names: words of the question that name speakers.
+        near: how near the meaning of some hits is to the question's, from 0 to 1, by their rows.
     """
-    alone = _alone(hits, corpus)
+    words = _alone(hits, corpus)
+    meant = _meant(hits, near, corpus) if near else {}
+    alone = {fact: amount + meant.get(fact, 0.0) for fact, amount in words.items()}
     facts = (*hits, *around)
     gained = _gained(facts, alone)
     scored = [
         _scored(
             fact,
-            {"words": alone.get(fact.id, 0.0), "conversation": gained[fact.id]},
+            {
+                "words": words.get(fact.id, 0.0),
+                "meaning": meant.get(fact.id, 0.0),
+                "conversation": gained[fact.id],
+            },
             _factors(question, fact, names),
+            near.get(fact.id),
         )
         for fact in facts
     ]
     return sorted((s for s in scored if s.score > 0), key=lambda s: (-s.score, -s.fact.id))
 
 
-def _scored(fact: Fact, amounts: Mapping[str, float], factors: Mapping[str, float]) -> Scored:
+def _scored(
+    fact: Fact, amounts: Mapping[str, float], factors: Mapping[str, float], near: float | None
+) -> Scored:
     parts = {**{name: amount for name, amount in amounts.items() if amount}, **factors}
-    return Scored(fact, sum(amounts.values()) * math.prod(factors.values()), parts)
+    return Scored(fact, sum(amounts.values()) * math.prod(factors.values()), parts, near)
+
+
+def _meant(hits: Sequence[Fact], near: Mapping[int, float], corpus: Corpus) -> dict[int, float]:
+    """Return what the hits gain by their meaning."""
+    rarity = {stem: corpus.rarity(stem) for stem in corpus.found}
+    held = [rarity.keys() & stems(fact.content[:LOOKED_AT]) for fact in hits]
+    return nearness.amounts(near, rarity, held)
 
 
 def _alone(hits: Sequence[Fact], corpus: Corpus) -> dict[int, float]:

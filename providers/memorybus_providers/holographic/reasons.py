@@ -17,4 +17,4 @@ def why(question: str, scored: Scored) -> Why:
     asked = {term.stem for term in parse(question).terms}
     words = dict.fromkeys(_WORD.findall(scored.fact.content[:LOOKED_AT]))
     matched = tuple(word for word in words if not asked.isdisjoint(stems(word)))
-    return Why(matched, parts=dict(scored.parts))
+    return Why(matched, scored.near, dict(scored.parts))

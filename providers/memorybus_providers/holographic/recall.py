@@ -6,7 +6,7 @@ the re-ranking of at most `CANDIDATES` facts and their neighbours, however long 
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from memorybus_providers.base import RecallScope
 from memorybus_providers.holographic.facts import clean
@@ -33,16 +33,21 @@ _ABOUT = f"""
 select fact from fact_entities join entities on entities.id = entity
 where entities.kind = 'named' and word = :about and scope in ({SCOPES})
 """  # noqa: S608
+_WITHIN = f"""
+facts.scope in ({SCOPES}) and (
+    :about = '' or facts.speaker = :about or facts.speaker in ({_SPEAKERS})
+    or facts.id in ({_ABOUT})
+)
+"""
 # The full-text index leads (cross join): it is what narrows.
 _SEARCH = f"""
 select facts.id from facts_fts cross join facts on facts.id = facts_fts.rowid
-where facts_fts match :match and facts.scope in ({SCOPES})
-    and (
-        :about = '' or facts.speaker = :about or facts.speaker in ({_SPEAKERS})
-        or facts.id in ({_ABOUT})
-    )
+where facts_fts match :match and {_WITHIN}
 order by bm25(facts_fts), facts.id desc limit {CANDIDATES}
 """  # noqa: S608  constants of our own
+_AMONG = f"""
+select id from facts where id in (select value from json_each(:near)) and {_WITHIN}
+"""  # noqa: S608
 _WITH_NEIGHBOURS = f"""
 {FACT} where facts.id in (
     select value from json_each(:found)
@@ -58,17 +63,34 @@ where kind = 'speaker' and scope in ({SCOPES}) and word in (select value from js
 """  # noqa: S608
 
 
-class FactSearch:
-    """Answers questions from the database."""
+Nearby = Callable[[str, RecallScope], Callable[[], Mapping[int, float]]]
+"""Begins to look for the facts whose meaning is near a text's, and returns what waits for them: how
+near each is, from 0 to 1, by its row."""
 
-    def __init__(self, db: sqlite3.Connection) -> None:
+
+def nothing_near(text: str, scope: RecallScope) -> Callable[[], Mapping[int, float]]:
+    """Compare words alone."""
+    return dict
+
+
+class FactSearch:
+    """Answers questions from the database.
+
+    Args:
+        db: what it reads through.
+        nearby: finds facts by their meaning.
+    """
+
+    def __init__(self, db: sqlite3.Connection, nearby: Nearby = nothing_near) -> None:
         """Read through `db`."""
         self._db = db
+        self._nearby = nearby
 
     def answer(self, text: str, scope: RecallScope, about: str = "") -> list[Scored]:
         """Return the facts within `scope` that answer a question, best first.
 
-        Any text is a question. Without a word that some fact holds it has no answer.
+        Any text is a question. It has no answer without a word that some fact holds, or a fact
+        whose meaning is near.
 
         Args:
             text: the question.
@@ -76,16 +98,16 @@ class FactSearch:
             about: return only what this person said, and kept facts that name the person; empty
                 for everything.
         """
+        waited_for = self._nearby(text, scope)
         question = parse(text)
         limits = _narrowed(scope, about)
         names = self._names(question, limits)
         terms = question.without(names)
         corpus = self._corpus(terms)
-        match = expression(chosen(terms, corpus.found))
-        if not match:
-            return []
-        hits, around = self._facts(match, limits)
-        return ranked(question, hits, [] if about else around, corpus, names)
+        found = self._by_words(expression(chosen(terms, corpus.found)), limits)
+        near = waited_for()
+        hits, around = self._facts([*found, *self._among(near, limits)])
+        return ranked(question, hits, [] if about else around, corpus, names, near)
 
     def _names(self, question: Question, limits: dict[str, str | None]) -> frozenset[str]:
         rows = self._db.execute(_NAMES, {"words": json.dumps(question.words), **limits})
@@ -101,9 +123,18 @@ class FactSearch:
         ).fetchone()
         return int(row[0])
 
-    def _facts(self, match: str, limits: dict[str, str | None]) -> tuple[list[Fact], list[Fact]]:
-        """Return what the search finds, and the utterances around it."""
-        found = [row[0] for row in self._db.execute(_SEARCH, {"match": match, **limits})]
+    def _by_words(self, match: str, limits: dict[str, str | None]) -> list[int]:
+        rows = self._db.execute(_SEARCH, {"match": match, **limits}) if match else ()
+        return [row[0] for row in rows]
+
+    def _among(self, near: Mapping[int, float], limits: dict[str, str | None]) -> list[int]:
+        """Return those of the near facts that are in the scope now, and about whom is asked."""
+        given = {"near": json.dumps(list(near)), **limits}
+        return [row[0] for row in self._db.execute(_AMONG, given)] if near else []
+
+    def _facts(self, found: Iterable[int]) -> tuple[list[Fact], list[Fact]]:
+        """Return the facts of some rows, each once, and the utterances around them."""
+        found = list(dict.fromkeys(found))
         rows = self._db.execute(_WITH_NEIGHBOURS, {"found": json.dumps(found)})
         facts = {row[0]: fact_of(*row) for row in rows}
         # A fact may have been removed between the two reads.

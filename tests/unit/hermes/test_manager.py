@@ -76,7 +76,7 @@ def test_a_tool_of_the_agent_s_own_name_is_not_offered(
     tools_note.write_note(host.settings.tools_path, declared, "1")
     manager = manager_of(host)
 
-    with caplog.at_level(logging.WARNING, "memorybus"):
+    with caplog.at_level(logging.INFO, "memorybus"):
         assert [one["name"] for one in manager.get_all_tool_schemas()] == ["find"]
         assert (manager.has_tool("find"), manager.has_tool("clarify")) == (True, False)
     assert caplog.text.count("clarify") == 1
