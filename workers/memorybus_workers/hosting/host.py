@@ -53,6 +53,10 @@ class ProviderHost:
         """Say which lanes the provider is to have here."""
         self._runner.want(partitions)
 
+    def redo(self) -> None:
+        """Say that operators asked something of the provider's dead letters."""
+        self._runner.redo()
+
     @property
     def serving(self) -> bool:
         """Whether an instance is open and works on its lanes."""

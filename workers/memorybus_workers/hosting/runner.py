@@ -57,6 +57,7 @@ class Runner:
         self._provider: MemoryProvider | None = None
         self._inbox = context.worker.news.subscribe()
         self._was_asked = False
+        self._redo_asked = False
         self._stop = threading.Event()
         self._abandoned = False
         self._log_failed = False
@@ -73,6 +74,11 @@ class Runner:
             self.wanted = partitions
             self._was_asked = True
             self._inbox.put()
+
+    def redo(self) -> None:
+        """Say that operators asked something of its dead letters."""
+        self._redo_asked = True
+        self._inbox.put()
 
     def stop(self) -> None:
         """Ask the thread to end after its present batch."""
@@ -164,7 +170,9 @@ class Runner:
                 self._balance(lanes)
                 if was_asked:
                     self.ready.set()
-                lanes.step(self._inbox.take())
+                news, redo = self._inbox.take(), self._redo_asked
+                self._redo_asked = False
+                lanes.step(news, redo=redo)
                 self._log_answers()
                 rest = lanes.rest()
                 if rest and not self._stop.is_set():

@@ -148,6 +148,7 @@ class Presence:
         if self._clock.monotonic() >= self._beat_at:
             self._beat_at = self._clock.monotonic() + BEAT
             self._beat(ready, hosts)
+            hosts.redo(self._served.redo)
         elif self._served.hurried:
             self._served.look()
         if self._clock.monotonic() < self._look_at:
