@@ -82,6 +82,7 @@ class WorkerInfo(msgspec.Struct, frozen=True, omit_defaults=True):
         capacity: its weight when lanes are shared out.
         ready: the instances that it has open and can work for now.
         failing: how calls to an instance fail, while none succeeds.
+        reports: what an open instance says of itself, if it says anything.
         swaps: whether it follows a provider from one generation to the next; a worker of an earlier
             release does not.
     """
@@ -96,6 +97,7 @@ class WorkerInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     capacity: float = 1.0
     ready: tuple[str, ...] = ()
     failing: dict[str, str] = {}
+    reports: dict[str, str] = {}
     swaps: bool = False
 
 

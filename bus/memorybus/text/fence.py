@@ -169,18 +169,25 @@ def _spells_the_name(text: str) -> bool:
     return _NAME in re.sub("[^a-z]", "", _folded(html.unescape(text)))
 
 
-def line(text: str, *, at: int = 0, speaker: str = "") -> str:
+def line(text: str, *, at: int = 0, speaker: str = "", until: int = 0, before: str = "") -> str:
     """Return one memory as a line of the block; it is escaped, and otherwise unchanged.
 
-    The form is ``- [2023-05-08, Caroline] text``, without what is unknown. Further lines of a text
-    are indented by two spaces, so that none looks like an item or a label.
+    The form is ``- [2023-05-08, Caroline] text``, without what is unknown. What holds no more has
+    its end there (``until 2023-06-01``), what holds in its place says what was so before
+    (``before: …``). Further lines of a text are indented by two spaces, so that none looks like an
+    item or a label.
 
     Args:
         text: what is remembered, as the provider gave it.
         at: when it was said or written, milliseconds since the Unix epoch; 0 if unknown.
         speaker: who said it; empty if unknown.
+        until: when it ceased to hold, milliseconds; 0 if it holds, as far as is known.
+        before: what was so before, in short; empty if nothing is known.
     """
-    known = ", ".join(part for part in (_date(at), _speaker(speaker)) if part)
+    said = ", ".join(part for part in (_date(at), _speaker(speaker)) if part)
+    ended, former = _date(until), _speaker(before)
+    marks = (f"until {ended}" if ended else "", f"before: {former}" if former else "")
+    known = "; ".join(part for part in (said, *marks) if part)
     body = _BREAK.sub("\n  ", escape(text))
     return f"- [{known}] {body}" if known else f"- {body}"
 

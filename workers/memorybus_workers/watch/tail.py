@@ -9,7 +9,7 @@ from memorybus.clock import Clock
 from memorybus.concurrency.backoff import backoff
 from memorybus.config.settings import Settings
 from memorybus.errors import LogError
-from memorybus.log.stream import FOREIGN, EventLog
+from memorybus.log.stream import FOREIGN, START, EventLog
 from memorybus.redis.connect import connect_redis
 from redis import Redis
 
@@ -90,16 +90,15 @@ class Tail:
         redis = self._redis = connect_redis(self._settings, timeout=_BLOCK + _ANSWER)
         try:
             log = EventLog(redis, self._settings, self._clock)
-            seen = _ends(log)
-            self._tell(set(seen))  # what came while nobody looked
+            seen: dict[int, str] = {}
             while not self._stop.is_set():
+                ends = _ends(log)
+                # At first what came while nobody looked; later what a read does not tell of.
+                news = {p for p, end in ends.items() if seen.get(p, START) != end}
+                seen = ends
+                if news:
+                    self._tell(news)
                 self._follow(log, seen)
-                now = _ends(log)
-                if unseen := {
-                    partition for partition, end in now.items() if seen.get(partition) != end
-                }:
-                    self._tell(unseen)
-                seen = now
         finally:
             redis.close()
 
