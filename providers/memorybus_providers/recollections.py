@@ -69,6 +69,9 @@ class Recollection(msgspec.Struct, frozen=True, omit_defaults=True):
         source: where the provider has it from (a file, an index), empty if it does not say.
         truncated: whether the provider says that it left something out.
         event: id of the event that brought it, empty if the provider does not know.
+        until: when something newer took its place, milliseconds; 0 if it holds, for all that the
+            provider knows.
+        before: what was so before it, in short; empty if it took nothing's place.
         why: why it was found; wanted only where `RecallContext.explain` is set.
     """
 
@@ -80,4 +83,6 @@ class Recollection(msgspec.Struct, frozen=True, omit_defaults=True):
     source: str = ""
     truncated: bool = False
     event: str = ""
+    until: int = 0
+    before: str = ""
     why: Why | None = None

@@ -180,6 +180,7 @@ class HolographicProvider(TransactionalProvider):
         with store.writing_in_order():
             store.utterances.retract(event_ids, ctx)
             store.kept.retract(event_ids, ctx)
+            store.corrections.retract(event_ids, ctx)
 
     def on_pre_compress(self, event: ContextCompressing, ctx: HookContext) -> str:
         """Keep what is about to go, where the turns have not brought it already."""
@@ -312,5 +313,7 @@ def _recollection(scored: Scored, why: Why | None = None) -> Recollection:
         speaker=fact.speaker,
         score=scored.score,
         event=scored.fact.event,
+        until=scored.until,
+        before=scored.before,
         why=why,
     )

@@ -101,12 +101,16 @@ class Scored(msgspec.Struct, frozen=True):
             left out.
         near: how near its meaning is to the question's, from 0 to 1; None if it was not compared,
             or is not near.
+        until: when another took its place, milliseconds; 0 if it holds.
+        before: what was so before it; empty if it took nobody's place.
     """
 
     fact: Fact
     score: float
     parts: Mapping[str, float] = MappingProxyType({})
     near: float | None = None
+    until: int = 0
+    before: str = ""
 
 
 def ranked(

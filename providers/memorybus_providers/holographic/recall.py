@@ -21,6 +21,7 @@ from memorybus_providers.holographic.query import (
 )
 from memorybus_providers.holographic.ranking import Corpus, Fact, Scored, ranked
 from memorybus_providers.holographic.rows import FACT, SCOPES, fact_of, limits_of
+from memorybus_providers.holographic.standing import Standings
 
 CANDIDATES = 200
 """Facts that are re-ranked, beside the utterances around them (G10)."""
@@ -86,6 +87,7 @@ class FactSearch:
         """Read through `db`."""
         self._db = db
         self._nearby = nearby
+        self._standings = Standings(db)
 
     def answer(self, text: str, scope: RecallScope, about: str = "") -> list[Scored]:
         """Return the facts within `scope` that answer a question, best first.
@@ -105,10 +107,11 @@ class FactSearch:
         names = self._names(question, limits)
         terms = question.without(names)
         corpus = self._corpus(terms)
-        found = self._by_words(expression(chosen(terms, corpus.found)), limits)
+        rows = self._by_words(expression(chosen(terms, corpus.found)), limits)
         near = waited_for()
-        hits, around = self._facts([*found, *self._among(near, limits)])
-        return ranked(question, hits, [] if about else around, corpus, names, near)
+        hits, around = self._facts([*rows, *self._among(near, limits)])
+        found = ranked(question, hits, [] if about else around, corpus, names, near)
+        return self._standings.settle(found, scope)
 
     def _names(self, question: Question, limits: dict[str, str | None]) -> frozenset[str]:
         rows = self._db.execute(_NAMES, {"words": json.dumps(question.words), **limits})

@@ -121,7 +121,7 @@ def test_an_impossible_time_is_only_a_time(at: int, provider: HolographicProvide
 def test_trust_ranks_mildly(provider: HolographicProvider) -> None:
     """Of two equal facts the trusted one is first; a distrusted one is still recalled."""
     feed(provider, [add("The code is 1111"), add("The code is 2222")])
-    fact = shown(provider, "1111")[0]["id"]
+    (fact,) = [one["id"] for one in shown(provider, "1111") if "1111" in one["text"]]
 
     for n, helpful in enumerate([True, True]):
         provider.handle_tool_call(

@@ -223,7 +223,7 @@ def rendered(
     items: list[RecalledItem] = []
     room = want.budget
     for one in found:
-        text = line(one.text, at=one.at, speaker=one.speaker)
+        text = line(one.text, at=one.at, speaker=one.speaker, until=one.until, before=one.before)
         if len(text) >= room:
             continue
         room -= len(text) + 1
@@ -244,6 +244,8 @@ def _item(provider: str, one: Recollection) -> RecalledItem:
         one.truncated,
         escape_inline(one.speaker),
         escape_inline(one.event),
+        one.until or None,
+        escape_inline(one.before),
         one.score,
         tuple(map(escape_inline, why.words)),
         why.meaning,
