@@ -32,7 +32,7 @@ _TRIVIAL: Final = frozenset(_TRIVIAL_WORDS.split())
 """Words that ask nothing, alone or together."""
 
 _LONGEST_TRIVIAL = 40
-_SIGNS = re.compile(r"[\s.,;:!?…。、！？，'\"’)(]+")
+_WORD = re.compile(r"[^\s.,;:!?…。、！？，'\"’)(]+")
 
 
 def is_trivial(query: str) -> bool:
@@ -42,7 +42,7 @@ def is_trivial(query: str) -> bool:
         return True
     if len(text) > _LONGEST_TRIVIAL:
         return False
-    words = _SIGNS.split(text.casefold())
+    words = map(re.Match.group, _WORD.finditer(text.casefold()))
     return all(word in _TRIVIAL or not any(map(str.isalnum, word)) for word in words)
 
 

@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from memorybus_providers.base import RecallScope
+from memorybus_providers.holographic.evidence import NEAR
 from memorybus_providers.holographic.facts import clean
 from memorybus_providers.holographic.query import (
     Question,
@@ -18,7 +19,7 @@ from memorybus_providers.holographic.query import (
     folded,
     parse,
 )
-from memorybus_providers.holographic.ranking import NEAR, Corpus, Fact, Scored, ranked
+from memorybus_providers.holographic.ranking import Corpus, Fact, Scored, ranked
 from memorybus_providers.holographic.rows import FACT, LATEST, SCOPES, fact_of, limits_of
 from memorybus_providers.holographic.standing import Standings
 
