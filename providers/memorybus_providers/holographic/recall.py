@@ -9,8 +9,10 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from memorybus_providers.base import RecallScope
+from memorybus_providers.holographic.entities import Entities
 from memorybus_providers.holographic.evidence import NEAR
 from memorybus_providers.holographic.facts import clean
+from memorybus_providers.holographic.lookup import FactLookup
 from memorybus_providers.holographic.query import (
     Question,
     Term,
@@ -91,6 +93,7 @@ class FactSearch:
         """Read through `db`."""
         self._db = db
         self._nearby = nearby
+        self._entities = Entities(FactLookup(db))
         self._standings = Standings(db)
 
     def answer(
@@ -108,6 +111,7 @@ class FactSearch:
                 for everything.
             as_of: what was known then, milliseconds; None for now. Trust is always today's.
         """
+        text = self._entities.spelled_out(text, scope)
         waited_for = self._nearby(text, scope)
         question = parse(text)
         limits = _narrowed(scope, about, as_of)

@@ -19,7 +19,7 @@ select id from scopes where (:agent is null or agent = :agent)
 FACT: Final = """
 select facts.id, facts.session, facts.seq, coalesce(helpful, 0), coalesce(unhelpful, 0),
     facts.name, sessions.name, facts.kind, facts.speaker, facts.at, facts.content, facts.category,
-    facts.tags, lower(hex(facts.event_id))
+    facts.tags, lower(hex(facts.event_id)), facts.retrieval_count
 from facts join sessions on sessions.id = facts.session
 left join judgements on judgements.scope = facts.scope and judgements.fact = facts.name
 """

@@ -42,13 +42,14 @@ class Statement(msgspec.Struct, frozen=True):
 def statements(facts: Iterable[Fact]) -> list[Statement]:
     """Return what facts claim: what people said, and what was kept.
 
-    What an agent says of others it has from memory: it makes nothing true that is outdated.
+    What an agent says of others it has from memory: it makes nothing true that is outdated. Where
+    somebody with a name answers, what they say of themselves counts.
     """
     return [
         Statement(claim, fact)
         for fact in facts
-        if fact.speaker not in _AGENTS and fact.kind != "assistant"
-        for claim in claims(fact.content, kept=fact.place is None)
+        if fact.speaker not in _AGENTS
+        for claim in _made_by(fact)
     ]
 
 
@@ -134,6 +135,14 @@ def _agree(one: Claim, two: Claim) -> bool:
     if not (one.means and two.means):
         return one.means == two.means
     return one.means <= two.means or two.means <= one.means
+
+
+def _made_by(fact: Fact) -> list[Claim]:
+    made = claims(fact.content, kept=fact.place is None)
+    if fact.kind != "assistant":
+        return made
+    name = " ".join(words(fact.speaker))
+    return [msgspec.structs.replace(one, subject=name) for one in made if one.subject == ME]
 
 
 def _of_the_person(made: Iterable[Statement]) -> list[Statement]:
