@@ -17,7 +17,8 @@ from typing import Final
 
 import msgspec
 
-from memorybus_providers.holographic.query import Question, folded, stems
+from memorybus_providers.holographic.query import Question
+from memorybus_providers.holographic.words import folded
 
 K1 = 1.2
 B = 0.6
@@ -130,7 +131,7 @@ def ranked(
         corpus: statistics of the terms.
         names: words of the question that name speakers.
     """
-    alone = _alone(hits, corpus)
+    alone = _alone(question, hits, corpus)
     facts = (*hits, *around)
     gained = _gained(facts, alone)
     scored = [
@@ -149,9 +150,10 @@ def _scored(fact: Fact, amounts: Mapping[str, float], factors: Mapping[str, floa
     return Scored(fact, sum(amounts.values()) * math.prod(factors.values()), parts)
 
 
-def _alone(hits: Sequence[Fact], corpus: Corpus) -> dict[int, float]:
+def _alone(question: Question, hits: Sequence[Fact], corpus: Corpus) -> dict[int, float]:
     """Score each hit by its own words: BM25, with the mean length of the hits at hand."""
-    words = {fact.id: stems(f"{fact.tags} {fact.content[:LOOKED_AT]}") for fact in hits}
+    texts = question.read(f"{fact.tags} {fact.content[:LOOKED_AT]}" for fact in hits)
+    words = {fact.id: text for fact, text in zip(hits, texts, strict=True)}
     mean = max(1.0, sum(map(len, words.values())) / max(1, len(words)))
     rarity = {stem: corpus.rarity(stem) for stem in corpus.found}
     return {fact: _bm25(said, rarity, len(said) / mean) for fact, said in words.items()}

@@ -1,30 +1,33 @@
 """Searching the index: from a question to scored facts. It only reads, and takes no lock.
 
-A recall costs one count per term, one ranked search over at most `query.MAX_MATCHES` matches, and
-the re-ranking of at most `CANDIDATES` facts and their neighbours, however long the history.
+A recall costs a look at the vocabulary for each term, at most `query.MAX_MATCHES` matches, and the
+re-ranking of at most `CANDIDATES` facts and their neighbours, however long the history. All of it
+is read within the asker's own scope: nobody else's facts change an answer, or the time it takes.
 """
 
+import heapq
 import json
 import sqlite3
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
 
 from memorybus_providers.base import RecallScope
 from memorybus_providers.holographic.facts import clean
-from memorybus_providers.holographic.query import (
-    Question,
-    Term,
-    chosen,
-    expression,
-    folded,
-    parse,
-)
+from memorybus_providers.holographic.query import Question, chosen, expression, parse
 from memorybus_providers.holographic.ranking import NEAR, Corpus, Fact, Scored, ranked
 from memorybus_providers.holographic.rows import FACT, SCOPES, fact_of, limits_of
+from memorybus_providers.holographic.schema import prefix
+from memorybus_providers.holographic.vocabulary import Vocabulary
+from memorybus_providers.holographic.words import folded
 
 CANDIDATES = 200
 """Facts that are re-ranked, beside the utterances around them (G10)."""
 
 _REACH = max(NEAR)
+
+_SIZES = f"select id, facts from scopes where id in ({SCOPES}) order by id"  # noqa: S608
 
 _SPEAKERS = f"""
 select name from entities where kind = 'speaker' and word = :about and scope in ({SCOPES})
@@ -33,15 +36,16 @@ _ABOUT = f"""
 select fact from fact_entities join entities on entities.id = entity
 where entities.kind = 'named' and word = :about and scope in ({SCOPES})
 """  # noqa: S608
+_SEARCH = """
+select rowid from facts_fts where facts_fts match :match order by rowid desc
+"""
 # The full-text index leads (cross join): it is what narrows.
-_SEARCH = f"""
+_SEARCH_ABOUT = f"""
 select facts.id from facts_fts cross join facts on facts.id = facts_fts.rowid
-where facts_fts match :match and facts.scope in ({SCOPES})
-    and (
-        :about = '' or facts.speaker = :about or facts.speaker in ({_SPEAKERS})
-        or facts.id in ({_ABOUT})
-    )
-order by bm25(facts_fts), facts.id desc limit {CANDIDATES}
+where facts_fts match :match and (
+    facts.speaker = :about or facts.speaker in ({_SPEAKERS}) or facts.id in ({_ABOUT})
+)
+order by facts_fts.rowid desc
 """  # noqa: S608  constants of our own
 _WITH_NEIGHBOURS = f"""
 {FACT} where facts.id in (
@@ -64,6 +68,7 @@ class FactSearch:
     def __init__(self, db: sqlite3.Connection) -> None:
         """Read through `db`."""
         self._db = db
+        self._vocabulary = Vocabulary(db)
 
     def answer(self, text: str, scope: RecallScope, about: str = "") -> list[Scored]:
         """Return the facts within `scope` that answer a question, best first.
@@ -76,34 +81,47 @@ class FactSearch:
             about: return only what this person said, and kept facts that name the person; empty
                 for everything.
         """
-        question = parse(text)
         limits = _narrowed(scope, about)
+        size, scopes = self._asked(limits)
+        question = parse(text)
         names = self._names(question, limits)
-        terms = question.without(names)
-        corpus = self._corpus(terms)
-        match = expression(chosen(terms, corpus.found))
-        if not match:
+        known = self._vocabulary.known(question, question.without(names), scopes)
+        question = msgspec.structs.replace(question, terms=tuple(one.term for one in known))
+        corpus = Corpus(size, {one.term.stem: min(size, one.facts) for one in known})
+        found = self._found(question, corpus, scopes, limits)
+        if not found:
             return []
-        hits, around = self._facts(match, limits)
+        hits, around = self._facts(found)
         return ranked(question, hits, [] if about else around, corpus, names)
+
+    def _asked(self, limits: dict[str, str | None]) -> tuple[int, list[str]]:
+        """Return how many facts may be seen, and what stands before the tokens of each scope."""
+        rows = self._db.execute(_SIZES, limits).fetchall()
+        return sum(size for _, size in rows), [prefix(scope) for scope, size in rows if size]
 
     def _names(self, question: Question, limits: dict[str, str | None]) -> frozenset[str]:
         rows = self._db.execute(_NAMES, {"words": json.dumps(question.words), **limits})
         return frozenset(row[0] for row in rows)
 
-    def _corpus(self, terms: Sequence[Term]) -> Corpus:
-        size = self._db.execute("select coalesce(max(id), 0) from facts").fetchone()[0]
-        return Corpus(size, {term.stem: self._count(term) for term in terms})
+    def _found(
+        self,
+        question: Question,
+        corpus: Corpus,
+        scopes: Sequence[str],
+        limits: dict[str, str | None],
+    ) -> list[int]:
+        """Return the facts that hold most of what is asked for, the newest of equals first."""
+        search = _SEARCH_ABOUT if limits["about"] else _SEARCH
+        worth: defaultdict[int, float] = defaultdict(float)
+        for term in chosen(question.terms, corpus.found):
+            rarity = corpus.rarity(term.stem)
+            match = expression(term.forms, scopes)
+            for (fact,) in self._db.execute(search, {"match": match, **limits}):
+                worth[fact] += rarity
+        return heapq.nsmallest(CANDIDATES, worth, key=lambda fact: (-worth[fact], -fact))
 
-    def _count(self, term: Term) -> int:
-        row = self._db.execute(
-            "select count(*) from facts_fts where facts_fts match ?", (term.expression,)
-        ).fetchone()
-        return int(row[0])
-
-    def _facts(self, match: str, limits: dict[str, str | None]) -> tuple[list[Fact], list[Fact]]:
-        """Return what the search finds, and the utterances around it."""
-        found = [row[0] for row in self._db.execute(_SEARCH, {"match": match, **limits})]
+    def _facts(self, found: Sequence[int]) -> tuple[list[Fact], list[Fact]]:
+        """Return the facts of some rows in their order, and the utterances around them."""
         rows = self._db.execute(_WITH_NEIGHBOURS, {"found": json.dumps(found)})
         facts = {row[0]: fact_of(*row) for row in rows}
         # A fact may have been removed between the two reads.
