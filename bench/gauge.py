@@ -41,7 +41,10 @@ BOUNDS: dict[str, Bound] = {
     "drain_noop_over_floor": Bound(0.8, least=True),
     "drain_sqlite_over_floor": Bound(0.6, least=True),
     "applied_p50_ms": Bound(5.0),
-    "prefetch_p50_over_get": Bound(1.5),
+    "prefetch_p50_over_get": Bound(1.2),
+    "fresh_p50_ms": Bound(30.0),
+    "fresh_p99_ms": Bound(150.0),
+    "this_prompt_over_warm": Bound(0.97, least=True),
     "redis_bytes_over_encoded": Bound(1.15),
     "slow_provider_events_per_s": Bound(3_000.0, least=True),
     "scale_1_to_4_workers": Bound(3.8, least=True),
@@ -83,6 +86,9 @@ class Size(msgspec.Struct, frozen=True):
         kills: workers killed at the default lease; at a short one, twice as many.
         peer_runs: repetitions of the peers.
         peer_patience: seconds in which a peer may recover from a kill; 0 leaves that out.
+        prompted: turns in the store while prompts ask.
+        prompts: prompts that are timed.
+        asked: questions on recorded conversations.
         quick: the short form: only the fastest peers run, and one floor is left out.
     """
 
@@ -100,6 +106,9 @@ class Size(msgspec.Struct, frozen=True):
     kills: int
     peer_runs: int
     peer_patience: float
+    prompted: int
+    prompts: int
+    asked: int
     quick: bool
 
 
@@ -118,6 +127,9 @@ QUICK = Size(
     kills=1,
     peer_runs=1,
     peer_patience=0.0,
+    prompted=10_000,
+    prompts=500,
+    asked=200,
     quick=True,
 )
 FULL = Size(
@@ -135,6 +147,9 @@ FULL = Size(
     kills=5,
     peer_runs=3,
     peer_patience=120.0,
+    prompted=100_000,
+    prompts=3_000,
+    asked=1_000,
     quick=False,
 )
 

@@ -11,12 +11,14 @@ import msgspec
 from gauge import US, Figures, Size, medians, p50, p99, timed
 from memorybus.agent.client import MemoryBus
 from memorybus.agent.session import Session
+from memorybus.ids import text_digest
 from memorybus.recall.model import Want, WarmResult
 from memorybus.redis import scripts
 from memorybus.text.fence import line
 from stage import Stage, can_pin, wait_for
 from texts import Prose
 
+PROMPT = "what did we say of it?"
 _AT = 1_700_000_000_000
 _TTL_MS = 600_000
 _LINE = 120
@@ -28,8 +30,8 @@ def measure(size: Size) -> Figures:
         session = bus.session("warm", warm=False)
         for number, provider in enumerate(stage.settings.providers):
             _warm(stage, session, provider, number)
-        wait_for("the warm block", lambda: session.prefetch("") != "")
-        block = session.prefetch("")
+        wait_for("the warm block", lambda: session.prefetch(PROMPT) != "")
+        block = session.prefetch(PROMPT)
         if any(name not in block for name in stage.settings.providers):
             raise RuntimeError("the block does not hold both providers' lines")
         stage.redis.set("bench:get", block.encode())
@@ -53,16 +55,16 @@ def _warm(stage: Stage, session: Session, provider: str, seed: int) -> None:
     """Store a result as a recall job does."""
     prose = Prose(random.Random(seed))
     lines = tuple(line(prose.text(_LINE), at=_AT, speaker="Ada") for _ in range(8))
-    want = scripts.want(stage.keys, session.slot, msgspec.json.encode(Want("?")), _TTL_MS)
+    want = scripts.want(stage.keys, session.slot, msgspec.json.encode(Want(PROMPT)), _TTL_MS)
     generation = scripts.run(stage.redis, want)
-    result = msgspec.msgpack.encode(WarmResult(lines))
+    result = msgspec.msgpack.encode(WarmResult(lines, asked=text_digest(PROMPT)))
     call = scripts.warm(stage.keys, session.slot, provider, generation, result, _TTL_MS)
     scripts.run(stage.redis, call)
 
 
 def _run(stage: Stage, session: Session, calls: int) -> Figures:
     got = timed(stage.redis.get, ["bench:get"] * calls)
-    warm = timed(session.prefetch, ["what did we say of it?"] * calls)
+    warm = timed(session.prefetch, [PROMPT] * calls)
     return {
         "prefetch_p50_over_get": p50(warm) / p50(got),
         "prefetch_p99_over_get_p99": p99(warm) / p99(got),

@@ -27,6 +27,8 @@ OUT = Path(__file__).with_name("out") / "bench.json"
 PARTS = (
     "publish",
     "prefetch",
+    "fresh",
+    "this_prompt",
     "applied",
     "drain",
     "memory",

@@ -83,6 +83,9 @@ HAND_ENVIRONMENT_ON = (
 )
 """A child process gets its parent's environment with the settings written into it, or parts."""
 
+READS_A_KEY = "memorybus_providers.holographic.meaning.embedder"
+"""The options name the variable that holds a key, so that no file of settings has to."""
+
 FINDS_HERMES = "memorybus.surfaces.hermes.home"
 """HERMES_HOME is Hermes's variable, no setting of ours."""
 
@@ -118,7 +121,7 @@ HERMES_ALSO_SEES = {
 }
 """What modules of the Hermes integration import of the bus beyond its public names."""
 
-HEAVY = ("redis", "rq", "cyclopts", "rich", "structlog")
+HEAVY = ("redis", "rq", "cyclopts", "rich")
 """What an agent's process does not load for the sake of publishing."""
 
 
@@ -343,7 +346,7 @@ def drawers(module: Module) -> set[str]:
 
 def environment_read(module: Module) -> list[str]:
     """Return what a module reads or changes of the environment; its homes may."""
-    if module.name in (READS_ENVIRONMENT, FINDS_HERMES, *HAND_ENVIRONMENT_ON):
+    if module.name in (READS_ENVIRONMENT, READS_A_KEY, FINDS_HERMES, *HAND_ENVIRONMENT_ON):
         return []
     used = [
         ast.unparse(node)

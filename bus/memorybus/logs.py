@@ -1,21 +1,21 @@
-"""Logging of workers and the command line: structlog renders what the standard library logs.
+"""Logging of workers and the command line: how lines look, and what they are about.
 
 The bus itself logs through ``logging.getLogger("memorybus")`` and configures nothing: an agent's
 logging belongs to the agent. The lines of a worker have fields: ``provider``, ``partition`` and
-``epoch``, which its threads bind with structlog, and the event that the thread works on.
+``epoch``, which its threads `bind`, and the event that the thread works on.
 """
 
+import json
 import logging
 import sys
 import threading
-from collections.abc import Callable, Collection, MutableMapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from types import MappingProxyType, TracebackType
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-import structlog
-
-from memorybus.text.display import visible
+from memorybus.text.display import iso, visible
 from memorybus.text.redact import masked
 
 if TYPE_CHECKING:
@@ -28,45 +28,100 @@ Finds: TypeAlias = "Callable[[], LoggedEvent | None]"
 UNDER_WAY: "ContextVar[Finds | None]" = ContextVar("memorybus_event_under_way", default=None)
 """Finds the event that this thread works on; called for each line, so that events cost nothing."""
 
+_BOUND: ContextVar[Mapping[str, object]] = ContextVar(
+    "memorybus_log_fields", default=MappingProxyType({})
+)
+
 _NAME_CHARS = 200
 
 _NAMES = frozenset(("provider", "partition", "epoch", "event_id", "session", "key"))
 """Fields that are shown without masking, for filters: names of ours, no text of a backend."""
 
+_OF_RECORDS = logging.makeLogRecord({}).__dict__.keys() | {"message", "asctime"}
+"""What every record of the standard library has; the rest are fields that its caller gave."""
+
+_COLOURS = {"warning": "\x1b[33m", "error": "\x1b[31m", "critical": "\x1b[31;1m"}
+_PLAIN = "\x1b[0m"
+
 _log = logging.getLogger("memorybus")
 
 
-class _Sanitiser:
-    """Makes the texts of a line safe to show.
+def bind(**fields: object) -> None:
+    """Let later lines of this thread have these fields; None takes a field away."""
+    known = {**_BOUND.get(), **fields}
+    _BOUND.set({name: value for name, value in known.items() if value is not None})
+
+
+@contextmanager
+def own_fields() -> Iterator[None]:
+    """Forget after the block what was bound in it."""
+    before = _BOUND.set(_BOUND.get())
+    try:
+        yield
+    finally:
+        _BOUND.reset(before)
+
+
+class _Formatter(logging.Formatter):
+    """Makes lines that are safe to show: as JSON, or as text for people.
 
     Credentials are masked, control characters are escaped, and only a traceback has several lines.
     """
 
-    def __init__(self, secrets: Collection[str]) -> None:
+    def __init__(self, form: Form, secrets: Collection[str], *, colours: bool) -> None:
+        super().__init__()
+        self._form = form
         self._secrets = secrets
+        self._colours = colours
 
-    def __call__(
-        self, _: Any, __: str, fields: MutableMapping[str, Any]
-    ) -> MutableMapping[str, Any]:
-        for name, value in fields.items():
-            if value is None or isinstance(value, int | float):
-                continue
-            text = str(value)
-            shown = visible(text if name in _NAMES else masked(text, self._secrets))
-            fields[name] = shown if name == "exception" else shown.replace("\n", "\\n")
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line of a record."""
+        fields = {name: self._safe(name, value) for name, value in self._fields(record).items()}
+        return json.dumps(fields) if self._form == "json" else _text(fields, self._colours)
+
+    def _fields(self, record: logging.LogRecord) -> dict[str, object]:
+        given = record.__dict__
+        fields = {
+            "event": record.getMessage(),
+            **_BOUND.get(),
+            **_event_under_way(),
+            "level": record.levelname.lower(),
+            "timestamp": iso(round(record.created * 1000)),
+            **{name: given[name] for name in given if name not in _OF_RECORDS},
+        }
+        if record.exc_info:
+            fields["exception"] = self.formatException(record.exc_info)
         return fields
 
+    def _safe(self, name: str, value: object) -> str | int | float | None:
+        if value is None or isinstance(value, int | float):
+            return value
+        text = str(value)
+        shown = visible(text if name in _NAMES else masked(text, self._secrets))
+        return shown if name == "exception" else shown.replace("\n", "\\n")
 
-def _add_event(_: Any, __: str, fields: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Add the event that this thread works on."""
+
+def _event_under_way() -> dict[str, str]:
     find = UNDER_WAY.get()
     event = find() if find else None
-    if event is not None:
-        envelope = event.envelope
-        fields["event_id"] = envelope.id
-        fields["session"] = envelope.session.id[:_NAME_CHARS]
-        fields["key"] = envelope.key[:_NAME_CHARS]
-    return fields
+    if event is None:
+        return {}
+    envelope = event.envelope
+    return {
+        "event_id": envelope.id,
+        "session": envelope.session.id[:_NAME_CHARS],
+        "key": envelope.key[:_NAME_CHARS],
+    }
+
+
+def _text(fields: dict[str, str | int | float | None], colours: bool) -> str:
+    """Return a line for people: when, how grave, what, then the other fields; below it a trace."""
+    said, level, at = (str(fields.pop(name)) for name in ("event", "level", "timestamp"))
+    trace = fields.pop("exception", None)
+    begin, end = (_COLOURS.get(level, ""), _PLAIN) if colours else ("", "")
+    others = "".join(f" {name}={value}" for name, value in fields.items())
+    line = f"{at} [{begin}{level:<8}{end}] {said:<30}{others}".rstrip()
+    return line if trace is None else f"{line}\n{trace}"
 
 
 def set_up(
@@ -82,36 +137,12 @@ def set_up(
         secrets: values to mask wherever they stand; see `redact.masked`.
     """
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_formatter(form, secrets))
+    handler.setFormatter(_Formatter(form, secrets, colours=sys.stderr.isatty()))
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
     sys.excepthook = _uncaught
     threading.excepthook = _uncaught_in_thread
-
-
-def _formatter(form: Form, secrets: Collection[str]) -> logging.Formatter:
-    fields: list[structlog.typing.Processor] = [
-        structlog.contextvars.merge_contextvars,
-        _add_event,
-        structlog.stdlib.add_log_level,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-        structlog.stdlib.ExtraAdder(),
-    ]
-    renderer = (
-        structlog.processors.JSONRenderer()
-        if form == "json"
-        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
-    )
-    return structlog.stdlib.ProcessorFormatter(
-        foreign_pre_chain=fields,
-        processors=[
-            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-            structlog.processors.format_exc_info,
-            _Sanitiser(secrets),
-            renderer,
-        ],
-    )
 
 
 def _uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

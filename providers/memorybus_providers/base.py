@@ -176,6 +176,14 @@ class MemoryProvider(ABC):
     def shutdown(self) -> None:
         """Release everything. May never come; must be safe to call twice."""
 
+    def report(self) -> str:
+        """Say in one line what an operator should know of the open instance now; "" for nothing.
+
+        Workers ask it about once a second, from another thread than the one that calls the hooks,
+        and tell it with their heartbeat: it must answer at once, from memory.
+        """
+        return ""
+
     def backup_paths(self) -> Sequence[Path]:
         """Return the files and directories that hold this instance's state."""
         return ()

@@ -294,8 +294,10 @@ def test_another_agent_for_the_same_session_starts_nothing(world: World, hermes:
     assert [(e.event.ordinal, e.session.epoch) for e in found] == [(0, 0), (1, 0)]
 
 
-def test_recall_is_warm_in_the_first_turn_of_the_next_session(world: World, hermes: Hermes) -> None:
-    """What `initialize` asked for is in the first message, within the fence that Hermes makes."""
+def test_a_first_prompt_without_a_topic_gets_what_matters_most(
+    world: World, hermes: Hermes
+) -> None:
+    """A session that opens with a greeting recalls what was kept, within Hermes's own fence."""
     world.model.script(
         "boat is called",
         keeps("the boat: Albatross"),
@@ -308,9 +310,9 @@ def test_recall_is_warm_in_the_first_turn_of_the_next_session(world: World, herm
     with MemoryBus.connect(world.settings) as bus:
         scope = world.events(SessionStarted, hermes.session)[-1:] or world.events(TurnCompleted)
         warmed = bus.adopt(scope[0].scope, SessionRef(session, session))
-        wait_until(lambda: "Albatross" in str(warmed.warm_lines()), "the first turn is warm")
-    other.chat("what do you know of my vessel")
-    request = world.model.asked("what do you know of my vessel")
+        wait_until(lambda: "Albatross" in str(warmed.recalled_lines()), "the first turn is warm")
+    other.chat("hello!")
+    request = world.model.asked("hello!")
     assert "<memory-context>" in request.users[-1]
     assert "Albatross" in request.users[-1].partition("<memory-context>")[2]
     assert other.session == session

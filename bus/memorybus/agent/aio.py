@@ -96,10 +96,9 @@ class AsyncSession:
     queue_prefetch = _awaited(Session.queue_prefetch)
     warm_up = _awaited(Session.warm_up)
     prefetch = _awaited(Session.prefetch)
-    warm_lines = _awaited(Session.warm_lines)
+    recalled_lines = _awaited(Session.recalled_lines)
 
     system_prompt = _awaited(Session.system_prompt)
-    ask_first = _awaited(Session.ask_first)
     contributions = _awaited(Session.contributions)
     call_tool = _awaited(Session.call_tool)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import logging
 import random
 from collections.abc import Mapping, Sequence
@@ -14,14 +15,18 @@ from memorybus.agent.session_events import session_details
 from memorybus.agent.session_store import HostSessions
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings, load
+from memorybus.errors import LogError
 from memorybus.events import AnyEvent, Envelope, Scope, SessionRef, SessionStarted
 from memorybus.ids import NewId, new_id, new_rng
 from memorybus.jobs.waiting import Listener
 from memorybus.lineage import graph
 from memorybus.recall.cache import WarmCache
+from memorybus.recall.counts import PromptCounter
+from memorybus.recall.fresh import FreshRecalls
 from memorybus.recall.live import RecallAnswer, recall_now
 from memorybus.recall.pending import Ask
-from memorybus.receipt import Level, Receipt
+from memorybus.recall.prompt import PromptAnswers
+from memorybus.receipt import Level, LogState, Receipt
 from memorybus.registry import tools
 from memorybus.registry.tools import OfferedTools
 from memorybus.registry.tools_note import ToolsNote, read_note
@@ -47,6 +52,7 @@ class MemoryBus:
         settings: see `Settings`.
         sessions: what this host knows of sessions.
         warm: the warm cache.
+        prompts: answers prompts.
         listener: waits for replies.
         clock: time.
     """
@@ -65,7 +71,10 @@ class MemoryBus:
         self.new_id = new_id
         self.clock = clock
         self.sessions = HostSessions(settings.sessions_path)
-        self.warm = WarmCache(settings, clock, lambda: self._publisher.flusher.state)
+        self.warm = WarmCache(settings, clock, self._log_state)
+        self._fresh = FreshRecalls(settings, clock, new_id, self._log_state)
+        self._counter = PromptCounter()
+        self.prompts = PromptAnswers(self._fresh, self._counter, clock)
         self.listener = Listener(settings, clock)
         self._tools_note = ToolsNote(settings, clock, new_id)
         self._publisher = Publisher(
@@ -78,9 +87,13 @@ class MemoryBus:
         )
         atexit.register(self.leave)
 
+    def _log_state(self) -> LogState:
+        return self._publisher.flusher.state
+
     def _after_connecting(self) -> None:
         """What the flusher's thread does beside sending, now and then while Redis answers."""
         self.warm.connect()
+        self._fresh.report(self._counter)
         self._tools_note.refresh()
 
     @classmethod
@@ -317,6 +330,9 @@ class MemoryBus:
         self._publisher.close(timeout)
         self.sessions.close()
         self.warm.close()
+        with contextlib.suppress(LogError):  # counts are worth no wait
+            self._fresh.report(self._counter)
+        self._fresh.close()
 
     def __enter__(self) -> Self:
         """Return the bus."""

@@ -15,6 +15,7 @@ from memorybus.ids import NewId
 from memorybus.jobs.waiting import Listener
 from memorybus.recall.cache import WarmCache
 from memorybus.recall.pending import Ask
+from memorybus.recall.prompt import PromptAnswers
 from memorybus.receipt import Level, Receipt
 from memorybus.registry.tools import OfferedTools
 
@@ -27,6 +28,7 @@ class SessionBus(Protocol):
     new_id: NewId
     sessions: HostSessions
     warm: WarmCache
+    prompts: PromptAnswers
     listener: Listener
 
     @property

@@ -35,12 +35,17 @@ from memorybus.recall.model import (
     wanted,
     written_by,
 )
+from memorybus.recall.prompt import Prompt
 from memorybus.receipt import Receipt
 from memorybus.redis.keys import owner_slot, session_key, store_key
 from memorybus.text.cleaning import checked_id, clean_messages, clean_text
+from memorybus.text.fence import build_block
 
 _PROMPT_EVERY = 30.0
 """Seconds between the times that a session's turns ask for the next session's system prompt."""
+
+_ANSWER_ASKED = 1_000
+"""Characters of an agent's answer that are asked ahead for: what it is about stands first."""
 
 
 class Session:
@@ -48,8 +53,8 @@ class Session:
 
     Every method that publishes returns a `Receipt` after one local write (G1, G9), and raises
     `InvalidEvent`, `EventTooLarge` or `SpoolFull`. ``at`` is wall time in milliseconds; now if
-    None. Only `ask_first`, `system_prompt`, `contributions` and `call_tool` wait for somebody,
-    each with a deadline.
+    None. Only `prefetch`, `recalled_lines`, `system_prompt`, `contributions` and `call_tool` wait
+    for somebody, each with a deadline.
 
     Attributes:
         scope: who it belongs to.
@@ -370,13 +375,18 @@ class Session:
 
     # -- recall -----------------------------------------------------------------------------------
 
-    def queue_prefetch(self, query: str) -> None:
-        """Ask for memories for the next turn; returns at once. A trivial prompt asks nothing.
+    def queue_prefetch(self, query: str, answer: str = "") -> None:
+        """Ask ahead of the next turn for what has to do with this one; returns at once.
 
-        The workers recall once they have applied what this process has published so far.
+        The workers recall once they have applied what this process has published so far. A
+        trivial prompt asks nothing.
+
+        Args:
+            query: what the person said.
+            answer: what the agent said to it; its beginning counts.
         """
         if not is_trivial(query):
-            self._ask(query)
+            self._ask(f"{query}\n{answer[:_ANSWER_ASKED]}" if answer else query)
         now = self._bus.clock.monotonic()
         if now >= self._prompt_due:
             self._prompt_due = now + _PROMPT_EVERY
@@ -391,8 +401,11 @@ class Session:
         self._ask(topic)
 
     def _ask(self, query: str) -> None:
-        want = wanted(self.scope, self.ref, clean_text(query), self._bus.settings.recall_budget)
-        self._bus.ask(WarmAsk(self.slot, self._bus.last_sequence, want, self._written()))
+        self._bus.ask(self._question(clean_text(query)))
+
+    def _question(self, text: str) -> WarmAsk:
+        want = wanted(self.scope, self.ref, text, self._bus.settings.recall_budget)
+        return WarmAsk(self.slot, self._bus.last_sequence, want, self._written())
 
     def _ask_prompt(self, partitions: tuple[int, ...]) -> float:
         self._prompt_asked = asked = self._bus.clock.monotonic()
@@ -404,20 +417,46 @@ class Session:
     def _written(self) -> tuple[int, ...]:
         return written_by(self.scope, self.ref, self._bus.settings.partitions)
 
-    def prefetch(self, query: str = "") -> str:
-        """Return the memory block that is warm, or "": one round trip, within its deadline (G9).
+    def prefetch(self, query: str = "", *, wait: float | None = None) -> str:
+        """Return the memory block for a prompt, or "" if nothing is known that has to do with it.
 
-        What is warm was asked for by `queue_prefetch`; `query` is there as in Hermes.
+        If the answer to this very prompt is warm, that is one round trip. Otherwise all providers
+        are asked at once, and the call waits for them, at most `wait` seconds and not while Redis
+        is away (G9); of one that is late only those warm lines are given that have to do with the
+        prompt. A trivial prompt ("ok") has no block.
+
+        Args:
+            query: the prompt; without one, what is warm is returned, whatever it was asked for.
+            wait: seconds; the setting `prefetch_wait` if None, 0 to ask nobody.
         """
-        budget = self._bus.settings.recall_budget
-        return self._bus.warm.block(self._owner, self.slot, self._warm_from, budget)
+        lines = self.recalled_lines(query, wait=wait)
+        return build_block(lines, self._bus.settings.recall_budget) if lines else ""
 
-    def warm_lines(self) -> list[tuple[str, tuple[str, ...]]]:
+    def recalled_lines(
+        self, query: str = "", *, opens: bool = False, wait: float | None = None
+    ) -> list[tuple[str, tuple[str, ...]]]:
         """Return what `prefetch` makes its block of: providers with their escaped lines.
 
         For hosts with a fence of their own (`fence.build_lines`).
+
+        Args:
+            query: as for `prefetch`.
+            opens: whether this is the first prompt of the session: one that asks nothing then gets
+                what matters most of the person.
+            wait: as for `prefetch`.
         """
-        return self._bus.warm.sections(self._owner, self.slot, self._warm_from)
+        bus, trivial = self._bus, is_trivial(query)
+        said = bool(query) and not query.isspace()
+        if trivial and said and not opens:
+            return []
+        slots = (self.slot, self._warm_from) if self._warm_from else (self.slot,)
+        warm = bus.warm.read(self._owner, slots)
+        if trivial and not opens:
+            return bus.warm.ordered({name: result.lines for name, result in warm.items()})
+        text = "" if trivial else clean_text(query)
+        prompt = Prompt(text, text_digest(text), lambda: self._question(text))
+        wait = bus.settings.prefetch_wait if wait is None else wait
+        return bus.warm.ordered(bus.prompts.lines(prompt, warm, wait))
 
     # -- what waits for an answer -----------------------------------------------------------------
 
@@ -442,18 +481,6 @@ class Session:
     def _prompt_asked_at(self) -> float:
         """Return the monotonic time at which this session asked for its prompt; it asks if new."""
         return self._ask_prompt(()) if self._prompt_asked is None else self._prompt_asked
-
-    def ask_first(self, query: str, *, wait: float) -> None:
-        """Ask for memories for a turn that nothing was asked ahead for, and wait for answers.
-
-        Args:
-            query: the prompt; a trivial one asks nothing.
-            wait: seconds, at most (G9); what is warm then is read as always.
-        """
-        if not is_trivial(query):
-            self._ask(query)
-            asked = text_digest(clean_text(query))
-            self._bus.warm.await_answer(self._owner, self.slot, asked, wait)
 
     def contributions(
         self,

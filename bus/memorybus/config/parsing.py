@@ -24,6 +24,7 @@ _MAY_BE_ZERO = frozenset(
         "hot_window",
         "opening_wait",
         "prefetch_deadline",
+        "prefetch_wait",
         "prompt_budget",
         "recall_budget",
         "recall_wait",

@@ -76,15 +76,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         recall_timeout: how long one recall job may run.
         prompt_budget: characters of what providers add to a session's system prompt; 0 for nothing.
         prompt_ttl: how long what they would add stays ready for a person's next session.
-        prefetch_deadline: how long `prefetch` may wait for Redis (G9).
+        prefetch_deadline: how long `prefetch` may wait for Redis to say what is warm (G9).
+        prefetch_wait: how long `prefetch` may then wait for providers that have no answer to the
+            prompt ready (G9); 0 for not at all.
         reply_max_bytes: the largest reply of a provider: a tool's result, or a contribution (G10).
         contribution_budget: characters of what providers contribute to a compression's summary.
         compress_wait: how long a host's compression waits for these contributions (up to 120).
         tool_wait: how long a host's tool call waits for its result.
         turn_budget: characters of recall that a host injects at one turn, where every later
             request repeats it.
-        opening_wait: how long a host's first turn of a session may wait for its recall, and a
-            session that was just begun for the first system prompt of its person (G9).
+        opening_wait: how long a session that was just begun may wait for the first system prompt
+            of its person (G9).
         archive: where sealed segments of the log lie: a directory, or a URL of an object store
             (``s3://``, ``gs://``, ``az://``, ``file://``) that every worker reaches. Empty means
             ``archive`` in `data_dir`: one host's, as the state of a local provider is.
@@ -130,6 +132,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     prompt_budget: int = 4_000
     prompt_ttl: float = 604_800.0
     prefetch_deadline: float = 0.05
+    prefetch_wait: float = 0.25
     reply_max_bytes: int = 65_536
     contribution_budget: int = 4_000
     compress_wait: float = 2.0

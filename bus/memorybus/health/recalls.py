@@ -9,7 +9,9 @@ from redis import Redis
 from rq.job import Job
 
 from memorybus.config.settings import Settings
+from memorybus.recall import counts
 from memorybus.recall.breaker import RecallHealth, RecentRecalls
+from memorybus.recall.counts import PromptCounts
 from memorybus.recall.demand import queue_name
 from memorybus.redis.keys import Keys
 from memorybus.text.display import iso
@@ -19,6 +21,7 @@ class JobsStatus(msgspec.Struct, frozen=True):
     """A provider's recall jobs; times are ISO 8601, UTC.
 
     Attributes:
+        provider: whose.
         queue: the RQ queue.
         queued: jobs that wait and may still begin.
         started: jobs that run.
@@ -29,8 +32,10 @@ class JobsStatus(msgspec.Struct, frozen=True):
         paused: whether no recall is asked now because several failed in a row.
         failed_at: when the last failure was, or None.
         error: the last failure, bounded, credentials masked; hostile text, or "".
+        prompts: how prompts were answered since the last day without one.
     """
 
+    provider: str
     queue: str
     queued: int
     started: int
@@ -41,6 +46,7 @@ class JobsStatus(msgspec.Struct, frozen=True):
     paused: bool
     failed_at: str | None
     error: str
+    prompts: PromptCounts = PromptCounts()
 
 
 def read_jobs(
@@ -59,16 +65,24 @@ def read_jobs(
     Raises:
         redis.RedisError: one of the two is away.
     """
-    health = RecallHealth(redis, Keys(settings.namespace)).read(providers)
-    queues = [queue_name(settings.namespace, name) for name in providers]
+    keys = Keys(settings.namespace)
+    health = RecallHealth(redis, keys).read(providers)
+    prompts = counts.read(redis, keys, providers)
     with jobs.pipeline(transaction=False) as pipe:
-        for queue in queues:
+        for queue in (queue_name(settings.namespace, name) for name in providers):
             pipe.lrange(f"rq:queue:{queue}", 0, -1)
             pipe.zcard(f"rq:wip:{queue}")
         replies = iter(pipe.execute())
     return [
-        _status(queue, _asked_at(jobs, next(replies)), next(replies), health[name])
-        for name, queue in zip(providers, queues, strict=True)
+        _status(
+            settings.namespace,
+            name,
+            _asked_at(jobs, next(replies)),
+            next(replies),
+            health[name],
+            prompts[name],
+        )
+        for name in providers
     ]
 
 
@@ -89,9 +103,17 @@ def _ms(at: bytes) -> int:
         return 0
 
 
-def _status(queue: str, asked_at: list[int], started: int, health: RecentRecalls) -> JobsStatus:
+def _status(
+    namespace: str,
+    provider: str,
+    asked_at: list[int],
+    started: int,
+    health: RecentRecalls,
+    prompts: PromptCounts,
+) -> JobsStatus:
     return JobsStatus(
-        queue=queue,
+        provider=provider,
+        queue=queue_name(namespace, provider),
         queued=len(asked_at),
         started=int(started),
         failed=health.failed,
@@ -101,4 +123,5 @@ def _status(queue: str, asked_at: list[int], started: int, health: RecentRecalls
         paused=health.paused,
         failed_at=iso(health.failed_at),
         error=health.error,
+        prompts=prompts,
     )

@@ -7,7 +7,7 @@ if need be with nothing (G9).
 import logging
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -19,7 +19,6 @@ from memorybus.errors import LogError, LogUnavailable
 from memorybus.recall.model import WarmResult, warm_results
 from memorybus.receipt import LogState
 from memorybus.redis.keys import Keys
-from memorybus.text.fence import build_block
 
 _log = logging.getLogger("memorybus")
 
@@ -48,6 +47,7 @@ class WarmCache:
         self._clock = clock
         self._connected = Waiters()
         self._settings = settings
+        self._order = {name: place for place, name in enumerate(settings.providers)}
         self._keys = Keys(settings.namespace)
         self._lock = threading.RLock()
         self._redis: Any = None
@@ -55,42 +55,19 @@ class WarmCache:
         self._pid = os.getpid()
         self.failures = 0
 
-    def block(self, owner: str, slot: str, fallback: str, budget: int) -> str:
-        """Return the memory block of a slot, or of the session it continues; "" if none is warm.
+    def sections(self, owner: str, slot: str, fallback: str) -> list[tuple[str, tuple[str, ...]]]:
+        """Return what is warm in a slot, or in that of the session it continues.
 
         Args:
             owner: who asks (`keys.owner_slot`).
             slot: the session's own.
             fallback: the slot of the session before, or "".
-            budget: characters of the whole block.
-        """
-        sections = self.sections(owner, slot, fallback)
-        return build_block(sections, budget) if sections else ""
 
-    def sections(self, owner: str, slot: str, fallback: str) -> list[tuple[str, tuple[str, ...]]]:
-        """Return what is warm as `block` does: providers in their order, with their lines."""
+        Returns:
+            The providers in their order, with their lines.
+        """
         results = self.read(owner, [slot, fallback] if fallback else [slot])
-        return [(name, results[name].lines) for name in self._ordered(results)]
-
-    def await_answer(self, owner: str, slot: str, asked: str, wait: float) -> None:
-        """Wait until a provider has answered a query, and a moment for the others (G9).
-
-        Args:
-            owner: who asks (`keys.owner_slot`).
-            slot: the asking session's.
-            asked: digest of the query.
-            wait: seconds, at most; none while the flusher knows that Redis is away.
-        """
-        until = self._clock.monotonic() + wait
-        answered = False
-        while self._log_state() != "down" and self._clock.monotonic() < until:
-            results = self.read(owner, [slot])
-            there = [result.asked == asked for result in results.values()]
-            if there and all(there):
-                return
-            if any(there) and not answered:
-                answered, until = True, min(until, self._clock.monotonic() + _OTHERS)
-            self._clock.sleep(_LOOK)
+        return self.ordered({name: result.lines for name, result in results.items()})
 
     def await_results(self, owner: str, slot: str, until: float) -> None:
         """Wait for the first result of a slot, and a moment for others (G9).
@@ -207,9 +184,10 @@ class WarmCache:
             self._redis.close()
             self._redis = None
 
-    def _ordered(self, names: Iterable[str]) -> list[str]:
-        order = {name: i for i, name in enumerate(self._settings.providers)}
-        return sorted(names, key=lambda name: (order.get(name, len(order)), name))
+    def ordered(self, lines: Mapping[str, tuple[str, ...]]) -> list[tuple[str, tuple[str, ...]]]:
+        """Return providers with their lines in the order of a memory block."""
+        last = len(self._order)
+        return sorted(lines.items(), key=lambda pair: (self._order.get(pair[0], last), pair[0]))
 
     def close(self) -> None:
         """Close the connection."""

@@ -1,9 +1,10 @@
-"""Whether recall jobs wait for a process, without RQ: a worker asks for it while it is idle."""
+"""Whether recalls wait for a process, without RQ: a worker asks for it while it is idle."""
 
 from collections.abc import Sequence
 
 from memorybus.config.settings import Settings
 from memorybus.redis.connect import connect_jobs
+from memorybus.redis.keys import Keys
 
 _TIMEOUT = 1.0
 """Seconds for each reply of Redis."""
@@ -14,18 +15,19 @@ def queue_name(namespace: str, provider: str) -> str:
     return f"{namespace}-recall-{provider}"
 
 
-def job_keys(namespace: str, provider: str) -> tuple[str, str, str]:
-    """Return RQ's keys of what waits, of what was taken, and of what has begun.
+def demand_keys(namespace: str, provider: str) -> tuple[str, ...]:
+    """Return the keys of what prompts ask now, and RQ's of what waits, was taken, and has begun.
 
     Each is there only while it holds something. Jobs that a killed process left are in the last
     two, where only a recall process finds them.
     """
     name = queue_name(namespace, provider)
-    return f"rq:queue:{name}", f"rq:queue:{name}:intermediate", f"rq:wip:{name}"
+    asks = Keys(namespace).asks(provider)
+    return asks, f"rq:queue:{name}", f"rq:queue:{name}:intermediate", f"rq:wip:{name}"
 
 
 class RecallDemand:
-    """Looks for providers whose recall jobs wait. Belongs to one thread."""
+    """Looks for providers whose recalls wait. Belongs to one thread."""
 
     def __init__(self, settings: Settings) -> None:
         """Connect at the first look."""
@@ -38,12 +40,12 @@ class RecallDemand:
         Raises:
             redis.RedisError, OSError: the Redis of the jobs is away.
         """
-        keys = [key for name in providers for key in job_keys(self._namespace, name)]
+        keys = [key for name in providers for key in demand_keys(self._namespace, name)]
         if not keys or not self._jobs.exists(*keys):
             return []
         with self._jobs.pipeline(transaction=False) as pipe:
             for name in providers:
-                pipe.exists(*job_keys(self._namespace, name))
+                pipe.exists(*demand_keys(self._namespace, name))
             return [name for name, there in zip(providers, pipe.execute(), strict=True) if there]
 
     def close(self) -> None:

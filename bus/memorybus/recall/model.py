@@ -6,6 +6,7 @@ that reading it is one round trip and one concatenation (`warm`).
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 import msgspec
 
@@ -16,18 +17,33 @@ from memorybus.redis.keys import partition_of, recall_slot, session_key, store_k
 GENERATION = b"g:"
 """Before a provider's name in a warm hash: which request its result answers."""
 
-_TRIVIAL = re.compile(
-    r"(?:ok(?:ay)?|k|yes|no|yep|yup|nope|sure|thanks?|thank you|thx|ty|cool|nice|great|good|"
-    r"perfect|got it|go on|go ahead|continue|next|done|stop|hi|hello|hey|bye|lol|hm+|y|n)"
-    r"[\s.!?…]*",
-    re.IGNORECASE,
-)
+_TRIVIAL_WORDS = """
+    ok okay k yes no yep yup nope nah sure thanks thank you thx ty cool nice great good fine perfect
+    got it go on ahead continue next done stop hi hello hey bye lol hm hmm y n please right exactly
+    ja nein danke bitte gut super weiter genau hallo tschüss oui non merci bien parfait continue
+    bonjour salut sí si no gracias vale bueno perfecto sigue hola adiós grazie va bene perfetto
+    ciao avanti sim não obrigado obrigada olá tak nej tack nee bedankt goed hoi tamam evet hayır
+    teşekkürler merhaba да нет спасибо хорошо ок привет пока дальше tak nie dzięki dobrze cześć
+    好 好的 是 是的 不 不是 谢谢 謝謝 你好 继续 嗯 对 行 可以 はい いいえ ありがとう こんにちは
+    続けて 了解 네 예 아니요 고마워 감사합니다 안녕 안녕하세요 계속 ใช่ ไม่ ขอบคุณ สวัสดี โอเค
+    نعم لا شكرا مرحبا حسنا हाँ नहीं धन्यवाद नमस्ते ठीक है
+"""
+_TRIVIAL: Final = frozenset(_TRIVIAL_WORDS.split())
+"""Words that ask nothing, alone or together."""
+
+_LONGEST_TRIVIAL = 40
+_SIGNS = re.compile(r"[\s.,;:!?…。、！？，'\"’)(]+")
 
 
 def is_trivial(query: str) -> bool:
-    """Say whether a prompt asks nothing that memory could answer: "ok", "/help", blanks."""
+    """Say whether a prompt asks nothing that memory could answer: "ok", "/help", blanks, "👍"."""
     text = query.strip()
-    return not text or text.startswith("/") or _TRIVIAL.fullmatch(text) is not None
+    if text.startswith("/"):
+        return True
+    if len(text) > _LONGEST_TRIVIAL:
+        return False
+    words = _SIGNS.split(text.casefold())
+    return all(word in _TRIVIAL or not any(map(str.isalnum, word)) for word in words)
 
 
 class Want(msgspec.Struct, frozen=True):

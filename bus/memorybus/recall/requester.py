@@ -3,6 +3,7 @@
 The bus names the job by string; the code is the workers'.
 """
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 import msgspec
@@ -11,6 +12,8 @@ from redis.exceptions import RedisError
 
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
+from memorybus.log.heads import reached
+from memorybus.recall.answering import Answering, AnsweringProviders
 from memorybus.recall.breaker import RecallHealth
 from memorybus.recall.model import GENERATION, CarryAsk, Want, WarmAsk, life_ms, provider_of
 from memorybus.recall.pending import PATIENCE, Ask
@@ -18,10 +21,6 @@ from memorybus.recall.queue import RecallQueue
 from memorybus.redis import scripts
 from memorybus.redis.connect import connect_jobs, translated
 from memorybus.redis.keys import Keys
-from memorybus.registry.roster import Roster
-
-_LOOK_EVERY = 1.0
-"""Seconds between two looks at who answers; heartbeats of workers come no more often."""
 
 
 class RecallRequester:
@@ -45,15 +44,10 @@ class RecallRequester:
         self._redis = redis
         self._jobs = connect_jobs(settings, timeout=patience)
         self._settings = settings
-        self._clock = clock
         self._keys = Keys(settings.namespace)
         self._health = RecallHealth(redis, self._keys)
         self._queues: dict[str, RecallQueue] = {}
-        self._answering: list[str] = []
-        self._prompting: list[str] = []
-        self._known: frozenset[str] = frozenset()
-        self._pausing: list[str] = []
-        self._look_at = 0.0
+        self._answering = AnsweringProviders(redis, settings, clock)
 
     def ask(self, ask: Ask) -> None:
         """Perform one request.
@@ -73,53 +67,26 @@ class RecallRequester:
             raise translated(error, "recall") from error
 
     def _warm(self, ask: WarmAsk) -> None:
-        self._look()
-        want = msgspec.structs.replace(ask.want, positions=self._heads(ask.partitions))
+        answering = self._answering.now()
+        positions = reached(self._redis, self._keys, ask.partitions)
+        want = msgspec.structs.replace(ask.want, positions=positions)
         if want.prompt:
-            self._want_prompt(ask.slot, want)
+            self._want_prompt(ask.slot, want, answering)
             return
-        self.want(ask.slot, want, self._answering)
-        if self._pausing:
-            self._health.skipped(self._pausing)
+        self.want(ask.slot, want, answering.asked)
+        if answering.paused:
+            self._health.skipped(answering.paused)
 
-    def _want_prompt(self, slot: str, want: Want) -> None:
+    def _want_prompt(self, slot: str, want: Want, answering: Answering) -> None:
         """Ask for what goes into system prompts, and drop what removed providers said."""
         held = cast("list[bytes]", self._redis.hkeys(self._keys.warm(slot)))
-        gone = [name for name in held if provider_of(name) not in self._known]
+        gone = [name for name in held if provider_of(name) not in answering.known]
         if gone:
             self._redis.hdel(self._keys.warm(slot), *gone)
-        if self._prompting:
-            self.want(slot, want, self._prompting)
+        if answering.prompting:
+            self.want(slot, want, answering.prompting)
 
-    def _look(self) -> None:
-        """Note now and then which providers answer; one whose recalls fail is left out.
-
-        While no worker lives, requests wait for one, bounded in number and time (G10).
-        """
-        now = self._clock.monotonic()
-        if now < self._look_at:
-            return
-        roster = Roster(self._redis, self._keys)
-        self._known = frozenset(roster.providers())
-        served = roster.answering()
-        recalling = [name for name, info in served.items() if info.recall]
-        names = recalling or list(self._settings.providers)
-        prompting = [name for name, info in served.items() if info.prompts]
-        health = self._health.read(list(dict.fromkeys([*names, *prompting])))
-        self._prompting = [name for name in prompting if not health[name].paused]
-        self._answering = [name for name in names if not health[name].paused]
-        self._pausing = [name for name in names if health[name].paused]
-        self._look_at = now + _LOOK_EVERY
-
-    def _heads(self, partitions: tuple[int, ...]) -> dict[int, int]:
-        """Return the dense numbers that the session's partitions have reached."""
-        with self._redis.pipeline(transaction=False) as pipe:
-            for partition in partitions:
-                pipe.hget(self._keys.state(partition), "n")
-            numbers = pipe.execute()
-        return {p: int(n) for p, n in zip(partitions, numbers, strict=True) if n}
-
-    def want(self, slot: str, want: Want, providers: list[str]) -> list[str]:
+    def want(self, slot: str, want: Want, providers: Sequence[str]) -> list[str]:
         """Write a request and enqueue its jobs.
 
         Returns:

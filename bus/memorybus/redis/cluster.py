@@ -19,7 +19,7 @@ from redis.exceptions import ConnectionError as Unreachable
 from redis.exceptions import TimeoutError as TooLate
 from redis.sentinel import SentinelConnectionPool
 
-from memorybus.redis.cluster_nodes import Nodes
+from memorybus.redis.cluster_nodes import Nodes, slot_of
 
 Command: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
 """A command's words, and redis-py's options for its reply."""
@@ -61,6 +61,21 @@ def by_shard(redis: Redis, keys: Iterable[str]) -> list[Shard]:
         return redis.shards(keys)
     followed = isinstance(redis.connection_pool, SentinelConnectionPool)
     return [Shard(redis, tuple(keys), followed)]
+
+
+def by_slot(redis: Redis, keys: Iterable[str], most: int) -> list[list[str]]:
+    """Group keys by what one script may touch: those of a slot; of a single server, any.
+
+    Args:
+        redis: the client that will run the scripts.
+        keys: what to group.
+        most: keys of a group at most: the server does nothing else while a script runs.
+    """
+    groups: dict[int, list[str]] = {}
+    clustered = isinstance(redis, Cluster)
+    for key in keys:
+        groups.setdefault(slot_of(key) if clustered else 0, []).append(key)
+    return [held[at : at + most] for held in groups.values() for at in range(0, len(held), most)]
 
 
 def home_of(redis: Redis, key: str) -> Redis:

@@ -57,6 +57,11 @@ def _address(node: Sequence[Any], asked: str) -> str:
     return f"{host if host and host != '?' else asked}:{int(node[1])}"
 
 
+def slot_of(key: str | bytes) -> int:
+    """Return the slot of a key; keys with one hash tag share theirs."""
+    return key_slot(key.encode() if isinstance(key, str) else key)
+
+
 class Nodes:
     """The nodes of one cluster, and the newest map of it. Several threads may use it.
 
@@ -84,7 +89,7 @@ class Nodes:
         Raises:
             redis.ConnectionError: no node serves the slot, or none answers.
         """
-        slot = 0 if key is None else key_slot(key.encode() if isinstance(key, str) else key)
+        slot = 0 if key is None else slot_of(key)
         found = (self._map or self.refresh()).owner(slot)
         if found is None:
             self.forget("")

@@ -188,6 +188,25 @@ TABLE: tuple[KeyDoc, ...] = (
         "How the provider's recalls went: failures in a row and in all, the last error, skipped.",
     ),
     KeyDoc(
+        "{ns}:asks:{<provider>}",
+        "list",
+        False,
+        "What prompts ask the provider now, the newest first; in the Redis of the jobs.",
+    ),
+    KeyDoc(
+        "{ns}:answers:{<ask>}",
+        "list",
+        False,
+        "The providers' replies to one of these; its asker blocks on it. In the Redis of the jobs.",
+    ),
+    KeyDoc(
+        "{ns}:prompts:{<provider>}",
+        "hash",
+        False,
+        "How prompts were answered by the provider: warm, fresh, late, with nothing that fits, and "
+        "how long they waited.",
+    ),
+    KeyDoc(
         "{ns}:rebuilding:<provider>",
         "string",
         False,

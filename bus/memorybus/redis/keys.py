@@ -133,6 +133,18 @@ class Keys:
         """Return the entry of a command that may change a hash of instances, in the hash's slot."""
         return f"{self.namespace}:{{{guarded}}}:fence:{provider}"
 
+    def asks(self, provider: str) -> str:
+        """Return the list of what prompts ask a provider now; in the Redis of the jobs."""
+        return f"{self.namespace}:asks:{{{provider}}}"
+
+    def answers(self, ask_id: str) -> str:
+        """Return the list of the replies to one of them; in the Redis of the jobs."""
+        return f"{self.namespace}:answers:{{{ask_id}}}"
+
+    def prompts(self, provider: str) -> str:
+        """Return how prompts were answered by a provider."""
+        return f"{self.namespace}:prompts:{{{provider}}}"
+
     def paused(self, provider: str) -> str:
         """Return the entry that exists while no recall is asked of a provider."""
         return f"{self.namespace}:paused:{{{provider}}}"

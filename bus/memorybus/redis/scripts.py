@@ -257,10 +257,33 @@ def _read_acquire(reply: Any) -> Acquired | None:
     return Acquired(int(epoch), entry.decode(), int(n), done, *map(int, numbers))
 
 
-def renew(lease: str, lane: str, epoch: int, worker: str, lease_ms: int) -> ScriptCall[bool]:
-    """Prolong a lease; return whether it is still ours."""
-    args = (lease_ms, f"{epoch}:{worker}", epoch, worker)
-    return ScriptCall(_RENEW, (lease, lane), args, bool)
+class Renewal(msgspec.Struct, frozen=True):
+    """A lease that is to be prolonged.
+
+    Attributes:
+        lease: its key.
+        lane: its lane's key.
+        epoch: the fencing token that it was given with.
+        worker: whose it is.
+        ms: how long it is to last from now.
+    """
+
+    lease: str
+    lane: str
+    epoch: int
+    worker: str
+    ms: int
+
+
+def renew(renewals: Sequence[Renewal]) -> ScriptCall[list[bool | Exception]]:
+    """Prolong leases of one slot; return of each whether it is still ours, or why nobody knows."""
+    keys = [key for one in renewals for key in (one.lease, one.lane)]
+    args = [arg for one in renewals for arg in (one.ms, one.epoch, one.worker)]
+    return ScriptCall(_RENEW, keys, args, _read_renewals)
+
+
+def _read_renewals(reply: Any) -> list[bool | Exception]:
+    return [one if isinstance(one, Exception) else bool(one) for one in reply]
 
 
 def release(lease: str, lane: str, held: str) -> ScriptCall[bool]:

@@ -125,12 +125,14 @@ class InstancesView(msgspec.Struct, frozen=True):
         live: which instance serves a provider, by provider.
         pauses: why an instance's lanes stand still, by name.
         ignored: names of entries that describe no copy, as they stand in Redis: hostile text.
+        redo: of whose dead letters operators asked something, among those looked for.
     """
 
     all: Mapping[str, Instance] = {}
     live: Mapping[str, Live] = {}
     pauses: Mapping[str, InstancePause] = {}
     ignored: tuple[str, ...] = ()
+    redo: frozenset[str] = frozenset()
 
 
 class ChangeLock(Protocol):
@@ -165,8 +167,11 @@ class Instances:
         self._keys = keys
         self._lock = lock
 
-    def look(self) -> InstancesView:
+    def look(self, redo: Collection[str] = ()) -> InstancesView:
         """Return everything in one round trip, for every heartbeat of a worker.
+
+        Args:
+            redo: instances of which to say whether operators asked something of dead letters.
 
         An entry that cannot be read, perhaps of a later release, is left out, so that it hides no
         other; but an instance whose pause cannot be read stays paused.
@@ -174,13 +179,15 @@ class Instances:
         # Pauses first: an instance seen as resumed is seen with what was changed during its pause.
         keys = (self._keys.held, self._keys.live, self._keys.instances)
 
-        def ask() -> list[dict[bytes, bytes]]:
+        def ask() -> list[Any]:
             with self._redis.pipeline(transaction=False) as pipe:
                 for key in keys:
                     pipe.hgetall(key)
+                for name in redo:
+                    pipe.exists(self._keys.redo(name))
                 return pipe.execute()
 
-        held, live, copies = self._asked(ask, keys[0])
+        held, live, copies, *asked = self._asked(ask, keys[0])
         pauses = {
             name.decode("utf-8", "replace"): InstancePause("a pause that cannot be read")
             for name in held
@@ -188,7 +195,8 @@ class Instances:
         ours = _copies(copies)
         ignored = sorted({name.decode("utf-8", "replace") for name in copies} - ours.keys())
         pauses |= legible(held, InstancePause)
-        return InstancesView(ours, legible(live, Live), pauses, tuple(ignored))
+        asking = frozenset(name for name, there in zip(redo, asked, strict=True) if there)
+        return InstancesView(ours, legible(live, Live), pauses, tuple(ignored), asking)
 
     def all(self) -> dict[str, Instance]:
         """Return the copies, and the plans of those that were added late, by name; see `look`."""

@@ -82,6 +82,7 @@ class WorkerInfo(msgspec.Struct, frozen=True, omit_defaults=True):
         capacity: its weight when lanes are shared out.
         ready: the instances that it has open and can work for now.
         failing: how calls to an instance fail, while none succeeds.
+        reports: what an open instance says of itself, if it says anything.
         swaps: whether it follows a provider from one generation to the next; a worker of an earlier
             release does not.
     """
@@ -96,6 +97,7 @@ class WorkerInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     capacity: float = 1.0
     ready: tuple[str, ...] = ()
     failing: dict[str, str] = {}
+    reports: dict[str, str] = {}
     swaps: bool = False
 
 
@@ -173,10 +175,18 @@ class Roster:
         Returns:
             All workers with a heartbeat that did not leave; this one has the server's time.
         """
-        info = msgspec.structs.replace(info, heartbeat_at=self.now_ms())
+        now, others = self._asked(self._keys.workers, self._timed)
+        info = msgspec.structs.replace(info, heartbeat_at=_ms(now))
         self._put(self._keys.workers, {info.id: msgspec.json.encode(info)})
-        others = self._entries(self._keys.workers, WorkerInfo)
-        return list((others | {info.id: info}).values())
+        known = _legible(self._keys.workers, others, WorkerInfo)
+        return list((known | {info.id: info}).values())
+
+    def _timed(self, key: str) -> list[Any]:
+        """Return the server's time and a hash, in one round trip: each wakes an idle worker."""
+        with self._redis.pipeline(transaction=False) as pipe:
+            pipe.time()
+            pipe.hgetall(key)
+            return pipe.execute()
 
     def leave(self, *workers: str) -> None:
         """Remove workers that end, or have ended."""
@@ -216,19 +226,10 @@ class Roster:
 
     def now_ms(self) -> int:
         """Return the server's wall time; of a cluster, that of the first shard, for all workers."""
-        seconds, micros = self._asked(self._keys.workers, lambda _: self._redis.time())
-        return int(seconds) * 1000 + int(micros) // 1000
+        return _ms(self._asked(self._keys.workers, lambda _: self._redis.time()))
 
     def _entries(self, key: str, kind: type[_T]) -> dict[str, _T]:
-        """Return the entries that can be read; one of another release hides no other."""
-        fields: dict[bytes, bytes] = self._asked(key, self._redis.hgetall)
-        found: dict[str, _T] = {}
-        for name, body in fields.items():
-            try:
-                found[name.decode()] = msgspec.json.decode(body, type=kind)
-            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-                _log.debug("%s: an entry that cannot be read: %s", key, error)
-        return found
+        return _legible(key, self._asked(key, self._redis.hgetall), kind)
 
     def _put(self, key: str, fields: Mapping[str, bytes]) -> None:
         if fields:
@@ -243,3 +244,19 @@ class Roster:
             return ask(key)
         except (RedisError, OSError) as error:
             raise translated(error, key) from error
+
+
+def _ms(time: tuple[int, int]) -> int:
+    seconds, micros = time
+    return int(seconds) * 1000 + int(micros) // 1000
+
+
+def _legible(key: str, fields: Mapping[bytes, bytes], kind: type[_T]) -> dict[str, _T]:
+    """Return the entries that can be read; one of another release hides no other."""
+    found: dict[str, _T] = {}
+    for name, body in fields.items():
+        try:
+            found[name.decode()] = msgspec.json.decode(body, type=kind)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            _log.debug("%s: an entry that cannot be read: %s", key, error)
+    return found

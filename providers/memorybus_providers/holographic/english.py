@@ -20,6 +20,9 @@ _STOP_WORDS = """
 STOP_WORDS = frozenset(_STOP_WORDS.split())
 """Words that say nothing about what is asked for."""
 
+SILENT = STOP_WORDS - {"don", "may", "will"}
+"""Those that are nobody's name: an English text is found by none of them."""
+
 _IRREGULAR = """
     arise arose arisen; awake awoke awoken; bear bore borne; beat beaten; become became;
     begin began begun; bend bent; bind bound; bite bit bitten; bleed bled; blow blew blown;

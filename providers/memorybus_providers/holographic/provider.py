@@ -1,12 +1,12 @@
 """The holographic provider: hooks in, recollections out; the parts do the work."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from memorybus.errors import Transient, Unavailable
+from memorybus.errors import MissingProvider, Transient, Unavailable
 from memorybus.events import (
     ContextCompressing,
     Delegated,
@@ -29,12 +29,17 @@ from memorybus_providers.base import (
     TransactionalProvider,
     Why,
 )
-from memorybus_providers.holographic import digest, reasons, tools
+from memorybus_providers.holographic import digest, reasons, tool_arguments, tools
 from memorybus_providers.holographic.entries import Note
+from memorybus_providers.holographic.essentials import essentials
+from memorybus_providers.holographic.meaning.options import SCHEMA, MeaningOptions, options_of
 from memorybus_providers.holographic.ranking import Scored
 from memorybus_providers.holographic.recall import within
 from memorybus_providers.holographic.store import HolographicStore
 from memorybus_providers.holographic.utterances import Utterance
+
+if TYPE_CHECKING:  # numpy is imported by who has an embedder
+    from memorybus_providers.holographic.meaning.meaning import Meaning
 
 FILE_NAME = "holographic.db"
 STORE_KINDS: Final[Mapping[str, str]] = MappingProxyType({"memory": "memory", "user": "user-store"})
@@ -46,8 +51,8 @@ class HolographicProvider(TransactionalProvider):
     Delivery is ``transactional``: facts, ledger and checkpoint commit together, so an event's
     effect happens once (G4) and only for the current owner of a lane (G5). Any number of
     instances may have the file open; recall reads a snapshot and never waits for a writer.
-    ``retrieval_count`` counts what ``memory_search`` returned, not prefetches: those must not
-    write. It is a hint: a count that would have to wait for a long transaction is left out.
+    ``retrieval_count`` counts what tools listed, not prefetches: those must not write. It is a
+    hint: a count that would have to wait for a long transaction is left out.
     """
 
     kind: ClassVar[str] = "holographic"
@@ -56,38 +61,59 @@ class HolographicProvider(TransactionalProvider):
         recall=True,
         tools=True,
         retracts=True,
-        reading_tools=frozenset({"memory_search"}),
+        reading_tools=tool_arguments.READING,
         handles=frozenset({TurnCompleted, MemoryWritten, Delegated, ContextCompressing}),
     )
 
     def __init__(self, config: ProviderConfig) -> None:
-        """Keep the configuration; the file is opened by `open`."""
+        """Keep the configuration; the file is opened by `open`.
+
+        Raises:
+            ConfigError: an option is wrong.
+        """
         super().__init__(config)
         self.path = config.home / FILE_NAME
+        self._options = options_of(config)
         self._store: HolographicStore | None = None
+        self._meaning: Meaning | None = None
 
     # -- life ---------------------------------------------------------------------------------
 
     @classmethod
     def get_config_schema(cls) -> Sequence[Mapping[str, Any]]:
-        """Say that there are no options."""
-        return ()
+        """Return the options, all of which are about search by meaning."""
+        return SCHEMA
 
     def open(self) -> None:
         """Open the database, creating it if it is missing.
 
         Raises:
             Unavailable: the file is no database, damaged or of another release; the message
-                names it and the remedy.
+                names it and the remedy. Or the key of the embedder is missing.
+            MissingProvider: what the embedder needs is not installed.
         """
-        if self._store is None:
+        if self._store is not None:
+            return
+        if not self._options.embedder:
             self._store = HolographicStore(self.path, self.config.clock)
+            return
+        meaning = self._meaning_of(self._options)
+        self._store = HolographicStore(self.path, self.config.clock, meaning.searching)
+        self._meaning = meaning
 
     def shutdown(self) -> None:
         """Close the database; an open transaction is rolled back."""
+        if self._meaning is not None:
+            self._meaning.close()
+            self._meaning = None
         if self._store is not None:
             self._store.close()
             self._store = None
+
+    def report(self) -> str:
+        """Say how many facts have no vector yet, and why if that is known."""
+        meaning = self._meaning
+        return meaning.report if meaning else ""
 
     def backup_paths(self) -> Sequence[Path]:
         """Return the database and the two files SQLite may keep beside it."""
@@ -109,10 +135,12 @@ class HolographicProvider(TransactionalProvider):
     def progress(self, lane: str) -> Progress | None:
         """Return the lane's committed progress, or None if the store has never seen it."""
         store = self._opened
+        self._fill()
         with store.translated():
             return ledger.progress(store.db, lane)
 
-    def transaction(self, fence: Fence) -> AbstractContextManager[Transaction]:
+    @contextmanager
+    def transaction(self, fence: Fence) -> Iterator[Transaction]:
         """Open a transaction; facts, ledger and checkpoint commit as one (G4, G5).
 
         Raises:
@@ -120,7 +148,9 @@ class HolographicProvider(TransactionalProvider):
             Transient: another process holds the database for too long.
             Unavailable: the disk is full, or the file damaged.
         """
-        return self._opened.lane(fence)
+        with self._opened.lane(fence) as opened:
+            yield opened
+        self._fill()
 
     # -- hooks --------------------------------------------------------------------------------
 
@@ -173,21 +203,26 @@ class HolographicProvider(TransactionalProvider):
     def prefetch(self, query: str, ctx: RecallContext) -> Sequence[Recollection]:
         """Return facts of the scope that answer a question, best first, about a budget's worth.
 
+        A blank question gets what matters most: what was kept, and what was said last.
+
         Raises:
             Transient: the database cannot be read now.
             Unavailable: the file is damaged.
         """
         store = self._opened
         with store.translated():
-            found = store.recall.answer(query, ctx.scope)
+            if not query or query.isspace():
+                found = essentials(store.db, ctx.scope)
+            else:
+                found = store.recall.answer(query, ctx.scope)
         given = within(found, ctx.budget)
         if ctx.explain:
             return [_recollection(scored, reasons.why(query, scored)) for scored in given]
         return [_recollection(scored) for scored in given]
 
     def get_tool_schemas(self) -> Sequence[Mapping[str, Any]]:
-        """Return the function objects of ``memory_search``, ``memory_add``, ``memory_feedback``."""
-        return tools.schemas()
+        """Return the function objects of the tools that `tool_arguments` describes."""
+        return tool_arguments.schemas()
 
     def handle_tool_call(
         self, tool: str, arguments: Mapping[str, Any], ctx: HookContext
@@ -196,23 +231,41 @@ class HolographicProvider(TransactionalProvider):
 
         A writing tool takes effect once per event id, and answers a repetition the same (G4).
         """
-        call = tools.parsed(tool, arguments)
+        call = tool_arguments.parsed(tool, arguments)
         if isinstance(call, str):
             return tools.failed(call)
-        if isinstance(call, tools.Search):
-            return self._search(call, ctx)
+        if isinstance(call, tool_arguments.Reading):
+            return self._read(call, ctx)
         store = self._opened
         with store.writing_in_order():
             return store.tools.write(call, ctx)
 
-    def _search(self, call: tools.Search, ctx: HookContext) -> Mapping[str, Any]:
+    def _read(self, call: tool_arguments.Reading, ctx: HookContext) -> Mapping[str, Any]:
         store = self._opened
         with store.translated():
             store.utterances.flush()  # inside a lane's transaction: find what came just before
-            found = store.tools.search(call, ctx)
-        with suppress(Transient), store.writing(wait=False):  # only a hint: see the class
-            store.tools.count_retrieved(found)
-        return tools.shown(found)
+            result, found = store.reading.answer(call, ctx)
+        if found:
+            with suppress(Transient), store.writing(wait=False):  # only a hint: see the class
+                store.tools.count_retrieved(found)
+        return result
+
+    def _fill(self) -> None:
+        """Let the facts of a committed transaction get their vectors: we have lanes."""
+        if self._meaning is not None:
+            self._meaning.fill()
+
+    def _meaning_of(self, options: MeaningOptions) -> "Meaning":
+        try:
+            from memorybus_providers.holographic.meaning.meaning import Meaning
+
+            return Meaning(self.path, self.config, options)
+        except ImportError as error:
+            extra = "embeddings" if options.by_service else "static-embeddings"
+            raise MissingProvider(
+                f"provider {self.config.name}: its embedder needs {error.name}; "
+                f"install it with: pip install 'memorybus[{extra}]'"
+            ) from error
 
     @property
     def _opened(self) -> HolographicStore:

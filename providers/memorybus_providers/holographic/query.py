@@ -10,14 +10,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from memorybus_providers.holographic.english import MONTHS
+from memorybus_providers.holographic.english import MONTHS, SILENT
 from memorybus_providers.holographic.languages import (
     irregular_forms,
     is_stop_word,
     spoken,
     stems,
 )
-from memorybus_providers.holographic.words import asked, identifiers, spelled, tokens
+from memorybus_providers.holographic.words import MARK, asked, identifiers, spelled, tokens
 
 MAX_WORDS = 64
 """Words of a question that are looked at (G10)."""
@@ -129,6 +129,28 @@ def expression(tokens: Iterable[str], scopes: Iterable[str]) -> str:
     """
     held = tuple(tokens)
     return " OR ".join(f'"{scope}{token}"' for scope in scopes for token in held)
+
+
+def holding(phrases: Iterable[str], scopes: Sequence[str]) -> str:
+    """Return the full-text expression that finds all words of any of the phrases, in any order.
+
+    English stop words are left out, as in the index.
+
+    Args:
+        phrases: folded words, parted by spaces.
+        scopes: see `expression`.
+    """
+    words = [[token for token in tokens(phrase) if token not in SILENT] for phrase in phrases]
+    return " OR ".join(
+        f"({' AND '.join(_spelled_anyhow(scope + word) for word in phrase)})"
+        for scope in scopes
+        for phrase in words
+        if phrase
+    )
+
+
+def _spelled_anyhow(word: str) -> str:
+    return f'("{word}" OR "{word}{MARK}"*)'
 
 
 def _terms(token: str, languages: Sequence[str]) -> Iterator[Term]:

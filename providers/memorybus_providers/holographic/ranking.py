@@ -17,6 +17,7 @@ from typing import Final
 
 import msgspec
 
+from memorybus_providers.holographic import nearness
 from memorybus_providers.holographic.query import Question
 from memorybus_providers.holographic.words import folded
 
@@ -108,11 +109,14 @@ class Scored(msgspec.Struct, frozen=True):
         score: larger is better.
         parts: what the score is made of, amounts and then factors; those that change nothing are
             left out.
+        near: how near its meaning is to the question's, from 0 to 1; None if it was not compared,
+            or is not near.
     """
 
     fact: Fact
     score: float
     parts: Mapping[str, float] = MappingProxyType({})
+    near: float | None = None
 
 
 def ranked(
@@ -121,6 +125,7 @@ def ranked(
     around: Sequence[Fact],
     corpus: Corpus,
     names: frozenset[str],
+    near: Mapping[int, float] = MappingProxyType({}),
 ) -> list[Scored]:
     """Return the facts that answer a question, best first.
 
@@ -130,33 +135,60 @@ def ranked(
         around: the utterances around the hits, which are no hits themselves.
         corpus: statistics of the terms.
         names: words of the question that name speakers.
+        near: how near the meaning of some hits is to the question's, from 0 to 1, by their rows.
     """
-    alone = _alone(question, hits, corpus)
+    said = _said(question, hits)
+    words = _alone(said, corpus)
+    meant = _meant(hits, said, near, corpus) if near else {}
+    alone = {fact: amount + meant.get(fact, 0.0) for fact, amount in words.items()}
     facts = (*hits, *around)
     gained = _gained(facts, alone)
     scored = [
         _scored(
             fact,
-            {"words": alone.get(fact.id, 0.0), "conversation": gained[fact.id]},
+            {
+                "words": words.get(fact.id, 0.0),
+                "meaning": meant.get(fact.id, 0.0),
+                "conversation": gained[fact.id],
+            },
             _factors(question, fact, names),
+            near.get(fact.id),
         )
         for fact in facts
     ]
     return sorted((s for s in scored if s.score > 0), key=lambda s: (-s.score, -s.fact.id))
 
 
-def _scored(fact: Fact, amounts: Mapping[str, float], factors: Mapping[str, float]) -> Scored:
+def _scored(
+    fact: Fact, amounts: Mapping[str, float], factors: Mapping[str, float], near: float | None
+) -> Scored:
     parts = {**{name: amount for name, amount in amounts.items() if amount}, **factors}
-    return Scored(fact, sum(amounts.values()) * math.prod(factors.values()), parts)
+    return Scored(fact, sum(amounts.values()) * math.prod(factors.values()), parts, near)
 
 
-def _alone(question: Question, hits: Sequence[Fact], corpus: Corpus) -> dict[int, float]:
-    """Score each hit by its own words: BM25, with the mean length of the hits at hand."""
+def _said(question: Question, hits: Sequence[Fact]) -> dict[int, list[str]]:
+    """Return the words of each hit; where one is a form of a term, the term's stem."""
     texts = question.read(f"{fact.tags} {fact.content[:LOOKED_AT]}" for fact in hits)
-    words = {fact.id: text for fact, text in zip(hits, texts, strict=True)}
-    mean = max(1.0, sum(map(len, words.values())) / max(1, len(words)))
+    return {fact.id: text for fact, text in zip(hits, texts, strict=True)}
+
+
+def _meant(
+    hits: Sequence[Fact],
+    said: Mapping[int, Sequence[str]],
+    near: Mapping[int, float],
+    corpus: Corpus,
+) -> dict[int, float]:
+    """Return what the hits gain by their meaning."""
     rarity = {stem: corpus.rarity(stem) for stem in corpus.found}
-    return {fact: _bm25(said, rarity, len(said) / mean) for fact, said in words.items()}
+    held = [rarity.keys() & said[fact.id] for fact in hits]
+    return nearness.amounts(near, rarity, held)
+
+
+def _alone(said: Mapping[int, Sequence[str]], corpus: Corpus) -> dict[int, float]:
+    """Score each hit by its own words: BM25, with the mean length of the hits at hand."""
+    mean = max(1.0, sum(map(len, said.values())) / max(1, len(said)))
+    rarity = {stem: corpus.rarity(stem) for stem in corpus.found}
+    return {fact: _bm25(words, rarity, len(words) / mean) for fact, words in said.items()}
 
 
 def _bm25(said: Sequence[str], rarity: Mapping[str, float], length: float) -> float:

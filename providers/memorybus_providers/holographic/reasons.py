@@ -17,4 +17,4 @@ def why(question: str, scored: Scored) -> Why:
     asked = parse(question)
     words = dict.fromkeys(_WORD.findall(scored.fact.content[:LOOKED_AT]))
     matched = tuple(word for word in words if asked.asks_for(word))
-    return Why(matched, parts=dict(scored.parts))
+    return Why(matched, scored.near, dict(scored.parts))

@@ -9,7 +9,7 @@ import heapq
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -17,8 +17,7 @@ from memorybus_providers.base import RecallScope
 from memorybus_providers.holographic.facts import clean
 from memorybus_providers.holographic.query import Question, chosen, expression, parse
 from memorybus_providers.holographic.ranking import NEAR, Corpus, Fact, Scored, ranked
-from memorybus_providers.holographic.rows import FACT, SCOPES, fact_of, limits_of
-from memorybus_providers.holographic.schema import prefix
+from memorybus_providers.holographic.rows import FACT, SCOPES, asked, fact_of, limits_of
 from memorybus_providers.holographic.vocabulary import Vocabulary
 from memorybus_providers.holographic.words import folded
 
@@ -27,7 +26,6 @@ CANDIDATES = 200
 
 _REACH = max(NEAR)
 
-_SIZES = f"select id, facts from scopes where id in ({SCOPES}) order by id"  # noqa: S608
 
 _SPEAKERS = f"""
 select name from entities where kind = 'speaker' and word = :about and scope in ({SCOPES})
@@ -36,17 +34,23 @@ _ABOUT = f"""
 select fact from fact_entities join entities on entities.id = entity
 where entities.kind = 'named' and word = :about and scope in ({SCOPES})
 """  # noqa: S608
+_WITHIN = f"""
+facts.scope in ({SCOPES}) and (
+    :about = '' or facts.speaker = :about or facts.speaker in ({_SPEAKERS})
+    or facts.id in ({_ABOUT})
+)
+"""
 _SEARCH = """
 select rowid from facts_fts where facts_fts match :match order by rowid desc
 """
 # The full-text index leads (cross join): it is what narrows.
 _SEARCH_ABOUT = f"""
 select facts.id from facts_fts cross join facts on facts.id = facts_fts.rowid
-where facts_fts match :match and (
-    facts.speaker = :about or facts.speaker in ({_SPEAKERS}) or facts.id in ({_ABOUT})
-)
-order by facts_fts.rowid desc
+where facts_fts match :match and {_WITHIN} order by facts_fts.rowid desc
 """  # noqa: S608  constants of our own
+_AMONG = f"""
+select id from facts where id in (select value from json_each(:near)) and {_WITHIN}
+"""  # noqa: S608
 _WITH_NEIGHBOURS = f"""
 {FACT} where facts.id in (
     select value from json_each(:found)
@@ -62,18 +66,35 @@ where kind = 'speaker' and scope in ({SCOPES}) and word in (select value from js
 """  # noqa: S608
 
 
-class FactSearch:
-    """Answers questions from the database."""
+Nearby = Callable[[str, RecallScope], Callable[[], Mapping[int, float]]]
+"""Begins to look for the facts whose meaning is near a text's, and returns what waits for them: how
+near each is, from 0 to 1, by its row."""
 
-    def __init__(self, db: sqlite3.Connection) -> None:
+
+def nothing_near(text: str, scope: RecallScope) -> Callable[[], Mapping[int, float]]:
+    """Compare words alone."""
+    return dict
+
+
+class FactSearch:
+    """Answers questions from the database.
+
+    Args:
+        db: what it reads through.
+        nearby: finds facts by their meaning.
+    """
+
+    def __init__(self, db: sqlite3.Connection, nearby: Nearby = nothing_near) -> None:
         """Read through `db`."""
         self._db = db
         self._vocabulary = Vocabulary(db)
+        self._nearby = nearby
 
     def answer(self, text: str, scope: RecallScope, about: str = "") -> list[Scored]:
         """Return the facts within `scope` that answer a question, best first.
 
-        Any text is a question. Without a word that some fact holds it has no answer.
+        Any text is a question. It has no answer without a word that some fact holds, or a fact
+        whose meaning is near.
 
         Args:
             text: the question.
@@ -81,29 +102,24 @@ class FactSearch:
             about: return only what this person said, and kept facts that name the person; empty
                 for everything.
         """
-        limits = _narrowed(scope, about)
-        size, scopes = self._asked(limits)
+        waited_for = self._nearby(text, scope)
         question = parse(text)
+        limits = _narrowed(scope, about)
+        size, scopes = asked(self._db, limits)
         names = self._names(question, limits)
         known = self._vocabulary.known(question, question.without(names), scopes)
         question = msgspec.structs.replace(question, terms=tuple(one.term for one in known))
         corpus = Corpus(size, {one.term.stem: min(size, one.facts) for one in known})
-        found = self._found(question, corpus, scopes, limits)
-        if not found:
-            return []
-        hits, around = self._facts(found)
-        return ranked(question, hits, [] if about else around, corpus, names)
-
-    def _asked(self, limits: dict[str, str | None]) -> tuple[int, list[str]]:
-        """Return how many facts may be seen, and what stands before the tokens of each scope."""
-        rows = self._db.execute(_SIZES, limits).fetchall()
-        return sum(size for _, size in rows), [prefix(scope) for scope, size in rows if size]
+        found = self._by_words(question, corpus, scopes, limits)
+        near = waited_for()
+        hits, around = self._facts([*found, *self._among(near, limits)])
+        return ranked(question, hits, [] if about else around, corpus, names, near)
 
     def _names(self, question: Question, limits: dict[str, str | None]) -> frozenset[str]:
         rows = self._db.execute(_NAMES, {"words": json.dumps(question.words), **limits})
         return frozenset(row[0] for row in rows)
 
-    def _found(
+    def _by_words(
         self,
         question: Question,
         corpus: Corpus,
@@ -120,8 +136,14 @@ class FactSearch:
                 worth[fact] += rarity
         return heapq.nsmallest(CANDIDATES, worth, key=lambda fact: (-worth[fact], -fact))
 
-    def _facts(self, found: Sequence[int]) -> tuple[list[Fact], list[Fact]]:
-        """Return the facts of some rows in their order, and the utterances around them."""
+    def _among(self, near: Mapping[int, float], limits: dict[str, str | None]) -> list[int]:
+        """Return those of the near facts that are in the scope now, and about whom is asked."""
+        given = {"near": json.dumps(list(near)), **limits}
+        return [row[0] for row in self._db.execute(_AMONG, given)] if near else []
+
+    def _facts(self, found: Iterable[int]) -> tuple[list[Fact], list[Fact]]:
+        """Return the facts of some rows, each once, and the utterances around them."""
+        found = list(dict.fromkeys(found))
         rows = self._db.execute(_WITH_NEIGHBOURS, {"found": json.dumps(found)})
         facts = {row[0]: fact_of(*row) for row in rows}
         # A fact may have been removed between the two reads.

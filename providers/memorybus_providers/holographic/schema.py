@@ -17,7 +17,7 @@ from memorybus.clock import Clock
 from memorybus.errors import Unavailable
 
 from memorybus_providers import ledger
-from memorybus_providers.holographic.english import STOP_WORDS
+from memorybus_providers.holographic.english import SILENT
 from memorybus_providers.holographic.words import tokens
 
 SCHEMA_VERSION = 4
@@ -78,7 +78,7 @@ create virtual table if not exists facts_fts using fts5(
 );
 insert into facts_fts(facts_fts, rank) values ('pgsz', 4000), ('automerge', 8);
 create virtual table if not exists vocabulary using fts5vocab(facts_fts, 'row');
--- What was said comes in thousands: whoever inserts it indexes it, in one statement (utterances.py).
+-- What was said comes in thousands; utterances.py puts it into the index in one statement.
 create trigger if not exists facts_added after insert on facts when new.seq is null begin
     insert into facts_fts(rowid, terms) values (new.id, terms(new.scope, new.tags, new.content));
     update scopes set facts = facts + 1 where id = new.scope;
@@ -163,7 +163,7 @@ def indexed(scope: int, tags: str, content: str) -> str:
     """Return what the index holds of a fact: its tokens, each once, parted by spaces."""
     begins = f" {prefix(scope)}"
     held = set(tokens(f"{tags} {content}" if tags else content))
-    kept = held - STOP_WORDS
+    kept = held - SILENT
     if len(kept) > (1 - ENGLISH) * len(held):
         kept = held
     return begins + begins.join(kept) if kept else ""

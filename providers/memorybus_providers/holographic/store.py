@@ -1,7 +1,7 @@
 """The open database, its transactions and errors, and the parts that work on it."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,14 +14,25 @@ from memorybus_providers.holographic.entries import KeptFacts
 from memorybus_providers.holographic.judgements import Judgements
 from memorybus_providers.holographic.recall import FactSearch
 from memorybus_providers.holographic.sessions import Sessions
-from memorybus_providers.holographic.tools import FactTools
+from memorybus_providers.holographic.tools import ReadingTools, WritingTools
 from memorybus_providers.holographic.utterances import Utterances
 
 
 class HolographicStore:
-    """Owns the connection."""
+    """Owns the connection.
 
-    def __init__(self, path: Path, clock: Clock) -> None:
+    Args:
+        path: the database.
+        clock: time.
+        searching: makes the search over it.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        clock: Clock,
+        searching: Callable[[sqlite3.Connection], FactSearch] = FactSearch,
+    ) -> None:
         """Open the database, creating it if it is missing.
 
         Raises:
@@ -33,9 +44,10 @@ class HolographicStore:
         self._places = Sessions(self.db)
         self.utterances = Utterances(self.db, self._places)
         self.kept = KeptFacts(self.db, self._places)
-        self.recall = FactSearch(self.db)
+        self.recall = searching(self.db)
         judgements = Judgements(self.db, self._places)
-        self.tools = FactTools(self.db, self.recall, self.kept, judgements)
+        self.reading = ReadingTools(self.db, self.recall)
+        self.tools = WritingTools(self.db, self.kept, judgements)
 
     def close(self) -> None:
         """Close the connection; an open transaction is rolled back."""

@@ -70,8 +70,10 @@ _LETTERS_AND_DIGITS = (
 )
 _KINDS = bytes.maketrans(*_LETTERS_AND_DIGITS)
 _JOINTS = bytes.maketrans(_LETTERS_AND_DIGITS[0] + b"_/", b"a" * 62 + b"..")
-_JOINED = re.compile(r"[A-Za-z0-9]+(?:[_./]+[A-Za-z0-9]+)+(?<=.{3})")
-_CAMEL = re.compile(r"[A-Za-z]+[a-z][A-Z][A-Za-z]*")
+_JOINED = re.compile(
+    r"(?<![A-Za-z0-9_./])[A-Za-z0-9]{1,64}(?:[_./]{1,3}[A-Za-z0-9]{1,64}){1,16}(?<=.{3})"
+)
+_CAMEL = re.compile(r"(?<![A-Za-z])[A-Za-z]+[a-z][A-Z][A-Za-z]*")
 _HUMP = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _CODE = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{1,8}(\d{3,})(?![A-Za-z0-9])")
 
@@ -98,7 +100,7 @@ def asked(text: str) -> list[str]:
 def identifiers(text: str) -> list[str]:
     """Return the further tokens of what looks like code: paths, names in code, error numbers."""
     humps = [part for name in _CAMEL.findall(text) for part in _HUMP.findall(name)]
-    found = [*(name for name in _JOINED.findall(text)), *humps, *_CODE.findall(text)]
+    found = [*_JOINED.findall(text), *humps, *_CODE.findall(text)]
     return [name.lower() for name in found]
 
 

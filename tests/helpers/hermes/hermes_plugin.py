@@ -2,7 +2,7 @@
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,9 @@ from memorybus.agent.client import MemoryBus
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.settings import Settings
 from memorybus.events import AnyEvent, Envelope, Event, Scope, SessionRef, TurnStarted
+from memorybus.recall.model import WarmResult
 from memorybus.recall.pending import Ask
+from memorybus.recall.prompt import Prompt, PromptAnswers
 from memorybus.receipt import Receipt
 from memorybus.surfaces.hermes.plugin.provider import HermesMemory
 from memorybus.surfaces.hermes.plugin.shared import HermesProcess, SharedBus
@@ -30,6 +32,7 @@ class RecordingBus(MemoryBus):
         self.asked: list[Ask] = []
         self.conflicts: list[Envelope] = []
         super().__init__(settings, **injected)
+        self.prompts = KeptPrompts(self.prompts, self.asked)
 
     def publish(
         self,
@@ -58,6 +61,21 @@ class RecordingBus(MemoryBus):
         """Ask, and keep what was asked."""
         self.asked.append(ask)
         super().ask(ask)
+
+
+class KeptPrompts(PromptAnswers):
+    """Answers prompts as others do, and keeps what would be asked."""
+
+    def __init__(self, answers: PromptAnswers, asked: list[Ask]) -> None:
+        """Answer by `answers`."""
+        self._answers, self._asked = answers, asked
+
+    def lines(
+        self, prompt: Prompt, warm: Mapping[str, WarmResult], wait: float
+    ) -> dict[str, tuple[str, ...]]:
+        """Keep the question, and answer."""
+        self._asked.append(prompt.question())
+        return self._answers.lines(prompt, warm, wait)
 
 
 class Host:

@@ -22,6 +22,7 @@ from memorybus.recall.model import Want, WarmResult, warm_results
 from memorybus.recall.requester import RecallRequester
 from memorybus.redis.keys import Keys
 from memorybus_providers.base import Capabilities, MemoryProvider, RecallContext, Recollection
+from memorybus_workers.lanes.news import Inbox
 from memorybus_workers.processes.recall_processes import RecallProcesses
 
 from helpers.processes.waiting import T, wait_until
@@ -95,7 +96,7 @@ class Recalls:
     def start(self, count: int = 1, **changed: Any) -> None:
         """Start the recall processes; as settings that differ would have it."""
         settings = msgspec.structs.replace(self.settings, **changed)
-        self.processes = RecallProcesses(settings, count, SYSTEM)
+        self.processes = RecallProcesses(settings, count, SYSTEM, Inbox())
         self.processes.serve(settings.providers)
 
     def stop(self) -> None:

@@ -295,12 +295,13 @@ def test_turns_ask_for_the_next_session_now_and_then(
         session = bus.session("s")
         for prompt in ("ok", "where is the boat", "and the oars"):
             session.queue_prefetch(prompt)
-        session.ask_first("where is the sail", wait=0.0)
+        session.queue_prefetch("where is the sail", "it lies in the hold")
     prompts = [ask for ask in asked if ask.want.prompt]
     assert [bool(ask.partitions) for ask in prompts] == [False, True]
     assert {ask.slot for ask in prompts} == {prompt_slot(session.scope)}
     said = [ask.want.query for ask in asked if not ask.want.prompt]
-    assert said == ["", "where is the boat", "and the oars", "where is the sail"]
+    sail = "where is the sail\nit lies in the hold"
+    assert said == ["", "where is the boat", "and the oars", sail]
 
 
 def test_asyncio_has_it_too(world: World, bus: MemoryBus, user: str) -> None:

@@ -144,8 +144,8 @@ def test_lanes_forget_the_old_numbers(server: RedisServer, log: SealedLog) -> No
     assert renumbering.mend(twice) == 5
     assert committed(log, first.epoch, done) == 0
     lease, lane = log.keys.lease(P, NAME), log.keys.lane(P, NAME)
-    renewal = scripts.renew(lease, lane, first.epoch, "w", 60_000)
-    assert scripts.run(log.redis, renewal) == 0
+    renewal = scripts.Renewal(lease, lane, first.epoch, "w", 60_000)
+    assert scripts.run(log.redis, scripts.renew([renewal])) == [False]
     scripts.run(log.redis, scripts.release(lease, lane, f"{first.epoch}:w"))
     second = taken(log)
     assert (second.done, second.sent, second.deaths) == (b"", log.head(), 0)

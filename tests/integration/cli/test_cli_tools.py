@@ -10,7 +10,16 @@ from helpers.stories.scenario import worker
 from memorybus.config.settings import Settings
 from memorybus.surfaces.cli.app import main
 
-NAMES = ["memory_search", "memory_add", "memory_feedback"]
+WRITES = {
+    "memory_search": False,
+    "memory_probe": False,
+    "memory_related": False,
+    "memory_reason": False,
+    "memory_list": False,
+    "session_search": False,
+    "memory_add": True,
+    "memory_feedback": True,
+}
 
 
 @pytest.fixture(name="settings")
@@ -35,8 +44,7 @@ def test_tools_are_listed_and_called(
     """What one call writes the next one finds, within the person's scope and no other's."""
     worker(spawn, settings, jobs=1)
     listed, _ = run(settings, capsys, "ls")
-    assert [row["name"] for row in listed] == NAMES
-    assert [row["writes"] for row in listed] == [False, True, True]
+    assert {row["name"]: row["writes"] for row in listed} == WRITES
 
     fact = '{"content": "The brass key is under the pot.", "tags": ["key"]}'
     added, _ = run(settings, capsys, "call", "memory_add", "--json-args", fact, "--user", "ana")

@@ -103,6 +103,7 @@ def test_starts_a_durable_server_that_evicts_nothing(make_server: MakeServer) ->
         "save": "",
         "port": "0",
         "stream-node-max-bytes": "65536",
+        "hz": "4",
     }
     assert {name: config[name] for name in expected} == expected
 

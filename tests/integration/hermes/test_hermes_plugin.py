@@ -70,19 +70,19 @@ def test_recall_comes_warm_once_and_again_after_a_compression(
 ) -> None:
     """What a worker remembers is in the next turn, in no later one, and again in a new window."""
     settings = make_settings(
-        **PATIENT, url=redis_url, providers=("holographic",), compress_wait=0.1, opening_wait=0.0
+        **PATIENT, url=redis_url, providers=("holographic",), compress_wait=0.1, prefetch_wait=5.0
     )
     worker(spawn, settings, jobs=1)
     with running(settings, tmp_path) as host:
         memory = host.instance("s1")
         past: list[dict[str, Any]] = []
         memory.on_memory_write("add", "memory", "The parrot is called Admiral <b>", {})
-        have_turn(memory, "What is the parrot called, Admiral?", past)
+        have_turn(memory, "The weather was fine today.", past)
         session = host.shared.session(host.events()[0].scope, "s1")
 
         def warm() -> bool:  # without a turn of its own: each would be remembered, too
             memory.queue_prefetch("What is the parrot called?", session_id="s1")
-            return "parrot is called" in str(session.warm_lines())
+            return "parrot is called" in str(session.recalled_lines())
 
         wait_until(warm, "recall is warm", 30)
         text = have_turn(memory, "Tell me about the parrot called Admiral.", past)
@@ -102,12 +102,12 @@ def test_recall_comes_warm_once_and_again_after_a_compression(
         assert host.shared.problems.count == 0
 
 
-def test_a_sessions_first_turn_waits_a_moment_for_its_own_recall(
+def test_a_turn_waits_a_moment_for_its_own_recall(
     spawn: Spawn, redis_url: str, make_settings: MakeSettings, tmp_path: Path
 ) -> None:
-    """Hermes makes its agent when the person has spoken: the first prompt is asked at once."""
+    """Nothing was asked ahead for a first prompt: it is asked at once, and waited for."""
     settings = make_settings(
-        **PATIENT, url=redis_url, providers=("holographic",), opening_wait=30.0
+        **PATIENT, url=redis_url, providers=("holographic",), prefetch_wait=30.0
     )
     worker(spawn, settings, jobs=1)
     with running(settings, tmp_path) as host:
@@ -122,7 +122,7 @@ def test_what_one_says_in_a_shared_chat_is_recalled_to_no_other(
 ) -> None:
     """Recall of a turn is its author's: the same prompt brings each person their own."""
     settings = make_settings(
-        **PATIENT, url=redis_url, providers=("holographic",), opening_wait=30.0
+        **PATIENT, url=redis_url, providers=("holographic",), prefetch_wait=30.0
     )
     worker(spawn, settings, jobs=1)
     with running(settings, tmp_path) as host:
@@ -141,11 +141,11 @@ def test_what_one_says_in_a_shared_chat_is_recalled_to_no_other(
             assert said[other] not in recalled
 
 
-def test_a_first_turn_does_not_wait_for_nobody(
+def test_a_turn_does_not_wait_for_nobody(
     redis_url: str, make_settings: MakeSettings, tmp_path: Path
 ) -> None:
-    """G9: without a worker the first turn waits for its deadline, the second not at all."""
-    settings = make_settings(url=redis_url, opening_wait=4.0)
+    """G9: where no worker answers recalls, no turn waits for one."""
+    settings = make_settings(url=redis_url, prefetch_wait=30.0)
     with running(settings, tmp_path) as host:
         memory = host.instance("s1")
         wait_until(lambda: host.bus.unsent == 0, "connected")
@@ -155,8 +155,7 @@ def test_a_first_turn_does_not_wait_for_nobody(
             begin = time.perf_counter()
             assert memory.prefetch(prompt) == ""
             took.append(time.perf_counter() - begin)
-    assert 3.9 < took[0] < 15.0
-    assert took[1] < 3.9
+    assert max(took) < 15.0
 
 
 def test_the_new_session_never_sees_the_old_one_s_recall(
@@ -170,7 +169,7 @@ def test_the_new_session_never_sees_the_old_one_s_recall(
         memory.on_turn_start(0, "hello")
         memory.queue_prefetch("old question about things", session_id="old")
         old = host.shared.session(host.events()[0].scope, "old")
-        wait_until(old.warm_lines, "the old session is warm", 30)
+        wait_until(old.recalled_lines, "the old session is warm", 30)
         host.hint = "new"
         memory.on_turn_start(1, "fresh")
         assert "old question" not in memory.prefetch("fresh")

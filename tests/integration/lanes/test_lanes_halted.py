@@ -253,6 +253,19 @@ def stage(
         provider.shutdown()
 
 
+def test_an_idle_lane_that_was_lost_is_taken_again(stage: Stage, redis_client: redis.Redis) -> None:
+    """G9: the loss of a lane that has nothing to do is noticed without an event."""
+    place = partition(stage.settings, "s")
+    lane = Keys(stage.settings.namespace).lane(place, NAME)
+    (lost,) = (one for one in stage.lanes.leases() if one.lane == lane)
+    redis_client.hset(lost.lane, "epoch", lost.epoch + 1)
+    redis_client.delete(lost.key)
+    stage.lanes._all_leases.renew()
+    assert lost.lost
+    stage.lanes.balance(range(stage.settings.partitions))
+    assert [one.epoch for one in stage.lanes.leases() if one.key == lost.key] == [lost.epoch + 2]
+
+
 def away(*_: Any) -> Sequence[LoggedEvent]:
     """Fail as a read does whose archive is away."""
     raise ArchiveUnavailable("away")

@@ -219,5 +219,24 @@ def test_a_read_that_waits_for_news_holds_up_no_end(
     wait_until(lambda: not _waiting(redis_client), "Redis knows it", BLOCK / 2)
 
 
+def test_an_end_that_no_read_tells_of_is_noticed(
+    redis_client: redis.Redis, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """G9: entries behind an end that went back, as after a restart of Redis, wake the lanes too."""
+    monkeypatch.setattr(tail_module, "_BLOCK", 0.05)
+    monkeypatch.setattr(tail_module, "_AGAIN", 0.0)
+    EventLog(redis_client, settings).open()
+    log = Keys(settings.namespace).log(3)
+    redis_client.xadd(log, {"n": 1, "e": "x"}, id="9-1")
+    told: list[set[int]] = []
+    tail = Tail(settings, SYSTEM, new_rng(), told.append)
+    tail.start()
+    wait_until(lambda: bool(told), "it has seen the ends")
+    redis_client.delete(log)
+    redis_client.xadd(log, {"n": 1, "e": "x"}, id="5-1")
+    wait_until(lambda: {3} in told, "it tells of an earlier end")
+    tail.stop()
+
+
 def _waiting(client: redis.Redis) -> bool:
     return any(one["cmd"] == "xread" and "b" in one["flags"] for one in client.client_list())

@@ -27,6 +27,7 @@ from memorybus.registry.instances import Instance, Instances, Live
 from memorybus.registry.roster import WorkerInfo
 from memorybus_providers.base import RecallContext, Recollection
 from memorybus_workers.jobs.prefetch import Recaller
+from memorybus_workers.jobs.read_your_writes import ReadYourWrites
 
 MALLORY = Query(except_users=("mallory",))
 
@@ -179,8 +180,15 @@ def test_no_answer_of_before_comes_after_the_swap(
     opened: dict[str, Any] = {NAME: before, NEXT: Answering("")}
     want = msgspec.json.encode(Want(query="walnut", budget=500))
     scripts.run(redis_client, scripts.want(keys, "s", want, 60_000))
+    applied = ReadYourWrites(redis_client, keys, 0.0, SYSTEM)
     recaller = Recaller(
-        redis_client, settings, SYSTEM, opened.__getitem__, lambda _: None, lambda _: swap()
+        redis_client,
+        settings,
+        SYSTEM,
+        opened.__getitem__,
+        lambda _: None,
+        applied,
+        lambda _: swap(),
     )
     with pytest.raises(Unavailable):
         recaller.warm("s", NAME)

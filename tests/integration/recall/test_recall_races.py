@@ -16,6 +16,7 @@ from memorybus.recall.requester import RecallRequester
 from memorybus.redis.connect import TIMEOUT
 from memorybus.redis.keys import Keys
 from memorybus_workers.jobs.prefetch import Recaller
+from memorybus_workers.jobs.read_your_writes import ReadYourWrites
 
 LONG = TIMEOUT - 0.5
 """Seconds: less than the time-out of a command, more than asking may hold up an event."""
@@ -75,7 +76,8 @@ def test_a_failure_told_to_a_request_that_goes_leaves_nothing(
     def opened(name: str) -> Any:
         raise Unavailable("the backend is down")
 
-    recaller = Recaller(client, settings, SYSTEM, opened, lambda name: None)
+    applied = ReadYourWrites(redis_client, Keys(settings.namespace), 0.0, SYSTEM)
+    recaller = Recaller(client, settings, SYSTEM, opened, lambda name: None, applied)
     with pytest.raises(Unavailable):
         recaller.warm("s", "builtin")
     assert redis_client.ttl(key) != -1

@@ -26,6 +26,7 @@ from memorybus.redis.keys import Keys
 from memorybus_providers.base import HookContext, RecallContext, Recollection
 from memorybus_providers.holographic import HolographicProvider
 from memorybus_workers.jobs.prefetch import Recaller
+from memorybus_workers.jobs.read_your_writes import ReadYourWrites
 from memorybus_workers.lanes import answers
 
 NAME = "holographic"
@@ -122,7 +123,9 @@ def test_a_recall_under_way_is_not_read_afterwards(
 ) -> None:
     """G9: what was recalled before something was forgotten, and stored after it, is not read."""
     held = Held()
-    recaller = Recaller(redis_client, patient, SYSTEM, lambda name: held, lambda name: None)  # type: ignore[arg-type,return-value]
+    applied = ReadYourWrites(redis_client, Keys(patient.namespace), patient.recall_wait, SYSTEM)
+    opened: Any = lambda name: held  # noqa: E731
+    recaller = Recaller(redis_client, patient, SYSTEM, opened, lambda name: None, applied)
     with MemoryBus.connect(patient) as bus:
         session = bus.session("s", warm=False)
         wait_until(lambda: not bus.warm.wants_connection, "the cache is connected", LONG)

@@ -67,8 +67,9 @@ def acquire(client: redis.Redis, keys: Keys, worker: str, ms: int = 60_000) -> A
 
 def renew(client: redis.Redis, keys: Keys, epoch: int, worker: str) -> int:
     """Prolong a lease by a minute; return what the script says."""
-    call = scripts.renew(keys.lease(0, "a"), keys.lane(0, "a"), epoch, worker, 60_000)
-    return int(scripts.run(client, call))
+    one = scripts.Renewal(keys.lease(0, "a"), keys.lane(0, "a"), epoch, worker, 60_000)
+    (kept,) = scripts.run(client, scripts.renew([one]))
+    return int(kept)
 
 
 def release(client: redis.Redis, keys: Keys, epoch: int, worker: str) -> int:
@@ -267,6 +268,28 @@ def test_renew_never_makes_anothers_lease(redis_client: redis.Redis, keys: Keys)
     assert redis_client.pttl(lease) <= 5_000
     assert release(redis_client, keys, epoch + 8, "one") == 0
     assert redis_client.get(lease) == f"{epoch}:two".encode()
+
+
+def test_leases_renewed_together_are_judged_apart(redis_client: redis.Redis, keys: Keys) -> None:
+    """G5: of leases renewed by one script a lost one, or another's key, costs no other its own."""
+    epochs = [
+        scripts.run(redis_client, scripts.acquire(keys, 0, name, "one", 5_000)).epoch
+        for name in ("a", "b", "c")
+    ]
+    foreign = keys.lease(0, "b")
+    redis_client.delete(foreign)
+    redis_client.hset(foreign, "whose", "not ours")
+    call = scripts.renew(
+        [
+            scripts.Renewal(keys.lease(0, name), keys.lane(0, name), epoch, "one", 60_000)
+            for name, epoch in zip("abc", (epochs[0] + 1, *epochs[1:]), strict=True)
+        ]
+    )
+    lost, unknown, kept = scripts.run(redis_client, call)
+    assert (lost, kept) == (False, True)
+    assert isinstance(unknown, redis.ResponseError)
+    assert redis_client.pttl(keys.lease(0, "a")) <= 5_000 < redis_client.pttl(keys.lease(0, "c"))
+    redis_client.delete(foreign)
 
 
 def test_a_lease_that_another_had_since_is_not_made_again(

@@ -364,7 +364,6 @@ def test_the_start_is_light():
         {
             "redis",
             "rq",
-            "structlog",
             "sqlite3",
             "asyncio",
             "memorybus.agent.client",

@@ -34,7 +34,7 @@ def test_the_recall_of_several_providers_is_one_text(
 ) -> None:
     """Each provider's is labelled, in their order; one that has nothing is not there."""
     sections = [("one", [line("likes tea")]), ("none", []), ("two", [line("lives in Oslo")])]
-    monkeypatch.setattr(Session, "warm_lines", lambda _: sections)
+    monkeypatch.setattr(Session, "recalled_lines", lambda *_, **__: sections)
     manager = manager_of(host)
     assert manager.describe_recall() == ""
 
@@ -48,7 +48,7 @@ def test_the_recall_of_several_providers_is_one_text(
 
 def test_one_memory_is_no_memories(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     """The line is read by people."""
-    monkeypatch.setattr(Session, "warm_lines", lambda _: [("one", [line("likes tea")])])
+    monkeypatch.setattr(Session, "recalled_lines", lambda *_, **__: [("one", [line("likes tea")])])
     manager = manager_of(host)
     manager.prefetch_all("what do I like?", session_id="s1")
 
@@ -76,7 +76,7 @@ def test_a_tool_of_the_agent_s_own_name_is_not_offered(
     tools_note.write_note(host.settings.tools_path, declared, "1")
     manager = manager_of(host)
 
-    with caplog.at_level(logging.WARNING, "memorybus"):
+    with caplog.at_level(logging.INFO, "memorybus"):
         assert [one["name"] for one in manager.get_all_tool_schemas()] == ["find"]
         assert (manager.has_tool("find"), manager.has_tool("clarify")) == (True, False)
     assert caplog.text.count("clarify") == 1

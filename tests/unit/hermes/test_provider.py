@@ -395,8 +395,7 @@ def test_how_much_was_recalled_is_shown(host: Host, monkeypatch: pytest.MonkeyPa
     """The items of the last turn's recall are counted, never those of a turn before."""
     memory = host.instance("s1")
     lines = [line("likes tea"), line("a note\nof two lines")]
-    monkeypatch.setattr(Session, "warm_lines", lambda _: [("holo", lines)])
-    monkeypatch.setattr(Session, "ask_first", lambda *_, **__: None)
+    monkeypatch.setattr(Session, "recalled_lines", lambda *_, **__: [("holo", lines)])
     assert memory.recall_status() is None
     assert memory.prefetch("hello")
     status = memory.recall_status()

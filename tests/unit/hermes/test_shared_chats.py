@@ -101,7 +101,7 @@ def test_a_turn_recalls_what_is_its_author_s(host: Host, memory: HermesMemory) -
     asked = [ask for ask in host.bus.asked if isinstance(ask, WarmAsk)]
     assert [(ask.want.user, ask.want.query) for ask in asked if ask.want.query] == [
         ("ben", "what do I like?"),
-        ("ben", "what do I like?"),
+        ("ben", "what do I like?\nWHAT DO I LIKE?"),
     ]
 
 

@@ -28,9 +28,10 @@ AT = 1_700_000_000_000
 
 
 @contextmanager
-def opened(home: Path) -> Iterator[HolographicProvider]:
+def opened(home: Path, **options: object) -> Iterator[HolographicProvider]:
     """Open a provider in a directory."""
-    provider = HolographicProvider(ProviderConfig(name="holographic", home=home))
+    config = ProviderConfig(name="holographic", home=home, options=options)
+    provider = HolographicProvider(config)
     provider.open()
     try:
         yield provider

@@ -4,7 +4,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from holographic_feeding import context, feed, opened, texts, turn
+from holographic_feeding import add, context, feed, opened, texts, turn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from memorybus_providers.holographic import HolographicProvider
@@ -53,7 +53,7 @@ def test_operators_are_only_punctuation(question: str, provider: HolographicProv
     assert texts(provider, question)[0] == "A heron by the pond"
 
 
-@pytest.mark.parametrize("question", ["", " ", "?!", "what is it", "\0", "\ud800", "zzz", "' OR 1"])
+@pytest.mark.parametrize("question", ["?!", "what is it", "\0", "\ud800", "zzz", "' OR 1"])
 def test_a_question_without_a_known_word_has_no_answer(
     question: str, provider: HolographicProvider
 ) -> None:
@@ -61,6 +61,20 @@ def test_a_question_without_a_known_word_has_no_answer(
     feed(provider, [turn("A heron by the pond", "What is it?")])
 
     assert texts(provider, question) == []
+
+
+@pytest.mark.parametrize("question", ["", " \n"])
+def test_a_blank_question_gets_what_matters_most(
+    question: str, provider: HolographicProvider
+) -> None:
+    """Where nothing is asked the profile comes first, then what was kept, then the newest turns."""
+    said = [turn("A heron by the pond", "Well seen"), turn("The boat is blue", "I see")]
+    kept = [add("The key is under the pot"), add("Speaks Polish", "user")]
+    feed(provider, [*said, *kept])
+
+    found = texts(provider, question)
+    assert found[:2] == ["Speaks Polish", "The key is under the pot"]
+    assert set(found[2:]) == {"The boat is blue", "A heron by the pond"}
 
 
 def test_a_question_is_read_into_terms_and_dates() -> None:

@@ -38,12 +38,12 @@ def test_schemas_need_no_open_database(tmp_path: Path) -> None:
 
     schemas = {schema["name"]: schema for schema in provider.get_tool_schemas()}
 
-    assert set(schemas) == {"memory_search", "memory_add", "memory_feedback"}
+    assert {"memory_search", "memory_add", "memory_feedback", "session_search"} <= set(schemas)
     assert json.loads(json.dumps(schemas)) == schemas
     for schema in schemas.values():
         assert schema["description"]
         assert schema["parameters"]["type"] == "object"
-        assert "description" in next(iter(schema["parameters"]["properties"].values()))
+        assert all("description" in one for one in schema["parameters"]["properties"].values())
     assert schemas["memory_feedback"]["parameters"]["required"] == ["fact_id", "helpful"]
     assert list(tmp_path.iterdir()) == []
 
@@ -69,6 +69,11 @@ def test_schemas_need_no_open_database(tmp_path: Path) -> None:
         ("memory_feedback", {"fact_id": NOBODYS, "helpful": True}, f"no fact {NOBODYS}: give"),
         ("memory_feedback", {"fact_id": f"{NOBODYS}-1", "helpful": True}, "memory_search"),
         ("memory_forget", {}, "memory_search"),
+        ("memory_probe", {"entity": " "}, "entity"),
+        ("memory_related", {}, "entity"),
+        ("memory_reason", {"entities": ["Ana"]}, "entities"),
+        ("memory_list", {"min_trust": 2}, "min_trust"),
+        ("session_search", {"query": "tea", "around": 99}, "around"),
     ],
 )
 def test_wrong_arguments_are_answered(

@@ -1,16 +1,18 @@
-"""The keys by which a worker sees that recall jobs wait are RQ's own."""
+"""The keys by which a worker sees that recalls wait: the prompts' own, and RQ's."""
 
 from pathlib import Path
 
 from memorybus.config.settings import Settings
-from memorybus.recall.demand import job_keys
+from memorybus.recall.demand import demand_keys
 from memorybus.recall.queue import rq_queue
+from memorybus.redis.keys import Keys
 from redis import Redis
 
 
-def test_the_keys_are_those_of_rq() -> None:
-    """G9: what RQ keeps of waiting, taken and begun jobs is where a worker looks for it."""
+def test_the_keys_are_those_of_prompts_and_of_rq() -> None:
+    """G9: a worker looks where prompts ask, and where RQ keeps what waits, was taken or began."""
     settings = Settings(data_dir=Path("/nowhere"))
     queue = rq_queue(Redis(), settings, "notes")
+    prompts = Keys(settings.namespace).asks("notes")
     theirs = (queue.key, queue.intermediate_queue_key, queue.started_job_registry.key)
-    assert job_keys(settings.namespace, "notes") == theirs
+    assert demand_keys(settings.namespace, "notes") == (prompts, *theirs)

@@ -3,9 +3,10 @@
 import inspect
 from typing import Any
 
+import fakeredis
 import pytest
-from memorybus.redis.cluster import key_of
-from memorybus.redis.cluster_nodes import SlotMap, read_slots
+from memorybus.redis.cluster import Cluster, by_slot, key_of
+from memorybus.redis.cluster_nodes import Nodes, SlotMap, read_slots
 from memorybus.redis.keys import Keys
 from redis.crc import key_slot
 from redis.exceptions import RedisError
@@ -91,3 +92,13 @@ def test_a_gap_in_the_map_is_seen() -> None:
         "b",
         None,
     ]
+
+
+def test_what_one_script_may_touch_lies_in_one_slot() -> None:
+    """G5: leases are renewed by a script for each slot of a cluster, and of one server together."""
+    keys = Keys("mb")
+    leases = [keys.lease(partition, name) for name in "ab" for partition in (0, 1)]
+    cluster = Cluster(Nodes([], {}, single=False))
+    assert by_slot(cluster, leases, 9) == [leases[::2], leases[1::2]]
+    assert by_slot(fakeredis.FakeRedis(), leases, 9) == [leases]
+    assert by_slot(fakeredis.FakeRedis(), leases, 3) == [leases[:3], leases[3:]]

@@ -29,15 +29,15 @@ from memorybus_workers.processes.supervisor import MISCONFIGURED, Supervisor, fa
 
 READY = """
 import json, os, signal, sys, threading
-told = threading.Event()
-for name in (signal.SIGTERM, signal.SIGINT):
-    signal.signal(name, lambda *_: told.set())
+ends = {signal.SIGTERM, signal.SIGINT}
+signal.pthread_sigmask(signal.SIG_BLOCK, ends)
+def told(): signal.sigwait(ends)
 print("a provider prints this"); print("{and this")
 print(json.dumps({"ready": True, "worker": f"w{os.getpid()}"}), flush=True)
 """
-OBEDIENT = READY + "told.wait()"
+OBEDIENT = READY + "told()"
 DEAF = READY + "threading.Event().wait()"
-TWICE = READY + "told.wait(); told.clear(); told.wait(); sys.exit(1)"
+TWICE = READY + "told(); told(); sys.exit(1)"
 
 
 MARK = "# a stand-in for a worker\n"
@@ -166,7 +166,7 @@ def test_a_line_without_end_is_bounded(tmp_path: Path) -> None:
     """G10: a provider that prints megabytes without a newline costs the supervisor a line's."""
     many = 4 << 20
     noise = f"import sys; sys.stdout.write('x' * {many}); print(flush=True)"
-    words = command(noise + READY + "told.wait()")
+    words = command(noise + READY + "told()")
     process = started(words, Settings(data_dir=tmp_path))
     try:
 
@@ -183,7 +183,7 @@ def test_a_line_without_end_is_bounded(tmp_path: Path) -> None:
 
 def test_what_is_said_at_the_end_holds_nobody_up(tmp_path: Path) -> None:
     """G10: a provider that prints more than a pipe holds while it ends does not end by force."""
-    noise = "told.wait(); import sys; sys.stdout.write('x' * 200_000); sys.stdout.flush()"
+    noise = "told(); import sys; sys.stdout.write('x' * 200_000); sys.stdout.flush()"
     process = started(command(READY + noise), Settings(data_dir=tmp_path))
     assert process.report()["ready"]
     assert process.stop(30) == 0
@@ -266,7 +266,7 @@ def test_every_provider_has_its_place(shown: list[frozenset[str]], count: int, j
     assert len({post.name for post in there}) == len(there)
 
 
-GIVES_UP = READY + "print(json.dumps({'apart': 'a'}), flush=True); told.wait()"
+GIVES_UP = READY + "print(json.dumps({'apart': 'a'}), flush=True); told()"
 
 
 def test_who_is_replaced_works_until_the_next_is_ready(tmp_path: Path) -> None:

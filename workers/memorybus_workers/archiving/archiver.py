@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import msgspec
+from memorybus import logs
 from memorybus.archive.seals import ArchiverReport, SealReports
 from memorybus.clock import SYSTEM, Clock
 from memorybus.concurrency.backoff import backoff
@@ -27,7 +28,6 @@ from memorybus.testing import CrashPoint, crash_points, no_crash
 from memorybus.text.redact import one_line
 from redis import Redis
 from redis.exceptions import RedisError
-from structlog.contextvars import bind_contextvars
 
 from memorybus_workers.archiving.round import Archiving
 from memorybus_workers.archiving.sealer import SealingContext
@@ -100,7 +100,7 @@ class Archiver:
         self._redis.close()
 
     def _run(self) -> None:
-        bind_contextvars(provider=ARCHIVE_LANE)
+        logs.bind(provider=ARCHIVE_LANE)
         failures = 0
         while not self._stop.is_set():
             try:

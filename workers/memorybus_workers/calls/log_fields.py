@@ -5,8 +5,7 @@ from functools import wraps
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from memorybus.log.entry import LoggedEvent
-from memorybus.logs import UNDER_WAY
-from structlog.contextvars import bind_contextvars, unbind_contextvars
+from memorybus.logs import UNDER_WAY, bind
 
 from memorybus_workers.calls.tracker import Slot
 
@@ -28,21 +27,20 @@ _AnyLane = TypeVar("_AnyLane", bound=_Lane)
 
 def at_lane(lane: _AnyLane) -> _AnyLane:
     """Let later log lines of this thread name a lane, and no event yet; return the lane."""
-    bind_contextvars(partition=lane.partition, epoch=lane.epoch)
+    bind(partition=lane.partition, epoch=lane.epoch)
     UNDER_WAY.set(None)
     return lane
 
 
 def at_partition(partition: int) -> None:
     """Let later log lines of this thread name a partition whose lane is not owned yet."""
-    unbind_contextvars("epoch")
-    bind_contextvars(partition=partition)
+    bind(partition=partition, epoch=None)
     UNDER_WAY.set(None)
 
 
 def at_no_lane() -> None:
     """Let later log lines of this thread name no lane."""
-    unbind_contextvars("partition", "epoch")
+    bind(partition=None, epoch=None)
     UNDER_WAY.set(None)
 
 

@@ -53,6 +53,10 @@ class ProviderHost:
         """Say which lanes the provider is to have here."""
         self._runner.want(partitions)
 
+    def redo(self) -> None:
+        """Say that operators asked something of the provider's dead letters."""
+        self._runner.redo()
+
     @property
     def serving(self) -> bool:
         """Whether an instance is open and works on its lanes."""
@@ -62,6 +66,11 @@ class ProviderHost:
     def failing(self) -> str:
         """Why calls fail, while nothing succeeds; empty if they do not."""
         return self._breaker.why
+
+    @property
+    def report(self) -> str:
+        """What the open instance says of itself."""
+        return self._runner.report
 
     def wait_opened(self, timeout: float) -> bool:
         """Wait until an instance is open, or the first failure."""

@@ -1,6 +1,6 @@
 """The provider hosts of a worker: started and stopped as the instances that it serves change."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 from memorybus.errors import ProviderHung
@@ -58,6 +58,12 @@ class Hosts:
             if name not in known and name not in leaving:
                 known[name] = self._started(name, role)
         self.all = [known[name] for name in roles if name in known]
+
+    def redo(self, names: Collection[str]) -> None:
+        """Let the hosts of these instances look after dead letters that operators decided about."""
+        for host in self.all:
+            if host.name in names:
+                host.redo()
 
     def is_current(self, name: str, role: Role | None) -> bool:
         """Say whether an instance runs in this role; if not, it must not get lanes any more."""

@@ -25,11 +25,17 @@ _log = logging.getLogger("memorybus")
 LOOK_AROUND = 0.5
 """Seconds after which lanes that we lack are tried for again."""
 
-LOOK_AT_ALL = 5.0
-"""Seconds after which lanes are looked at even without news: a lost word must not stop one."""
+LOOK_AT_ALL = 60.0
+"""Seconds after which lanes are looked at even without news: a lost word must not stop one.
 
-_REDO_EVERY = 1.0
-"""Seconds between looks for dead letters that an operator has decided about."""
+The tail compares the ends of all partitions every few seconds, so that none should be lost.
+"""
+
+_REDO_EVERY = 10.0
+"""Seconds between looks for dead letters that an operator has decided about, if nobody tells."""
+
+_REST = 1.0
+"""Seconds after which a runner that nobody wakes looks at what it knows itself; asks nobody."""
 
 REOPEN = 5
 """Failures of the backend in a row after which the instance is closed and opened anew."""
@@ -101,7 +107,10 @@ class LaneSet:
             ProviderError: the provider's store cannot be used.
         """
         for partition, lane in list(self._lanes.items()):
-            if partition in wanted or lane.abandoned_calls.among(lane.lease.key):
+            if lane.lease.lost:
+                _log.info("%s is lost while it has nothing to do", at_lane(lane))
+                self._let_go(partition)
+            elif partition in wanted or lane.abandoned_calls.among(lane.lease.key):
                 self.applier.keep(lane)
             else:
                 self._hand_over(partition)
@@ -188,8 +197,12 @@ class LaneSet:
 
     # -- working ----------------------------------------------------------------------------------
 
-    def step(self, news: set[int]) -> None:
+    def step(self, news: set[int], *, redo: bool = False) -> None:
         """Give each lane that may have something its turn, beginning behind the last one's.
+
+        Args:
+            news: partitions that may have new entries.
+            redo: whether operators asked something of dead letters.
 
         Raises:
             Unavailable: the backend has been down for a while: open another instance.
@@ -213,7 +226,7 @@ class LaneSet:
             self._last = partition
             if self._turn(partition) or self._clock.monotonic() < self._breaker.until:
                 self.unfinished.add(partition)
-        self._redo_some(now)
+        self._redo_some(now, redo)
 
     def _note(self, news: set[int], now: float) -> None:
         """Note which lanes may have something to do."""
@@ -250,9 +263,9 @@ class LaneSet:
             return (self.unfinished & self._lanes.keys()) | ready
         return self.unfinished & self._lanes.keys()
 
-    def _redo_some(self, now: float) -> None:
-        soon = not self._redo_more and now < self._redone_at + _REDO_EVERY
-        if soon or not self._lanes:
+    def _redo_some(self, now: float, asked: bool) -> None:
+        due = asked or self._redo_more or now >= self._redone_at + _REDO_EVERY
+        if not (due and self._lanes):
             return
         try:
             more = self._redo.work(self._lanes)
@@ -276,7 +289,7 @@ class LaneSet:
         if self.applier.dirty & set(free.values()):
             most = COMMIT_EVERY
         else:
-            most = LOOK_AROUND if self._missing else _REDO_EVERY
+            most = LOOK_AROUND if self._missing else _REST
         return min(most, max(0.0, due - now))
 
     def leave(self) -> None:

@@ -9,10 +9,11 @@ import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, closing, nullcontext
 
+from memorybus import logs
 from memorybus.errors import LogError, MemoryBusError
+from memorybus.text.redact import described
 from memorybus_providers.base import MemoryProvider
 from redis.exceptions import RedisError
-from structlog.contextvars import bind_contextvars
 
 from memorybus_workers.apply.applier import OpenInstance
 from memorybus_workers.apply.pool import Pool
@@ -53,8 +54,10 @@ class Runner:
         self._clock = context.worker.clock
         self._breaker = breaker
         self._lanes: LaneSet | None = None
+        self._provider: MemoryProvider | None = None
         self._inbox = context.worker.news.subscribe()
         self._was_asked = False
+        self._redo_asked = False
         self._stop = threading.Event()
         self._abandoned = False
         self._log_failed = False
@@ -72,6 +75,11 @@ class Runner:
             self._was_asked = True
             self._inbox.put()
 
+    def redo(self) -> None:
+        """Say that operators asked something of its dead letters."""
+        self._redo_asked = True
+        self._inbox.put()
+
     def stop(self) -> None:
         """Ask the thread to end after its present batch."""
         self._stop.set()
@@ -85,6 +93,15 @@ class Runner:
     def alive(self) -> bool:
         """Whether the thread still runs."""
         return self._thread.is_alive()
+
+    @property
+    def report(self) -> str:
+        """What the open instance says of itself; "" if it says nothing, or none is open."""
+        provider = self._provider
+        try:
+            return provider.report() if provider else ""
+        except Exception as error:  # a provider of anybody's
+            return f"cannot say how it is: {described(error)}"
 
     @property
     def pool(self) -> Pool | None:
@@ -105,7 +122,7 @@ class Runner:
     # -- the thread -------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        bind_contextvars(provider=self._name)
+        logs.bind(provider=self._name)
         self._stop.wait(max(0.0, self._breaker.until - self._clock.monotonic()))
         while not self._stop.is_set():
             try:
@@ -123,9 +140,11 @@ class Runner:
         with self._use(provider):
             try:
                 self._watched("open", provider.open)
+                self._provider = provider
                 instance = OpenInstance(context, provider, self.slot, self.troubles, self._breaker)
                 self._run_lanes(LaneSet(instance, self._stop, self._inbox.put))
             finally:
+                self._provider = None
                 self._watched("shutdown", provider.shutdown)
 
     def _use(self, provider: MemoryProvider) -> AbstractContextManager[object]:
@@ -151,7 +170,9 @@ class Runner:
                 self._balance(lanes)
                 if was_asked:
                     self.ready.set()
-                lanes.step(self._inbox.take())
+                news, redo = self._inbox.take(), self._redo_asked
+                self._redo_asked = False
+                lanes.step(news, redo=redo)
                 self._log_answers()
                 rest = lanes.rest()
                 if rest and not self._stop.is_set():

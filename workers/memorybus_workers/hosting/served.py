@@ -52,6 +52,7 @@ class Served:
         held: those whose lanes are to stand still.
         dropped: copies that are to be removed.
         failing: copies that cannot be made, and why.
+        redo: those of whose dead letters operators asked something.
         hurried: whether a command rebuilds or verifies one of them, and waits for what we see.
     """
 
@@ -81,6 +82,7 @@ class Served:
         self.held: frozenset[str] = frozenset()
         self.dropped: tuple[Instance, ...] = ()
         self.failing: Mapping[str, str] = {}
+        self.redo: frozenset[str] = frozenset()
         self.hurried = False
 
     def look(self) -> None:
@@ -90,7 +92,7 @@ class Served:
             LogUnavailable: Redis is away; everything stays as it was.
             ForeignKey: a key is not ours.
         """
-        sight = self._instances.look()
+        sight = self._instances.look(redo=tuple(self.infos))
         self._tell_ignored(sight)
         ours = [one for one in sight.all.values() if self._is_ours(one)]
         copies = {one.name: one for one in ours if not one.dropped}
@@ -110,6 +112,7 @@ class Served:
         self._abandon(sight, busy)
         self.held = frozenset(sight.pauses) - self._let_go(sight, busy)
         self.dropped = tuple(one for one in ours if one.dropped)
+        self.redo = sight.redo
         self.hurried = bool(busy)
 
     def provider_of(self, name: str) -> str:

@@ -1,14 +1,17 @@
-"""The recall job: wait until the session's events are applied, ask the provider, keep it warm."""
+"""Recalls: wait until the session's events are applied, ask the provider, keep its answer warm."""
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
+from memorybus import logs
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
 from memorybus.events import Scope
 from memorybus.ids import text_digest
 from memorybus.recall import retracted
+from memorybus.recall.asks import PromptAsk, PromptReply
 from memorybus.recall.breaker import RecallHealth, RecentRecalls
 from memorybus.recall.model import GENERATION, RecalledItem, Want, WarmResult, life_ms
 from memorybus.redis import scripts
@@ -18,10 +21,11 @@ from memorybus.text.fence import escape, escape_inline, line, passage
 from memorybus.text.redact import described
 from memorybus_providers.base import MemoryProvider, RecallContext, RecallScope, Recollection, Why
 from redis import Redis
-from structlog.contextvars import bind_contextvars
 
 from memorybus_workers.jobs.live import live_of
 from memorybus_workers.jobs.read_your_writes import ReadYourWrites
+
+_log = logging.getLogger("memorybus")
 
 _ROUNDS = 5
 
@@ -43,7 +47,7 @@ class SlotRequest(msgspec.Struct, frozen=True):
 
 
 class Recaller:
-    """Runs recall jobs on provider instances that stay open. Belongs to one process.
+    """Answers recalls on provider instances that stay open. Belongs to one thread.
 
     Args:
         redis: the log's Redis.
@@ -51,6 +55,7 @@ class Recaller:
         clock: time.
         opened: returns the open instance of a name, of the one that serves the provider now.
         forget: closes it, after an error.
+        applied: waits for what a session has written before it asked.
         crash: crash points of fault tests: ``recall.stored``.
     """
 
@@ -61,6 +66,7 @@ class Recaller:
         clock: Clock,
         opened: Callable[[str], MemoryProvider],
         forget: Callable[[str], None],
+        applied: ReadYourWrites,
         crash: CrashPoint = no_crash,
     ) -> None:
         """Keep what every job needs."""
@@ -72,7 +78,7 @@ class Recaller:
         self._crash = crash
         self._keys = Keys(settings.namespace)
         self._health = RecallHealth(redis, self._keys)
-        self._applied = ReadYourWrites(redis, self._keys, settings.recall_wait, clock)
+        self._applied = applied
 
     def warm(self, slot: str, provider: str) -> None:
         """Answer the newest request of a slot; if a newer one came meanwhile, that too.
@@ -91,12 +97,43 @@ class Recaller:
                 return
             asked = request.instance
             session = request.want.session
-            bind_contextvars(session=session.id if session else "")
+            logs.bind(session=session.id if session else "")
             health = self._health.read([provider])[provider]
             if health.paused and not request.want.detail:  # a person who asks is a probe
                 self._health.skipped([provider])
                 return
             self._answer(slot, provider, request, health)
+
+    def answer(self, ask: PromptAsk, provider: str) -> PromptReply | None:
+        """Answer what a prompt asks now, and keep the answer warm for its slot's next one.
+
+        Returns:
+            What its asker is waiting for; None if it has given up and asked something else since.
+            A reply without a result says that the provider failed, or pauses.
+        """
+        if self._is_forgotten(ask):
+            return None
+        session = ask.want.session
+        logs.bind(session=session.id if session else "")
+        health = self._health.read([provider])[provider]
+        if health.paused:
+            return PromptReply(provider)
+        body: Any = self._redis.hget(self._keys.live, provider)
+        request = SlotRequest(ask.generation, ask.want, False, live_of(provider, body))
+        try:
+            return PromptReply(provider, self._answer(ask.slot, provider, request, health))
+        except Exception as error:
+            _log.warning("a recall of %s failed: %s", provider, described(error))
+            return PromptReply(provider)
+
+    def _is_forgotten(self, ask: PromptAsk) -> bool:
+        """Say whether nobody waits for an answer any more, and a newer request will have one."""
+        with self._redis.pipeline(transaction=False) as pipe:
+            pipe.time()
+            pipe.hget(self._keys.want(ask.slot), "g")
+            (seconds, micros), newest = pipe.execute()
+        late = int(seconds) * 1000 + int(micros) // 1000 > ask.until_ms
+        return late and int(newest or 0) != ask.generation
 
     def _request(self, slot: str, provider: str) -> SlotRequest | None:
         with self._redis.pipeline(transaction=False) as pipe:
@@ -112,22 +149,23 @@ class Recaller:
 
     def _answer(
         self, slot: str, provider: str, request: SlotRequest, health: RecentRecalls
-    ) -> None:
+    ) -> WarmResult:
         """Store the answer to one request, unless another instance began to serve meanwhile."""
         instance = request.instance
         self._applied.wait(instance, request.want.positions)
         mark = self._mark(request.want, provider)
         try:
-            result = msgspec.msgpack.encode(self._result(instance, request.want, provider, mark))
+            answer = self._result(instance, request.want, provider, mark)
         except Exception as error:
             self._forget(instance)  # interrupted anywhere: the next job opens another
             said = described(error, self._settings.secrets)
             self._tell_error(slot, provider, said, life_ms(self._settings, request.want))
             raise
         if self._serving(provider) == instance:
-            self._store(slot, provider, request, result)
+            self._store(slot, provider, request, msgspec.msgpack.encode(answer))
         if health.failing:
             self._health.answered(provider)
+        return answer
 
     def _store(self, slot: str, provider: str, request: SlotRequest, result: bytes) -> None:
         """Keep an answer warm; what was purged at a swap must not come back after it (G8)."""

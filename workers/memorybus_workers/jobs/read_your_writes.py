@@ -23,10 +23,14 @@ class ReadYourWrites:
         keys: the namespace's.
         longest: how long a recall may wait, in seconds.
         clock: time.
+        most: of more missing events none is waited for; None for any number.
     """
 
-    def __init__(self, redis: Redis, keys: Keys, longest: float, clock: Clock) -> None:
+    def __init__(
+        self, redis: Redis, keys: Keys, longest: float, clock: Clock, most: int | None = None
+    ) -> None:
         """Start without a provider that is not waited for."""
+        self._most = most
         self._redis = redis
         self._keys = keys
         self._longest = longest
@@ -41,6 +45,8 @@ class ReadYourWrites:
         deadline, pause, before = now + self._longest, _FIRST_LOOK, 0
         stalled = now + self._longest * _STALLED
         while (missing := self._missing(provider, positions)) and now < min(deadline, stalled):
+            if self._most is not None and missing > self._most:
+                return
             if missing != before:  # it moves: worth the whole wait
                 before, stalled = missing, now + self._longest * _STALLED
             self._clock.sleep(pause)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 
 import msgspec
+from memorybus import logs
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
 from memorybus.errors import Permanent
@@ -16,7 +17,6 @@ from memorybus.text.redact import described
 from memorybus_providers.base import HookContext, MemoryProvider
 from memorybus_providers.dispatch import tool_result
 from redis import Redis
-from structlog.contextvars import bind_contextvars
 
 from memorybus_workers.jobs.live import live_of
 from memorybus_workers.jobs.read_your_writes import ReadYourWrites
@@ -64,7 +64,7 @@ class ToolRunner:
             Exception: whatever the provider raises, after the asker got the error.
         """
         request = _checked(body, self._settings.partitions)
-        bind_contextvars(session=request.session.id)
+        logs.bind(session=request.session.id)
         instance = live_of(request.provider, self._live(request.provider))
         self._applied.wait(instance, request.positions)
         try:

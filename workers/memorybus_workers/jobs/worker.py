@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, cast
 
+from memorybus import logs
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
@@ -31,13 +32,14 @@ from rq.job import Job
 from rq.registry import StartedJobRegistry
 from rq.serializers import JSONSerializer
 from rq.worker_registration import WORKERS_BY_QUEUE_KEY, clean_worker_registry
-from structlog.contextvars import bind_contextvars, bound_contextvars
 
 from memorybus_workers.jobs.allowed import KEPT, AllowList, allowed_job
+from memorybus_workers.jobs.asks import GRACE, PromptAnswerer
 from memorybus_workers.jobs.inspect import Inspecting
 from memorybus_workers.jobs.live import LiveInstances
 from memorybus_workers.jobs.lost import UNREADABLE, LostJobs
 from memorybus_workers.jobs.prefetch import Recaller
+from memorybus_workers.jobs.read_your_writes import ReadYourWrites
 from memorybus_workers.jobs.tools import ToolRunner
 
 _log = logging.getLogger("memorybus")
@@ -45,8 +47,11 @@ _log = logging.getLogger("memorybus")
 _LOOK_EVERY = 1
 """Seconds between looks after lost jobs, and between a running job's signs of life."""
 
-GRACE = 2
-"""Seconds that a job past its time has to come back; then its process ends."""
+_PROMPT_WAIT = 0.2
+"""Seconds that a prompt's recall waits for what its session has written before."""
+
+_PROMPT_MISSING = 500
+"""Events: behind more of them a prompt's recall does not wait, as they take too long anyway."""
 
 
 class JobsEnded(MemoryBusError):
@@ -148,7 +153,7 @@ class JobWorker(SimpleWorker):
         """Run one job; a provider that swallows its time-out costs the process."""
         self._crash("recall.taken")
         job.timeout = self._longest
-        with ended_after(self._longest + GRACE), bound_contextvars(session=None):
+        with ended_after(self._longest + GRACE), logs.own_fields():
             super().execute_job(job, queue)
 
     def handle_job_failure(
@@ -259,11 +264,13 @@ def run_jobs(settings: Settings, providers: tuple[str, ...]) -> None:
     if len(providers) != 1:
         raise ConfigError("a recall process serves one provider: name it with --providers")
     (provider,) = providers
-    bind_contextvars(provider=provider)
+    logs.bind(provider=provider)
     crash = crash_points(settings.crash_at)
     redis = connect_redis(settings)
     instances = LiveInstances(settings, SYSTEM, redis, provider, crash)
-    recaller = Recaller(redis, settings, SYSTEM, instances.opened, instances.forget, crash)
+    applied = ReadYourWrites(redis, Keys(settings.namespace), settings.recall_wait, SYSTEM)
+    recaller = Recaller(redis, settings, SYSTEM, instances.opened, instances.forget, applied, crash)
+    prompts = prompt_answerer(settings, provider, crash)
     runner = ToolRunner(redis, settings, SYSTEM, instances.opened, instances.forget)
     inspecting = Inspecting(redis, settings, SYSTEM, instances.visited)
     allowed: AllowList = {
@@ -276,12 +283,29 @@ def run_jobs(settings: Settings, providers: tuple[str, ...]) -> None:
     def lost() -> None:
         health.failed(provider, "the process of a recall was killed, or hung", SYSTEM.now_ms())
 
+    prompts.start()
     try:
         job_worker(settings, provider, allowed, lost, crash).work_until_stopped()
     except (RedisError, OSError) as error:
         raise translated(error, redacted(settings.redis_jobs_url)) from error
     finally:
+        prompts.stop()
         instances.shutdown()
+
+
+def prompt_answerer(settings: Settings, provider: str, crash: CrashPoint) -> PromptAnswerer:
+    """Return what answers a provider's prompts, with instances of its own."""
+    redis = connect_redis(settings)
+    instances = LiveInstances(settings, SYSTEM, redis, provider, crash)
+    wait = min(_PROMPT_WAIT, settings.recall_wait)
+    applied = ReadYourWrites(redis, Keys(settings.namespace), wait, SYSTEM, most=_PROMPT_MISSING)
+    recaller = Recaller(redis, settings, SYSTEM, instances.opened, instances.forget, applied, crash)
+
+    def closed() -> None:
+        instances.shutdown()
+        redis.close()
+
+    return PromptAnswerer(settings, provider, recaller, closed)
 
 
 def job_worker(

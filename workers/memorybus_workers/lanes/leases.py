@@ -2,17 +2,19 @@
 
 import logging
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import repeat
 
 import msgspec
 from memorybus.clock import Clock
 from memorybus.config.settings import Settings
 from memorybus.errors import LeaseLost
 from memorybus.redis import scripts
+from memorybus.redis.cluster import by_slot
 from memorybus.redis.connect import connect_redis
 from memorybus.redis.keys import Keys
-from memorybus.redis.scripts import Acquired
+from memorybus.redis.scripts import Acquired, Renewal
 from redis import Redis
 from redis.exceptions import RedisError
 
@@ -22,6 +24,8 @@ from memorybus_workers.calls.tracker import Slot
 _log = logging.getLogger("memorybus")
 
 _LEAST = 0.02
+_TOGETHER = 100
+"""Leases that one script renews at most: some milliseconds in which Redis does nothing else."""
 
 
 class Lease(msgspec.Struct):
@@ -220,15 +224,20 @@ class Leases:
     def _prolong(self, leases: list[Lease]) -> None:
         with self._prolonging:  # a call that asks for less time must not come last
             now = self._clock.monotonic()
-            asked = [(one, self._length(one, now)) for one in leases]
-            calls = [
-                scripts.renew(one.key, one.lane, one.epoch, one.worker, ms) for one, ms in asked
-            ]
-            kept = scripts.run_many(self._redis, calls)
-            for (lease, ms), ours in zip(asked, kept, strict=True):
-                self._note(lease, now + ms / 1000, ours)
+            held = {one.key: one for one in leases}
+            asked = {key: self._renewal(one, now) for key, one in held.items()}
+            groups = by_slot(self._redis, asked, _TOGETHER)
+            calls = [scripts.renew([asked[key] for key in group]) for group in groups]
+            replies = scripts.run_many(self._redis, calls)
+            for group, reply in zip(groups, replies, strict=True):
+                for key, ours in _each(group, reply):
+                    self._note(held[key], now + asked[key].ms / 1000, ours)
 
-    def _note(self, lease: Lease, until: float, kept: object) -> None:
+    def _renewal(self, lease: Lease, now: float) -> Renewal:
+        ms = self._length(lease, now)
+        return Renewal(lease.key, lease.lane, lease.epoch, lease.worker, ms)
+
+    def _note(self, lease: Lease, until: float, kept: bool | Exception) -> None:
         """Note what a renewal has answered."""
         if isinstance(kept, Exception):
             _log.warning("%s cannot be renewed: %s", lease.key, kept)
@@ -248,3 +257,12 @@ class Leases:
             left = list(self._left.values())
         over = [lease for lease in left if not self.abandoned_calls.among(lease.key)]
         self.release(self._redis, over)
+
+
+def _each(
+    keys: Sequence[str], reply: Sequence[bool | Exception] | Exception
+) -> Iterator[tuple[str, bool | Exception]]:
+    """Pair leases with what a script said of each; if it failed, that is said of all."""
+    if isinstance(reply, Exception):
+        return zip(keys, repeat(reply))
+    return zip(keys, reply, strict=True)

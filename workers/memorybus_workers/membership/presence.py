@@ -148,6 +148,7 @@ class Presence:
         if self._clock.monotonic() >= self._beat_at:
             self._beat_at = self._clock.monotonic() + BEAT
             self._beat(ready, hosts)
+            hosts.redo(self._served.redo)
         elif self._served.hurried:
             self._served.look()
         if self._clock.monotonic() < self._look_at:
@@ -182,6 +183,9 @@ class Presence:
         self._served.look()
         secrets = self._settings.secrets
         failing = {host.name: one_line(host.failing, secrets) for host in hosts.all if host.failing}
+        reports = {
+            host.name: one_line(text, secrets) for host in hosts.all if (text := host.report)
+        }
         info = WorkerInfo(
             id=self._worker,
             host=socket.gethostname(),
@@ -194,6 +198,7 @@ class Presence:
             capacity=self._settings.capacity,
             ready=tuple(ready),
             failing=failing | dict(self._served.failing),
+            reports=reports,
             swaps=True,
         )
         self._hear(self._roster.beat(info))

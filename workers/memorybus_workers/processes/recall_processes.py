@@ -16,11 +16,18 @@ from memorybus.recall.demand import RecallDemand
 from redis.exceptions import RedisError
 
 from memorybus_workers.calls.limited_warning import RateLimitedWarning
+from memorybus_workers.lanes.news import Inbox
 
 _log = logging.getLogger("memorybus")
 
 _LOOK = 0.5
 """Seconds between looks after requests that no process has been started for, and after the dead."""
+
+_LOOK_IDLE = 2.0
+"""Seconds between looks where no process runs and no event came for `_ALERT`."""
+
+_ALERT = 60.0
+"""Seconds after an event in which a recall is likely: who asks has published before."""
 
 _STOP = 2.0
 
@@ -58,16 +65,19 @@ class RecallProcesses:
         settings: handed on through the environment.
         count: how many for each provider.
         clock: time.
+        news: what comes into the log, so that it is looked after often while somebody is there.
         log: form of their logs.
     """
 
     def __init__(
-        self, settings: Settings, count: int, clock: Clock, log: logs.Form = "text"
+        self, settings: Settings, count: int, clock: Clock, news: Inbox, log: logs.Form = "text"
     ) -> None:
         """Start nothing yet."""
         self._environ = to_environ(settings)
         self._count = count
         self._clock = clock
+        self._news = news
+        self._alert_until = float("-inf")
         self._log = log
         self._providers: Sequence[str] = ()
         self._recalling: list[_Recalling] = []
@@ -122,6 +132,7 @@ class RecallProcesses:
     def stop(self) -> None:
         """End them, gently first: together they have two seconds."""
         self._stop.set()
+        self._news.put()
         if self._thread.is_alive():
             self._thread.join()
         self.serve(())
@@ -137,8 +148,18 @@ class RecallProcesses:
             child.end(max(0.0, deadline - self._clock.monotonic()))
 
     def _run(self) -> None:
-        while not self._stop.wait(_LOOK):
+        while not self._is_over():
             try:
                 self.look()
             except (MemoryBusError, RedisError, OSError) as error:
                 self._unseen.warn(error)
+
+    def _is_over(self) -> bool:
+        """Wait until it is time for a look; say whether there will be none."""
+        if self._recalling or self._clock.monotonic() < self._alert_until:
+            self._stop.wait(_LOOK)
+        else:
+            self._news.wait(_LOOK_IDLE)
+        if self._news.take():
+            self._alert_until = self._clock.monotonic() + _ALERT
+        return self._stop.is_set()

@@ -145,7 +145,9 @@ class Worker:
         context = self._context(server)
         # A host may take as long as a call may, and a little more to give its lanes up.
         self._hosts = Hosts(context, self._settings.call_timeout + _END)
-        self._children = RecallProcesses(self._settings, self._jobs, self._clock, self._log_form)
+        self._children = RecallProcesses(
+            self._settings, self._jobs, self._clock, context.news.subscribe(), self._log_form
+        )
         tail = Tail(self._settings, self._clock, self._rng, context.news.announce)
         try:
             self._start(tail)

@@ -9,17 +9,22 @@ from memorybus.clock import Clock
 from memorybus.concurrency.backoff import backoff
 from memorybus.config.settings import Settings
 from memorybus.errors import LogError
-from memorybus.log.stream import FOREIGN, EventLog
+from memorybus.log.stream import FOREIGN, START, EventLog
 from memorybus.redis.connect import connect_redis
 from redis import Redis
 
 _log = logging.getLogger("memorybus")
 
-_BLOCK = 1.0
+_BLOCK = 2.0
+_ANSWER = 3.0
+"""Seconds that an answer may take behind the time for which a read waits."""
+
 _BLIND = 0.5
 """Seconds between two looks of the lanes while the tail fails."""
 
-_AGAIN = 60.0
+_AGAIN = 5.0
+"""Seconds between looks at the ends of all partitions, which need no word of the server."""
+
 _BREATHE = 0.001
 """Seconds between two looks while events pour in: lanes read in batches anyway."""
 
@@ -82,17 +87,23 @@ class Tail:
             self._stop.wait(min(_BLIND, left))
 
     def _watch(self) -> None:
-        redis = self._redis = connect_redis(self._settings, timeout=_BLOCK * 5)
+        redis = self._redis = connect_redis(self._settings, timeout=_BLOCK + _ANSWER)
         try:
             log = EventLog(redis, self._settings, self._clock)
-            seen = {h.partition: h.entry for h in log.heads() if h.entry != FOREIGN}
-            self._tell(set(seen))  # what came while nobody looked
-            self._follow(log, seen)
+            seen: dict[int, str] = {}
+            while not self._stop.is_set():
+                ends = _ends(log)
+                # At first what came while nobody looked; later what a read does not tell of.
+                news = {p for p, end in ends.items() if seen.get(p, START) != end}
+                seen = ends
+                if news:
+                    self._tell(news)
+                self._follow(log, seen)
         finally:
             redis.close()
 
     def _follow(self, log: EventLog, seen: dict[int, str]) -> None:
-        """Watch for a minute: then look again for partitions whose key was not ours."""
+        """Watch for a while: then the ends are looked at, also of partitions that were not ours."""
         until = self._clock.monotonic() + _AGAIN
         while not self._stop.is_set() and self._clock.monotonic() < until:
             news = log.wait(seen, _BLOCK)
@@ -103,3 +114,12 @@ class Tail:
                 seen[partition] = log.end(partition)
             self._tell(set(news))
             self._stop.wait(_BREATHE)
+
+
+def _ends(log: EventLog) -> dict[int, str]:
+    """Return the last entry of each partition whose key is ours.
+
+    Raises:
+        LogUnavailable: no answer.
+    """
+    return {head.partition: head.entry for head in log.heads() if head.entry != FOREIGN}

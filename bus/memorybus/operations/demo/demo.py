@@ -18,16 +18,16 @@ from memorybus.embedded.server import EmbeddedRedis
 from memorybus.errors import MemoryBusError
 from memorybus.events import Message
 from memorybus.health.monitor import read_status
-from memorybus.log.stream import EventLog
 from memorybus.processes import signals
 from memorybus.processes.child import running
 from memorybus.processes.commands import worker_command
-from memorybus.redis.connect import connect_redis
 
 PROVIDERS = ("builtin", "holographic")
 PATIENCE = 20.0
+"""Seconds that anything may take."""
+
 LOOK_EVERY = 0.005
-PREFETCHES = 20
+_HELP = "try `memorybus doctor`"
 
 _T = TypeVar("_T")
 
@@ -74,23 +74,28 @@ PLAY = msgspec.json.decode(
 )
 
 
-class DemoTimings(msgspec.Struct, frozen=True):
-    """What was measured, in seconds (medians)."""
-
-    publish: float
-    applied: float
-    warm: float
-    prefetch: float
-
-
 class DemoResult(msgspec.Struct, frozen=True):
-    """What the demo did; all but the timings is ``--json``."""
+    """What the demo did.
+
+    Attributes:
+        published: events.
+        applied: events by provider.
+        recalled: the block that answers the question.
+        seconds: what the whole demo took.
+        publish: seconds that a turn or memory write took (median).
+        catch_up: seconds from the last event until both providers have applied all.
+        answer: seconds for the question; the first one starts the processes that answer.
+        again: seconds for the same question, now warm (median).
+    """
 
     published: int
     applied: dict[str, int]
     recalled: str
     seconds: float
-    timings: DemoTimings
+    publish: float
+    catch_up: float
+    answer: float
+    again: float
 
 
 ShowStep = Callable[[str, PlayStep], None]
@@ -115,16 +120,54 @@ def run(
     """
     begun = clock.monotonic()
     with _system() as settings, MemoryBus.connect(settings) as bus:
-        agent = _Agent(bus, settings, progress, clock)
-        publish = statistics.median(agent.plays(show, pause))
-        played = clock.monotonic()
-        agent.await_applied()
-        applied = clock.monotonic() - played
-        recalled, warm, prefetch = agent.asks()
-        published, by_provider = agent.await_applied()
+        publish = []
+        for number, act in enumerate(PLAY.acts, 1):
+            begin, last = _session(bus, f"demo-{number}"), clock.monotonic()
+            for step, session in played(act.steps, begin):
+                if step.event in ("turn", "memory"):
+                    publish.append(clock.monotonic() - last)
+                show(session.id, step)
+                clock.sleep(pause)
+                last = clock.monotonic()
+        catch_up, _ = _timed(clock, lambda: _await_applied(bus, progress, clock))
+        asking = _session(bus, "demo-question")
+        answer, block = _timed(clock, lambda: asking.prefetch(PLAY.question, wait=PATIENCE))
+        if not all(name in block for name in PROVIDERS):
+            raise DemoFailed(f"the question has no answer after {answer:.0f} s; {_HELP}")
+        again, _ = _timed(clock, lambda: asking.prefetch(PLAY.question))
+        published, applied = _await_applied(bus, progress, clock)
         seconds = round(clock.monotonic() - begun, 3)
-        timings = DemoTimings(publish, applied, warm, prefetch)
-        return DemoResult(published, by_provider, recalled, seconds, timings)
+        return DemoResult(
+            published, applied, block, seconds, statistics.median(publish), catch_up, answer, again
+        )
+
+
+def _timed(clock: Clock, do: Callable[[], _T]) -> tuple[float, _T]:
+    begun = clock.monotonic()
+    result = do()
+    return clock.monotonic() - begun, result
+
+
+def _session(bus: MemoryBus, name: str) -> Session:
+    return bus.session(name, agent=PLAY.agent, user=PLAY.user, platform="demo")
+
+
+def _await_applied(
+    bus: MemoryBus, progress: ShowProgress, clock: Clock
+) -> tuple[int, dict[str, int]]:
+    """Wait until both providers have applied every event; return how many that are."""
+    if not bus.flush("logged", timeout=PATIENCE):
+        raise DemoFailed(f"Redis did not take the events in time: {bus.problem}")
+    deadline = clock.monotonic() + PATIENCE
+    while clock.monotonic() < deadline:
+        providers = read_status(bus.settings).providers
+        applied = {one.name: one.applied for one in providers}
+        published = max(one.applied + one.backlog for one in providers)
+        progress(published, applied)
+        if len(providers) == len(PROVIDERS) and not any(one.backlog for one in providers):
+            return published, applied
+        clock.sleep(LOOK_EVERY)
+    raise DemoFailed(f"the events are not all applied after {PATIENCE:g} s; {_HELP}")
 
 
 @contextmanager
@@ -148,86 +191,6 @@ def _system() -> Iterator[Settings]:
         finally:
             with signals.deferred():
                 server.stop()
-
-
-class _Agent:
-    """The agent of the demo."""
-
-    def __init__(
-        self, bus: MemoryBus, settings: Settings, progress: ShowProgress, clock: Clock
-    ) -> None:
-        self._bus = bus
-        self._settings = settings
-        self._log = EventLog(connect_redis(settings), settings)
-        self._progress = progress
-        self._clock = clock
-
-    def plays(self, show: ShowStep, pause: float) -> list[float]:
-        """Publish everything; return the seconds that each turn and each memory write took."""
-        seconds = []
-        for number, act in enumerate(PLAY.acts, 1):
-            session = self._session(f"demo-{number}", act.title)
-            session.queue_prefetch(act.title)  # an agent asks ahead, which starts the recalls
-            begun = self._clock.monotonic()
-            for step, after in played(act.steps, session):
-                if step.event in ("turn", "memory"):
-                    seconds.append(self._clock.monotonic() - begun)
-                show(after.id, step)
-                if pause:
-                    self._progress(*self._applied())
-                    self._clock.sleep(pause)
-                begun = self._clock.monotonic()
-        return seconds
-
-    def _session(self, name: str, title: str = "") -> Session:
-        return self._bus.session(
-            name, agent=PLAY.agent, user=PLAY.user, platform="demo", title=title
-        )
-
-    def _applied(self) -> tuple[int, dict[str, int]]:
-        published = sum(head.n for head in self._log.heads())
-        providers = read_status(self._settings).providers
-        return published, {one.name: one.applied for one in providers}
-
-    def await_applied(self) -> tuple[int, dict[str, int]]:
-        """Wait until both providers have applied every event; return how many that are."""
-        if not self._bus.flush("logged", timeout=PATIENCE):
-            raise DemoFailed(f"Redis did not take the events in time: {self._bus.problem}")
-
-        def done() -> tuple[int, dict[str, int]] | None:
-            published, applied = self._applied()
-            self._progress(published, applied)
-            whole = all(applied.get(name, 0) >= published for name in PROVIDERS)
-            return (published, applied) if whole else None
-
-        return self._until(done, "the events are not all applied")
-
-    def asks(self) -> tuple[str, float, float]:
-        """Ask in a new session; return the block, the seconds until warm and of one prefetch."""
-        session = self._session("demo-question")
-        begun = self._clock.monotonic()
-        session.queue_prefetch(PLAY.question)
-
-        def warm() -> str | None:
-            block = session.prefetch(PLAY.question)
-            return block if all(name in block for name in PROVIDERS) else None
-
-        block = self._until(warm, "nothing is recalled")
-        seconds = self._clock.monotonic() - begun
-        return block, seconds, statistics.median(self._timed(session) for _ in range(PREFETCHES))
-
-    def _timed(self, session: Session) -> float:
-        begun = self._clock.monotonic()
-        session.prefetch(PLAY.question)
-        return self._clock.monotonic() - begun
-
-    def _until(self, found: Callable[[], _T | None], problem: str) -> _T:
-        deadline = self._clock.monotonic() + PATIENCE
-        while self._clock.monotonic() < deadline:
-            if (value := found()) is not None:
-                return value
-            self._clock.sleep(LOOK_EVERY)
-        raise DemoFailed(f"{problem} after {PATIENCE:g} s; try `memorybus doctor`")
 
 
 def played(steps: Sequence[PlayStep], session: Session) -> Iterator[tuple[PlayStep, Session]]:

@@ -1,21 +1,39 @@
--- Prolong a lease that is still ours (G5).
+-- Prolong the leases of some lanes that are still their owner's (G5).
 --
--- KEYS[1] lease  string `epoch:worker`, with a time to live.
--- KEYS[2] lane   hash: `epoch`, `owner` and `run`. A lease that has gone while they still say that it
---                is ours (the server's clock was set forward) is made again: nobody had it since.
--- ARGV: lease (ms), the value it must hold, epoch, worker.
--- Returns 1 if it was prolonged, 0 if it is lost: another's, or given by a server that is not this
--- one, where nothing of it can be committed. Such a lease runs out by itself: a call may be under way.
-local lane = redis.call('HMGET', KEYS[2], 'epoch', 'owner', 'run')
-if restarted(lane[3]) then
-  return 0
+-- KEYS: of each lane two, all in one slot:
+--   lease  string `epoch:worker`, with a time to live.
+--   lane   hash: `epoch`, `owner` and `run`. A lease that has gone while they still say that it is
+--          the owner's (the server's clock was set forward) is made again: nobody had it since.
+-- ARGV: of each lane three: how long the lease lasts (ms), epoch, worker.
+-- Returns for each lane 1 if its lease was prolonged, 0 if it is lost: another's, or given by a server
+-- that is not this one, where nothing of it can be committed. Such a lease runs out by itself: a call
+-- may be under way. An error stands for its own lane alone.
+local function renewed(lease, lane, ms, epoch, worker)
+  local known = redis.pcall('HMGET', lane, 'epoch', 'owner', 'run')
+  if known.err then
+    return known
+  end
+  if restarted(known[3]) then
+    return 0
+  end
+  local mine = epoch .. ':' .. worker
+  local held = redis.pcall('GET', lease)
+  if held == mine then
+    return redis.pcall('PEXPIRE', lease, ms)
+  end
+  if type(held) == 'table' then
+    return held
+  end
+  if held or known[1] ~= epoch or known[2] ~= worker then
+    return 0
+  end
+  local made = redis.pcall('SET', lease, mine, 'PX', ms)
+  return made.err and made or 1
 end
-local held = redis.call('GET', KEYS[1])
-if held == ARGV[2] then
-  return redis.call('PEXPIRE', KEYS[1], ARGV[1])
+
+local renewals = {}
+for i = 1, #KEYS / 2 do
+  local lease, lane = KEYS[2 * i - 1], KEYS[2 * i]
+  renewals[i] = renewed(lease, lane, ARGV[3 * i - 2], ARGV[3 * i - 1], ARGV[3 * i])
 end
-if held or lane[1] ~= ARGV[3] or lane[2] ~= ARGV[4] then
-  return 0
-end
-redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[1])
-return 1
+return renewals

@@ -90,7 +90,7 @@ class DemoView:
 
     def conclude(self, result: DemoResult) -> None:
         """Show the answer, the lanes and the timings."""
-        show, times = self._output.show, result.timings
+        show = self._output.show
         show(Text(f"\nsession demo-question\n  asks      {PLAY.question}\n", style="bold"))
         show(Panel(Text(visible(result.recalled)), title="recalled", title_align="left"))
         lanes = grid("provider", "applied", "published")
@@ -98,8 +98,9 @@ class DemoView:
             lanes.add_row(Text(visible(name)), str(count), str(result.published))
         show(lanes)
         show(
-            f"\npublish {times.publish * 1e6:.0f} µs (median)   last event applied everywhere "
-            f"after {times.applied * 1e3:.1f} ms\nquestion warm after {times.warm * 1e3:.1f} ms   "
-            f"prefetch {times.prefetch * 1e6:.0f} µs (median)   whole demo {result.seconds:.1f} s"
+            f"\npublish {result.publish * 1e6:.0f} µs (median)   all applied everywhere "
+            f"{result.catch_up * 1e3:.1f} ms after the last event\nanswer {result.answer * 1e3:.1f}"
+            f" ms (a process starts)   warm {result.again * 1e6:.0f} µs   whole demo "
+            f"{result.seconds:.1f} s"
         )
         show(Text("Nothing is left running. Your own: memorybus up", style="dim"))

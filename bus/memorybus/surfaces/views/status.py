@@ -14,6 +14,7 @@ from memorybus.health.providers import ProviderStatus
 from memorybus.health.recalls import JobsStatus
 from memorybus.health.services import findings_of
 from memorybus.log.forecast import describe, describe_disk
+from memorybus.recall.counts import PromptCounts
 from memorybus.surfaces.views.render import add_row, cell, grid, line, remedy
 from memorybus.surfaces.views.safe import one_line, visible
 
@@ -33,10 +34,12 @@ def status_tables(status: Status, now_ms: int) -> list[Table | Text]:
         _head(status),
         _providers(status.providers),
         *_copies(status.copies),
+        *map(_reported, (one for one in (*status.providers, *status.copies) if one.reports)),
         *map(_served_by, (one for one in status.providers if one.live)),
         *map(_kept, (one for one in status.copies if one.kept)),
         *_workers(status.workers),
         _jobs(status.jobs),
+        *_prompts(status.jobs),
     ]
 
 
@@ -99,6 +102,11 @@ def _served_by(provider: ProviderStatus) -> Text:
     return cell(f"{provider.name} is served by {provider.live}", "dim")
 
 
+def _reported(provider: ProviderStatus) -> Text:
+    """Return what an instance says of itself, which may quote a service."""
+    return cell(one_line(f"{provider.name}: {provider.reports}", _QUOTED), "yellow")
+
+
 def _kept(copy: ProviderStatus) -> Text:
     return cell(f"{copy.name} stands still, {copy.paused}", "dim")
 
@@ -126,6 +134,19 @@ def _jobs(jobs: Sequence[JobsStatus]) -> Table:
             f"{one.failed_at} {one.error}" if one.error else None,
         )
     return table
+
+
+def _prompts(jobs: Sequence[JobsStatus]) -> Iterable[Table]:
+    """Yield the table of how prompts were answered, once there were some."""
+    told = [(one.provider, one.prompts) for one in jobs if one.prompts != PromptCounts()]
+    if not told:
+        return
+    table = grid("prompts", "warm", "fresh", "late", "nothing fits", "mean wait")
+    for name, one in told:
+        mean = None if one.mean_ms is None else f"{one.mean_ms:.0f} ms"
+        late = cell(one.late, "yellow" if one.late else "")
+        add_row(table, name, one.warm, one.fresh, late, one.nothing, mean)
+    yield table
 
 
 class Fitted:

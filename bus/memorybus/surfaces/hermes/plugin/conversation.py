@@ -1,8 +1,8 @@
 """What one memory provider instance of Hermes does: its place, and what it publishes and reads.
 
-Every method makes one local write at most (G9), the end of a turn two, but `compressing` and
-`call`, which wait with a deadline. Methods raise what the bus raises; `provider.HermesMemory` keeps
-that from Hermes.
+Every method makes one local write at most (G9), the end of a turn two, but `prefetch`,
+`compressing` and `call`, which wait with a deadline. Methods raise what the bus raises;
+`provider.HermesMemory` keeps that from Hermes.
 """
 
 import threading
@@ -73,6 +73,7 @@ class HermesConversation:
         self._speakers = Speakers(scope, shared=may_be_shared)
         self._early: OrderedDict[str, None] = OrderedDict()
         self._writes: OrderedDict[tuple[str, str], int] = OrderedDict()
+        self._answers: OrderedDict[str, str] = OrderedDict()  # of turns that recall is asked after
         self._compressing: int | None = None  # the thread of a compression that was announced
         self._held: list[tuple[Session, int]] = []
         shared.begin(scope, session_id, title, details)
@@ -130,6 +131,8 @@ class HermesConversation:
                 return
             turn = turns.turn_of(transcript, user)
             receipt = self._publish_turn(session, said, assistant, turn, spent, author)
+            self._answers[session.slot] = assistant
+            _bound(self._answers)
             self._shared.turns.published(slot, receipt.event_id, begun)
         if transcript:
             self._shared.injected.found(self._slot(session_id), transcript)
@@ -176,26 +179,22 @@ class HermesConversation:
         return session.system_prompt(known=self._files.shown() if self._files else "")
 
     def prefetch(self, query: str, session_id: str) -> str:
-        """Return what is warm for the turn that begins and not in its window yet, or "".
+        """Return what answers the prompt of the turn that begins and is not in its window yet.
 
-        Nothing was asked ahead for the first prompt of a session, as Hermes makes its agent only
-        when the person has spoken: that turn asks, and waits a moment. Of a provider that has no
-        answer then, what `initialize` asked for is taken, which answers to no prompt.
+        It waits for providers as `Session.prefetch` does. "" if nothing has to do with the prompt;
+        a session's first prompt that asks nothing ("hello") gets what matters most of the person.
         """
         session = self._of_turn(session_id)
-        sections = session.warm_lines()
-        if self._shared.is_first(recall_slot(session.scope, session.id)):
-            session.ask_first(scaffolding.user_text(query), wait=self._settings.opening_wait)
-            answers = [section for section in session.warm_lines() if section[1]]
-            answering = {name for name, _ in answers}
-            sections = answers + [one for one in sections if one[0] not in answering]
+        first = self._shared.is_first(recall_slot(session.scope, session.id))
+        sections = session.recalled_lines(scaffolding.user_text(query), opens=first)
         room = self._settings.turn_budget
         return self._shared.injected.take(self._slot(session.id), sections, room)
 
     def queue_prefetch(self, query: str, session_id: str) -> None:
-        """Ask for recall for the next turn of whoever had the last one."""
+        """Ask ahead of the next turn, from both sides of the last one."""
         session = self._session(self._named(session_id), self._speakers.last)
-        session.queue_prefetch(scaffolding.user_text(query))
+        answer = self._answers.pop(session.slot, "")
+        session.queue_prefetch(scaffolding.user_text(query), answer)
 
     # -- memory -----------------------------------------------------------------------------------
 

@@ -65,7 +65,6 @@ class MemoryManager:
             process=process, settings=lambda _: bus.settings, clock=bus.clock
         )
         self._down = False
-        self._clashes: frozenset[str] = frozenset()
 
     # -- providers --------------------------------------------------------------------------------
 
@@ -276,15 +275,7 @@ class MemoryManager:
 
     def get_all_tool_schemas(self) -> list[dict[str, Any]]:
         """Return the tools of all providers; none under a name that Hermes keeps for itself."""
-        schemas = self._memory.get_tool_schemas()
-        clashes = host.core_tools().intersection(schema["name"] for schema in schemas)
-        if clashes - self._clashes:
-            _log.warning(
-                "memory providers' tools are not offered, Hermes has its own of these names: %s",
-                ", ".join(sorted(clashes)),
-            )
-        self._clashes = clashes
-        return [schema for schema in schemas if schema["name"] not in clashes]
+        return self._memory.get_tool_schemas()
 
     def get_all_tool_names(self) -> set[str]:
         """Return the names of these tools."""

@@ -94,6 +94,7 @@ class HermesMemory:
         self._shared: SharedBus | None = None
         self._conversation: HermesConversation | None = None
         self._recalled = 0
+        self._hidden: frozenset[str] = frozenset()
 
     # -- what Hermes asks first -------------------------------------------------------------------
 
@@ -124,12 +125,20 @@ class HermesMemory:
         return f"{SYSTEM_PROMPT}\n\n{added}" if added else SYSTEM_PROMPT
 
     def get_tool_schemas(self) -> list[dict[str, Any]]:
-        """Return all providers' tools, from this host's note of them; works before a start."""
+        """Return all providers' tools, from this host's note of them; works before a start.
+
+        None has a name that Hermes keeps for a tool of its own.
+        """
         try:
-            return offered_tools(self._settings()).schemas()
+            schemas = offered_tools(self._settings()).schemas()
         except MemoryBusError as error:
             _log.error("memorybus: no tools: %s", error)
             return []
+        hidden = host.core_tools().intersection(schema["name"] for schema in schemas)
+        if hidden - self._hidden:
+            _log.info("memorybus: Hermes has tools of its own: %s", ", ".join(sorted(hidden)))
+        self._hidden = hidden
+        return [schema for schema in schemas if schema["name"] not in hidden]
 
     def shutdown(self) -> None:
         """Let go of this session, and send what Redis takes at once.

@@ -1,0 +1,23 @@
+"""How far the log has come in some partitions: what a reader of its own writes waits for."""
+
+from collections.abc import Iterable
+
+from redis import Redis
+
+from memorybus.redis.keys import Keys
+
+
+def reached(redis: Redis, keys: Keys, partitions: Iterable[int]) -> dict[int, int]:
+    """Return the dense numbers that some partitions have reached, in one round trip.
+
+    A partition without an event is left out.
+
+    Raises:
+        redis.RedisError: Redis is away.
+    """
+    wanted = tuple(partitions)
+    with redis.pipeline(transaction=False) as pipe:
+        for partition in wanted:
+            pipe.hget(keys.state(partition), "n")
+        numbers = pipe.execute()
+    return {p: int(n) for p, n in zip(wanted, numbers, strict=True) if n}

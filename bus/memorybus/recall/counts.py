@@ -1,0 +1,121 @@
+"""How prompts were answered, by provider: counted in the agent, summed in Redis, read by people."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from memorybus.redis.keys import Keys
+
+if TYPE_CHECKING:
+    from redis import Redis
+
+_DAY_MS = 86_400_000
+_KEPT = 10_000
+
+Outcome = Literal["warm", "fresh", "late"]
+
+
+class PromptCounts(msgspec.Struct, frozen=True):
+    """How prompts were answered since the last day without one.
+
+    Attributes:
+        warm: its answer was there already.
+        fresh: it was asked, and its answer came in time.
+        late: it was asked, and its answer did not come in time, or it failed.
+        nothing: of the answers, warm or fresh, how many were that nothing fits.
+        waited_ms: how long the prompts waited that asked it, in all.
+    """
+
+    warm: int = 0
+    fresh: int = 0
+    late: int = 0
+    nothing: int = 0
+    waited_ms: int = 0
+
+    @property
+    def mean_ms(self) -> float | None:
+        """The mean wait of a prompt that asked, in milliseconds; None if none asked."""
+        asked = self.fresh + self.late
+        return self.waited_ms / asked if asked else None
+
+
+class PromptCounter:
+    """Counts in this process until `report` hands it on.
+
+    Any thread may count, also in a signal handler or after a fork: it takes no lock. What nobody
+    reports is forgotten beyond a bound (G10).
+    """
+
+    def __init__(self) -> None:
+        """Have counted nothing."""
+        self._counted: deque[tuple[str, str, int]] = deque(maxlen=_KEPT)
+
+    @property
+    def pending(self) -> bool:
+        """Whether something is counted that nobody has reported."""
+        return bool(self._counted)
+
+    def count(self, provider: str, outcome: Outcome, *, nothing: bool, waited_ms: int = 0) -> None:
+        """Count one provider's part in the answer to one prompt.
+
+        Args:
+            provider: whose.
+            outcome: how it answered.
+            nothing: whether it said that nothing fits.
+            waited_ms: how long the prompt waited, if it asked.
+        """
+        self._counted.append((provider, outcome, 1))
+        if nothing:
+            self._counted.append((provider, "nothing", 1))
+        if waited_ms:
+            self._counted.append((provider, "waited_ms", waited_ms))
+
+    def report(self, redis: Redis, keys: Keys) -> None:
+        """Add what was counted to Redis, in one round trip.
+
+        Raises:
+            redis.RedisError: Redis is away; what was counted is reported the next time.
+        """
+        taken = [self._counted.popleft() for _ in range(len(self._counted))]
+        from redis.exceptions import RedisError
+
+        try:
+            _add(redis, keys, taken)
+        except RedisError:
+            self._counted.extend(taken)
+            raise
+
+
+def _add(redis: Redis, keys: Keys, counted: Sequence[tuple[str, str, int]]) -> None:
+    if not counted:
+        return
+    sums: Counter[tuple[str, str]] = Counter()
+    for name, field, amount in counted:
+        sums[name, field] += amount
+    with redis.pipeline(transaction=False) as pipe:
+        for (name, field), amount in sums.items():
+            pipe.hincrby(keys.prompts(name), field, amount)
+        for name in {name for name, _ in sums}:
+            pipe.pexpire(keys.prompts(name), _DAY_MS)
+        pipe.execute()
+
+
+def read(redis: Redis, keys: Keys, providers: Sequence[str]) -> dict[str, PromptCounts]:
+    """Return the counts of some providers, in one round trip.
+
+    Raises:
+        redis.RedisError: Redis is away.
+    """
+    fields = PromptCounts.__struct_fields__
+    with redis.pipeline(transaction=False) as pipe:
+        for name in providers:
+            pipe.hmget(keys.prompts(name), *fields)
+        found = pipe.execute()
+    return {
+        name: PromptCounts(*(int(n) if n and n.isdigit() else 0 for n in numbers))
+        for name, numbers in zip(providers, found, strict=True)
+    }

@@ -1,0 +1,90 @@
+"""The two connections over which an agent's prompts ask, shared by the threads that do.
+
+This is the part of `fresh` that needs redis-py: it is imported when the first prompt asks.
+"""
+
+from collections.abc import Collection
+from typing import Any
+
+import msgspec
+from redis import Redis
+from redis.exceptions import RedisError
+
+from memorybus.clock import Clock
+from memorybus.config.settings import Settings
+from memorybus.log.heads import reached
+from memorybus.recall import asks
+from memorybus.recall.answering import AnsweringProviders
+from memorybus.recall.asks import PromptAsk, PromptReply
+from memorybus.recall.counts import PromptCounter
+from memorybus.recall.model import WarmAsk, life_ms
+from memorybus.redis import scripts
+from memorybus.redis.connect import connect_jobs, connect_redis, translated
+from memorybus.redis.keys import Keys
+
+_TIMEOUT = 1.0
+"""Seconds for each reply of Redis; whoever waits for a recall has gone on by then."""
+
+_LONGEST_BLOCK = 0.5
+"""Seconds for which a read blocks at a time: less than `_TIMEOUT`."""
+
+
+class PromptExchange:
+    """Asks and listens. Thread-safe; raises what redis-py raises, and `LogError`.
+
+    Attributes:
+        answering: who answers recalls.
+    """
+
+    def __init__(self, settings: Settings, clock: Clock) -> None:
+        """Connect at the first question."""
+        self._settings = settings
+        self._keys = Keys(settings.namespace)
+        self._redis: Redis = connect_redis(settings, timeout=_TIMEOUT)
+        self._jobs: Redis = connect_jobs(settings, timeout=_TIMEOUT)
+        self.answering = AnsweringProviders(self._redis, settings, clock)
+
+    def ask(
+        self, question: WarmAsk, providers: Collection[str], ask_id: str, left: float
+    ) -> PromptAsk:
+        """Make a question the newest of its slot, and ask some providers.
+
+        Args:
+            question: what; its positions are filled in here.
+            providers: whom.
+            ask_id: 32 hex digits.
+            left: seconds for which the asker waits.
+        """
+        until_ms = self._now_ms() + round(left * 1000)
+        positions = reached(self._redis, self._keys, question.partitions)
+        want = msgspec.structs.replace(question.want, positions=positions)
+        ttl = life_ms(self._settings, want)
+        call = scripts.want(self._keys, question.slot, msgspec.json.encode(want), ttl)
+        generation = scripts.run(self._redis, call)
+        asked = PromptAsk(ask_id, question.slot, generation, want, until_ms)
+        asks.put(self._jobs, self._keys, asked, providers)
+        return asked
+
+    def reply(self, asked: PromptAsk, timeout: float) -> PromptReply | None:
+        """Return the next reply; None if none came within `timeout` seconds, or sooner."""
+        return asks.reply_to(self._jobs, self._keys, asked, min(timeout, _LONGEST_BLOCK))
+
+    def report(self, counter: PromptCounter) -> None:
+        """Add to Redis what was counted.
+
+        Raises:
+            LogUnavailable: Redis is away.
+        """
+        try:
+            counter.report(self._redis, self._keys)
+        except (RedisError, OSError) as error:
+            raise translated(error, "recall") from error
+
+    def _now_ms(self) -> int:
+        told: Any = self._redis.time()
+        return int(told[0]) * 1000 + int(told[1]) // 1000
+
+    def close(self) -> None:
+        """Close both connections."""
+        self._redis.close()
+        self._jobs.close()

@@ -1,0 +1,179 @@
+"""Asks providers for the answer to a prompt now, and waits for it, never longer than allowed (G9).
+
+A separate thread asks and listens, and the caller waits for that thread: so no name server, no
+connection and no half-dead Redis holds an agent beyond its deadline. The thread blocks on the list
+of the replies, so an answer wakes it at once. An answer that comes too late is kept warm by who
+made it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from memorybus.clock import Clock
+from memorybus.concurrency.forking import importing
+from memorybus.concurrency.wakeup import Waiters
+from memorybus.config.settings import Settings
+from memorybus.errors import MemoryBusError
+from memorybus.ids import NewId
+from memorybus.recall.counts import PromptCounter
+from memorybus.recall.model import WarmAsk, WarmResult
+from memorybus.receipt import LogState
+
+if TYPE_CHECKING:
+    from memorybus.recall.exchange import PromptExchange
+
+_log = logging.getLogger("memorybus")
+
+_AT_ONCE = 256
+"""Prompts that may wait at once; the next ones go on with what is warm (G10)."""
+
+
+class FreshAnswers(msgspec.Struct):
+    """What the thread of one prompt has found so far.
+
+    Attributes:
+        asked: the providers that were asked; None while that is not known.
+        results: what they answered; None for one that failed.
+        ended: nothing more will come.
+    """
+
+    asked: frozenset[str] | None = None
+    results: dict[str, WarmResult | None] = {}
+    ended: bool = False
+
+    @property
+    def complete(self) -> bool:
+        """Whether there is nothing more to wait for."""
+        return self.ended or (self.asked is not None and self.asked <= self.results.keys())
+
+
+class FreshRecalls:
+    """Asks from an agent's process. Safe to call from any thread, and after a fork.
+
+    Args:
+        settings: see `Settings`.
+        clock: time.
+        make_id: ids.
+        log_state: what the flusher knows of Redis.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        clock: Clock,
+        make_id: NewId,
+        log_state: Callable[[], LogState],
+    ) -> None:
+        """Connect nowhere yet."""
+        self._settings = settings
+        self._clock = clock
+        self._make_id = make_id
+        self._log_state = log_state
+        self._begin()
+
+    def _begin(self) -> None:
+        """Start without connections and locks; those of a parent process are its own."""
+        self._exchange: PromptExchange | None = None
+        self._connecting = threading.Lock()
+        self._waiters = Waiters()
+        self._asking: set[threading.Thread] = set()
+        self._pid = os.getpid()
+
+    def answering(self) -> frozenset[str]:
+        """Return the providers that answered recalls at the last look; it asks nobody."""
+        exchange = self._exchange
+        return frozenset(exchange.answering.latest.recalling) if exchange else frozenset()
+
+    def ask(self, question: WarmAsk, wait: float, there: frozenset[str]) -> FreshAnswers:
+        """Ask every provider that answers recalls, and wait for the replies.
+
+        Args:
+            question: what.
+            wait: seconds, at most; nobody is asked while Redis is known to be away.
+            there: providers whose answer is there already.
+
+        Returns:
+            What came in time; it does not change any more.
+        """
+        if self._pid != os.getpid():
+            self._begin()
+        found = FreshAnswers()
+        if wait <= 0 or self._log_state() == "down" or len(self._asking) >= _AT_ONCE:
+            return found
+        until = self._clock.monotonic() + wait
+        if self._started(lambda: self._run(question, until, there, found)):
+            self._waiters.wait_for(lambda: found.complete, wait)
+        return FreshAnswers(found.asked, dict(found.results), ended=True)
+
+    def _started(self, run: Callable[[], None]) -> bool:
+        try:
+            threading.Thread(target=run, name="memorybus-prompt", daemon=True).start()
+        except RuntimeError:  # the interpreter is about to end
+            return False
+        return True
+
+    def _run(
+        self, question: WarmAsk, until: float, there: frozenset[str], found: FreshAnswers
+    ) -> None:
+        thread = threading.current_thread()
+        self._asking.add(thread)
+        try:
+            self._ask(question, until, there, found)
+        except Exception as error:  # redis-py's among them: it is imported on this thread
+            level = logging.DEBUG if _is_expected(error) else logging.WARNING
+            _log.log(level, "a prompt's recall: %s", error)
+        finally:
+            self._asking.discard(thread)
+            found.ended = True
+            self._waiters.tell()
+
+    def _ask(
+        self, question: WarmAsk, until: float, there: frozenset[str], found: FreshAnswers
+    ) -> None:
+        exchange = self._connected()
+        asked = frozenset(exchange.answering.now().recalling) - there
+        if not asked:
+            return
+        ask = exchange.ask(question, asked, self._make_id(), until - self._clock.monotonic())
+        found.asked = asked
+        while not found.complete and (left := until - self._clock.monotonic()) > 0:
+            reply = exchange.reply(ask, left)
+            if reply is not None and reply.provider in asked:
+                found.results[reply.provider] = reply.result
+
+    def _connected(self) -> PromptExchange:
+        with self._connecting:
+            if self._exchange is None:
+                with importing():  # a fork in the middle of an import leaves the child half of it
+                    from memorybus.recall.exchange import PromptExchange
+                self._exchange = PromptExchange(self._settings, self._clock)
+            return self._exchange
+
+    def report(self, counter: PromptCounter) -> None:
+        """Report what was counted, if Redis is not away.
+
+        Raises:
+            LogUnavailable: it is; the counts are kept for the next time.
+        """
+        if counter.pending and self._log_state() == "up":
+            self._connected().report(counter)
+
+    def close(self) -> None:
+        """Close the connections."""
+        exchange, self._exchange = self._exchange, None
+        if exchange is not None and self._pid == os.getpid():
+            exchange.close()
+
+
+def _is_expected(error: Exception) -> bool:
+    """Say whether an error means that Redis is away, or said what cannot be read."""
+    from redis.exceptions import RedisError
+
+    return isinstance(error, MemoryBusError | RedisError | OSError | msgspec.MsgspecError)

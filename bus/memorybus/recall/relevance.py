@@ -1,0 +1,61 @@
+"""Which lines have to do with a prompt, by their words alone; pure.
+
+It is for lines that were asked for another prompt and are shown because their provider has not
+answered this one in time. It must say no rather than yes: a line that has nothing to do with the
+prompt costs the agent more than a missing one.
+"""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+
+_WORD = re.compile(r"[^\W_]+")
+_SHORTEST = 4
+"""Letters of a word that is compared: shorter ones are mostly grammar."""
+
+_STEM, _INFLECTED = 5, 4
+"""Letters that two forms of a word share: "planted" and "planting"; "лодка" and "лодку"."""
+
+_PAIRED = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
+"""Scripts that put no space between words, and Korean: compared by pairs of characters."""
+
+_FEW = 4
+_HEAD = re.compile(r"- \[[^\]]*\] ?")
+
+_GRAMMAR_WORDS = """
+    about also been could does doing down ever find from give have here into just know like make
+    many more most much must need over please said same say should show some such tell than that
+    them then there they thing think this time told very want went were what when where which
+    while will with would your
+"""
+_GRAMMAR = frozenset(_GRAMMAR_WORDS.split())
+"""English words that are long enough and say nothing; other languages' fall by being common."""
+
+
+def relevant(lines: Sequence[str], prompt: str) -> tuple[str, ...]:
+    """Return the lines that share a telling word with a prompt, in their order.
+
+    A word that stands in more than half of several lines tells nothing about one of them.
+    """
+    asked = _words(prompt)
+    held = [_words(_HEAD.sub("", line, count=1)) for line in lines]
+    common = _common(held)
+    return tuple(line for line, words in zip(lines, held, strict=True) if (words & asked) - common)
+
+
+def _common(held: Sequence[frozenset[str]]) -> frozenset[str]:
+    if len(held) < _FEW:
+        return frozenset()
+    counts = Counter(word for words in held for word in words)
+    return frozenset(word for word, count in counts.items() if count > len(held) / 2)
+
+
+def _words(text: str) -> frozenset[str]:
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    paired = {
+        run[i : i + 2] for run in _PAIRED.findall(folded) for i in range(max(1, len(run) - 1))
+    }
+    plain = _WORD.findall(_PAIRED.sub(" ", folded))
+    told = {w for w in plain if w not in _GRAMMAR and (len(w) >= _SHORTEST or w.isdigit())}
+    return frozenset(paired | {word[: _STEM if word.isascii() else _INFLECTED] for word in told})

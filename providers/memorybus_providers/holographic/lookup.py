@@ -1,0 +1,73 @@
+"""Facts by what they hold, by who said them, by their place: lists, where `recall` answers."""
+
+import json
+import sqlite3
+from collections.abc import Iterable
+
+from memorybus_providers.base import RecallScope
+from memorybus_providers.holographic.facts import clean
+from memorybus_providers.holographic.query import holding
+from memorybus_providers.holographic.ranking import Fact
+from memorybus_providers.holographic.rows import FACT, SCOPES, asked, fact_of, limits_of
+
+MOST = 500
+"""Facts that one look returns at most, the newest (G10)."""
+
+_NEWEST = f"order by facts.at desc, facts.id desc limit {MOST}"
+_HOLDING = f"""
+{FACT} where facts.id in (select rowid from facts_fts where facts_fts match :match)
+    and facts.scope in ({SCOPES}) {_NEWEST}
+"""  # noqa: S608  constants of our own
+_SAID_BY = f"""
+{FACT} where facts.scope in ({SCOPES}) and facts.seq is not null and facts.speaker in (
+    select name from entities where kind = 'speaker' and scope in ({SCOPES})
+        and word in (select value from json_each(:words))
+) {_NEWEST}
+"""  # noqa: S608
+_KEPT = f"""
+{FACT} where facts.scope in ({SCOPES}) and facts.seq is null
+    and (:category = '' or facts.category = :category) {_NEWEST}
+"""
+_NAMED = f"{FACT} where facts.scope in ({SCOPES}) and facts.name = :name limit 1"
+_AROUND = f"""
+{FACT} where facts.scope in ({SCOPES}) and facts.session = :session
+    and facts.seq between :first and :last order by facts.seq
+"""
+
+
+class FactLookup:
+    """Lists facts of a scope, the newest first, `MOST` at most. It only reads."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        """Read through `db`."""
+        self._db = db
+
+    def holding(self, phrases: Iterable[str], whose: RecallScope) -> list[Fact]:
+        """Return facts that hold all words of one of some phrases: folded, parted by spaces."""
+        _, scopes = asked(self._db, limits_of(whose))
+        match = holding(dict.fromkeys(phrases), scopes)
+        return self._facts(_HOLDING, whose, match=match) if match else []
+
+    def said_by(self, names: Iterable[str], whose: RecallScope) -> list[Fact]:
+        """Return what speakers said who have one of these folded words in their name."""
+        return self._facts(_SAID_BY, whose, words=json.dumps(list(names)))
+
+    def kept(self, category: str, whose: RecallScope) -> list[Fact]:
+        """Return facts that somebody chose to keep; those of one category, if one is given."""
+        return self._facts(_KEPT, whose, category=clean(category))
+
+    def named(self, name: str, whose: RecallScope) -> Fact | None:
+        """Return the fact of a name (see `facts`), if there is one."""
+        return next(iter(self._facts(_NAMED, whose, name=name)), None)
+
+    def around(self, fact: Fact, reach: int, whose: RecallScope) -> list[Fact]:
+        """Return what was said from `reach` utterances before a fact to as many after it."""
+        if fact.place is None:
+            return []
+        session, seq = fact.place
+        place = {"session": session, "first": seq - reach, "last": seq + reach}
+        return self._facts(_AROUND, whose, **place)
+
+    def _facts(self, query: str, whose: RecallScope, **given: str | int) -> list[Fact]:
+        rows = self._db.execute(query, {**limits_of(whose), **given})
+        return [fact_of(*row) for row in rows]

@@ -1,0 +1,221 @@
+"""Filling in what has no vector yet: a thread beside the lanes, with a connection of its own.
+
+It embeds outside of any transaction and writes a batch in one short one, so that a slow or dead
+embedder holds up nobody. Of several processes that have the file open one fills: who holds a lock.
+"""
+
+import logging
+import sqlite3
+import threading
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import numpy as np
+from filelock import FileLock, Timeout
+from memorybus import private
+from memorybus.clock import Clock
+from memorybus.errors import Permanent, ProviderError, Unavailable
+
+from memorybus_providers.holographic import schema
+from memorybus_providers.holographic.meaning.embedder import Embedder, Vector, embedded, unit
+from memorybus_providers.holographic.meaning.floor import UNRELATED, floor_of
+from memorybus_providers.holographic.meaning.tables import Missing, Model, VectorTables
+
+_log = logging.getLogger("memorybus")
+
+LOOKED_AT = 2_000
+"""Characters of a fact that are embedded (G10)."""
+
+IDLE = 5.0
+"""Seconds between two looks for facts that another process has stored."""
+
+FIRST_PAUSE = 1.0
+LONGEST_PAUSE = 300.0
+"""Seconds without a request after a failure, doubled with each one more."""
+
+TELL_EVERY = 1.0
+"""Seconds between two counts of what is missing."""
+
+LOCK: Final = "meaning.lock"
+_PROBE = "a word"
+_QUOTED = 300
+
+
+class Filling(msgspec.Struct, frozen=True, kw_only=True):
+    """What a filler fills, and how.
+
+    Attributes:
+        path: the database.
+        clock: time, for opening it.
+        embedder: what makes the vectors.
+        model: what they are known by.
+        prefix: what the model wants before a fact.
+        batch: facts of one request.
+        rebuild: what renews all vectors, as an operator would type it.
+    """
+
+    path: Path
+    clock: Clock
+    embedder: Embedder
+    model: str
+    prefix: str = ""
+    batch: int = 32
+    rebuild: str = "memorybus rebuild"
+
+
+class Filler:
+    """The thread. It ends by `stop`, and writes nothing after that."""
+
+    def __init__(self, filling: Filling) -> None:
+        """Prepare; `start` begins."""
+        self._filling = filling
+        self._lacking = ""
+        self._error = ""
+        self._embedder = filling.embedder
+        self._failures = 0
+        self._told_at = -TELL_EVERY
+        self._woken = threading.Event()
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="memorybus-meaning", daemon=True)
+
+    @property
+    def report(self) -> str:
+        """What an operator should know, in one line; "" if nothing is missing, and all works."""
+        return "; ".join(filter(None, (self._lacking, self._error)))
+
+    def start(self) -> None:
+        """Start the thread, unless it has been."""
+        if self._thread.ident is None:
+            self._thread.start()
+
+    def wake(self) -> None:
+        """Say that there may be new facts."""
+        self._woken.set()
+
+    def stop(self, timeout: float = 1.0) -> None:
+        """End the thread; a request that is under way is not waited for longer than `timeout`."""
+        self._stopped.set()
+        self._woken.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout)
+
+    # -- the thread -------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        lock = FileLock(self._filling.path.with_name(LOCK), mode=private.FILE)
+        while not self._stopped.is_set():
+            try:
+                with lock.acquire(timeout=0):
+                    self._fill()
+            except Timeout:  # another process fills
+                self._stopped.wait(IDLE)
+            except (ProviderError, sqlite3.Error, OSError) as error:
+                self._stopped.wait(self._failed(str(error)))
+            except Exception as error:  # the thread must outlive any mistake of an embedder
+                _log.exception("search by meaning: filling in failed")
+                self._stopped.wait(self._failed(repr(error)))
+
+    def _fill(self) -> None:
+        """Fill until told to stop, or until something fails."""
+        filling = self._filling
+        with closing(schema.connect(filling.path, filling.clock)) as db:
+            tables = VectorTables(db)
+            tables.prepare()
+            while not self._stopped.is_set():
+                if not self._filled(tables):
+                    self._woken.wait(IDLE)
+                    self._woken.clear()
+
+    def _filled(self, tables: VectorTables) -> bool:
+        """Fill in one batch; say whether there was one."""
+        model = tables.model()
+        if model is not None and model.name != self._filling.model:
+            self._lacking = changed(model.name, self._filling.model, self._filling.rebuild)
+            return False
+        batch = tables.missing(self._filling.batch)
+        self._tell(tables, now=not batch)
+        if batch:
+            vectors = self._vectors(model or self._learnt(tables), batch)
+            if self._stopped.is_set():
+                return False
+            tables.keep(batch, vectors)
+        self._failures = 0
+        self._error = ""
+        return bool(batch)
+
+    def _learnt(self, tables: VectorTables) -> Model:
+        """Ask for vectors of texts that have nothing in common, and note the model."""
+        texts = [f"{self._filling.prefix}{text}" for text in UNRELATED]
+        found = unit(self._embedder.embed(texts))
+        learnt = Model(self._filling.model, found.shape[1], floor_of(found))
+        tables.name_model(learnt)
+        return learnt
+
+    def _vectors(self, model: Model, batch: Sequence[Missing]) -> list[Vector]:
+        texts = [f"{self._filling.prefix}{one.content[:LOOKED_AT]}" for one in batch]
+        try:
+            found = list(unit(self._embedder.embed(texts)))
+        except Permanent:
+            self._check_alive()
+            found = [self._alone(text) for text in texts]
+        for vector in found:
+            if vector.size not in (0, model.size):
+                raise Unavailable(
+                    f"the embedder gives {vector.size} numbers, and the vectors of {model.name} "
+                    f"have {model.size}: another model? Then: {self._filling.rebuild}"
+                )
+        return found
+
+    def _check_alive(self) -> None:
+        """Find out whether it refuses some text, or everything.
+
+        Raises:
+            Unavailable: it refuses a plain word.
+        """
+        try:
+            self._embedder.embed([_PROBE])
+        except Permanent as error:
+            raise Unavailable(str(error)) from error
+
+    def _alone(self, text: str) -> Vector:
+        """Return the vector of one text; an empty one if the embedder refuses it."""
+        try:
+            return embedded(self._embedder, text)
+        except Permanent:
+            return np.zeros(0, dtype=np.float32)
+
+    def _tell(self, tables: VectorTables, *, now: bool) -> None:
+        """Count what is missing; at most once in `TELL_EVERY`, for counting takes time."""
+        asked = self._filling.clock.monotonic()
+        if not now and asked < self._told_at + TELL_EVERY:
+            return
+        self._told_at = asked
+        missing, kept = tables.counts()
+        self._lacking = lacking(missing, missing + kept) if missing else ""
+
+    def _failed(self, why: str) -> float:
+        """Note a failure; return the seconds to wait."""
+        self._error = f"search by meaning fails: {' '.join(why.split())[:_QUOTED]}"
+        self._failures += 1
+        return pause_after(self._failures)
+
+
+def pause_after(failures: int) -> float:
+    """Return the seconds without a request after so many failures in a row."""
+    return min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(failures - 1, 30))
+
+
+def lacking(missing: int, facts: int) -> str:
+    """Return how many facts have no vector yet, as people read it."""
+    return f"{missing:,} of {facts:,} facts have no vector yet"
+
+
+def changed(stored: str, wanted: str, rebuild: str) -> str:
+    """Return what to do about vectors of another model, as people read it."""
+    return (
+        f"its vectors are of the model {stored}, and the options name {wanted}: words alone answer "
+        f"until {rebuild}"
+    )

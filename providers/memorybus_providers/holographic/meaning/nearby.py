@@ -1,0 +1,90 @@
+"""The facts of a scope that are near a question in meaning: the whole way, for one connection."""
+
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+
+from memorybus.clock import Clock
+
+from memorybus_providers.base import RecallScope
+from memorybus_providers.holographic.meaning.embedder import Embedder, Vector, embedded
+from memorybus_providers.holographic.meaning.nearest import Near, Nearest
+from memorybus_providers.holographic.meaning.options import MeaningOptions
+from memorybus_providers.holographic.meaning.question import AskedFor, QuestionVectors
+from memorybus_providers.holographic.meaning.tables import Model, VectorTables
+from memorybus_providers.holographic.rows import SCOPES, limits_of
+
+NEAREST = 50
+"""Facts that are near a question and stand for selection (G10)."""
+
+
+FALLS_OFF = 0.5
+"""A fact counts as near if it is at least so near as this share of the nearest one's nearness."""
+
+
+class NearbyFacts:
+    """Looks for facts by their meaning. The vector of a question is asked for at once, in a thread.
+
+    Args:
+        db: the database.
+        embedder: what makes vectors.
+        model: what those of the facts have to be known by.
+        options: how long a question may wait, and what the model wants before it.
+        clock: time.
+    """
+
+    def __init__(
+        self,
+        db: sqlite3.Connection,
+        embedder: Embedder,
+        model: str,
+        options: MeaningOptions,
+        clock: Clock,
+    ) -> None:
+        """Read through `db`."""
+        self._db = db
+        self._embedder = embedder
+        self._model = model
+        self._prefix = options.embedder_question
+        self._wait = options.embedder_wait
+        self._questions = QuestionVectors(self._embedded, clock)
+        self._tables = VectorTables(db)
+        self._nearest = Nearest(db)
+
+    def close(self) -> None:
+        """End the thread that asks for vectors."""
+        self._questions.close()
+
+    def look(self, text: str, scope: RecallScope) -> Callable[[], Mapping[int, float]]:
+        """Begin; what is returned waits a moment, and says how near facts are, by their rows.
+
+        Nothing is near if the vector does not come in time, or if the vectors of the facts are of
+        another model.
+        """
+        model = self._tables.model()
+        if model is None or model.name != self._model:
+            return dict
+        asked = self._questions.ask(text)
+        return lambda: self._near(asked, model, scope)
+
+    def _near(self, asked: AskedFor, model: Model, scope: RecallScope) -> dict[int, float]:
+        vector = asked.within(self._wait)
+        if vector is None or vector.size != model.size:
+            return {}
+        scopes = [row[0] for row in self._db.execute(SCOPES, limits_of(scope))]
+        found = self._nearest.among(scopes, vector, model.floor, NEAREST)
+        return nearness_of(found, model.floor)
+
+    def _embedded(self, text: str) -> Vector:
+        return embedded(self._embedder, f"{self._prefix}{text}")
+
+
+def nearness_of(found: Sequence[Near], floor: float) -> dict[int, float]:
+    """Return how near facts are, from 0 to 1, by their rows; those far behind the first are none.
+
+    Args:
+        found: nearest first, all above the floor.
+        floor: how near texts are that have nothing to do with each other.
+    """
+    near = {one.fact: min(1.0, (one.cosine - floor) / (1 - floor)) for one in found}
+    least = FALLS_OFF * max(near.values(), default=0.0)
+    return {fact: nearness for fact, nearness in near.items() if nearness >= least}

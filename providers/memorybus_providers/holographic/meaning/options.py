@@ -1,0 +1,95 @@
+"""The options of search by meaning, read from an instance's table; imports nothing heavy."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+from memorybus.errors import ConfigError
+
+from memorybus_providers.base import ProviderConfig
+
+_MOST_TEXTS = 2_048  # what services take in one request at most
+
+
+class MeaningOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """See `SCHEMA`, which describes each."""
+
+    embedder: str = ""
+    embedder_model: str = ""
+    embedder_key: str = ""
+    embedder_timeout: float = 30.0
+    embedder_batch: int = 32
+    embedder_wait: float = 0.12
+    embedder_question: str = ""
+    embedder_text: str = ""
+
+    @property
+    def by_service(self) -> bool:
+        """Whether a service makes the vectors, and no model on disk."""
+        return self.embedder.startswith(("http://", "https://"))
+
+    def known_by(self, model: str) -> str:
+        """Return what vectors are known by: their model, and what it was given before a fact."""
+        return f"{model} after {self.embedder_text!r}" if self.embedder_text else model
+
+
+SCHEMA: Final[tuple[Mapping[str, Any], ...]] = (
+    {
+        "key": "embedder",
+        "description": "what makes vectors of texts, so that facts are found by meaning too: the "
+        "address of an OpenAI-compatible service (http://localhost:11434/v1), or the directory of "
+        "a model2vec model; without it words alone are compared",
+        "default": "",
+    },
+    {
+        "key": "embedder_model",
+        "description": "the model's name: what the service is asked for, and what vectors are "
+        "known by; of a directory its own name if not given",
+        "default": "",
+    },
+    {
+        "key": "embedder_key",
+        "description": "the name of the environment variable that holds the service's API key",
+        "default": "",
+    },
+    {"key": "embedder_timeout", "description": "seconds for one request", "default": 30.0},
+    {"key": "embedder_batch", "description": "facts of one request, at most 2048", "default": 32},
+    {
+        "key": "embedder_wait",
+        "description": "seconds that an answer waits for the vector of its question; after that "
+        "words alone answer",
+        "default": 0.12,
+    },
+    {
+        "key": "embedder_question",
+        "description": "what the model wants before a question, for example 'query: '",
+        "default": "",
+    },
+    {
+        "key": "embedder_text",
+        "description": "what the model wants before a fact, for example 'passage: '",
+        "default": "",
+    },
+)
+
+
+def options_of(config: ProviderConfig) -> MeaningOptions:
+    """Return an instance's options.
+
+    Raises:
+        ConfigError: one is unknown, of the wrong type or out of its bounds.
+    """
+    try:
+        found = msgspec.convert(dict(config.options), MeaningOptions)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"provider {config.name}: {error}") from error
+    if found.by_service and not found.embedder_model:
+        raise ConfigError(f"provider {config.name}: embedder_model must name the service's model")
+    if found.embedder_timeout <= 0 or found.embedder_wait < 0:
+        raise ConfigError(
+            f"provider {config.name}: embedder_timeout must be positive, and embedder_wait not "
+            "negative"
+        )
+    if not 1 <= found.embedder_batch <= _MOST_TEXTS:
+        raise ConfigError(f"provider {config.name}: embedder_batch must be 1 to {_MOST_TEXTS}")
+    return found

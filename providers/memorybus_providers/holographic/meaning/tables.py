@@ -1,0 +1,169 @@
+"""The vectors beside the facts: tables of their own in the same file, made when first needed.
+
+Triggers keep them with the facts: a new fact is queued, a removed one takes its vector along, and
+one whose text changes is queued anew. A ticket of the queue is never given twice, though a fact's
+row number may be: a vector that was made for one fact cannot become another's.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+import msgspec
+import numpy as np
+
+from memorybus_providers.holographic.meaning.embedder import Vector
+
+STORED = np.float16
+"""How a number of a vector is stored; it is off by a thousandth at most."""
+
+_HAVE = "select 1 from sqlite_master where type = 'table' and name = 'meaning_model'"
+_TABLES = """
+create table meaning_model(
+    id integer primary key check (id = 1), name text not null, size integer not null,
+    floor real not null
+);
+create table meaning_missing(
+    ticket integer primary key autoincrement, fact integer not null unique
+);
+create table meaning_vectors(
+    id integer primary key, fact integer not null unique, scope integer not null,
+    vector blob not null                      -- empty: the embedder refuses the text
+);
+create index meaning_vectors_by_scope on meaning_vectors(scope, id);
+create table meaning_scopes(                  -- counts, so that a reader sees what has changed
+    scope integer primary key, filled integer not null, removed integer not null
+);
+create trigger meaning_queued after insert on facts begin
+    insert into meaning_missing(fact) values (new.id);
+end;
+create trigger meaning_removed after delete on facts begin
+    delete from meaning_missing where fact = old.id;
+    delete from meaning_vectors where fact = old.id;
+end;
+create trigger meaning_changed after update of content on facts begin
+    delete from meaning_missing where fact = old.id;
+    delete from meaning_vectors where fact = old.id;
+    insert into meaning_missing(fact) values (new.id);
+end;
+create trigger meaning_counted after insert on meaning_vectors begin
+    insert into meaning_scopes(scope, filled, removed) values (new.scope, 1, 0)
+    on conflict do update set filled = filled + 1;
+end;
+create trigger meaning_discounted after delete on meaning_vectors begin
+    update meaning_scopes set removed = removed + 1 where scope = old.scope;
+end;
+insert into meaning_missing(fact) select id from facts order by id;
+"""
+_MODEL = "select name, size, floor from meaning_model"
+_MISSING = """
+select ticket, facts.content from meaning_missing join facts on facts.id = fact
+order by ticket desc limit ?
+"""
+_KEEP = """
+insert into meaning_vectors(fact, scope, vector)
+select fact, facts.scope, ? from meaning_missing join facts on facts.id = fact where ticket = ?
+"""
+_COUNTS = """
+select (select count(*) from meaning_missing),
+    (select coalesce(sum(filled - removed), 0) from meaning_scopes)
+"""
+
+
+class Model(msgspec.Struct, frozen=True):
+    """Which model made the vectors.
+
+    Attributes:
+        name: its name.
+        size: numbers of each vector.
+        floor: how near texts are to each other that have nothing to do with each other.
+    """
+
+    name: str
+    size: int
+    floor: float
+
+
+class Missing(msgspec.Struct, frozen=True):
+    """A fact without a vector: its place in the queue, and its text."""
+
+    ticket: int
+    content: str
+
+
+class VectorTables:
+    """Reads and writes the tables; belongs to one thread."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        """Use `db`."""
+        self._db = db
+
+    def prepare(self) -> None:
+        """Make the tables if they are missing; every fact there is is queued."""
+        if self._db.execute(_HAVE).fetchone():
+            return
+        with self._writing():
+            if not self._db.execute(_HAVE).fetchone():
+                for statement in _statements():
+                    self._db.execute(statement)
+
+    def model(self) -> Model | None:
+        """Return the model of the vectors; None if there are none."""
+        if not self._db.execute(_HAVE).fetchone():
+            return None
+        row = self._db.execute(_MODEL).fetchone()
+        return None if row is None else Model(*row)
+
+    def name_model(self, model: Model) -> None:
+        """Say which model all vectors from now on are of."""
+        with self._writing():
+            self._db.execute(
+                "insert or ignore into meaning_model values (1, ?, ?, ?)",
+                (model.name, model.size, model.floor),
+            )
+
+    def missing(self, most: int) -> list[Missing]:
+        """Return facts without a vector, the newest first."""
+        return [Missing(*row) for row in self._db.execute(_MISSING, (most,))]
+
+    def keep(self, tickets: Sequence[Missing], vectors: Iterable[Vector]) -> None:
+        """Store vectors; those of facts that have gone meanwhile are dropped.
+
+        Args:
+            tickets: the facts.
+            vectors: one for each, of length one; one of size 0 says that there can be none.
+        """
+        rows = [
+            (vector.astype(STORED).tobytes(), one.ticket)
+            for one, vector in zip(tickets, vectors, strict=True)
+        ]
+        with self._writing():
+            self._db.executemany(_KEEP, rows)
+            self._db.executemany(
+                "delete from meaning_missing where ticket = ?", [(one.ticket,) for one in tickets]
+            )
+
+    def counts(self) -> tuple[int, int]:
+        """Return how many facts have no vector yet, and how many have one."""
+        missing, kept = self._db.execute(_COUNTS).fetchone()
+        return int(missing), int(kept)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        self._db.execute("begin immediate")
+        try:
+            yield
+        except BaseException:
+            self._db.execute("rollback")
+            raise
+        self._db.execute("commit")
+
+
+def _statements() -> Iterator[str]:
+    """Yield the statements that make the tables: a script would commit what is open."""
+    statement = ""
+    for line in _TABLES.splitlines():
+        statement += line + "\n"
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""

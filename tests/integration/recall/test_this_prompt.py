@@ -1,0 +1,158 @@
+"""`Session.prefetch` answers the prompt it is given, by real workers, and never waits too long."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import redis
+from conftest import MakeServer, MakeSettings
+from helpers.processes.processes import Spawn
+from helpers.processes.stalls import MARGIN
+from helpers.processes.waiting import wait_until
+from helpers.stories.scenario import NAME, PATIENT, recorded, worker
+from memorybus.agent.client import MemoryBus
+from memorybus.agent.session import Session
+from memorybus.config.settings import Settings
+from memorybus.health.monitor import read_status
+from memorybus.recall import asks, counts
+from memorybus.recall.model import wanted
+from memorybus.redis.keys import Keys
+
+HOLO = "holographic"
+FACTS = {
+    "What is the parrot called?": "The parrot is called Admiral.",
+    "Where does the heron nest?": "The heron nests behind the boathouse.",
+    "When is the roof repaired?": "The roof is repaired in October.",
+}
+SURE: Any = {**PATIENT, "prefetch_wait": 30.0}
+
+
+@pytest.fixture(name="sure")
+def _sure(redis_url: str, make_settings: MakeSettings) -> Settings:
+    return make_settings(url=redis_url, providers=(HOLO,), **SURE)
+
+
+def told(bus: MemoryBus, name: str = "s") -> Session:
+    """Return a session that has told all facts, as the log has them."""
+    session = bus.session(name, warm=False)
+    for number, fact in enumerate(FACTS.values()):
+        session.turn_completed(fact, "I see.", ordinal=number)
+    assert bus.flush(timeout=30)
+    return session
+
+
+def answered(session: Session) -> Callable[[], bool]:
+    """Return a look whether all facts can be recalled."""
+    return lambda: all(fact in session.prefetch(asked) for asked, fact in FACTS.items())
+
+
+@pytest.mark.timeout(240)
+def test_each_prompt_gets_its_own_answer(sure: Settings, spawn: Spawn) -> None:
+    """Topics change at each prompt: each block answers this one, and "ok" gets none."""
+    worker(spawn, sure, jobs=1)
+    with MemoryBus.connect(sure) as bus:
+        session = told(bus)
+        wait_until(answered(session), "all that was told is recalled", 60)
+        for asked, fact in FACTS.items():
+            block = session.prefetch(asked)
+            found = sorted((block.find(one), one) for one in FACTS.values() if one in block)
+            assert found[0][1] == fact, "before what was said around it"
+            assert session.prefetch("ok, thanks") == ""
+        assert session.prefetch("Who won the regatta of Utrecht?") == ""
+
+
+@pytest.mark.timeout(240)
+def test_a_session_that_opens_with_hello_gets_what_matters_most(
+    sure: Settings, spawn: Spawn
+) -> None:
+    """A first prompt without a topic is never answered by "" if something is known."""
+    worker(spawn, sure, jobs=1)
+    with MemoryBus.connect(sure) as bus:
+        wait_until(answered(told(bus)), "all that was told is recalled", 60)
+        later = bus.session("later", warm=False)
+        [(name, lines)] = later.recalled_lines("hello!", opens=True)
+        assert name == HOLO
+        assert "parrot" in str(lines)
+        assert later.recalled_lines("hello!") == []
+
+
+@pytest.mark.timeout(240)
+def test_how_prompts_were_answered_is_counted(sure: Settings, spawn: Spawn) -> None:
+    """The status says by provider how many answers were fresh, warm, late, or nothing."""
+    worker(spawn, sure, jobs=1)
+    with MemoryBus.connect(sure) as bus:
+        session = told(bus)
+        wait_until(answered(session), "all that was told is recalled", 60)
+        for asked in (*FACTS, list(FACTS)[-1]):  # the last one is warm the second time
+            session.prefetch(asked)
+    [jobs] = read_status(sure).jobs
+    assert jobs.prompts.fresh >= len(FACTS)
+    assert jobs.prompts.warm >= 1
+    assert jobs.prompts.mean_ms is not None
+
+
+def test_a_prompt_that_was_overtaken_is_answered_all_the_same(
+    redis_client: redis.Redis, sure: Settings, spawn: Spawn
+) -> None:
+    """Who waits gets a reply, also if the session has asked something else meanwhile."""
+    worker(spawn, sure, jobs=1)
+    keys = Keys(sure.namespace)
+    with MemoryBus.connect(sure) as bus:
+        session = told(bus)
+        wait_until(answered(session), "all that was told is recalled", 60)
+        want = wanted(session.scope, session.ref, "the parrot", 2_000)
+        soon = round(time.time() * 1000) + 60_000
+        ask = asks.PromptAsk("f" * 32, session.slot, 0, want, soon)  # 0: older than all others
+        asks.put(redis_client, keys, ask, [HOLO])
+        reply = asks.reply_to(redis_client, keys, ask, 4.0)
+    assert reply is not None
+    assert reply.result is not None
+    assert "Admiral" in str(reply.result.lines)
+
+
+@pytest.mark.timeout(240)
+def test_a_provider_that_hangs_costs_a_prompt_its_wait_and_no_more(
+    redis_url: str, make_settings: MakeSettings, spawn: Spawn
+) -> None:
+    """G9: of two providers one hangs: the other's answer is there when the wait is over."""
+    both = {**recorded("Transactional"), "providers": (HOLO, NAME)}
+    settings = make_settings(url=redis_url, **both, prefetch_wait=1.0)
+    worker(spawn, settings, jobs=1)
+    with MemoryBus.connect(settings) as bus:
+        session = told(bus)
+        fact = FACTS["What is the parrot called?"]
+        wait_until(lambda: fact in session.prefetch("What is the parrot called?"), "it answers", 60)
+        began = time.perf_counter()
+        block = session.prefetch("!hang Where does the heron nest?")
+        took = time.perf_counter() - began
+    assert "boathouse" in block
+    assert took < 1.0 + MARGIN
+
+
+def test_with_redis_away_no_prompt_waits(
+    make_redis: MakeServer, make_settings: MakeSettings
+) -> None:
+    """G9: while the flusher knows that Redis is away, a prompt is answered at once by nothing."""
+    server = make_redis()
+    settings = make_settings(url=server.url, prefetch_wait=60.0)
+    with MemoryBus.connect(settings) as bus:
+        session = bus.session("s", warm=False)
+        server.stop()
+        wait_until(lambda: session.turn_started("hello?") and bus.problem, "Redis is away", 30)
+        began = time.perf_counter()
+        assert session.prefetch("What is the parrot called?") == ""
+        assert time.perf_counter() - began < 5.0
+
+
+def test_counts_that_could_not_be_told_are_kept(settings: Settings) -> None:
+    """What was counted while Redis was away is told when it is back."""
+    keys = Keys(settings.namespace)
+    counter = counts.PromptCounter()
+    counter.count("notes", "fresh", nothing=True, waited_ms=7)
+    with pytest.raises(redis.RedisError):
+        counter.report(redis.Redis(port=1), keys)
+    with redis.Redis.from_url(settings.redis_url) as client:
+        counter.report(client, keys)
+        [found] = counts.read(client, keys, ["notes"]).values()
+    assert found == counts.PromptCounts(fresh=1, nothing=1, waited_ms=7)

@@ -1,0 +1,154 @@
+"""Answers by meaning, from a real server that embeds deterministically."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from helpers.services.embedding_server import EmbeddingServer, embedding_server
+from holographic_feeding import MINE, add, ask, feed, opened, shown, texts, turn
+from meaning_feeding import await_filled, embedding
+from memorybus.events import Scope, TurnCompleted
+from memorybus_providers.base import RecallContext, RecallScope
+from memorybus_providers.holographic import HolographicProvider, nearness
+
+PARAPHRASES = (
+    ("Where does she live?", "Ann has an apartment near the old mill"),
+    ("Does he have a pet?", "Our terrier barks at night"),
+    ("What is her job?", "Mia is a nurse"),
+    ("What do you drive?", "I bought a sedan"),
+    ("What did they eat?", "We had lentils for supper"),
+    ("Were you ill?", "I stayed in bed with the flu"),
+    ("Who is his spouse?", "Tom brought his wife along"),
+    ("What is she afraid of?", "Nothing frightens Eva but spiders"),
+)
+"""Questions, and the facts that answer them without a common word."""
+
+
+@pytest.fixture
+def server() -> Iterator[EmbeddingServer]:
+    """Return an embedder."""
+    with embedding_server() as server:
+        yield server
+
+
+@pytest.fixture
+def provider(tmp_path: Path, server: EmbeddingServer) -> Iterator[HolographicProvider]:
+    """Return an open provider with that embedder."""
+    with embedding(tmp_path, server) as provider:
+        yield provider
+
+
+def test_a_paraphrase_finds_what_shares_no_word_with_it(
+    provider: HolographicProvider,
+) -> None:
+    """A question is answered by the fact that means the same, before all others."""
+    feed(provider, [add(fact) for _, fact in PARAPHRASES])
+    await_filled(provider, len(PARAPHRASES))
+
+    first = {question: texts(provider, question)[:1] for question, _ in PARAPHRASES}
+
+    assert first == {question: [fact] for question, fact in PARAPHRASES}
+
+
+def test_words_alone_find_none_of_them(tmp_path: Path) -> None:
+    """The paraphrases of the test before are none that words would answer."""
+    with opened(tmp_path) as plain:
+        feed(plain, [add(fact) for _, fact in PARAPHRASES])
+
+        assert [texts(plain, question) for question, _ in PARAPHRASES] == [[]] * len(PARAPHRASES)
+
+
+def test_the_tool_searches_by_meaning_too(provider: HolographicProvider) -> None:
+    """What a model searches for is found as what is recalled."""
+    feed(provider, [turn("I bought a sedan", "A red one?")])
+    await_filled(provider, 2)
+
+    assert [fact["text"] for fact in shown(provider, "vehicle")][:1] == ["I bought a sedan"]
+
+
+def test_only_what_the_person_said_is_near_if_that_is_asked(provider: HolographicProvider) -> None:
+    """`about` holds for facts that were found by meaning."""
+    said = TurnCompleted(
+        user="I bought a sedan", assistant="I got a car as well", user_name="Ann",
+        assistant_name="Bob",
+    )  # fmt: skip
+    feed(provider, [said])
+    await_filled(provider, 2)
+
+    found = provider._opened.recall.answer("vehicle", MINE, about="Bob")
+
+    assert [scored.fact.content for scored in found] == ["I got a car as well"]
+
+
+def test_another_scope_is_never_seen(
+    provider: HolographicProvider, server: EmbeddingServer
+) -> None:
+    """The nearest fact of all stays unseen if it is another person's."""
+    feed(provider, [add("Our terrier barks")], scope=Scope("coder", "eve"))
+    feed(provider, [add("I bought a sedan")], first=2)
+    await_filled(provider, 2)
+
+    assert texts(provider, "Does she have a pet?") == []
+    assert texts(provider, "Does she have a pet?", RecallScope("coder", "eve")) == [
+        "Our terrier barks"
+    ]
+
+
+def test_somebody_who_asks_is_told_how_near_it_is(provider: HolographicProvider) -> None:
+    """An explained answer says what its meaning brought."""
+    feed(provider, [add("I bought a sedan")])
+    await_filled(provider, 1)
+
+    (found,) = provider.prefetch("Which vehicle?", RecallContext(MINE, explain=True))
+
+    assert found.why is not None
+    assert found.why.words == ()
+    assert found.why.meaning is not None
+    assert 0 < found.why.meaning <= 1
+    assert found.why.parts["meaning"] > 0
+
+
+def test_what_comes_later_is_near_too(provider: HolographicProvider) -> None:
+    """A fact that gets its vector after a first answer is in the next."""
+    feed(provider, [add("We had lentils for supper")])
+    await_filled(provider, 1)
+    assert texts(provider, "Which vehicle?") == []
+
+    feed(provider, [add("I bought a sedan")], first=2)
+    await_filled(provider, 2)
+
+    assert texts(provider, "Which vehicle?") == ["I bought a sedan"]
+
+
+def test_a_question_is_embedded_once(
+    provider: HolographicProvider, server: EmbeddingServer
+) -> None:
+    """The vector of a question that was asked before is remembered."""
+    feed(provider, [add("I bought a sedan")])
+    await_filled(provider, 1)
+
+    for _ in range(3):
+        ask(provider, "Which vehicle?")
+
+    assert server.asked.count("Which vehicle?") == 1
+
+
+def test_a_model_gets_what_it_wants_before_texts(tmp_path: Path, server: EmbeddingServer) -> None:
+    """Models that tell questions from passages by a prefix get it."""
+    options = {"embedder_question": "query: ", "embedder_text": "passage: "}
+    with embedding(tmp_path, server, **options) as provider:
+        feed(provider, [add("I bought a sedan")])
+        await_filled(provider, 1)
+        ask(provider, "Which vehicle?")
+
+    assert "passage: I bought a sedan" in server.asked
+    assert "query: Which vehicle?" in server.asked
+
+
+def test_words_decide_where_a_fact_has_all_of_them() -> None:
+    """Meaning stands in only for words that no fact holds together with the others."""
+    rarity = {"lentil": 2.0, "supper": 3.0}
+
+    assert nearness.amounts({7: 1.0}, rarity, [{"lentil", "supper"}]) == {7: 0.0}
+    lacking = [nearness.amounts({7: 1.0}, rarity, held)[7] for held in ([{"lentil"}], [])]
+    assert 0 < lacking[0] < lacking[1]

@@ -1,0 +1,117 @@
+"""How the answer to a prompt is made of what is warm, what comes in time, and the rest."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from memorybus.config.settings import Settings
+from memorybus.ids import text_digest
+from memorybus.recall.counts import PromptCounter
+from memorybus.recall.fresh import FreshAnswers
+from memorybus.recall.model import Want, WarmAsk, WarmResult, is_trivial
+from memorybus.recall.prompt import Prompt, PromptAnswers
+from memorybus.testing import FakeClock
+
+PROMPT = "where does the heron nest?"
+HERE = text_digest(PROMPT)
+NEAR, FAR = "- the heron nests by the pond", "- the invoice is paid"
+
+
+class Providers:
+    """Providers that answer at once, fail (None), or are silent (not in `results`)."""
+
+    def __init__(self, asked: set[str], results: Mapping[str, WarmResult | None]) -> None:
+        self.asked, self.results, self.waits = frozenset(asked), results, list[float]()
+
+    def answering(self) -> frozenset[str]:
+        """Return all of them."""
+        return self.asked
+
+    def ask(self, question: WarmAsk, wait: float, there: frozenset[str]) -> FreshAnswers:
+        """Answer, and remember for how long the prompt would have waited."""
+        self.waits.append(wait)
+        return FreshAnswers(self.asked - there, dict(self.results), ended=True)
+
+
+def warm(line: str, prompt: str = PROMPT) -> WarmResult:
+    """Return what was recalled for a prompt: one line, or none."""
+    return WarmResult((line,) if line else (), asked=text_digest(prompt))
+
+
+def lines_of(
+    providers: Providers, there: Mapping[str, WarmResult], clock: FakeClock, text: str = PROMPT
+) -> dict[str, tuple[str, ...]]:
+    """Answer a prompt."""
+    prompt = Prompt(text, text_digest(text), lambda: WarmAsk("slot", 0, Want(text)))
+    return PromptAnswers(providers, PromptCounter(), clock).lines(prompt, there, 0.25)
+
+
+def test_what_is_warm_for_this_prompt_asks_nobody(fake_clock: FakeClock) -> None:
+    """An answer to this very prompt costs no question."""
+    providers = Providers({"one", "two"}, {})
+    there = {"one": warm(NEAR), "two": warm("")}
+    assert lines_of(providers, there, fake_clock) == {"one": (NEAR,)}
+    assert providers.waits == []
+
+
+def test_those_without_an_answer_are_asked(fake_clock: FakeClock) -> None:
+    """What is warm and what comes now stand together; a warm answer to another prompt gives way."""
+    providers = Providers({"one", "two", "new"}, {"two": warm(NEAR), "new": warm(FAR)})
+    there = {"one": warm(NEAR), "two": warm(NEAR, "another")}
+    found = lines_of(providers, there, fake_clock)
+    assert found == {"one": (NEAR,), "two": (NEAR,), "new": (FAR,)}
+    assert providers.waits == [0.25]
+
+
+@pytest.mark.parametrize("results", [{}, {"one": None}], ids=["silent", "failed"])
+def test_of_one_that_is_late_only_what_is_near_is_given(
+    results: dict[str, WarmResult | None], fake_clock: FakeClock
+) -> None:
+    """A line that was asked for another prompt is shown only if it has to do with this one."""
+    there = {"one": WarmResult((FAR, NEAR), asked=text_digest("another"))}
+    assert lines_of(Providers({"one"}, results), there, fake_clock) == {"one": (NEAR,)}
+
+
+def test_no_answer_is_an_answer(fake_clock: FakeClock) -> None:
+    """Where a provider says that nothing fits, nothing that was warm before is given instead."""
+    there = {"one": warm(NEAR, "another")}
+    assert lines_of(Providers({"one"}, {"one": warm("")}), there, fake_clock) == {}
+
+
+def test_what_matters_most_may_come_from_anything_warm(fake_clock: FakeClock) -> None:
+    """Without a topic, of a provider that is late all that is warm serves."""
+    there = {"one": warm(FAR, "another")}
+    assert lines_of(Providers({"one"}, {}), there, fake_clock, "") == {"one": (FAR,)}
+
+
+TRIVIAL = [
+    "", " \n", "ok", "Ok, thanks!", "/help", "👍", "go on…", "Danke!", "merci bien", "はい",
+    "好的。", "спасибо", "네", "teşekkürler", "...", "yes yes yes",
+]  # fmt: skip
+ASKING = [
+    "42",
+    "Okapi?",
+    "who",
+    "no news of Ana?",
+    "what is next",
+    "继续画船",
+    "ja, und Oskar?",
+    "ok " * 20,
+]
+
+
+@pytest.mark.parametrize("prompt", TRIVIAL)
+def test_a_trivial_prompt_asks_nothing(prompt: str) -> None:
+    """Assent, thanks and greetings, in any of several languages, ask nothing of memory."""
+    assert is_trivial(prompt)
+
+
+@pytest.mark.parametrize("prompt", ASKING)
+def test_a_prompt_with_a_word_of_its_own_asks(prompt: str) -> None:
+    """One word that is not in the list makes a prompt worth asking."""
+    assert not is_trivial(prompt)
+
+
+def test_waiting_can_be_turned_off() -> None:
+    """The setting may be 0: nobody is asked, and nothing waits."""
+    assert Settings(data_dir=Path("/nowhere"), prefetch_wait=0.0).prefetch_wait == 0.0

@@ -1,0 +1,98 @@
+"""How a log line looks, and which fields it has."""
+
+import io
+import json
+import logging
+import sys
+from collections.abc import Callable, Iterator
+from contextvars import copy_context
+from typing import Any
+
+import pytest
+from memorybus import logs
+
+Lines = Callable[[], list[str]]
+
+_log = logging.getLogger("memorybus.test")
+
+
+@pytest.fixture(name="own_logging", autouse=True)
+def _own_logging(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Give the process back as it was: `set_up` is made for whole processes."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    monkeypatch.setattr("threading.excepthook", None)
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+def written(form: logs.Form, say: Callable[[], None], *, terminal: bool = False) -> str:
+    """Return what is logged by `say`, called in a context of its own as a thread is."""
+    stderr = io.StringIO()
+    stderr.isatty = lambda: terminal  # type: ignore[method-assign]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stderr", stderr)
+        logs.set_up(form, secrets={"hunter2hunter2"})
+        copy_context().run(say)
+    return stderr.getvalue()
+
+
+def as_json(say: Callable[[], None]) -> list[dict[str, Any]]:
+    """Return the lines that are logged by `say`."""
+    return [json.loads(line) for line in written("json", say).splitlines()]
+
+
+def test_a_line_has_what_its_thread_bound_and_its_caller_gave() -> None:
+    """A field stays until it is taken away, or until the block that it was bound in ends."""
+
+    def say() -> None:
+        logs.bind(provider="mem0", epoch=3)
+        with logs.own_fields():
+            logs.bind(session="s", epoch=None)
+            _log.warning("one of %d", 2, extra={"lanes": 7})
+        _log.info("two")
+
+    one, two = as_json(say)
+    assert one.pop("timestamp").endswith("Z")
+    assert list(one) == ["event", "provider", "session", "level", "lanes"]
+    assert one == {
+        "event": "one of 2",
+        "provider": "mem0",
+        "session": "s",
+        "level": "warning",
+        "lanes": 7,
+    }
+    assert (two["provider"], two["epoch"], "session" in two) == ("mem0", 3, False)
+
+
+def test_hostile_text_is_one_line_without_credentials() -> None:
+    """No text steers a terminal, forges a line or shows a secret; names are shown as they are."""
+
+    def say() -> None:
+        logs.bind(session="hunter2hunter2")
+        _log.error("a\x1b[2Jb\n2026 forged, hunter2hunter2 \udc80")
+
+    (line,) = as_json(say)
+    assert (line["event"].count("\n"), "\x1b" in line["event"]) == (0, False)
+    assert ("hunter2hunter2" in line["event"], line["session"]) == (False, "hunter2hunter2")
+    assert written("text", say).count("\n") == 1
+
+
+def test_text_shows_a_trace_below_its_line() -> None:
+    """People read when, how grave and what; a terminal gets a colour for what is grave."""
+
+    def say() -> None:
+        try:
+            int("of hunter2hunter2")
+        except ValueError:
+            _log.exception("it failed", extra={"provider": "mem0"})
+
+    first, *trace = written("text", say).splitlines()
+    assert first.split(maxsplit=1)[1] == f"[error   ] {'it failed':<30} provider=mem0"
+    assert (trace[0], trace[-1]) == (
+        "Traceback (most recent call last):",
+        "ValueError: invalid literal for int() with base 10: 'of ***'",
+    )
+    assert "[\x1b[31merror   \x1b[0m]" in written("text", say, terminal=True)

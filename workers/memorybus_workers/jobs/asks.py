@@ -1,0 +1,111 @@
+"""What prompts ask now: a thread beside the jobs of a recall process answers them.
+
+It has a connection and a provider instance of its own, so that a recall asked ahead, however long
+it takes, keeps no prompt waiting.
+"""
+
+import logging
+import os
+import threading
+from collections.abc import Callable
+
+import msgspec
+from memorybus import logs
+from memorybus.concurrency.backoff import backoff
+from memorybus.config.settings import Settings
+from memorybus.ids import new_rng
+from memorybus.recall import asks
+from memorybus.recall.queue import longest_run
+from memorybus.redis.connect import connect_jobs
+from memorybus.redis.keys import Keys
+from memorybus.text.redact import described
+from redis.exceptions import RedisError
+
+from memorybus_workers.jobs.prefetch import Recaller
+
+_log = logging.getLogger("memorybus")
+
+_BLOCK = 1.0
+"""Seconds for which it waits for a question before it looks whether it is to end."""
+
+GRACE = 2
+"""Seconds that a call past its time has to come back; then the process ends, and another starts."""
+
+
+class PromptAnswerer:
+    """Answers one provider's prompts until the process ends.
+
+    Args:
+        settings: see `Settings`.
+        provider: whose prompts.
+        recaller: makes the answers; only this thread uses it.
+        closed: called on the thread as it ends.
+        die: ends the process.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        provider: str,
+        recaller: Recaller,
+        closed: Callable[[], None],
+        die: Callable[[int], object] = os._exit,
+    ) -> None:
+        """Take no question yet."""
+        self._keys = Keys(settings.namespace)
+        self._jobs = connect_jobs(settings)
+        self._provider = provider
+        self._recaller = recaller
+        self._closed = closed
+        self._die = die
+        self._longest = longest_run(settings) + GRACE
+        self._rng = new_rng()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="memorybus-prompts", daemon=True)
+
+    def start(self) -> None:
+        """Answer from now on."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Answer no more; a call that runs is waited for, within the time of a block."""
+        self._stop.set()
+        self._thread.join(_BLOCK + GRACE)
+
+    def _run(self) -> None:
+        logs.bind(provider=self._provider)
+        failures = 0
+        while not self._stop.is_set():
+            try:
+                self._next()
+                failures = 0
+            except (RedisError, OSError) as error:
+                _log.debug("prompts of %s: %s", self._provider, described(error))
+                self._stop.wait(backoff(failures, self._rng))
+                failures += 1
+            except Exception as error:  # one question that fails must not end the others'
+                _log.warning("a prompt's recall of %s failed: %s", self._provider, described(error))
+        self._closed()
+        self._jobs.close()
+
+    def _next(self) -> None:
+        try:
+            ask = asks.take(self._jobs, self._keys, self._provider, _BLOCK)
+        except msgspec.MsgspecError as error:
+            _log.warning("%s: what is no question: %s", self._keys.asks(self._provider), error)
+            return
+        if ask is None:
+            return
+        watch = threading.Timer(self._longest, self._hung)
+        watch.daemon = True
+        watch.start()
+        try:
+            answer = self._recaller.answer(ask, self._provider)
+        finally:
+            watch.cancel()
+        if answer is not None:
+            asks.reply(self._jobs, self._keys, ask, answer)
+
+    def _hung(self) -> None:
+        _log.error("a recall of %s hangs; its process ends", self._provider)
+        self._die(1)
