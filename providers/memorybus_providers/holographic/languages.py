@@ -33,10 +33,10 @@ def is_stop_word(word: str, languages: Iterable[str]) -> bool:
     return any(word in _STOP_WORDS[language] for language in languages)
 
 
-def stems(token: str, languages: Iterable[str]) -> frozenset[str]:
+def stems_of(token: str, languages: Iterable[str]) -> frozenset[str]:
     """Return the stems of a token's word: one or two in each language, without diacritics.
 
-    >>> sorted(stems("went", ["english"])), sorted(stems("researching", ["english"]))
+    >>> sorted(stems_of("went", ["english"])), sorted(stems_of("researching", ["english"]))
     (['go'], ['research'])
     """
     return frozenset(stem for language in languages for stem in _stems(token, language))

@@ -15,7 +15,7 @@ from memorybus_providers.holographic.languages import (
     irregular_forms,
     is_stop_word,
     spoken,
-    stems,
+    stems_of,
 )
 from memorybus_providers.holographic.words import MARK, asked, identifiers, spelled, tokens
 
@@ -83,7 +83,7 @@ class Question(msgspec.Struct, frozen=True):
         """Say whether a word, as somebody wrote it, is a form of one of the terms."""
         held = tokens(word)
         return any(
-            not term.kin.isdisjoint(stems(token, self.languages)) or token in term.forms
+            not term.kin.isdisjoint(stems_of(token, self.languages)) or token in term.forms
             for token in held
             for term in self.terms
         )
@@ -100,6 +100,11 @@ def parse(text: str) -> Question:
         months.add(MONTHS["may"])
     years = {int(word) for word in words if _YEAR.fullmatch(word)}
     return Question(words, tuple(terms.values()), frozenset(months), frozenset(years), languages)
+
+
+def stems(text: str) -> list[str]:
+    """Return the English stems of all words of a text, in order."""
+    return [min(stems_of(token, ("english",))) for token in tokens(text)]
 
 
 def chosen(terms: Sequence[Term], found: Mapping[str, int]) -> list[Term]:
@@ -156,6 +161,6 @@ def _spelled_anyhow(word: str) -> str:
 def _terms(token: str, languages: Sequence[str]) -> Iterator[Term]:
     plain, _ = spelled(token)
     if not is_stop_word(plain, languages):
-        kin = stems(token, languages)
+        kin = stems_of(token, languages)
         forms = tuple(dict.fromkeys((token, *irregular_forms(kin))))
-        yield Term(min(stems(token, languages[:1])), forms, kin)
+        yield Term(min(stems_of(token, languages[:1])), forms, kin)

@@ -14,10 +14,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from memorybus_providers.base import RecallScope
+from memorybus_providers.holographic.evidence import NEAR
 from memorybus_providers.holographic.facts import clean
 from memorybus_providers.holographic.query import Question, chosen, expression, parse
-from memorybus_providers.holographic.ranking import NEAR, Corpus, Fact, Scored, ranked
-from memorybus_providers.holographic.rows import FACT, SCOPES, asked, fact_of, limits_of
+from memorybus_providers.holographic.ranking import Corpus, Fact, Scored, ranked
+from memorybus_providers.holographic.rows import FACT, LATEST, SCOPES, asked, fact_of, limits_of
+from memorybus_providers.holographic.standing import Standings
 from memorybus_providers.holographic.vocabulary import Vocabulary
 from memorybus_providers.holographic.words import folded
 
@@ -35,7 +37,7 @@ select fact from fact_entities join entities on entities.id = entity
 where entities.kind = 'named' and word = :about and scope in ({SCOPES})
 """  # noqa: S608
 _WITHIN = f"""
-facts.scope in ({SCOPES}) and (
+facts.scope in ({SCOPES}) and facts.at <= :known_by and (
     :about = '' or facts.speaker = :about or facts.speaker in ({_SPEAKERS})
     or facts.id in ({_ABOUT})
 )
@@ -44,7 +46,7 @@ _SEARCH = """
 select rowid from facts_fts where facts_fts match :match order by rowid desc
 """
 # The full-text index leads (cross join): it is what narrows.
-_SEARCH_ABOUT = f"""
+_SEARCH_NARROWED = f"""
 select facts.id from facts_fts cross join facts on facts.id = facts_fts.rowid
 where facts_fts match :match and {_WITHIN} order by facts_fts.rowid desc
 """  # noqa: S608  constants of our own
@@ -58,6 +60,7 @@ _WITH_NEIGHBOURS = f"""
     select near.id from json_each(:found) join facts hit on hit.id = value
     join facts near on near.session = hit.session
         and near.seq between hit.seq - {_REACH} and hit.seq + {_REACH}
+        and near.at <= :known_by
 )
 """  # noqa: S608
 _NAMES = f"""
@@ -65,6 +68,9 @@ select word from entities
 where kind = 'speaker' and scope in ({SCOPES}) and word in (select value from json_each(:words))
 """  # noqa: S608
 
+
+Limits = dict[str, str | int | None]
+"""The parameters of the queries."""
 
 Nearby = Callable[[str, RecallScope], Callable[[], Mapping[int, float]]]
 """Begins to look for the facts whose meaning is near a text's, and returns what waits for them: how
@@ -89,8 +95,11 @@ class FactSearch:
         self._db = db
         self._vocabulary = Vocabulary(db)
         self._nearby = nearby
+        self._standings = Standings(db)
 
-    def answer(self, text: str, scope: RecallScope, about: str = "") -> list[Scored]:
+    def answer(
+        self, text: str, scope: RecallScope, about: str = "", as_of: int | None = None
+    ) -> list[Scored]:
         """Return the facts within `scope` that answer a question, best first.
 
         Any text is a question. It has no answer without a word that some fact holds, or a fact
@@ -101,21 +110,25 @@ class FactSearch:
             scope: whose facts.
             about: return only what this person said, and kept facts that name the person; empty
                 for everything.
+            as_of: what was known then, milliseconds; None for now. Trust is always today's.
         """
         waited_for = self._nearby(text, scope)
         question = parse(text)
-        limits = _narrowed(scope, about)
+        limits = _narrowed(scope, about, as_of)
         size, scopes = asked(self._db, limits)
         names = self._names(question, limits)
         known = self._vocabulary.known(question, question.without(names), scopes)
         question = msgspec.structs.replace(question, terms=tuple(one.term for one in known))
         corpus = Corpus(size, {one.term.stem: min(size, one.facts) for one in known})
-        found = self._by_words(question, corpus, scopes, limits)
+        rows = self._by_words(question, corpus, scopes, limits)
         near = waited_for()
-        hits, around = self._facts([*found, *self._among(near, limits)])
-        return ranked(question, hits, [] if about else around, corpus, names, near)
+        hits, around = self._facts([*rows, *self._among(near, limits)], limits)
+        if as_of is not None and not about:
+            hits += self._standings.stood(question.terms, scope, as_of)
+        found = ranked(question, hits, [] if about else around, corpus, names, near)
+        return self._standings.settle(found, scope, as_of)
 
-    def _names(self, question: Question, limits: dict[str, str | None]) -> frozenset[str]:
+    def _names(self, question: Question, limits: Limits) -> frozenset[str]:
         rows = self._db.execute(_NAMES, {"words": json.dumps(question.words), **limits})
         return frozenset(row[0] for row in rows)
 
@@ -124,10 +137,11 @@ class FactSearch:
         question: Question,
         corpus: Corpus,
         scopes: Sequence[str],
-        limits: dict[str, str | None],
+        limits: Limits,
     ) -> list[int]:
         """Return the facts that hold most of what is asked for, the newest of equals first."""
-        search = _SEARCH_ABOUT if limits["about"] else _SEARCH
+        narrowed = limits["about"] or limits["known_by"] != LATEST
+        search = _SEARCH_NARROWED if narrowed else _SEARCH
         worth: defaultdict[int, float] = defaultdict(float)
         for term in chosen(question.terms, corpus.found):
             rarity = corpus.rarity(term.stem)
@@ -136,15 +150,15 @@ class FactSearch:
                 worth[fact] += rarity
         return heapq.nsmallest(CANDIDATES, worth, key=lambda fact: (-worth[fact], -fact))
 
-    def _among(self, near: Mapping[int, float], limits: dict[str, str | None]) -> list[int]:
+    def _among(self, near: Mapping[int, float], limits: Limits) -> list[int]:
         """Return those of the near facts that are in the scope now, and about whom is asked."""
         given = {"near": json.dumps(list(near)), **limits}
         return [row[0] for row in self._db.execute(_AMONG, given)] if near else []
 
-    def _facts(self, found: Iterable[int]) -> tuple[list[Fact], list[Fact]]:
+    def _facts(self, found: Iterable[int], limits: Limits) -> tuple[list[Fact], list[Fact]]:
         """Return the facts of some rows, each once, and the utterances around them."""
         found = list(dict.fromkeys(found))
-        rows = self._db.execute(_WITH_NEIGHBOURS, {"found": json.dumps(found)})
+        rows = self._db.execute(_WITH_NEIGHBOURS, {"found": json.dumps(found), **limits})
         facts = {row[0]: fact_of(*row) for row in rows}
         # A fact may have been removed between the two reads.
         hits = [facts.pop(fact) for fact in found if fact in facts]
@@ -170,6 +184,7 @@ def within(scored: Iterable[Scored], budget: int) -> Iterator[Scored]:
             return
 
 
-def _narrowed(scope: RecallScope, about: str) -> dict[str, str | None]:
-    """Return the scope, and whom it is about, as the parameters of the queries."""
-    return {**limits_of(scope), "about": clean(folded(about))}
+def _narrowed(scope: RecallScope, about: str, as_of: int | None) -> Limits:
+    """Return the scope, whom it is about, and until when, as the parameters of the queries."""
+    known_by = LATEST if as_of is None else as_of
+    return {**limits_of(scope), "about": clean(folded(about)), "known_by": known_by}

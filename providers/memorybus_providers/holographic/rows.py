@@ -10,6 +10,9 @@ from memorybus_providers.holographic.judgements import trust_of
 from memorybus_providers.holographic.ranking import Fact
 from memorybus_providers.holographic.schema import prefix
 
+LATEST: Final = (1 << 63) - 1
+"""A time that nothing is later than, as far as SQLite can tell."""
+
 SCOPES: Final = """
 select id from scopes where (:agent is null or agent = :agent)
     and (:user is null or user = :user) and (:workspace is null or workspace = :workspace)
@@ -36,7 +39,7 @@ def fact_of(
     return Fact(row, place, trust_of(helpful, unhelpful), *more)
 
 
-def asked(db: sqlite3.Connection, limits: Mapping[str, str | None]) -> tuple[int, list[str]]:
+def asked(db: sqlite3.Connection, limits: Mapping[str, str | int | None]) -> tuple[int, list[str]]:
     """Return how many facts may be seen, and what the tokens of each scope begin with."""
     rows = db.execute(_SIZES, limits).fetchall()
     return sum(size for _, size in rows), [prefix(scope) for scope, size in rows if size]

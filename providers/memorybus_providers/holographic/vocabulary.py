@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from memorybus_providers.holographic.languages import stems
+from memorybus_providers.holographic.languages import stems_of
 from memorybus_providers.holographic.query import Question, Term
 from memorybus_providers.holographic.words import MARK, spelled
 
@@ -86,7 +86,7 @@ def _known(term: Term, held: dict[tuple[str, str], int]) -> Known:
 
 
 def _is_form(token: str, term: Term, question: Question) -> bool:
-    return token in term.forms or not term.kin.isdisjoint(stems(token, question.languages))
+    return token in term.forms or not term.kin.isdisjoint(stems_of(token, question.languages))
 
 
 def _ranges(term: Term) -> list[_Range]:

@@ -12,7 +12,7 @@ from memorybus_providers.holographic.facts import (
     names_in,
     passages,
 )
-from memorybus_providers.holographic.languages import stems
+from memorybus_providers.holographic.languages import stems_of
 from memorybus_providers.holographic.words import tokens
 
 
@@ -109,14 +109,14 @@ def test_names_are_found_inside_sentences() -> None:
 )
 def test_forms_of_a_word_share_a_stem(form: str, base: str) -> None:
     """A regular or irregular form has the stem of its base form."""
-    assert stems(form, ["english"]) == stems(base, ["english"])
+    assert stems_of(form, ["english"]) == stems_of(base, ["english"])
 
 
 @given(st.text())
 def test_any_word_has_a_stem(word: str) -> None:
     """No text makes a stemmer fail."""
     for token in tokens(word):
-        assert stems(token, ["english"])
+        assert stems_of(token, ["english"])
 
 
 @given(st.text(max_size=200))

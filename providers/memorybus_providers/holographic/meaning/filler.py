@@ -188,9 +188,9 @@ class Filler:
             return np.zeros(0, dtype=np.float32)
 
     def _tell(self, tables: VectorTables, *, now: bool) -> None:
-        """Count what is missing; at most once in `TELL_EVERY`, for counting takes time."""
+        """Count what is missing; while something is, once in `TELL_EVERY`: that takes time."""
         asked = self._filling.clock.monotonic()
-        if not now and asked < self._told_at + TELL_EVERY:
+        if not now and self._lacking and asked < self._told_at + TELL_EVERY:
             return
         self._told_at = asked
         missing, kept = tables.counts()
