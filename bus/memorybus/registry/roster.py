@@ -22,9 +22,6 @@ _T = TypeVar("_T")
 ALIVE = 15.0
 """Seconds after its last heartbeat in which a worker counts as alive."""
 
-BEAT = 1.0
-"""Seconds between heartbeats."""
-
 _NO_TOOLS: Mapping[str, Declared] = MappingProxyType({})
 _UNSERVED = 86_400.0
 
@@ -82,6 +79,7 @@ class WorkerInfo(msgspec.Struct, frozen=True, omit_defaults=True):
         capacity: its weight when lanes are shared out.
         ready: the instances that it has open and can work for now.
         failing: how calls to an instance fail, while none succeeds.
+        beat: seconds between its heartbeats.
         swaps: whether it follows a provider from one generation to the next; a worker of an earlier
             release does not.
     """
@@ -97,6 +95,7 @@ class WorkerInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     ready: tuple[str, ...] = ()
     failing: dict[str, str] = {}
     swaps: bool = False
+    beat: float = 1.0
 
 
 class Roster:
