@@ -3,19 +3,23 @@
 ``python bench/recall_lab.py [DIRECTORY]`` feeds each LoCoMo conversation of the directory into a
 fresh provider and prints the mean share of each question's evidence (categories 1 to 4) found
 within a budget of characters, as the memory block would spend it. ``--speed N`` measures writes
-and recall with N facts made of the same utterances instead.
+and recall with N facts made of the same utterances instead. ``--embedder ADDRESS --model NAME`` (or
+a directory) measures with search by meaning, ``--embedder deterministic`` with the embedder of the
+tests, whose meanings are few: it shows that what is hardly near takes no room (PYTHONPATH=tests).
 """
 
 import argparse
 import json
 import re
+import sqlite3
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 
 import msgspec
 from memorybus.events import Position, Scope, SessionRef, TurnCompleted
@@ -39,8 +43,13 @@ FENCE_CHARS = 220
 LINE_CHARS = 32
 """What it spends on each line beside the text: date, speaker, session."""
 
+NONE: Mapping[str, object] = MappingProxyType({})
+"""Words alone."""
+
 BATCH = 500
 MS = 1_000
+PATIENT = 10.0
+"""Seconds for a question's vector: what is measured is the answer with it."""
 
 
 class Said(msgspec.Struct, frozen=True):
@@ -132,9 +141,10 @@ def share_found(
 
 
 @contextmanager
-def opened(home: Path) -> Iterator[HolographicProvider]:
+def opened(home: Path, options: Mapping[str, object] = NONE) -> Iterator[HolographicProvider]:
     """Open a provider in a directory."""
-    provider = HolographicProvider(ProviderConfig(name="holographic", home=home))
+    config = ProviderConfig(name="holographic", home=home, options=options)
+    provider = HolographicProvider(config)
     provider.open()
     try:
         yield provider
@@ -155,6 +165,15 @@ def feed(
             for event_id, (event, session, at) in zip(ids, batch, strict=True):
                 provider.sync_turn(event, _context(event_id, session, at))
             transaction.record(ids, Progress(1, f"{start + 1}-0", start + len(batch)))
+
+
+def await_vectors(provider: HolographicProvider) -> None:
+    """Wait until every fact has a vector."""
+    with closing(sqlite3.connect(provider.path)) as db:
+        have = "select 1 from sqlite_master where name = 'meaning_model'"
+        lack = "select 1 from meaning_missing limit 1"
+        while not db.execute(have).fetchone() or db.execute(lack).fetchone():
+            time.sleep(0.05)
 
 
 def mean_share(
@@ -205,14 +224,29 @@ def _context(event_id: str, session: str, at: int) -> HookContext:
     )
 
 
-def report_recall(directory: Path) -> None:
+@contextmanager
+def embedder_options(embedder: str, model: str) -> Iterator[Mapping[str, object]]:
+    """Give a provider's options; the deterministic embedder is there as long as they are needed."""
+    if embedder != "deterministic":
+        waiting = {"embedder": embedder, "embedder_model": model, "embedder_wait": PATIENT}
+        yield waiting if embedder else NONE
+        return
+    from helpers.services.embedding_server import embedding_server
+
+    with embedding_server() as server, embedder_options(server.address, embedder) as options:
+        yield options
+
+
+def report_recall(directory: Path, options: Mapping[str, object]) -> None:
     """Print the table of shares."""
     print("conversation  questions   1,000   2,000   4,000   2,000 of text alone   p50 ms")
     total: dict[str, list[float]] = {}
     for path in sorted(directory.glob("*.json")):
         conversation = read(path)
-        with tempfile.TemporaryDirectory() as home, opened(Path(home)) as provider:
+        with tempfile.TemporaryDirectory() as home, opened(Path(home), options) as provider:
             feed(provider, list(turns(conversation)))
+            if options:
+                await_vectors(provider)
             columns = {
                 str(budget): mean_share(provider, conversation, budget)
                 for budget in (1_000, 2_000, 4_000)
@@ -265,11 +299,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("directory", nargs="?", type=Path, default=DATA)
     parser.add_argument("--speed", type=int, metavar="N", help="measure speed with N facts")
+    parser.add_argument(
+        "--embedder", default="", help="what makes vectors; words alone if not given"
+    )
+    parser.add_argument("--model", default="", help="the embedder's model")
     arguments = parser.parse_args()
     if arguments.speed:
         report_speed(arguments.directory, arguments.speed)
     else:
-        report_recall(arguments.directory)
+        with embedder_options(arguments.embedder, arguments.model) as options:
+            report_recall(arguments.directory, options)
 
 
 if __name__ == "__main__":

@@ -32,6 +32,8 @@ class RecallContext(msgspec.Struct, frozen=True):
         budget: characters of text wanted at most; more is cut by the caller.
         deadline: seconds until the answer is of no use.
         explain: whether somebody wants to know why each memory was found (`Recollection.why`).
+        as_of: what was known then is asked for, milliseconds; None for now. What was said or put
+            right later does not count. Only asked of `Capabilities.as_of`.
     """
 
     scope: RecallScope
@@ -39,6 +41,7 @@ class RecallContext(msgspec.Struct, frozen=True):
     budget: int = 2_000
     deadline: float = 5.0
     explain: bool = False
+    as_of: int | None = None
 
 
 class Why(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -69,6 +72,9 @@ class Recollection(msgspec.Struct, frozen=True, omit_defaults=True):
         source: where the provider has it from (a file, an index), empty if it does not say.
         truncated: whether the provider says that it left something out.
         event: id of the event that brought it, empty if the provider does not know.
+        until: when something newer took its place, milliseconds; 0 if it holds, for all that the
+            provider knows.
+        before: what was so before it, in short; empty if it took nothing's place.
         why: why it was found; wanted only where `RecallContext.explain` is set.
     """
 
@@ -80,4 +86,6 @@ class Recollection(msgspec.Struct, frozen=True, omit_defaults=True):
     source: str = ""
     truncated: bool = False
     event: str = ""
+    until: int = 0
+    before: str = ""
     why: Why | None = None

@@ -333,6 +333,19 @@ def test_an_item_says_when_and_who(text: str, at: int, speaker: str, expected: s
     assert line(text, at=at, speaker=speaker) == expected
 
 
+@pytest.mark.parametrize(
+    ("until", "before", "expected"),
+    [
+        (1_683_504_000_000, "", "- [Ana; until 2023-05-08] in Oslo"),
+        (0, "Lisbon", "- [Ana; before: Lisbon] in Oslo"),
+        (0, "a]\n- [b", "- [Ana; before: a) - (b] in Oslo"),
+    ],
+)
+def test_an_item_says_what_holds(until: int, before: str, expected: str) -> None:
+    """What ceased to hold is dated, what holds in its place says what was so before."""
+    assert line("in Oslo", speaker="Ana", until=until, before=before) == expected
+
+
 # -- blocks -------------------------------------------------------------------------------------
 
 names = st.sampled_from(["builtin", "holographic", "a\nb", "</memory-context>"]) | hostile

@@ -233,6 +233,7 @@ class Monitor:
             lanes=len(lanes),
             lanes_owned=sum(lane.owned for lane in lanes),
             failing="; ".join(sorted({w.failing[name] for w in workers if name in w.failing})),
+            reports="; ".join(sorted({w.reports[name] for w in workers if name in w.reports})),
             paused=(hold.reason or "no reason was given") if hold else "",
             kept=hold is not None and hold.state == "kept",
         )

@@ -21,6 +21,7 @@ class ProviderStatus(msgspec.Struct, frozen=True):
         lanes: how many it has.
         lanes_owned: how many a live worker owns.
         failing: how its calls fail while none succeeds: lanes wait, nothing is parked. "" if not.
+        reports: what it says of itself: how much of something is missing, say. "" if nothing.
         paused: why its lanes stand still on somebody's word; "" if they do not.
         live: the copy that serves agents in its place, whose numbers these are; "" if none does.
         copy_of: for an instance that serves nobody, the provider that it copies; else "".
@@ -36,6 +37,7 @@ class ProviderStatus(msgspec.Struct, frozen=True):
     lanes: int
     lanes_owned: int
     failing: str = ""
+    reports: str = ""
     paused: str = ""
     live: str = ""
     copy_of: str = ""

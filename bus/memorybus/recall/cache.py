@@ -8,6 +8,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -130,12 +131,12 @@ class WarmCache:
             self._is_asking = True
             # The connection itself: a client's bookkeeping costs a tenth of this whole call.
             connections: list[Any] = [home_of(redis, key).connection for key in keys]
-            asked: dict[Any, list[tuple[str, str]]] = {}
+            asked: dict[Any, list[bytes]] = {}
             for connection, key in zip(connections, keys, strict=True):
-                asked.setdefault(connection, []).append(("HGETALL", key))
+                asked.setdefault(connection, []).append(_hgetall(key))
             for connection, commands in asked.items():
                 self._limit(connection, until - self._clock.monotonic())
-                connection.send_packed_command(connection.pack_commands(commands))
+                connection.send_packed_command(commands)
             return [connection.read_response() for connection in connections]
         except BaseException as error:  # an interrupt leaves a reply behind as well
             self._drop_connection()
@@ -194,6 +195,16 @@ class WarmCache:
         self._check_process()
         with self._lock:
             self._drop_connection()
+
+
+@lru_cache(maxsize=4_096)
+def _hgetall(key: str) -> bytes:
+    """Return the command as Redis's protocol writes it: redis-py takes longer for it than Redis.
+
+    https://redis.io/docs/latest/develop/reference/protocol-spec
+    """
+    name = key.encode()
+    return b"*2\r\n$7\r\nHGETALL\r\n$%d\r\n%b\r\n" % (len(name), name)
 
 
 def _pairs(fields: list[bytes]) -> Iterator[tuple[bytes, bytes]]:

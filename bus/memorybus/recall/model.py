@@ -32,7 +32,7 @@ _TRIVIAL: Final = frozenset(_TRIVIAL_WORDS.split())
 """Words that ask nothing, alone or together."""
 
 _LONGEST_TRIVIAL = 40
-_SIGNS = re.compile(r"[\s.,;:!?…。、！？，'\"’)(]+")
+_WORD = re.compile(r"[^\s.,;:!?…。、！？，'\"’)(]+")
 
 
 def is_trivial(query: str) -> bool:
@@ -42,7 +42,7 @@ def is_trivial(query: str) -> bool:
         return True
     if len(text) > _LONGEST_TRIVIAL:
         return False
-    words = _SIGNS.split(text.casefold())
+    words = map(re.Match.group, _WORD.finditer(text.casefold()))
     return all(word in _TRIVIAL or not any(map(str.isalnum, word)) for word in words)
 
 
@@ -59,6 +59,7 @@ class Want(msgspec.Struct, frozen=True):
         detail: also keep the single items, not only rendered lines (the operator's recall).
         positions: dense numbers by partition that should be applied first (read your writes).
         prompt: no answer to the query is asked for, but what the provider adds to system prompts.
+        as_of: what was known then is asked for, milliseconds; None for now.
     """
 
     query: str
@@ -70,6 +71,7 @@ class Want(msgspec.Struct, frozen=True):
     detail: bool = False
     positions: dict[int, int] = {}
     prompt: bool = False
+    as_of: int | None = None
 
 
 class RecalledItem(msgspec.Struct, frozen=True):
@@ -80,6 +82,8 @@ class RecalledItem(msgspec.Struct, frozen=True):
         truncated: whether its provider says that it left something out.
         speaker: who said it; empty if unknown.
         event: id of the event that brought it; empty if its provider does not know.
+        until: when something newer took its place, milliseconds; None if it holds.
+        before: what was so before it; empty if it took nothing's place.
         score: what its provider ordered it by; comparable within one answer only.
         matched: words of it that the question asked for.
         meaning: how near its meaning is to that of the question, -1 to 1; None if not compared.
@@ -94,6 +98,8 @@ class RecalledItem(msgspec.Struct, frozen=True):
     truncated: bool = False
     speaker: str = ""
     event: str = ""
+    until: int | None = None
+    before: str = ""
     score: float = 0.0
     matched: tuple[str, ...] = ()
     meaning: float | None = None

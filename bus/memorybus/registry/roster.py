@@ -45,6 +45,7 @@ class ProviderInfo(msgspec.Struct, frozen=True, omit_defaults=True):
         placement: "local" or "shared".
         order: its place in a memory block.
         recall: whether it answers recalls.
+        as_of: whether it can say what was known at a time.
         compresses: whether it contributes to the summary of a compression.
         prompts: whether it adds to system prompts.
         seen_at: when a worker last served it (server's wall time, milliseconds).
@@ -58,6 +59,7 @@ class ProviderInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     placement: str
     order: int = 0
     recall: bool = True
+    as_of: bool = False
     compresses: bool = False
     prompts: bool = False
     seen_at: int = 0
@@ -80,6 +82,7 @@ class WorkerInfo(msgspec.Struct, frozen=True, omit_defaults=True):
         ready: the instances that it has open and can work for now.
         failing: how calls to an instance fail, while none succeeds.
         beat: seconds between its heartbeats.
+        reports: what an open instance says of itself, if it says anything.
         swaps: whether it follows a provider from one generation to the next; a worker of an earlier
             release does not.
     """
@@ -94,6 +97,7 @@ class WorkerInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     capacity: float = 1.0
     ready: tuple[str, ...] = ()
     failing: dict[str, str] = {}
+    reports: dict[str, str] = {}
     swaps: bool = False
     beat: float = 1.0
 

@@ -169,18 +169,25 @@ def _spells_the_name(text: str) -> bool:
     return _NAME in re.sub("[^a-z]", "", _folded(html.unescape(text)))
 
 
-def line(text: str, *, at: int = 0, speaker: str = "") -> str:
+def line(text: str, *, at: int = 0, speaker: str = "", until: int = 0, before: str = "") -> str:
     """Return one memory as a line of the block; it is escaped, and otherwise unchanged.
 
-    The form is ``- [2023-05-08, Caroline] text``, without what is unknown. Further lines of a text
-    are indented by two spaces, so that none looks like an item or a label.
+    The form is ``- [2023-05-08, Caroline] text``, without what is unknown. What holds no more has
+    its end there (``until 2023-06-01``), what holds in its place says what was so before
+    (``before: …``). Further lines of a text are indented by two spaces, so that none looks like an
+    item or a label.
 
     Args:
         text: what is remembered, as the provider gave it.
         at: when it was said or written, milliseconds since the Unix epoch; 0 if unknown.
         speaker: who said it; empty if unknown.
+        until: when it ceased to hold, milliseconds; 0 if it holds, as far as is known.
+        before: what was so before, in short; empty if nothing is known.
     """
-    known = ", ".join(part for part in (_date(at), _speaker(speaker)) if part)
+    said = ", ".join(part for part in (_date(at), _speaker(speaker)) if part)
+    ended, former = _date(until), _speaker(before)
+    marks = (f"until {ended}" if ended else "", f"before: {former}" if former else "")
+    known = "; ".join(part for part in (said, *marks) if part)
     body = _BREAK.sub("\n  ", escape(text))
     return f"- [{known}] {body}" if known else f"- {body}"
 
@@ -249,25 +256,29 @@ class _Shelf:
     def __init__(self, name: str, lines: Sequence[str]) -> None:
         self.label = _label(name)
         self.lines = lines
+        self.sizes = [len(text) + 1 for text in lines]
         self.price = len(self.label) + 1
-        self.wanted = sum(map(len, lines)) + len(lines) + self.price
+        self.wanted = sum(self.sizes) + self.price
         self.taken: Sequence[str] = ()
+        self.spent = 0
 
     def fill(self, room: int) -> int:
         """Take as many as fit into `room`, best first; return the room left."""
         if self.wanted <= room:
-            self.taken = self.lines
+            self.taken, self.spent = self.lines, self.wanted
             return room - self.wanted
         left = room - self.price
         self.taken = fitting = []
-        for text in self.lines:
-            if len(text) < left:
+        for text, size in zip(self.lines, self.sizes, strict=True):
+            if size <= left:
                 fitting.append(text)
-                left -= len(text) + 1
-        return left if fitting else room
+                left -= size
+        self.spent = room - left if fitting else 0
+        return room - self.spent
 
-    def cost(self) -> int:
-        return sum(map(len, self.taken)) + len(self.taken) + self.price if self.taken else 0
+    def has_use_for(self, room: int) -> bool:
+        """Say whether a line that was left out may fit into so much more room."""
+        return self.spent < self.wanted and min(self.sizes) <= room
 
     def parts(self) -> list[str]:
         return [self.label, *self.taken] if self.taken else []
@@ -280,11 +291,14 @@ def _label(name: str) -> str:
 
 def _share(shelves: Sequence[_Shelf], room: int) -> None:
     """Fill the smallest shelves first, each within an equal share of the rest; then share again."""
-    for others, shelf in zip(
-        range(len(shelves) - 1, -1, -1), sorted(shelves, key=lambda s: s.wanted), strict=True
-    ):
+    ordered = sorted(shelves, key=_wanted)
+    for others, shelf in zip(range(len(shelves) - 1, -1, -1), ordered, strict=True):
         share = room // (others + 1)
         room -= share - shelf.fill(share)
     for shelf in shelves:  # what was left over may hold one more line
-        if shelf.taken is not shelf.lines:
-            room = shelf.fill(room + shelf.cost())
+        if shelf.has_use_for(room):
+            room = shelf.fill(room + shelf.spent)
+
+
+def _wanted(shelf: _Shelf) -> int:
+    return shelf.wanted

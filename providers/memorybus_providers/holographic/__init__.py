@@ -9,6 +9,8 @@ Where to look:
   facts), each in the rows of ``sessions``. ``facts``: texts, passages and names of facts.
 - Finding: ``query`` reads a question, with ``english``; ``recall`` searches the index; ``ranking``
   orders what it found. ``rows``: how a fact is read, and whose facts may be; ``lookup``: lists.
+- What holds now: ``claims`` reads what a text claims, ``succession`` who takes whose place,
+  ``standing`` asks for it; ``corrections`` by tool, ``former`` entries of the stores.
 - Entities: ``mentions`` reads names and roles in a text; ``entities`` says who is meant;
   ``connections`` follows them from fact to fact.
 """

@@ -1,7 +1,8 @@
 """The digest of the holographic state (G8): what recalls see, without the numbers of rows.
 
 Keys: ``<agent>/<user>/<workspace>`` and then ``said/<session>`` (what was said there, in order),
-``memory``, ``user`` and ``note`` (what was kept, in any order) or ``speakers`` (names of people).
+``memory``, ``user`` and ``note`` (what was kept, in any order), ``former`` (what entries of the
+stores said before), ``corrections`` or ``speakers`` (names of people).
 How often a fact was found is no event, and not in it.
 """
 
@@ -24,6 +25,15 @@ join sessions on sessions.id = facts.session
 left join judgements on judgements.scope = facts.scope and judgements.fact = facts.name
 where facts.scope = ? and kind = ? and seq is null order by content, at, sessions.name
 """
+_FORMER = """
+select sessions.name, at, kind, content, until, successor from former
+join sessions on sessions.id = former.session
+where former.scope = ? order by kind, content, at, until, sessions.name
+"""
+_CORRECTIONS = """
+select at, fact, old, note, lower(hex(event_id)) from corrections
+where scope = ? order by event_id
+"""
 _SPEAKERS = """
 select word, name from entities where scope = ? and kind = 'speaker' order by word, name
 """
@@ -44,6 +54,8 @@ def _keys(db: sqlite3.Connection) -> Iterator[tuple[str, Rows]]:
         for kind, shown in _KINDS.items():
             yield key_of(*scope, shown), _rows(db, _KEPT, row, kind)
         yield key_of(*scope, "speakers"), _rows(db, _SPEAKERS, row)
+        yield key_of(*scope, "former"), _rows(db, _FORMER, row)
+        yield key_of(*scope, "corrections"), _rows(db, _CORRECTIONS, row)
         sessions = db.execute("select distinct name from sessions where scope = ?", (row,))
         for (name,) in sessions.fetchall():
             yield key_of(*scope, "said", name), _rows(db, _SAID, row, name)

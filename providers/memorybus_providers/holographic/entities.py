@@ -81,7 +81,7 @@ class Entities:
         name = plain(name or asked.strip())
         aliases = self._aliases(name, whose)
         spoken = [words(alias) for alias in aliases]
-        texts = self._lookup.holding((" ".join(alias) for alias in spoken), whose)
+        texts = self._lookup.holding(spoken, whose)
         naming = [fact for fact in texts if names(fact.content, spoken)]
         roles = [one for fact in naming for one in _told(fact) if words(one.name) in spoken]
         speaks = bool(self._lookup.said_by(words(name), whose)) if name else False
@@ -91,15 +91,15 @@ class Entities:
 
     def about(self, entity: Entity, whose: RecallScope) -> list[Fact]:
         """Return the facts that name an entity, the newest first."""
-        phrases = [" ".join(alias) for alias in entity.spoken]
-        return [f for f in self._lookup.holding(phrases, whose) if names(f.content, entity.spoken)]
+        found = self._lookup.holding(entity.spoken, whose)
+        return [fact for fact in found if names(fact.content, entity.spoken)]
 
     def told(self, role: tuple[str, str], whose: RecallScope) -> str | None:
         """Return who has a role (see `mentions.role_asked`), as it was told last."""
         owner, what = role
         found = [
             one
-            for fact in self._lookup.holding([what.rsplit(" ", 1)[-1]], whose)
+            for fact in self._lookup.holding([what.split()[-1:]], whose)
             for one in _told(fact)
             if one.role.split()[-len(what.split()) :] == what.split() and _owns(one, owner, fact)
         ]
@@ -123,7 +123,7 @@ class Entities:
         asked = frozenset(parts)
         counts = Counter(
             mention.name
-            for fact in self._lookup.holding(parts, whose)
+            for fact in self._lookup.holding(([part] for part in parts), whose)
             for mention in mentions(fact.content)
             if not mention.opens or words(mention.name)[0] in asked
             if len(words(mention.name)) > 1 and asked & set(words(mention.name))

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from memorybus_providers.base import HookContext
-from memorybus_providers.holographic import facts
+from memorybus_providers.holographic import facts, former
 from memorybus_providers.holographic.facts import clean, names_in
 from memorybus_providers.holographic.query import folded
 from memorybus_providers.holographic.sessions import Sessions
@@ -110,8 +110,9 @@ class KeptFacts:
         Where it means none the text is added, for the agent believes it remembered. Without a
         text nothing changes.
         """
-        if content and not content.isspace():
-            self.remove(kind, old_text, ctx)
+        text = clean(content)
+        if text and not text.isspace():
+            self._end(kind, old_text, facts.kept_name(ctx.scope, kind, text), ctx)
             self.add(Note(kind, content), ctx)
 
     def remove(self, kind: str, old_text: str, ctx: HookContext) -> None:
@@ -121,8 +122,13 @@ class KeptFacts:
         of the event's own scope come first, then the others of the same store: the memory of the
         agent, whoever talks to it, and the profile of the person, whatever agent wrote it.
         """
+        self._end(kind, old_text, "", ctx)
+
+    def _end(self, kind: str, old_text: str, successor: str, ctx: HookContext) -> None:
+        """Take a fact away, and keep what it said as what was so before (see `former`)."""
         fact = self._meant(kind, clean(old_text), ctx)
         if fact is not None:
+            former.end(self._db, fact, ctx.at, successor)
             self._db.execute("delete from facts where id = ?", (fact,))
 
     def _add_source(self, fact: int, note: Note, ctx: HookContext) -> None:

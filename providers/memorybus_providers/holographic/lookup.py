@@ -2,20 +2,20 @@
 
 import json
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from memorybus_providers.base import RecallScope
 from memorybus_providers.holographic.facts import clean
 from memorybus_providers.holographic.ranking import Fact
-from memorybus_providers.holographic.rows import FACT, SCOPES, fact_of, limits_of
+from memorybus_providers.holographic.rows import FACT, LATEST, SCOPES, fact_of, limits_of
 
 MOST = 500
 """Facts that one look returns at most, the newest (G10)."""
 
-_NEWEST = f"order by facts.at desc, facts.id desc limit {MOST}"
+_NEWEST = "order by facts.at desc, facts.id desc limit :most"
 _HOLDING = f"""
 {FACT} where facts.id in (select rowid from facts_fts where facts_fts match :match)
-    and facts.scope in ({SCOPES}) {_NEWEST}
+    and facts.scope in ({SCOPES}) and facts.at <= :at {_NEWEST}
 """  # noqa: S608  constants of our own
 _SAID_BY = f"""
 {FACT} where facts.scope in ({SCOPES}) and facts.seq is not null and facts.speaker in (
@@ -27,7 +27,10 @@ _KEPT = f"""
 {FACT} where facts.scope in ({SCOPES}) and facts.seq is null
     and (:category = '' or facts.category = :category) {_NEWEST}
 """
-_NAMED = f"{FACT} where facts.scope in ({SCOPES}) and facts.name = :name limit 1"
+_CALLED = f"""
+{FACT} where facts.scope in ({SCOPES}) and facts.name in (select value from json_each(:names))
+    {_NEWEST}
+"""  # noqa: S608
 _AROUND = f"""
 {FACT} where facts.scope in ({SCOPES}) and facts.session = :session
     and facts.seq between :first and :last order by facts.seq
@@ -41,10 +44,26 @@ class FactLookup:
         """Read through `db`."""
         self._db = db
 
-    def holding(self, phrases: Iterable[str], whose: RecallScope) -> list[Fact]:
-        """Return facts that hold one of some phrases, given as folded words parted by spaces."""
-        match = " OR ".join(f'"{phrase}"' for phrase in dict.fromkeys(phrases) if phrase)
-        return self._facts(_HOLDING, whose, match=match) if match else []
+    def holding(
+        self,
+        phrases: Iterable[Sequence[str]],
+        whose: RecallScope,
+        *,
+        most: int = MOST,
+        as_of: int | None = None,
+    ) -> list[Fact]:
+        """Return facts that hold all words of one of some phrases, in whatever order.
+
+        Args:
+            phrases: each as its folded words.
+            whose: whose facts.
+            most: how many at most.
+            as_of: only what was said until then, milliseconds; everything if None.
+        """
+        parts = (" AND ".join(f'"{word}"' for word in phrase) for phrase in phrases)
+        match = " OR ".join(f"({part})" for part in dict.fromkeys(parts) if part)
+        known_by = LATEST if as_of is None else as_of
+        return self._facts(_HOLDING, whose, match=match, most=most, at=known_by) if match else []
 
     def said_by(self, names: Iterable[str], whose: RecallScope) -> list[Fact]:
         """Return what speakers said who have one of these folded words in their name."""
@@ -54,9 +73,10 @@ class FactLookup:
         """Return facts that somebody chose to keep; those of one category, if one is given."""
         return self._facts(_KEPT, whose, category=clean(category))
 
-    def named(self, name: str, whose: RecallScope) -> Fact | None:
-        """Return the fact of a name (see `facts`), if there is one."""
-        return next(iter(self._facts(_NAMED, whose, name=name)), None)
+    def called(self, names: Iterable[str], whose: RecallScope) -> dict[str, Fact]:
+        """Return the facts of some names (see `facts`) by their names."""
+        asked = json.dumps(list(names))
+        return {fact.name: fact for fact in self._facts(_CALLED, whose, names=asked)}
 
     def around(self, fact: Fact, reach: int, whose: RecallScope) -> list[Fact]:
         """Return what was said from `reach` utterances before a fact to as many after it."""
@@ -67,5 +87,5 @@ class FactLookup:
         return self._facts(_AROUND, whose, **place)
 
     def _facts(self, query: str, whose: RecallScope, **given: str | int) -> list[Fact]:
-        rows = self._db.execute(query, {**limits_of(whose), **given})
+        rows = self._db.execute(query, {**limits_of(whose), "most": MOST, **given})
         return [fact_of(*row) for row in rows]

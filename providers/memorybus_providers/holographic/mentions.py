@@ -24,7 +24,10 @@ TITLES: Final = frozenset(_TITLES.split())
 _SMALL = "de da del della der den di du el la le van von bin ibn al"
 _PARTICLES = frozenset(_SMALL.split())
 _DAYS = "monday tuesday wednesday thursday friday saturday sunday"
-_NO_NAMES = STOP_WORDS | frozenset(MONTHS) | frozenset(_DAYS.split())
+WEEKDAYS: Final = frozenset(_DAYS.split())
+"""The names of the days, folded."""
+
+_NO_NAMES = STOP_WORDS | WEEKDAYS | frozenset(MONTHS)
 _TOKEN = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _OWNS = re.compile(r"['’]s$")
 _GAP = re.compile(r"\.? ")

@@ -60,6 +60,7 @@ class HolographicProvider(TransactionalProvider):
     capabilities: ClassVar[Capabilities] = Capabilities(
         recall=True,
         tools=True,
+        as_of=True,
         retracts=True,
         reading_tools=tool_arguments.READING,
         handles=frozenset({TurnCompleted, MemoryWritten, Delegated, ContextCompressing}),
@@ -180,6 +181,7 @@ class HolographicProvider(TransactionalProvider):
         with store.writing_in_order():
             store.utterances.retract(event_ids, ctx)
             store.kept.retract(event_ids, ctx)
+            store.corrections.retract(event_ids, ctx)
 
     def on_pre_compress(self, event: ContextCompressing, ctx: HookContext) -> str:
         """Keep what is about to go, where the turns have not brought it already."""
@@ -212,9 +214,9 @@ class HolographicProvider(TransactionalProvider):
         store = self._opened
         with store.translated():
             if not query or query.isspace():
-                found = essentials(store.db, ctx.scope)
+                found = essentials(store.db, ctx.scope, ctx.as_of)
             else:
-                found = store.recall.answer(query, ctx.scope)
+                found = store.recall.answer(query, ctx.scope, as_of=ctx.as_of)
         given = within(found, ctx.budget)
         if ctx.explain:
             return [_recollection(scored, reasons.why(query, scored)) for scored in given]
@@ -312,5 +314,7 @@ def _recollection(scored: Scored, why: Why | None = None) -> Recollection:
         speaker=fact.speaker,
         score=scored.score,
         event=scored.fact.event,
+        until=scored.until,
+        before=scored.before,
         why=why,
     )

@@ -13,7 +13,7 @@ from memorybus.errors import Unavailable
 
 from memorybus_providers import ledger
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 BUSY_SECONDS = 5.0
 _RETRY_SECONDS = 0.02
 
@@ -93,6 +93,25 @@ create table if not exists judgements(
     helpful integer not null, unhelpful integer not null,
     primary key(scope, fact)
 ) without rowid;
+create table if not exists corrections(       -- see corrections.py
+    scope integer not null references scopes,
+    event_id blob not null,
+    session integer not null references sessions,
+    at integer not null,
+    fact text not null,                       -- name of the fact that is put right, or empty
+    old text not null,                        -- what it says, or empty
+    note text not null,                       -- name of the note that holds in its place
+    primary key(scope, event_id)
+) without rowid;
+create table if not exists former(            -- entries of the stores as they were, see former.py
+    id integer primary key,
+    scope integer not null references scopes, session integer not null references sessions,
+    name text not null, event_id blob not null, at integer not null,
+    kind text not null, content text not null,
+    until integer not null,                   -- when it was replaced or removed, milliseconds
+    successor text not null                   -- name of what replaced it; empty if it was removed
+);
+create index if not exists former_by_scope on former(scope, successor);
 create table if not exists tool_results(
     seq integer primary key, event_id blob not null unique, result text not null
 );

@@ -10,6 +10,7 @@ from memorybus.clock import Clock
 from memorybus_providers import ledger
 from memorybus_providers.base import Fence, Transaction
 from memorybus_providers.holographic import schema
+from memorybus_providers.holographic.corrections import Corrections
 from memorybus_providers.holographic.entries import KeptFacts
 from memorybus_providers.holographic.judgements import Judgements
 from memorybus_providers.holographic.recall import FactSearch
@@ -44,10 +45,11 @@ class HolographicStore:
         self._places = Sessions(self.db)
         self.utterances = Utterances(self.db, self._places)
         self.kept = KeptFacts(self.db, self._places)
+        self.corrections = Corrections(self.db, self._places)
         self.recall = searching(self.db)
         judgements = Judgements(self.db, self._places)
         self.reading = ReadingTools(self.db, self.recall)
-        self.tools = WritingTools(self.db, self.kept, judgements)
+        self.tools = WritingTools(self.db, self.kept, self.corrections, judgements)
 
     def close(self) -> None:
         """Close the connection; an open transaction is rolled back."""

@@ -1,6 +1,7 @@
 """The tools as a model is told of them: their arguments and descriptions; reading a call."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Annotated, Any, Final
 
@@ -12,6 +13,17 @@ from memorybus_providers.holographic import facts
 Limit = Annotated[int, Meta(ge=1, le=50, description="How many results at most.")]
 Category = Annotated[
     str, Meta(max_length=100, description="Only stored facts of this category; empty for all.")
+]
+Filed = Annotated[
+    str,
+    Meta(
+        max_length=100,
+        description="What sort of fact it is, one word: user_pref, project, tool, general, …",
+    ),
+]
+Tags = Annotated[
+    list[Annotated[str, Meta(max_length=100)]],
+    Meta(max_length=20, description="Words to find it by."),
 ]
 Trust = Annotated[
     float,
@@ -45,6 +57,14 @@ class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = ""
     category: Category = ""
     min_trust: Trust = 0.0
+    as_of: Annotated[
+        str,
+        Meta(
+            max_length=40,
+            description="What was known then: an ISO date or time, such as 2026-03-01; empty for "
+            "now. A date is its first moment, UTC.",
+        ),
+    ] = ""
 
 
 class Probe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -105,17 +125,54 @@ class Add(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             description="One fact, worded so that it can be understood on its own.",
         ),
     ]
-    category: Annotated[
+    category: Filed = ""
+    tags: Tags = msgspec.field(default_factory=list)
+
+
+class Contradict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Arguments of ``memory_contradict``."""
+
+    statement: Annotated[
         str,
         Meta(
-            max_length=100,
-            description="What sort of fact it is, one word: user_pref, project, tool, general, …",
+            min_length=1,
+            max_length=1_000,
+            pattern=r"\S",
+            description="One plain statement, with whom it is about: 'The user lives in Paris', "
+            "'Ana works at the harbour office', 'My favourite colour is green'.",
+        ),
+    ]
+    limit: Limit = 10
+
+
+class Correct(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Arguments of ``memory_correct``."""
+
+    content: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=10_000,
+            pattern=r"\S",
+            description="What is right, as one fact that can be understood on its own.",
+        ),
+    ]
+    fact_id: Annotated[
+        str,
+        Meta(
+            pattern=r"^([0-9a-f]{14}(-[0-9]{1,9})?)?$",
+            description="The id of the fact that is wrong or outdated. Give this or old_text.",
         ),
     ] = ""
-    tags: Annotated[
-        list[Annotated[str, Meta(max_length=100)]],
-        Meta(max_length=20, description="Words to find it by."),
-    ] = msgspec.field(default_factory=list)
+    old_text: Annotated[
+        str,
+        Meta(
+            max_length=2_000,
+            description="A text that the wrong facts hold word for word, if no id is known.",
+        ),
+    ] = ""
+    category: Filed = ""
+    tags: Tags = msgspec.field(default_factory=list)
 
 
 class Feedback(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -125,8 +182,8 @@ class Feedback(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     helpful: Annotated[bool, Meta(description="Whether the fact was right and of use.")]
 
 
-Reading = Search | Probe | Related | Reason | Listing | SessionSearch
-Writing = Add | Feedback
+Reading = Search | Probe | Related | Reason | Contradict | Listing | SessionSearch
+Writing = Add | Correct | Feedback
 Arguments = Reading | Writing
 
 ARGUMENTS: Final[Mapping[str, type[Arguments]]] = MappingProxyType(
@@ -135,9 +192,11 @@ ARGUMENTS: Final[Mapping[str, type[Arguments]]] = MappingProxyType(
         "memory_probe": Probe,
         "memory_related": Related,
         "memory_reason": Reason,
+        "memory_contradict": Contradict,
         "memory_list": Listing,
         "session_search": SessionSearch,
         "memory_add": Add,
+        "memory_correct": Correct,
         "memory_feedback": Feedback,
     }
 )
@@ -150,8 +209,9 @@ READING: Final = frozenset(
 _DESCRIPTIONS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "memory_search": "Search long-term memory: past conversations, notes and stored facts. "
-        "Returns facts, best first, each with its id, speaker, session and date. Use it for a "
-        "question; for everything about one person or thing use memory_probe.",
+        "Returns facts, best first, each with its id, speaker, session and date; `until` marks one "
+        "that does not hold any more, `before` says what was so earlier. Use it for a question; "
+        "for everything about one person or thing use memory_probe.",
         "memory_probe": "Everything remembered about one person, place, project or thing, under "
         "all names it goes by: stored facts first, then what was said, newest first. Use it "
         "before you answer a question about somebody.",
@@ -161,6 +221,9 @@ _DESCRIPTIONS: Final[Mapping[str, str]] = MappingProxyType(
         "memory_reason": "How several persons or things are connected: facts that name more than "
         "one of them, and names through which they are connected. Use it for questions such as "
         "'what have Ana and the harbour project to do with each other?'",
+        "memory_contradict": "What is remembered that says otherwise than a statement, newest "
+        "first. Use it before you store a statement that may be outdated or disputed; put right "
+        "what is wrong with memory_correct.",
         "memory_list": "List stored facts, newest first: what was kept by memory_add or in the "
         "agent's memory files, not what was said. Use it to review them.",
         "session_search": "Find the past conversation in which something was said. Returns "
@@ -168,6 +231,9 @@ _DESCRIPTIONS: Final[Mapping[str, str]] = MappingProxyType(
         "it for 'when did we talk about …?' and to read a fact in its context.",
         "memory_add": "Store one fact in long-term memory for later sessions. What is said in the "
         "conversation is remembered anyway: store what should be found by itself.",
+        "memory_correct": "Put a remembered fact right: the new statement comes first from now on, "
+        "and the old one is marked as outdated, not erased. Use it when the user says that "
+        "something is wrong or has changed. Returns what it replaces.",
         "memory_feedback": "Say whether a remembered fact was helpful. Helpful facts rank higher "
         "later, unhelpful or wrong ones lower.",
     }
@@ -192,9 +258,28 @@ def parsed(tool: str, arguments: Mapping[str, Any]) -> Arguments | str:
     if kind is None:
         return f"there is no tool {tool!r}; there are {', '.join(ARGUMENTS)}"
     try:
-        return msgspec.convert(dict(arguments), kind)
-    except msgspec.ValidationError as error:
+        call = msgspec.convert(dict(arguments), kind)
+        if isinstance(call, Search):
+            moment(call.as_of)
+    except ValueError as error:  # msgspec's are such
         return f"{tool}: {error}"
+    return call
+
+
+def moment(text: str) -> int | None:
+    """Return an ISO date or time as milliseconds, UTC if it names no zone; None if it is empty.
+
+    Raises:
+        ValueError: it is no such time.
+    """
+    if not text.strip():
+        return None
+    try:
+        found = datetime.fromisoformat(text.strip())
+    except ValueError as error:
+        raise ValueError(f"as_of: give an ISO date or time, such as 2026-03-01: {error}") from error
+    zoned = found if found.tzinfo else found.replace(tzinfo=UTC)
+    return round(zoned.timestamp() * 1000)
 
 
 def _parameters(arguments: type[Arguments]) -> dict[str, Any]:

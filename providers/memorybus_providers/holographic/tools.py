@@ -8,14 +8,19 @@ from typing import Any
 
 from memorybus_providers.base import HookContext, RecallScope
 from memorybus_providers.holographic.connections import Connections
+from memorybus_providers.holographic.corrections import Corrections
 from memorybus_providers.holographic.entities import Entities, Entity
 from memorybus_providers.holographic.entries import NOTE, KeptFacts, Note
 from memorybus_providers.holographic.judgements import Judgements
 from memorybus_providers.holographic.lookup import FactLookup
-from memorybus_providers.holographic.ranking import LAST_MS, Fact
+from memorybus_providers.holographic.mentions import words
+from memorybus_providers.holographic.ranking import LAST_MS, Fact, Scored
 from memorybus_providers.holographic.recall import FactSearch
+from memorybus_providers.holographic.standing import Standings
 from memorybus_providers.holographic.tool_arguments import (
     Add,
+    Contradict,
+    Correct,
     Feedback,
     Listing,
     Probe,
@@ -25,6 +30,7 @@ from memorybus_providers.holographic.tool_arguments import (
     Search,
     SessionSearch,
     Writing,
+    moment,
 )
 
 RESULTS_KEPT = 10_000
@@ -45,30 +51,49 @@ class ReadingTools:
         """Read through `db`, and search by `recall`."""
         self._recall = recall
         self._lookup = FactLookup(db)
+        self._standings = Standings(db)
         self._connections = Connections(self._lookup, Entities(self._lookup))
 
     def answer(self, call: Reading, ctx: HookContext) -> tuple[Result, Sequence[Fact]]:
         """Return the result of a call, and the facts that were looked for and found."""
         whose = RecallScope.own(ctx.scope)
+        found: Sequence[Fact] = ()
         match call:
             case Search():
-                return _listed(self._search(call, whose))
+                scored = self._search(call, whose)
+                found = [one.fact for one in scored]
+                told = [_shown(one.fact, one.until, one.before) for one in scored]
+                result: Result = {"results": told}
             case Probe():
-                entity, found = self._connections.probe(call.entity, whose)
-                return _listed(_filed(found, call.category)[: call.limit], entity)
+                entity, found = self._probe(call, whose)
+                result = {"entity": _entity(entity), "results": _listed(found)}
             case Related():
-                return self._related(call, whose), ()
+                result = self._related(call, whose)
             case Reason():
-                return self._reason(call, whose), ()
+                result = self._reason(call, whose)
+            case Contradict():
+                found = self._standings.rivals(call.statement, whose)[: call.limit]
+                result = {"results": _listed(found)}
             case Listing():
                 kept = self._lookup.kept(call.category, whose)
-                return _listed(_trusted(kept, call.min_trust)[: call.limit])
+                found = [fact for fact in kept if fact.trust >= call.min_trust][: call.limit]
+                result = {"results": _listed(found)}
             case SessionSearch():
-                return self._sessions(call, whose), ()
+                result = self._sessions(call, whose)
+        return {"ok": True, **result}, found
 
-    def _search(self, call: Search, whose: RecallScope) -> list[Fact]:
-        found = [one.fact for one in self._recall.answer(call.query, whose, call.about)]
-        return _trusted(_filed(found, call.category), call.min_trust)[: call.limit]
+    def _probe(self, call: Probe, whose: RecallScope) -> tuple[Entity, list[Fact]]:
+        entity, about = self._connections.probe(call.entity, whose)
+        filed = [fact for fact in about if call.category in {"", fact.category}]
+        return entity, filed[: call.limit]
+
+    def _search(self, call: Search, whose: RecallScope) -> list[Scored]:
+        found = [
+            one
+            for one in self._recall.answer(call.query, whose, call.about, moment(call.as_of))
+            if call.category in {"", one.fact.category} and one.fact.trust >= call.min_trust
+        ]
+        return found[: call.limit]
 
     def _related(self, call: Related, whose: RecallScope) -> Result:
         entity, companions = self._connections.related(call.entity, whose)
@@ -76,17 +101,15 @@ class ReadingTools:
             {"name": one.name, "facts": len(one.facts), "newest": _shown(one.facts[0])}
             for one in companions[: call.limit]
         ]
-        return {"ok": True, "entity": _entity(entity), "related": related}
+        return {"entity": _entity(entity), "related": related}
 
     def _reason(self, call: Reason, whose: RecallScope) -> Result:
         entities, joint, bridges = self._connections.reason(call.entities, whose)
         return {
-            "ok": True,
             "entities": [_entity(entity) for entity in entities],
-            "results": [_shown(fact) for fact in joint[: call.limit]],
+            "results": _listed(joint[: call.limit]),
             "through": [
-                {"name": one.name, "facts": [_shown(fact) for fact in one.facts]}
-                for one in bridges[: call.limit]
+                {"name": one.name, "facts": _listed(one.facts)} for one in bridges[: call.limit]
             ],
         }
 
@@ -97,7 +120,7 @@ class ReadingTools:
                 hits.setdefault(one.fact.place[0], one.fact)
         best = list(hits.values())[: call.limit]
         sessions = [self._session(fact, call.around, whose) for fact in best]
-        return {"ok": True, "sessions": sessions}
+        return {"sessions": sessions}
 
     def _session(self, hit: Fact, reach: int, whose: RecallScope) -> Result:
         said = [
@@ -110,9 +133,17 @@ class ReadingTools:
 class WritingTools:
     """Runs the tools that write, inside the transaction their caller has open."""
 
-    def __init__(self, db: sqlite3.Connection, kept: KeptFacts, judgements: Judgements) -> None:
+    def __init__(
+        self,
+        db: sqlite3.Connection,
+        kept: KeptFacts,
+        corrections: Corrections,
+        judgements: Judgements,
+    ) -> None:
         """Work on the provider's own parts."""
         self._db = db
+        self._lookup = FactLookup(db)
+        self._corrections = corrections
         self._kept = kept
         self._judgements = judgements
 
@@ -133,13 +164,37 @@ class WritingTools:
         ).fetchone()
         if before is not None:
             return dict(json.loads(before[0]))
-        result = self._add(call, ctx) if isinstance(call, Add) else self._judge(call, ctx)
+        result = self._run(call, ctx)
         seq = self._db.execute(
             "insert into tool_results(event_id, result) values (?, ?) returning seq",
             (event_id, json.dumps(result)),
         ).fetchone()[0]
         self._db.execute("delete from tool_results where seq <= ?", (seq - RESULTS_KEPT,))
         return result
+
+    def _run(self, call: Writing, ctx: HookContext) -> Result:
+        match call:
+            case Add():
+                return self._add(call, ctx)
+            case Correct():
+                return self._correct(call, ctx)
+            case Feedback():
+                return self._judge(call, ctx)
+
+    def _correct(self, call: Correct, ctx: HookContext) -> Result:
+        if bool(call.fact_id) is bool(call.old_text.strip()):
+            return failed("memory_correct: give fact_id or old_text, and not both")
+        note = Note(NOTE, call.content, call.category, " ".join(call.tags))
+        name = self._kept.add(note, ctx) or ""
+        made = self._corrections.add(call.fact_id, call.old_text, name, ctx)
+        whose = RecallScope.own(ctx.scope)
+        near = (
+            self._lookup.called([call.fact_id], whose).values()
+            if call.fact_id
+            else self._lookup.holding([words(call.old_text)], whose)
+        )
+        replaced = [_shown(fact) for fact in near if made.means(fact)]
+        return {"ok": True, "id": name, "replaces": replaced}
 
     def _add(self, call: Add, ctx: HookContext) -> Result:
         note = Note(NOTE, call.content, call.category, " ".join(call.tags))
@@ -152,17 +207,8 @@ class WritingTools:
         return {"ok": True, "id": call.fact_id, "trust": trust}
 
 
-def _listed(found: Sequence[Fact], entity: Entity | None = None) -> tuple[Result, Sequence[Fact]]:
-    about = {} if entity is None else {"entity": _entity(entity)}
-    return {"ok": True, **about, "results": [_shown(fact) for fact in found]}, found
-
-
-def _filed(found: Iterable[Fact], category: str) -> list[Fact]:
-    return [fact for fact in found if not category or fact.category == category]
-
-
-def _trusted(found: Iterable[Fact], least: float) -> list[Fact]:
-    return [fact for fact in found if fact.trust >= least]
+def _listed(found: Iterable[Fact]) -> list[Result]:
+    return [_shown(fact) for fact in found]
 
 
 def _entity(entity: Entity) -> Result:
@@ -170,7 +216,9 @@ def _entity(entity: Entity) -> Result:
     return {"name": entity.name, "kind": entity.kind, "aliases": aliases, "roles": roles}
 
 
-def _shown(fact: Fact) -> Result:
+def _shown(fact: Fact, until: int = 0, before: str = "") -> Result:
+    marks = {"until": _iso(until)} if until else {}
+    marks |= {"before": before} if before else {}
     return {
         "id": fact.name,
         "text": fact.content,
@@ -181,6 +229,7 @@ def _shown(fact: Fact) -> Result:
         "trust": fact.trust,
         "category": fact.category,
         "tags": fact.tags.split(),
+        **marks,
     }
 
 

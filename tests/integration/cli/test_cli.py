@@ -237,7 +237,8 @@ def test_what_was_ingested_is_recalled_within_its_scope(up, run, tmp_path, env):
     found = [one for one in ana["results"] if "The ferry timetable changes" in one["text"]]
     assert {(one["provider"], one["session"]) for one in found} == {("holographic", "chat")}
     whence = {"provider", "text", "session", "at", "source", "truncated", "speaker", "event"}
-    assert set(found[0]) == whence | {"score", "matched", "meaning", "parts"}
+    told = {"score", "matched", "meaning", "parts", "until", "before"}
+    assert set(found[0]) == whence | told
     assert any(
         "twelve quince trees" in one["text"] and one["at"] == "2023-05-08T13:56:00.000Z"
         for one in ann["results"]

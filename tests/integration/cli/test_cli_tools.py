@@ -15,9 +15,11 @@ WRITES = {
     "memory_probe": False,
     "memory_related": False,
     "memory_reason": False,
+    "memory_contradict": False,
     "memory_list": False,
     "session_search": False,
     "memory_add": True,
+    "memory_correct": True,
     "memory_feedback": True,
 }
 

@@ -31,6 +31,7 @@ SHAPE = {
         "lanes",
         "lanes_owned",
         "failing",
+        "reports",
         "paused",
         "live",
         "copy_of",

@@ -69,6 +69,19 @@ def test_a_conversation_with_tools(provider: HolographicProvider) -> None:
     friday.write("memory_feedback", fact_id=filed["id"], helpful=True)
     assert friday.read("memory_list", min_trust=0.52)["results"][0]["trust"] == 0.55
 
+    cruise = "Ivo Lindt brings the spare sails for the cruise"
+    (rival,) = friday.read("memory_contradict", statement=cruise)["results"]
+    assert rival["id"] == filed["id"]
+    friday.write(
+        "memory_correct", old_text="brings the spare sails", content="Ivo Lindt brings the anchor"
+    )
+    brought = friday.read("memory_search", query="What does Ivo Lindt bring?")["results"]
+    assert (brought[0]["text"], brought[0]["before"]) == (
+        "Ivo Lindt brings the anchor",
+        "Ivo Lindt brings the spare sails for the regatta",
+    )
+    assert [one["text"] for one in brought if "until" in one] == [brought[0]["before"]]
+
     (talk,) = friday.read("session_search", query="Who gets seasick?", around=1)["sessions"]
     assert talk["session"] == "monday"
     assert [(one["text"], one["hit"]) for one in talk["said"]] == [

@@ -75,14 +75,15 @@ def test_shutdown_does_not_wait_for_an_embedder(tmp_path: Path, server: Embeddin
         assert vectors(plain) == (1, 0)
 
 
+@pytest.mark.parametrize("changed", [{"model": "another"}, {"embedder_text": "passage: "}])
 def test_vectors_of_another_model_are_never_compared(
-    tmp_path: Path, server: EmbeddingServer
+    tmp_path: Path, server: EmbeddingServer, changed: dict[str, str]
 ) -> None:
-    """After a change of the model words alone answer, and the report names the remedy."""
+    """After a change of the model, or of what it is given, words answer; the remedy is told."""
     with embedding(tmp_path, server) as provider:
         feed(provider, [add(SEDAN)])
         await_filled(provider, 1)
-    with embedding(tmp_path, server, "another") as provider:
+    with embedding(tmp_path, server, **changed) as provider:
         feed(provider, [add("We had lentils for supper")], first=2)
 
         wait_until(provider.report, "the change is told")

@@ -86,6 +86,15 @@ def test_the_status_says_everything_that_its_json_says():
         assert word in text
 
 
+def test_what_a_provider_says_of_itself_is_shown():
+    """A report stands in a line with the provider's name, made harmless."""
+    said = {**STATUS["providers"][0], "reports": "2 of 5 facts have no vector yet\x1b[2J"}
+
+    text = shown(STATUS | {"providers": [said]})
+
+    assert "builtin: 2 of 5 facts have no vector yet\\x1b[2J\n" in text
+
+
 def test_the_status_says_how_long_the_memory_lasts():
     """The forecast, its rate and whose limit it is stand in one line (G10)."""
     text = shown(STATUS, width=300)

@@ -67,6 +67,11 @@ class ProviderHost:
         """Why calls fail, while nothing succeeds; empty if they do not."""
         return self._breaker.why
 
+    @property
+    def report(self) -> str:
+        """What the open instance says of itself."""
+        return self._runner.report
+
     def wait_opened(self, timeout: float) -> bool:
         """Wait until an instance is open, or the first failure."""
         return self._runner.opened.wait(timeout)

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, closing, nullcontext
 
 from memorybus import logs
 from memorybus.errors import LogError, MemoryBusError
+from memorybus.text.redact import described
 from memorybus_providers.base import MemoryProvider
 from redis.exceptions import RedisError
 
@@ -53,6 +54,7 @@ class Runner:
         self._clock = context.worker.clock
         self._breaker = breaker
         self._lanes: LaneSet | None = None
+        self._provider: MemoryProvider | None = None
         self._inbox = context.worker.news.subscribe()
         self._was_asked = False
         self._redo_asked = False
@@ -93,6 +95,15 @@ class Runner:
         return self._thread.is_alive()
 
     @property
+    def report(self) -> str:
+        """What the open instance says of itself; "" if it says nothing, or none is open."""
+        provider = self._provider
+        try:
+            return provider.report() if provider else ""
+        except Exception as error:  # a provider of anybody's
+            return f"cannot say how it is: {described(error)}"
+
+    @property
     def pool(self) -> Pool | None:
         """The threads of a provider that allows several calls at once."""
         return self._lanes.applier.pool if self._lanes else None
@@ -129,9 +140,11 @@ class Runner:
         with self._use(provider):
             try:
                 self._watched("open", provider.open)
+                self._provider = provider
                 instance = OpenInstance(context, provider, self.slot, self.troubles, self._breaker)
                 self._run_lanes(LaneSet(instance, self._stop, self._inbox.put))
             finally:
+                self._provider = None
                 self._watched("shutdown", provider.shutdown)
 
     def _use(self, provider: MemoryProvider) -> AbstractContextManager[object]:

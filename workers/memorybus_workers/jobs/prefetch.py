@@ -197,7 +197,9 @@ class Recaller:
         if want.prompt:
             return WarmResult(passage(opened.system_prompt_block(scope), want.budget), mark=mark)
         deadline = self._settings.recall_timeout / 2
-        context = RecallContext(scope, want.session, want.budget, deadline, explain=want.detail)
+        context = RecallContext(
+            scope, want.session, want.budget, deadline, explain=want.detail, as_of=want.as_of
+        )
         return rendered(opened.prefetch(want.query, context), want, provider, mark)
 
     def _tell_error(self, slot: str, provider: str, error: str, ttl: int) -> None:
@@ -223,7 +225,7 @@ def rendered(
     items: list[RecalledItem] = []
     room = want.budget
     for one in found:
-        text = line(one.text, at=one.at, speaker=one.speaker)
+        text = line(one.text, at=one.at, speaker=one.speaker, until=one.until, before=one.before)
         if len(text) >= room:
             continue
         room -= len(text) + 1
@@ -244,6 +246,8 @@ def _item(provider: str, one: Recollection) -> RecalledItem:
         one.truncated,
         escape_inline(one.speaker),
         escape_inline(one.event),
+        one.until or None,
+        escape_inline(one.before),
         one.score,
         tuple(map(escape_inline, why.words)),
         why.meaning,

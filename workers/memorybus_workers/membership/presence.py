@@ -186,6 +186,9 @@ class Presence:
         self._served.look()
         secrets = self._settings.secrets
         failing = {host.name: one_line(host.failing, secrets) for host in hosts.all if host.failing}
+        reports = {
+            host.name: one_line(text, secrets) for host in hosts.all if (text := host.report)
+        }
         info = WorkerInfo(
             id=self._worker,
             host=socket.gethostname(),
@@ -198,6 +201,7 @@ class Presence:
             capacity=self._settings.capacity,
             ready=tuple(ready),
             failing=failing | dict(self._served.failing),
+            reports=reports,
             swaps=True,
             beat=self._settings.heartbeat,
         )

@@ -35,6 +35,8 @@ def recalled_json(one: RecalledItem) -> dict[str, Any]:
         "truncated": one.truncated,
         "speaker": one.speaker,
         "event": one.event,
+        "until": iso(one.until),
+        "before": one.before,
         "score": one.score,
         "matched": list(one.matched),
         "meaning": one.meaning,
@@ -86,7 +88,10 @@ def explained(number: int, one: RecalledItem) -> Padding:
 
 def _text(one: RecalledItem) -> str:
     more = " (and more, which the provider left out)" if one.truncated else ""
-    return f"{one.text}{more}"
+    ended = iso(one.until)
+    until = f" (until {ended[:10]})" if ended else ""
+    before = f" (before: {one.before})" if one.before else ""
+    return f"{one.text}{more}{until}{before}"
 
 
 def _origin(one: RecalledItem) -> str:

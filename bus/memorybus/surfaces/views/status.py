@@ -34,6 +34,7 @@ def status_tables(status: Status, now_ms: int) -> list[Table | Text]:
         _head(status),
         _providers(status.providers),
         *_copies(status.copies),
+        *map(_reported, (one for one in (*status.providers, *status.copies) if one.reports)),
         *map(_served_by, (one for one in status.providers if one.live)),
         *map(_kept, (one for one in status.copies if one.kept)),
         *_workers(status.workers),
@@ -99,6 +100,11 @@ def _lanes(provider: ProviderStatus) -> str:
 
 def _served_by(provider: ProviderStatus) -> Text:
     return cell(f"{provider.name} is served by {provider.live}", "dim")
+
+
+def _reported(provider: ProviderStatus) -> Text:
+    """Return what an instance says of itself, which may quote a service."""
+    return cell(one_line(f"{provider.name}: {provider.reports}", _QUOTED), "yellow")
 
 
 def _kept(copy: ProviderStatus) -> Text:

@@ -21,7 +21,7 @@ class Embedder(Protocol):
 
     @property
     def model(self) -> str:
-        """The model's name: vectors of two models are never compared."""
+        """The model's name."""
         ...
 
     def embed(self, texts: Sequence[str]) -> Vectors:

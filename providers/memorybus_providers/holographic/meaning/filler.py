@@ -15,6 +15,7 @@ from typing import Final
 import msgspec
 import numpy as np
 from filelock import FileLock, Timeout
+from memorybus import private
 from memorybus.clock import Clock
 from memorybus.errors import Permanent, ProviderError, Unavailable
 
@@ -35,6 +36,9 @@ FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 300.0
 """Seconds without a request after a failure, doubled with each one more."""
 
+TELL_EVERY = 1.0
+"""Seconds between two counts of what is missing."""
+
 LOCK: Final = "meaning.lock"
 _PROBE = "a word"
 _QUOTED = 300
@@ -47,6 +51,7 @@ class Filling(msgspec.Struct, frozen=True, kw_only=True):
         path: the database.
         clock: time, for opening it.
         embedder: what makes the vectors.
+        model: what they are known by.
         prefix: what the model wants before a fact.
         batch: facts of one request.
         rebuild: what renews all vectors, as an operator would type it.
@@ -55,27 +60,31 @@ class Filling(msgspec.Struct, frozen=True, kw_only=True):
     path: Path
     clock: Clock
     embedder: Embedder
+    model: str
     prefix: str = ""
     batch: int = 32
     rebuild: str = "memorybus rebuild"
 
 
 class Filler:
-    """The thread. It ends by `stop`, and writes nothing after that.
-
-    Attributes:
-        report: what an operator should know, in one line; "" if nothing is missing.
-    """
+    """The thread. It ends by `stop`, and writes nothing after that."""
 
     def __init__(self, filling: Filling) -> None:
         """Prepare; `start` begins."""
-        self.report = ""
         self._filling = filling
+        self._lacking = ""
+        self._error = ""
         self._embedder = filling.embedder
         self._failures = 0
+        self._told_at = -TELL_EVERY
         self._woken = threading.Event()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="memorybus-meaning", daemon=True)
+
+    @property
+    def report(self) -> str:
+        """What an operator should know, in one line; "" if nothing is missing, and all works."""
+        return "; ".join(filter(None, (self._lacking, self._error)))
 
     def start(self) -> None:
         """Start the thread, unless it has been."""
@@ -96,7 +105,7 @@ class Filler:
     # -- the thread -------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        lock = FileLock(self._filling.path.with_name(LOCK))
+        lock = FileLock(self._filling.path.with_name(LOCK), mode=private.FILE)
         while not self._stopped.is_set():
             try:
                 with lock.acquire(timeout=0):
@@ -123,25 +132,27 @@ class Filler:
     def _filled(self, tables: VectorTables) -> bool:
         """Fill in one batch; say whether there was one."""
         model = tables.model()
-        if model is not None and model.name != self._embedder.model:
-            self.report = changed(model.name, self._embedder.model, self._filling.rebuild)
+        if model is not None and model.name != self._filling.model:
+            self._lacking = changed(model.name, self._filling.model, self._filling.rebuild)
             return False
         batch = tables.missing(self._filling.batch)
+        self._tell(tables, now=not batch)
         if batch:
-            self._tell(tables)
             vectors = self._vectors(model or self._learnt(tables), batch)
             if self._stopped.is_set():
                 return False
             tables.keep(batch, vectors)
-            self._failures = 0
-        self._tell(tables)
+        self._failures = 0
+        self._error = ""
         return bool(batch)
 
     def _learnt(self, tables: VectorTables) -> Model:
         """Ask for vectors of texts that have nothing in common, and note the model."""
-        found = unit(self._embedder.embed(UNRELATED))
-        tables.name_model(Model(self._embedder.model, found.shape[1], floor_of(found)))
-        return tables.model() or Model(self._embedder.model, found.shape[1], floor_of(found))
+        texts = [f"{self._filling.prefix}{text}" for text in UNRELATED]
+        found = unit(self._embedder.embed(texts))
+        learnt = Model(self._filling.model, found.shape[1], floor_of(found))
+        tables.name_model(learnt)
+        return learnt
 
     def _vectors(self, model: Model, batch: Sequence[Missing]) -> list[Vector]:
         texts = [f"{self._filling.prefix}{one.content[:LOOKED_AT]}" for one in batch]
@@ -176,15 +187,18 @@ class Filler:
         except Permanent:
             return np.zeros(0, dtype=np.float32)
 
-    def _tell(self, tables: VectorTables) -> None:
+    def _tell(self, tables: VectorTables, *, now: bool) -> None:
+        """Count what is missing; while something is, once in `TELL_EVERY`: that takes time."""
+        asked = self._filling.clock.monotonic()
+        if not now and self._lacking and asked < self._told_at + TELL_EVERY:
+            return
+        self._told_at = asked
         missing, kept = tables.counts()
-        self.report = lacking(missing, missing + kept) if missing else ""
+        self._lacking = lacking(missing, missing + kept) if missing else ""
 
     def _failed(self, why: str) -> float:
         """Note a failure; return the seconds to wait."""
-        told = self.report.partition("; ")[0]
-        text = " ".join(why.split())[:_QUOTED]
-        self.report = f"{told}; {text}" if told else f"search by meaning: {text}"
+        self._error = f"search by meaning fails: {' '.join(why.split())[:_QUOTED]}"
         self._failures += 1
         return pause_after(self._failures)
 

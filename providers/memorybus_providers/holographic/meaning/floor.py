@@ -16,20 +16,20 @@ DEVIATIONS = 3.0
 HIGHEST = 0.95
 
 UNRELATED: Final = (
-    "The ferry to the island leaves every morning at seven.",
-    "Boil the lentils until they are soft, then add salt.",
+    "The ferry leaves every morning at seven.",
+    "Boil lentils until soft, then add salt.",
     "Her violin teacher moved away last winter.",
-    "Interest rates were raised by a quarter point.",
-    "A hedgehog was sleeping under our woodpile!",
-    "Restart that server after installing an update.",
+    "Interest rates rose by a quarter point.",
+    "Hedgehogs sleep under our woodpile.",
+    "Restart that server after installing updates.",
     "My brother broke his ankle while skiing.",
-    "Medieval monks copied manuscripts by candlelight.",
-    "Which colour should we paint this kitchen?",
+    "Medieval monks copied manuscripts in candlelight.",
+    "Which colour should this kitchen be painted?",
     "Photosynthesis turns sunlight into sugar.",
     "He lost two chess games against someone younger.",
-    "Please sign both copies of our rental contract.",
+    "Please sign each page of your rental contract.",
 )
-"""Sentences about nothing in common."""
+"""Sentences about nothing in common, and without a common word."""
 
 
 def floor_of(vectors: Vectors) -> float:

@@ -30,11 +30,13 @@ class Meaning:
         self._options = options
         self._clock = config.clock
         self._embedder = chosen(options)
+        self._model = options.known_by(self._embedder.model)
         self._filler = Filler(
             Filling(
                 path=path,
                 clock=config.clock,
                 embedder=self._embedder,
+                model=self._model,
                 prefix=options.embedder_text,
                 batch=options.embedder_batch,
                 rebuild=f"memorybus rebuild {config.stands_for or config.name}",
@@ -49,7 +51,7 @@ class Meaning:
 
     def searching(self, db: sqlite3.Connection) -> FactSearch:
         """Return a search by words and meaning over an open database."""
-        nearby = NearbyFacts(db, self._embedder, self._options, self._clock)
+        nearby = NearbyFacts(db, self._embedder, self._model, self._options, self._clock)
         self._nearby.append(nearby)
         return FactSearch(db, nearby.look)
 

@@ -27,16 +27,23 @@ class NearbyFacts:
     Args:
         db: the database.
         embedder: what makes vectors.
+        model: what those of the facts have to be known by.
         options: how long a question may wait, and what the model wants before it.
         clock: time.
     """
 
     def __init__(
-        self, db: sqlite3.Connection, embedder: Embedder, options: MeaningOptions, clock: Clock
+        self,
+        db: sqlite3.Connection,
+        embedder: Embedder,
+        model: str,
+        options: MeaningOptions,
+        clock: Clock,
     ) -> None:
         """Read through `db`."""
         self._db = db
         self._embedder = embedder
+        self._model = model
         self._prefix = options.embedder_question
         self._wait = options.embedder_wait
         self._questions = QuestionVectors(self._embedded, clock)
@@ -54,7 +61,7 @@ class NearbyFacts:
         another model.
         """
         model = self._tables.model()
-        if model is None or model.name != self._embedder.model:
+        if model is None or model.name != self._model:
             return dict
         asked = self._questions.ask(text)
         return lambda: self._near(asked, model, scope)

@@ -61,20 +61,26 @@ class ServiceEmbedder:
         """Close the connections."""
         self._pool.clear()
 
-    def _asked(self, body: bytes) -> tuple[int, bytes]:
+    def _asked(self, question: bytes) -> tuple[int, bytes]:
         headers = {"Content-Type": "application/json"}
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
         try:
             answer = self._pool.request(
-                "POST", self._url, body=body, headers=headers, redirect=False, preload_content=False
+                "POST",
+                self._url,
+                body=question,
+                headers=headers,
+                redirect=False,
+                preload_content=False,
             )
-            try:
-                return answer.status, answer.read(_MOST_BYTES)
-            finally:
-                answer.release_conn()
+            body = answer.read(_MOST_BYTES)
+            if len(body) == _MOST_BYTES:
+                answer.close()  # what is left of it is nobody's
+            answer.release_conn()
         except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
             raise Unavailable(self._masked(f"{self._url}: {error}")) from error
+        return answer.status, body
 
     def _vectors(self, answered: bytes, wanted: int) -> Vectors:
         try:

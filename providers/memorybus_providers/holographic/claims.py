@@ -1,0 +1,246 @@
+"""What a text claims that holds for a time: where somebody lives, what something is; pure.
+
+A claim fills a slot of a subject, as "lives in" or "favourite colour", and another claim for the
+same slot of the same subject takes its place. Only plain statements of the present claim: no
+question, no plan, no past. English forms, and the commonest of a few other languages; kept facts of
+any language compete by their words (`rewords`).
+"""
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+
+from memorybus_providers.holographic.english import MONTHS, STOP_WORDS
+from memorybus_providers.holographic.mentions import WEEKDAYS, mentions, words
+from memorybus_providers.holographic.query import stems
+
+ME: Final = ""
+"""The subject of who speaks, and of kept facts that name nobody: the person of the scope."""
+
+SLOT_WORDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "home": (
+            "live", "lives", "living", "moved", "moving", "reside", "resides", "based", "relocated",
+            "settled", "wohne", "umgezogen", "gezogen", "vivo", "mude", "habite", "demenage",
+            "trasferito", "trasferita",
+        ),
+        "employer": ("work", "works", "working", "job", "joined", "employed", "hired", "started",
+            "arbeite", "trabajo", "travaille", "lavoro"),
+        "occupation": ("work", "works", "working", "job", "employed", "promoted"),
+        "marital": ("married", "engaged", "divorced", "single", "widowed", "separated"),
+        "studies": ("study", "studying", "studies", "enrolled", "major", "majoring"),
+        "drives": ("drive", "drives", "driving"),
+        "diet": ("vegetarian", "vegan", "pescatarian", "meat"),
+    }
+)  # fmt: skip
+"""The words by which other claims for a slot are found, folded."""
+
+LONGEST_VALUE = 60
+
+_FILL = (
+    r"(?:(?:have|has|had|am|is|are|was|were|been|be|got|getting|now|just|recently|finally|currently|"
+    r"still|already|actually|also|officially|really|both|all|since|again|['’](?:ve|m|re|s))\s+)*"
+)
+_SUBJECT = (
+    r"(?P<subject>\b[Ii]\b|\b[Ww]e\b|\b[Tt]he user\b|\b[Uu]ser\b|\b[Mm]y [a-z]+(?: [a-z]+)?|"
+    r"\b(?:[A-Z]\w+\.? )?[A-Z]\w+(?: [A-Z]\w+)?)"
+)
+_LED = rf"(?:{_SUBJECT}(?:['’](?:ve|m|re|s))?\s+|^\W*){_FILL}"
+_TO = r"\s+(?:(?:over|back|down|out|here|together|away|house|home|permanently)\s+)*"
+_FROM = r"(?:from\s+[\w .'’-]{1,40}?\s+)?"
+_VALUE = rf"(?P<value>(?:[^,.;!?\n]|[.,](?=[^\s])){{1,{LONGEST_VALUE}}})"
+_A = r"(?:(?:an?|the)\s+)?"
+_HAS_JOB = (
+    r"(?:started|took|found|accepted|landed|got|have|has)(?:\s+\w+){0,3}\s+(?:job|position|role)"
+)
+_NOW = r"\s+(?:(?:now|again)\s+)?"
+_VERBS: Final = (
+    ("home", rf"(?:[Ll]ives?|[Ll]iving|[Rr]esides?|[Rr]esiding|[Bb]ased){_TO}(?:in|at|near)\s+"),
+    ("home", rf"(?:[Mm]oved|[Rr]elocated){_TO}{_FROM}(?:to|into)\s+"),
+    ("home", rf"[Ss]ettled{_TO}in\s+"),
+    ("employer", rf"(?:[Ww]ork(?:s|ing)?|[Hh]ired|{_HAS_JOB}){_NOW}(?:at|for|by|with)\s+"),
+    ("employer", r"[Jj]oined\s+(?=[A-Z])"),
+    ("occupation", rf"(?:[Ww]orks?|[Ww]orking|[Ee]mployed)\s+(?:now\s+)?as\s+{_A}"),
+    ("occupation", rf"promoted\s+to\s+{_A}"),
+    ("marital", r"(?=(?:married|engaged|divorced|single|widowed|separated)\b)"),
+    ("studies", r"(?:stud(?:y|ies|ying)|enrolled\s+(?:in|at)|major(?:s|ing)?\s+in)\s+"),
+    ("drives", r"(?:drives?|driving)\s+(?:an?|my|the|his|her)\s+"),
+    ("diet", rf"(?:(?:eats?|eating)\s+)?{_A}(?=(?:vegetarian|vegan|pescatarian|meat)\b)"),
+)  # fmt: skip
+_CLAIMS = tuple((slot, re.compile(f"{_LED}{verb}{_VALUE}")) for slot, verb in _VERBS)
+_PLACE = r"(?P<value>[^\W\d_a-z][\w'’-]*(?: [^\W\d_a-z][\w'’-]*)*)"
+_WORD = r"\s+(?:\w+\s+)?"
+_FOREIGN = tuple(
+    (slot, re.compile(pattern))
+    for slot, pattern in (
+        ("home", rf"\b(?:[Ww]ohne|[Vv]ivo|['’]habite|[Hh]abito){_WORD}(?:in|en|a|à)\s+{_PLACE}"),
+        ("home", rf"\bnach\s+{_PLACE}\s+(?:um)?gezogen"),
+        ("home", rf"\b(?:mudé a|déménagé à|trasferit[oa] a|mudei para)\s+{_PLACE}"),
+        ("employer", rf"\b(?:[Aa]rbeite|[Tt]rabajo){_WORD}(?:bei|en|para)\s+{_PLACE}"),
+        ("employer", rf"\b(?:[Tt]ravaille|[Ll]avoro){_WORD}(?:chez|per|a)\s+{_PLACE}"),
+    )
+)  # fmt: skip
+_ATTRIBUTE = re.compile(
+    r"(?:(?P<mine>\b(?:[Mm]y|[Oo]ur)|\b[Tt]he user['’]s)|\b(?P<owner>(?:[A-Z]\w+ )?[A-Z]\w+)['’]s|"
+    r"(?P<kept>^(?:[Tt]he )?))\s*(?P<what>\w+(?: \w+){0,3}?)(?:\s+|(?=:))"
+    r"(?:(?:is|are|(?:has |was )?changed to|became|has become)\s+|(?<=\w):\s*)"
+    rf"(?:now\s+|currently\s+)?(?:called\s+|named\s+)?{_VALUE}"
+)
+_CLAUSES = re.compile(r"(?<=[.!?;])\s+|\n+|,?\s+(?:and|but|so)\s+(?=(?:I|we|my|our)\b)")
+_NOT_NOW = re.compile(
+    r"\b(?:will|would|might|may|could|should|must|want|wants|wanted|wish|hope|hopes|hoping|plan|plans|"
+    r"planning|going to|thinking|consider(?:ing)?|[Ii]f|used to|almost|nearly|never|ago|child|"
+    r"childhood|grew up|imagine|dream|dreamt|not|n['’]t|don['’]t|until|pretend)\b|n['’]t\b|\?\s*$"
+)
+_END = re.compile(
+    r"\s+(?:and|but|with|since|because|when|while|where|which|who|that|last|this|next|for|from|"
+    r"as of|after|before|so|now|these|those|today|yesterday|a few|on|in)\b.*$"
+)
+_ENDED = re.compile(r"\b(?:no longer|any ?more)\b")
+_NO_MORE = re.compile(r"\b(?:no longer|any ?more)\b|\b(?:do|does|am|is)(?: not|n['’]t)\b")
+_AMERICAN = re.compile(r"(?<=\w\w)our(?=$|ite$)")
+_BRITISH = re.compile(r"or$")
+_BEING = re.compile(r" (?:is|are|changed|became|become) |:")
+_TRIGGERS = frozenset(word for known in SLOT_WORDS.values() for word in known)
+_VAGUE = """
+    day week weekend morning evening night life thing idea point question problem guess mind fault
+    turn pleasure time plan goal hope
+"""
+_PASSING = frozenset(_VAGUE.split())
+_NEWER = frozenset({"new", "current", "latest", "present", "actual"})
+_OUTDATED = frozenset({"old", "former", "previous", "last", "first", "next"})
+_DATES = frozenset(MONTHS) | WEEKDAYS
+_LIVED_IN = "house home flat apartment town city village country countryside suburbs street"
+_HOUSES = frozenset(_LIVED_IN.split())
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """One thing that holds for a time.
+
+    Attributes:
+        slot: which of the subject's facts it is.
+        subject: whose, folded; `ME` for who speaks.
+        value: what it says, as it is written; empty if the slot is said to be empty now.
+    """
+
+    slot: str
+    subject: str
+    value: str
+
+    @property
+    def fills(self) -> tuple[str, str]:
+        """What it fills, and another claim may."""
+        return self.slot, self.subject
+
+    @property
+    def means(self) -> frozenset[str]:
+        """The words of the value that carry meaning, as stems."""
+        return frozenset(s for s in stems(self.value) if s not in STOP_WORDS)
+
+
+def claims(text: str, *, kept: bool = False) -> list[Claim]:
+    """Return what a text claims.
+
+    Args:
+        text: what was said or kept.
+        kept: whether it was kept: "The deadline is Friday" is then about this one deadline.
+    """
+    found: dict[tuple[str, str], Claim] = {}
+    for clause in _CLAUSES.split(text):
+        spelled = frozenset(words(clause))
+        if spelled.isdisjoint(_TRIGGERS) and not _BEING.search(clause):
+            continue
+        ended = _ENDED.search(clause) is not None
+        plain = _NO_MORE.sub("", clause) if ended else clause
+        if not _NOT_NOW.search(plain):
+            for claim in _claims(" ".join(plain.split()), spelled, kept=kept):
+                found[claim.fills] = Claim(*claim.fills, "") if ended else claim
+    return list(found.values())
+
+
+def search_words(claim: Claim) -> tuple[str, ...]:
+    """Return the phrases of which a fact that fills the same slot holds one."""
+    head = claim.slot.rsplit(" ", 1)[-1]
+    return SLOT_WORDS.get(claim.slot, tuple(dict.fromkeys((head, _BRITISH.sub("our", head)))))
+
+
+def rewords(text: str, other: str) -> bool:
+    """Say whether one kept text puts another value into the frame of the other.
+
+    Both begin alike and share at least half of their words, and what differs stands nearer to the
+    end: "Releases happen on Fridays", "Releases happen on Tuesdays".
+    """
+    one, two = ([stem for stem in stems(said) if stem not in STOP_WORDS] for said in (text, other))
+    if one == two or min(len(one), len(two)) < 2:
+        return False
+    ahead = _shared(one, two)
+    room = min(len(one), len(two)) - ahead
+    behind = min(room, _shared(one[::-1], two[::-1]))
+    same, both = set(one) & set(two), set(one) | set(two)
+    return ahead >= max(1, behind) and 2 * len(same) >= len(both)
+
+
+def _shared(one: list[str], two: list[str]) -> int:
+    """Return how many words two texts begin with alike."""
+    differs = (i for i, (a, b) in enumerate(zip(one, two, strict=False)) if a != b)
+    return next(differs, min(len(one), len(two)))
+
+
+def _claims(clause: str, spelled: frozenset[str], *, kept: bool) -> list[Claim]:
+    """Return the claims of one clause, whose folded words are `spelled`."""
+    found = []
+    for slot, pattern in _CLAIMS:
+        if spelled.isdisjoint(SLOT_WORDS[slot]):
+            continue
+        for hit in pattern.finditer(clause):
+            subject, value = _subject(hit["subject"], kept=kept), _value(hit["value"])
+            if subject is not None and _fits(slot, value):
+                found.append(Claim(slot, subject, value))
+    for slot, pattern in () if spelled.isdisjoint(_TRIGGERS) else _FOREIGN:
+        found += [Claim(slot, ME, hit["value"]) for hit in pattern.finditer(clause)]
+    return found or (_attributes(clause, kept=kept) if _BEING.search(clause) else [])
+
+
+def _attributes(clause: str, *, kept: bool) -> list[Claim]:
+    """Return the claims of the form "my phone number is …"."""
+    found = []
+    for hit in _ATTRIBUTE.finditer(clause):
+        if hit["kept"] is not None and not kept:
+            continue
+        what = [_AMERICAN.sub("or", w) for w in words(hit["what"]) if w not in _NEWER]
+        value = _value(hit["value"])
+        if value and what and not _is_vague(what):
+            owner = " ".join(words(hit["owner"] or ME))
+            owner = ME if owner.endswith("user") else owner
+            found.append(Claim(" ".join(what), owner, value))
+    return found
+
+
+def _is_vague(what: list[str]) -> bool:
+    known = STOP_WORDS | _PASSING | _OUTDATED
+    return what[-1] in known or not known.isdisjoint(what[:1]) or " ".join(what) in {"user", "i"}
+
+
+def _subject(written: str | None, *, kept: bool) -> str | None:
+    """Return whose claim it is; None if a clause without a subject was said, not kept."""
+    if written is None:
+        return ME if kept else None
+    said = words(written)
+    if said[-1] in {"i", "we", "user"}:
+        return ME
+    return None if said[-1] in STOP_WORDS else " ".join(said)
+
+
+def _value(written: str) -> str:
+    return _END.sub("", written).strip(" '\"’")
+
+
+def _fits(slot: str, value: str) -> bool:
+    """Say whether a value is of the sort that its slot takes: a home is a place."""
+    if slot not in {"home", "employer"}:
+        return bool(value)
+    named = [one for one in mentions(value) if words(one.name)[0] not in _DATES]
+    return bool(named) or (slot == "home" and not _HOUSES.isdisjoint(words(value)))

@@ -1,0 +1,72 @@
+"""Search by meaning through the bus: a real worker, its recall process, and a real embedder."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from conftest import MakeSettings
+from helpers.processes.processes import Spawn
+from helpers.processes.waiting import wait_until
+from helpers.services.embedding_server import embedding_server
+from helpers.stories.rebuilding import ran
+from helpers.stories.scenario import PATIENT, worker
+from memorybus.agent.client import MemoryBus
+from memorybus.health.monitor import read_status
+
+HOLO = "holographic"
+SURE: Any = {**PATIENT, "prefetch_wait": 30.0}
+
+
+@pytest.mark.timeout(240)
+def test_a_worker_fills_in_what_a_dead_embedder_left_out(
+    redis_url: str, make_settings: MakeSettings, spawn: Spawn
+) -> None:
+    """While it is dead, events are applied and the status says what is missing."""
+    with embedding_server() as server:
+        options = {"embedder": server.address, "embedder_model": "m", "embedder_wait": 20.0}
+        settings = make_settings(url=redis_url, providers=(HOLO,), provider={HOLO: options}, **SURE)
+        server.refuse = 1_000
+        worker(spawn, settings, jobs=1)
+        with MemoryBus.connect(settings) as bus:
+            session = bus.session("s", warm=False)
+            session.turn_completed("I bought a sedan.", "A good choice.", ordinal=0)
+            assert bus.flush(timeout=30)
+
+            def reported() -> str:
+                (found,) = read_status(settings).providers
+                return found.reports if "503" in found.reports and not found.backlog else ""
+
+            assert wait_until(reported, "the status tells it").startswith(
+                "2 of 2 facts have no vector yet; "
+            )
+            server.refuse = 0
+            asked = "Which vehicle?"
+            wait_until(lambda: "sedan" in session.prefetch(asked), "it is found by meaning", 60)
+            wait_until(lambda: not read_status(settings).providers[0].reports, "nothing lacks")
+
+
+@pytest.mark.timeout(240)
+def test_a_rebuild_renews_the_vectors_of_a_changed_model(
+    redis_url: str, make_settings: MakeSettings, spawn: Spawn
+) -> None:
+    """Under another model words alone answer, until a rebuild has made vectors by it (G8)."""
+    with embedding_server() as server:
+        options = {"embedder": server.address, "embedder_model": "old", "embedder_wait": 20.0}
+        old = make_settings(url=redis_url, providers=(HOLO,), provider={HOLO: options}, **SURE)
+        changed = {HOLO: {**options, "embedder_model": "new"}}
+        new = msgspec.structs.replace(old, provider=changed)
+        first = worker(spawn, old, jobs=1)
+        with MemoryBus.connect(old) as bus:
+            session = bus.session("s", warm=False)
+            session.turn_completed("I bought a sedan.", "A good choice.", ordinal=0)
+            assert bus.flush(timeout=30)
+            by_meaning = lambda: "sedan" in session.prefetch("Which vehicle?")  # noqa: E731
+            wait_until(by_meaning, "it is found by meaning", 60)
+            assert first.terminate() == 0
+
+            worker(spawn, new, jobs=1)
+            reported = lambda: read_status(new).providers[0].reports  # noqa: E731
+            assert "memorybus rebuild holographic" in wait_until(reported, "the change is told")
+            ran(spawn, new, "rebuild", HOLO, "--execute")
+            wait_until(lambda: not reported(), "the new instance has all vectors", 60)
+            wait_until(by_meaning, "it is found by the new model", 60)

@@ -1,0 +1,304 @@
+"""Truth over time: what holds comes first, what it took the place of is dated and not hidden."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from holographic_feeding import (
+    AT,
+    DAY,
+    EVERYONE,
+    ME,
+    MINE,
+    add,
+    ask,
+    context,
+    feed,
+    remove,
+    replace,
+)
+from holographic_feeding import turn as turn_of
+from memorybus.events import Event, Scope, ToolCalled
+from memorybus_providers.base import RecallContext, Recollection
+from memorybus_providers.holographic import HolographicProvider
+
+
+class Days:
+    """Feeds one event a day."""
+
+    def __init__(self, provider: HolographicProvider) -> None:
+        """Begin on the first day."""
+        self.provider = provider
+        self.day = 0
+
+    def pass_with(self, *events: Event, session: str = "s1", scope: Scope = ME) -> None:
+        """Apply each event on a day of its own."""
+        for event in events:
+            self.day += 1
+            at = AT + self.day * DAY
+            feed(self.provider, [event], first=self.day, at=at, session=session, scope=scope)
+
+    def say(self, *texts: str) -> None:
+        """Let the user say each text on a day of its own."""
+        self.pass_with(*(turn_of(text) for text in texts))
+
+
+@pytest.fixture(name="days")
+def _days(provider: HolographicProvider) -> Days:
+    return Days(provider)
+
+
+def told(found: Sequence[Recollection]) -> list[tuple[str, int, str]]:
+    """Return text, day of its end and what was so before."""
+    return [(one.text, (one.until - AT) // DAY if one.until else 0, one.before) for one in found]
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "question", "before"),
+    [
+        ("I live in Lisbon", "I moved to Oslo", "Where do I live?", "Lisbon"),
+        ("I work at Helix", "I started a new job at Brandt", "Where do I work?", "Helix"),
+        ("My phone number is 1234", "my new phone number is 5678", "phone number?", "1234"),
+        ("My favorite dish is ramen", "My favourite dish is gumbo", "favourite dish", "ramen"),
+        ("I'm single", "We got married", "Am I married or single?", "single"),
+        ("Ich wohne in Köln", "Ich bin nach Hamburg gezogen", "Wo wohne ich?", "Köln"),
+    ],
+)
+def test_the_newer_statement_comes_first(
+    older: str, newer: str, question: str, before: str, days: Days
+) -> None:
+    """It says what was so before, and the older one since when it does not hold; turns between."""
+    days.say(older, "It is raining", newer, "The kettle is broken")
+
+    assert told(ask(days.provider, question))[:2] == [(newer, 0, before), (older, 3, "")]
+
+
+def test_a_chain_of_statements(days: Days) -> None:
+    """The newest is first; each older one ended when the next was said."""
+    days.say("I live in Lisbon", "I moved to Oslo", "I moved to Graz", "I live in Graz, Austria")
+
+    recalled = told(ask(days.provider, "live moved"))
+    found = {text: (until, before) for text, until, before in recalled}
+
+    assert found == {
+        "I live in Graz, Austria": (0, "Oslo"),
+        "I moved to Graz": (0, ""),
+        "I moved to Oslo": (3, ""),
+        "I live in Lisbon": (2, ""),
+    }
+
+
+def test_who_returns_lives_there_again(days: Days) -> None:
+    """An old statement that was made again holds."""
+    days.say("I live in Lisbon", "I moved to Oslo", "I moved to Lisbon")
+
+    found = {text: until for text, until, _ in told(ask(days.provider, "live moved"))}
+
+    assert found == {"I moved to Lisbon": 0, "I live in Lisbon": 0, "I moved to Oslo": 3}
+
+
+def test_others_lives_are_others(days: Days) -> None:
+    """A statement about somebody else, or by an agent, takes no place of the person's."""
+    days.say("I live in Lisbon")
+    days.pass_with(turn_of("Ana moved to Oslo", "You live in Rome, and I live in Bonn"))
+
+    assert {until for _, until, _ in told(ask(days.provider, "Who lives where? moved"))} == {0}
+
+
+def test_no_scope_ends_what_another_says(days: Days) -> None:
+    """Another person's newer statement changes nothing of one's own."""
+    days.say("I live in Lisbon")
+    days.pass_with(turn_of("I live in Oslo"), scope=Scope(agent="coder", user="zoe"))
+
+    assert told(ask(days.provider, "Where do I live?")) == [("I live in Lisbon", 0, "")]
+
+
+def test_a_kept_fact_gives_way_to_a_newer_one(days: Days) -> None:
+    """Two kept facts that put another value into the same words compete."""
+    days.pass_with(add("Releases happen on Fridays"), add("Releases happen on Tuesdays"))
+
+    assert told(ask(days.provider, "When do releases happen?")) == [
+        ("Releases happen on Tuesdays", 0, "Releases happen on Fridays"),
+        ("Releases happen on Fridays", 2, ""),
+    ]
+
+
+def test_what_was_said_gives_way_to_what_was_kept(days: Days) -> None:
+    """A statement is one, whether it was said or kept."""
+    days.say("I live in Lisbon")
+    days.pass_with(add("The user lives in Oslo", "user"))
+
+    assert told(ask(days.provider, "Where does the user live?"))[0] == (
+        "The user lives in Oslo", 0, "Lisbon",
+    )  # fmt: skip
+
+
+def test_a_replaced_entry_is_known_as_what_was_before(days: Days) -> None:
+    """The former text stands beside the new one; a removed one is not recalled."""
+    days.pass_with(add("Parks in row 7"), add("Hates rain"), replace("row 7", "Parks in row 9"))
+    days.pass_with(remove("Hates rain"))
+
+    assert told(ask(days.provider, "Parks in which row?")) == [
+        ("Parks in row 9", 0, "Parks in row 7")
+    ]
+    assert ask(days.provider, "Who hates rain?") == []
+
+
+def test_a_former_entry_of_another_scope_is_not_shown(days: Days) -> None:
+    """An agent's entry may be replaced in a talk with somebody else: neither sees the other's."""
+    zoe = Scope(agent="coder", user="zoe")
+    days.pass_with(add("Parks in row 7"))
+    days.pass_with(replace("row 7", "Parks in row 9"), scope=zoe)
+
+    assert [one.before for one in ask(days.provider, "Parks in which row?", EVERYONE)] in (
+        [""], ["Parks in row 7"],
+    )  # fmt: skip
+    assert ask(days.provider, "Parks in which row?", MINE) == []
+
+
+class TestCorrections:
+    """``memory_correct``."""
+
+    def correct(self, days: Days, session: str = "s1", **arguments: Any) -> None:
+        """Call the tool on a day of its own."""
+        called = ToolCalled(provider="holographic", tool="memory_correct", arguments=arguments)
+        days.pass_with(called, session=session)
+
+    def searched(self, days: Days, query: str) -> list[dict[str, Any]]:
+        """Return what ``memory_search`` shows."""
+        call = {"query": query}
+        result = days.provider.handle_tool_call("memory_search", call, context(999))
+        return list(result["results"])
+
+    def test_by_id(self, days: Days) -> None:
+        """The note comes first wherever the fact would; the fact is marked."""
+        days.say("The ferry leaves at nine from the north pier")
+        (old,) = self.searched(days, "When does the ferry leave?")
+        self.correct(days, fact_id=old["id"], content="Departure is at ten")
+
+        new, old = self.searched(days, "When does the ferry leave?")
+        assert (new["text"], new["before"]) == (
+            "Departure is at ten",
+            "The ferry leaves at nine from the north pier",
+        )
+        assert old["until"] == "2023-11-16T22:13:20+00:00"
+
+    def test_by_text(self, days: Days) -> None:
+        """All facts that held the text until then are put right, none that comes later."""
+        days.say("The ferry leaves at nine", "Yes, the ferry leaves at nine, I think")
+        self.correct(days, old_text="ferry leaves at nine", content="The ferry leaves at ten")
+        days.say("They said the ferry leaves at nine again")
+
+        found = told(ask(days.provider, "When does the ferry leave?"))
+        assert {text: until for text, until, _ in found} == {
+            "The ferry leaves at ten": 0,
+            "The ferry leaves at nine": 3,
+            "Yes, the ferry leaves at nine, I think": 3,
+            "They said the ferry leaves at nine again": 0,
+        }
+
+    def test_it_answers_what_it_replaces(self, provider: HolographicProvider) -> None:
+        """The model is told which facts it put right, and what is wrong with a call."""
+        feed(provider, [turn_of("The ferry leaves at nine")])
+
+        def call(n: int, **arguments: Any) -> Any:
+            return provider.handle_tool_call("memory_correct", arguments, context(n))
+
+        assert "old_text" in call(50, content="It leaves at ten")["error"]
+        assert "not both" in call(51, content="x", old_text="nine", fact_id="0" * 14)["error"]
+        done = call(52, content="It leaves at ten", old_text="leaves at nine")
+        assert [one["text"] for one in done["replaces"]] == ["The ferry leaves at nine"]
+
+    def test_one_that_is_taken_back_counts_no_more(self, days: Days) -> None:
+        """Undoing the turn of a correction leaves the fact as it was."""
+        days.say("The ferry leaves at nine")
+        self.correct(days, old_text="leaves at nine", content="It leaves at ten")
+        days.provider.retract([context(2).event_id], context(3))
+
+        assert told(ask(days.provider, "When does the ferry leave?")) == [
+            ("The ferry leaves at nine", 0, "")
+        ]
+
+    def test_a_correction_may_be_put_right(self, days: Days) -> None:
+        """The newest correction is first; a note said again holds again."""
+        days.pass_with(add("The code is heron"))
+        self.correct(days, old_text="code is heron", content="The code is stork")
+        self.correct(days, old_text="code is stork", content="The code is crane")
+
+        found = told(ask(days.provider, "What is the code?"))
+        assert found[0][0] == "The code is crane"
+        assert {text: until > 0 for text, until, _ in found} == {
+            "The code is crane": False,
+            "The code is stork": True,
+            "The code is heron": True,
+        }
+
+
+def test_contradict_finds_what_says_otherwise(days: Days) -> None:
+    """Facts that compete with a statement, the newest first; those that agree are left out."""
+    days.say("I live in Lisbon", "I moved to Oslo", "The kettle is broken")
+    days.pass_with(add("Releases happen on Fridays"))
+
+    def rivals(statement: str) -> list[str]:
+        asked = {"statement": statement}
+        found = days.provider.handle_tool_call("memory_contradict", asked, context(999))
+        return [one["text"] for one in found["results"]]
+
+    assert rivals("The user lives in Graz") == ["I moved to Oslo", "I live in Lisbon"]
+    assert rivals("I live in Oslo") == ["I live in Lisbon"]
+    assert rivals("Releases happen on Mondays") == ["Releases happen on Fridays"]
+    assert rivals("Ana lives in Graz") == []
+
+
+class TestAsOf:
+    """What was known at a time."""
+
+    def then(self, days: Days, question: str, day: int) -> list[tuple[str, int, str]]:
+        """Return what is recalled as of the end of a day."""
+        ctx = RecallContext(MINE, as_of=AT + day * DAY)
+        return told(days.provider.prefetch(question, ctx))
+
+    def test_what_was_said_later_does_not_count(self, days: Days) -> None:
+        """Neither what was said later is recalled, nor does it end what held."""
+        days.say("I live in Lisbon", "It is raining", "I moved to Oslo")
+
+        assert self.then(days, "Where do I live?", 0) == []
+        assert self.then(days, "Where do I live?", 2)[0] == ("I live in Lisbon", 0, "")
+        assert self.then(days, "Where do I live?", 3)[0] == ("I moved to Oslo", 0, "Lisbon")
+
+    def test_what_mattered_then(self, days: Days) -> None:
+        """A blank question gets what mattered most until then."""
+        days.pass_with(add("Parks in row 7"), add("Hates rain"))
+
+        assert self.then(days, "", 1) == [("Parks in row 7", 0, "")]
+
+    def test_entries_as_they_were(self, days: Days) -> None:
+        """A replaced and a removed entry are recalled as of a time at which they stood."""
+        days.pass_with(add("Parks in row 7"), replace("row 7", "Parks in row 9"), remove("row 9"))
+
+        assert self.then(days, "Parks in which row?", 1) == [("Parks in row 7", 0, "")]
+        assert self.then(days, "Parks in which row?", 2) == [
+            ("Parks in row 9", 0, "Parks in row 7")
+        ]
+        assert self.then(days, "Parks in which row?", 3) == []
+
+    def test_a_later_correction_does_not_count(self, days: Days) -> None:
+        """A fact that was put right later stands as it did."""
+        days.say("The ferry leaves at nine")
+        TestCorrections().correct(days, old_text="leaves at nine", content="It leaves at ten")
+
+        assert self.then(days, "When does the ferry leave?", 1) == [
+            ("The ferry leaves at nine", 0, "")
+        ]
+
+    def test_the_tool_takes_a_date(self, days: Days) -> None:
+        """``memory_search`` answers as of a date, and says what is wrong with another text."""
+        days.say("I live in Lisbon", "I moved to Oslo")
+
+        def searched(as_of: str) -> Any:
+            call = {"query": "Where do I live?", "as_of": as_of}
+            return days.provider.handle_tool_call("memory_search", call, context(99))
+
+        assert [one["text"] for one in searched("2023-11-16")["results"]] == ["I live in Lisbon"]
+        assert len(searched("")["results"]) == 2
+        assert "2026-03-01" in searched("last week")["error"]

@@ -1,0 +1,163 @@
+"""The parts of search by meaning: floor, nearness, matrices, vectors of questions."""
+
+import re
+import sqlite3
+import threading
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from helpers.processes.waiting import wait_until
+from helpers.services.embedding_server import embed
+from memorybus.errors import Unavailable
+from memorybus.testing import FakeClock
+from memorybus_providers.holographic.meaning import nearest, question
+from memorybus_providers.holographic.meaning.embedder import unit
+from memorybus_providers.holographic.meaning.filler import LONGEST_PAUSE, pause_after
+from memorybus_providers.holographic.meaning.floor import HIGHEST, UNRELATED, floor_of
+from memorybus_providers.holographic.meaning.nearby import nearness_of
+from memorybus_providers.holographic.meaning.nearest import Near, Nearest
+from memorybus_providers.holographic.meaning.tables import STORED, VectorTables
+
+EAST, NORTH, BETWEEN = np.float32([[1, 0], [0, 1], [0.6, 0.8]])
+
+
+@pytest.fixture
+def db() -> Iterator[sqlite3.Connection]:
+    """Return a database with facts of nobody, and the tables of vectors."""
+    db = sqlite3.connect(":memory:", isolation_level=None)
+    db.execute("create table facts(id integer primary key, scope integer, content text)")
+    VectorTables(db).prepare()
+    yield db
+    db.close()
+
+
+def put(db: sqlite3.Connection, fact: int, scope: int, vector: np.ndarray) -> None:
+    """Store a fact with a vector."""
+    db.execute("insert into facts values (?, ?, '')", (fact, scope))
+    stored = vector.astype(STORED).tobytes()
+    db.execute(
+        "insert into meaning_vectors(fact, scope, vector) values (?, ?, ?)", (fact, scope, stored)
+    )
+
+
+def found(nearest: Nearest, *scopes: int, most: int = 9) -> list[int]:
+    """Return the facts of some scopes that are near the east, nearest first."""
+    return [near.fact for near in nearest.among(scopes, EAST, 0.1, most)]
+
+
+def test_sentences_about_nothing_in_common_share_no_word() -> None:
+    """The floor of an embedder that only counts words is not raised by a word of two sentences."""
+    words = Counter(re.findall(r"\w+", " ".join(UNRELATED).lower()))
+
+    assert words.most_common(1)[0][1] == 1
+
+
+def test_the_floor_is_above_what_means_nothing() -> None:
+    """Unrelated texts are below the floor of their model, whatever the model calls near."""
+    plain = unit(embed(UNRELATED).astype(np.float32))
+    shifted = unit(plain + np.float32(0.05))
+
+    for vectors in (plain, shifted):
+        near = np.sort((vectors @ vectors.T)[np.triu_indices(len(vectors), k=1)])
+        assert near[-4] < floor_of(vectors) < HIGHEST
+    assert floor_of(shifted) > floor_of(plain) + 0.5
+
+
+def test_what_is_far_behind_the_nearest_is_not_near() -> None:
+    """Nearness is what lies above the floor; less than half of the best does not count."""
+    near = [Near(1, 0.8), Near(2, 0.52), Near(3, 0.3)]
+
+    assert nearness_of(near, 0.2) == {1: pytest.approx(0.75), 2: pytest.approx(0.4)}
+    assert nearness_of([], 0.2) == {}
+
+
+def test_only_the_scopes_asked_for_are_compared(db: sqlite3.Connection) -> None:
+    """A vector of another scope is not found, and not even read."""
+    put(db, 1, 1, EAST)
+    put(db, 2, 2, EAST)
+    near = Nearest(db)
+
+    assert found(near, 1) == [1]
+    assert found(near, 1, 2) == [2, 1]
+    assert found(near) == []
+
+
+def test_a_scope_in_memory_follows_what_is_added_and_removed(db: sqlite3.Connection) -> None:
+    """The matrix in memory is that of the tables, also when a row number is given again."""
+    near = Nearest(db)
+    put(db, 1, 1, EAST)
+    put(db, 2, 1, BETWEEN)
+    assert found(near, 1) == [1, 2]
+    put(db, 3, 1, NORTH)
+    assert found(near, 1) == [1, 2]
+    db.execute("delete from facts where id = 1")
+    assert found(near, 1) == [2]
+    put(db, 1, 2, EAST)
+    assert found(near, 1) == [2]
+    for fact in range(10, 10 + 3 * nearest._BLOCKS):
+        put(db, fact, 1, EAST)
+        assert fact in found(near, 1, most=100)
+
+
+def test_memory_is_bounded(db: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scopes that were asked longest ago are forgotten, and read again (G10)."""
+    monkeypatch.setattr(nearest, "KEPT_BYTES", 2 * EAST.nbytes)
+    near = Nearest(db)
+    for scope in range(1, 6):
+        put(db, scope, scope, EAST)
+        assert found(near, scope) == [scope]
+
+    assert len(near._scopes) == 2
+    assert found(near, 1) == [1]
+
+
+def test_only_the_nearest_of_many_are_returned(db: sqlite3.Connection) -> None:
+    """The best come first, and no more than wanted (G10)."""
+    for fact, angle in enumerate(np.linspace(0, 1.2, 30), start=1):
+        put(db, fact, 1, np.float32([np.cos(angle), np.sin(angle)]))
+
+    assert found(Nearest(db), 1, most=3) == [1, 2, 3]
+
+
+def test_pauses_grow_to_a_bound() -> None:
+    """After each failure in a row the next request waits twice as long (G10)."""
+    assert [pause_after(n) for n in (1, 2, 3)] == [1.0, 2.0, 4.0]
+    assert pause_after(10_000) == LONGEST_PAUSE
+
+
+def test_questions_do_not_pile_up() -> None:
+    """While the embedder hangs, a few questions wait for it and the others do without (G10)."""
+    gate = threading.Event()
+
+    def embed_slowly(text: str) -> np.ndarray:
+        gate.wait(30)
+        return EAST
+
+    vectors = question.QuestionVectors(embed_slowly, FakeClock())
+    asked = [vectors.ask(f"{n}?") for n in range(20)]
+    without = [one for one in asked if one._settled.is_set()]
+    assert 20 - question.WAITING - 1 <= len(without) < 20
+    gate.set()
+    waited = [one for one in asked if one not in without]
+    assert all(one.within(30) is not None for one in waited)
+    vectors.close()
+
+
+def test_a_failing_embedder_is_left_alone_for_a_while() -> None:
+    """After a failure no question is sent until the pause is over; then one is again."""
+    clock, tried = FakeClock(), list[str]()
+
+    def fail(text: str) -> np.ndarray:
+        tried.append(text)
+        raise Unavailable("down")
+
+    vectors = question.QuestionVectors(fail, clock)
+    assert vectors.ask("a?").within(30) is None
+    assert vectors.ask("b?").within(30) is None
+    assert tried == ["a?"]
+    clock.sleep(1.0)
+    vectors.ask("b?")
+    wait_until(lambda: tried == ["a?", "b?"], "it is asked again")
+    vectors.close()
