@@ -23,8 +23,8 @@ from memorybus_providers.holographic.mentions import (
     told,
     words,
 )
-from memorybus_providers.holographic.query import folded
 from memorybus_providers.holographic.ranking import Fact
+from memorybus_providers.holographic.words import folded
 
 ROLES = 4
 """Roles in a question that are looked up (G10)."""
