@@ -24,6 +24,7 @@ from memorybus_providers.base import (
     Progress,
     ProviderConfig,
     RecallContext,
+    RecallScope,
     Recollection,
     Transaction,
     TransactionalProvider,
@@ -42,6 +43,10 @@ if TYPE_CHECKING:  # numpy is imported by who has an embedder
     from memorybus_providers.holographic.meaning.meaning import Meaning
 
 FILE_NAME = "holographic.db"
+
+_SHOWN = 1_000
+"""Characters of facts in a system prompt: `builtin` and the prompt itself have more to say."""
+
 STORE_KINDS: Final[Mapping[str, str]] = MappingProxyType({"memory": "memory", "user": "user-store"})
 
 
@@ -220,6 +225,18 @@ class HolographicProvider(TransactionalProvider):
         if ctx.explain:
             return [_recollection(scored, reasons.why(query, scored)) for scored in given]
         return [_recollection(scored) for scored in given]
+
+    def system_prompt_block(self, scope: RecallScope) -> str:
+        """Return what matters most of a person: what was kept, then what was said last.
+
+        A scope of everyone's names nobody, so it has no block.
+        """
+        if scope.agent is None or scope.user is None:
+            return ""
+        store = self._opened
+        with store.translated():
+            found = essentials(store.db, scope)
+        return "\n".join(f"- {' '.join(s.fact.content.split())}" for s in within(found, _SHOWN))
 
     def get_tool_schemas(self) -> Sequence[Mapping[str, Any]]:
         """Return the function objects of the tools that `tool_arguments` describes."""
