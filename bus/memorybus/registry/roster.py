@@ -48,6 +48,7 @@ class ProviderInfo(msgspec.Struct, frozen=True, omit_defaults=True):
         placement: "local" or "shared".
         order: its place in a memory block.
         recall: whether it answers recalls.
+        as_of: whether it can say what was known at a time.
         compresses: whether it contributes to the summary of a compression.
         prompts: whether it adds to system prompts.
         seen_at: when a worker last served it (server's wall time, milliseconds).
@@ -61,6 +62,7 @@ class ProviderInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     placement: str
     order: int = 0
     recall: bool = True
+    as_of: bool = False
     compresses: bool = False
     prompts: bool = False
     seen_at: int = 0

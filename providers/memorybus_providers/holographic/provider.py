@@ -60,6 +60,7 @@ class HolographicProvider(TransactionalProvider):
     capabilities: ClassVar[Capabilities] = Capabilities(
         recall=True,
         tools=True,
+        as_of=True,
         retracts=True,
         reading_tools=tool_arguments.READING,
         handles=frozenset({TurnCompleted, MemoryWritten, Delegated, ContextCompressing}),
@@ -213,9 +214,9 @@ class HolographicProvider(TransactionalProvider):
         store = self._opened
         with store.translated():
             if not query or query.isspace():
-                found = essentials(store.db, ctx.scope)
+                found = essentials(store.db, ctx.scope, ctx.as_of)
             else:
-                found = store.recall.answer(query, ctx.scope)
+                found = store.recall.answer(query, ctx.scope, as_of=ctx.as_of)
         given = within(found, ctx.budget)
         if ctx.explain:
             return [_recollection(scored, reasons.why(query, scored)) for scored in given]

@@ -20,7 +20,7 @@ from memorybus_providers.holographic.query import (
     parse,
 )
 from memorybus_providers.holographic.ranking import Corpus, Fact, Scored, ranked
-from memorybus_providers.holographic.rows import FACT, SCOPES, fact_of, limits_of
+from memorybus_providers.holographic.rows import FACT, LATEST, SCOPES, fact_of, limits_of
 from memorybus_providers.holographic.standing import Standings
 
 CANDIDATES = 200
@@ -36,7 +36,7 @@ select fact from fact_entities join entities on entities.id = entity
 where entities.kind = 'named' and word = :about and scope in ({SCOPES})
 """  # noqa: S608
 _WITHIN = f"""
-facts.scope in ({SCOPES}) and (
+facts.scope in ({SCOPES}) and facts.at <= :known_by and (
     :about = '' or facts.speaker = :about or facts.speaker in ({_SPEAKERS})
     or facts.id in ({_ABOUT})
 )
@@ -57,6 +57,7 @@ _WITH_NEIGHBOURS = f"""
     select near.id from json_each(:found) join facts hit on hit.id = value
     join facts near on near.session = hit.session
         and near.seq between hit.seq - {_REACH} and hit.seq + {_REACH}
+        and near.at <= :known_by
 )
 """  # noqa: S608
 _NAMES = f"""
@@ -64,6 +65,9 @@ select word from entities
 where kind = 'speaker' and scope in ({SCOPES}) and word in (select value from json_each(:words))
 """  # noqa: S608
 
+
+Limits = dict[str, str | int | None]
+"""The parameters of the queries."""
 
 Nearby = Callable[[str, RecallScope], Callable[[], Mapping[int, float]]]
 """Begins to look for the facts whose meaning is near a text's, and returns what waits for them: how
@@ -89,7 +93,9 @@ class FactSearch:
         self._nearby = nearby
         self._standings = Standings(db)
 
-    def answer(self, text: str, scope: RecallScope, about: str = "") -> list[Scored]:
+    def answer(
+        self, text: str, scope: RecallScope, about: str = "", as_of: int | None = None
+    ) -> list[Scored]:
         """Return the facts within `scope` that answer a question, best first.
 
         Any text is a question. It has no answer without a word that some fact holds, or a fact
@@ -100,20 +106,23 @@ class FactSearch:
             scope: whose facts.
             about: return only what this person said, and kept facts that name the person; empty
                 for everything.
+            as_of: what was known then, milliseconds; None for now. Trust is always today's.
         """
         waited_for = self._nearby(text, scope)
         question = parse(text)
-        limits = _narrowed(scope, about)
+        limits = _narrowed(scope, about, as_of)
         names = self._names(question, limits)
         terms = question.without(names)
         corpus = self._corpus(terms)
         rows = self._by_words(expression(chosen(terms, corpus.found)), limits)
         near = waited_for()
-        hits, around = self._facts([*rows, *self._among(near, limits)])
+        hits, around = self._facts([*rows, *self._among(near, limits)], limits)
+        if as_of is not None and not about:
+            hits += self._standings.stood(terms, scope, as_of)
         found = ranked(question, hits, [] if about else around, corpus, names, near)
-        return self._standings.settle(found, scope)
+        return self._standings.settle(found, scope, as_of)
 
-    def _names(self, question: Question, limits: dict[str, str | None]) -> frozenset[str]:
+    def _names(self, question: Question, limits: Limits) -> frozenset[str]:
         rows = self._db.execute(_NAMES, {"words": json.dumps(question.words), **limits})
         return frozenset(row[0] for row in rows)
 
@@ -127,19 +136,19 @@ class FactSearch:
         ).fetchone()
         return int(row[0])
 
-    def _by_words(self, match: str, limits: dict[str, str | None]) -> list[int]:
+    def _by_words(self, match: str, limits: Limits) -> list[int]:
         rows = self._db.execute(_SEARCH, {"match": match, **limits}) if match else ()
         return [row[0] for row in rows]
 
-    def _among(self, near: Mapping[int, float], limits: dict[str, str | None]) -> list[int]:
+    def _among(self, near: Mapping[int, float], limits: Limits) -> list[int]:
         """Return those of the near facts that are in the scope now, and about whom is asked."""
         given = {"near": json.dumps(list(near)), **limits}
         return [row[0] for row in self._db.execute(_AMONG, given)] if near else []
 
-    def _facts(self, found: Iterable[int]) -> tuple[list[Fact], list[Fact]]:
+    def _facts(self, found: Iterable[int], limits: Limits) -> tuple[list[Fact], list[Fact]]:
         """Return the facts of some rows, each once, and the utterances around them."""
         found = list(dict.fromkeys(found))
-        rows = self._db.execute(_WITH_NEIGHBOURS, {"found": json.dumps(found)})
+        rows = self._db.execute(_WITH_NEIGHBOURS, {"found": json.dumps(found), **limits})
         facts = {row[0]: fact_of(*row) for row in rows}
         # A fact may have been removed between the two reads.
         hits = [facts.pop(fact) for fact in found if fact in facts]
@@ -165,6 +174,7 @@ def within(scored: Iterable[Scored], budget: int) -> Iterator[Scored]:
             return
 
 
-def _narrowed(scope: RecallScope, about: str) -> dict[str, str | None]:
-    """Return the scope, and whom it is about, as the parameters of the queries."""
-    return {**limits_of(scope), "about": clean(folded(about))}
+def _narrowed(scope: RecallScope, about: str, as_of: int | None) -> Limits:
+    """Return the scope, whom it is about, and until when, as the parameters of the queries."""
+    known_by = LATEST if as_of is None else as_of
+    return {**limits_of(scope), "about": clean(folded(about)), "known_by": known_by}

@@ -7,6 +7,9 @@ from memorybus_providers.holographic.facts import clean
 from memorybus_providers.holographic.judgements import trust_of
 from memorybus_providers.holographic.ranking import Fact
 
+LATEST: Final = (1 << 63) - 1
+"""A time that nothing is later than, as far as SQLite can tell."""
+
 SCOPES: Final = """
 select id from scopes where (:agent is null or agent = :agent)
     and (:user is null or user = :user) and (:workspace is null or workspace = :workspace)
