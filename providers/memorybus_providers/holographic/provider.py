@@ -30,6 +30,7 @@ from memorybus_providers.base import (
     Why,
 )
 from memorybus_providers.holographic import digest, reasons, tool_arguments, tools
+from memorybus_providers.holographic.cutoff import worth
 from memorybus_providers.holographic.entries import Note
 from memorybus_providers.holographic.essentials import essentials
 from memorybus_providers.holographic.meaning.options import SCHEMA, MeaningOptions, options_of
@@ -203,9 +204,10 @@ class HolographicProvider(TransactionalProvider):
     # -- recall and tools ---------------------------------------------------------------------
 
     def prefetch(self, query: str, ctx: RecallContext) -> Sequence[Recollection]:
-        """Return facts of the scope that answer a question, best first, about a budget's worth.
+        """Return facts of the scope that answer a question, best first, within a budget.
 
-        A blank question gets what matters most: what was kept, and what was said last.
+        None if nothing fits the question, and none that is not worth its room (see `cutoff`). A
+        blank question gets what matters most: what was kept, and what was said last.
 
         Raises:
             Transient: the database cannot be read now.
@@ -216,7 +218,8 @@ class HolographicProvider(TransactionalProvider):
             if not query or query.isspace():
                 found = essentials(store.db, ctx.scope, ctx.as_of)
             else:
-                found = store.recall.answer(query, ctx.scope, as_of=ctx.as_of)
+                answer = store.recall.answer(query, ctx.scope, as_of=ctx.as_of)
+                found = list(worth(answer, ctx.budget))
         given = within(found, ctx.budget)
         if ctx.explain:
             return [_recollection(scored, reasons.why(query, scored)) for scored in given]
