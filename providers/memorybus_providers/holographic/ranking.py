@@ -135,7 +135,7 @@ def ranked(
     rarity = {stem: corpus.rarity(stem) for stem in corpus.found}
     places = [_place(fact, _words(fact)) for fact in hits]
     places += [_place(fact, ()) for fact in around]
-    meant = _meant(hits, near, rarity) if near else {}
+    meant = _meant(places, near, rarity) if near else {}
     weights = evidence.weights(places, rarity, meant)
     wants = wanted(" ".join(question.words))
     speakers = {
@@ -195,10 +195,10 @@ def _scored(fact: Fact, weight: Weight, factors: Mapping[str, float], near: floa
 
 
 def _meant(
-    hits: Sequence[Fact], near: Mapping[int, float], rarity: Mapping[str, float]
+    places: Sequence[Place], near: Mapping[int, float], rarity: Mapping[str, float]
 ) -> dict[int, float]:
     """Return what the hits gain by their meaning."""
-    held = [rarity.keys() & stems(fact.content[:LOOKED_AT]) for fact in hits]
+    held = [rarity.keys() & place.words for place in places]
     return nearness.amounts(near, rarity, held)
 
 
