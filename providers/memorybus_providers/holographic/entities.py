@@ -22,8 +22,8 @@ from memorybus_providers.holographic.mentions import (
     told,
     words,
 )
-from memorybus_providers.holographic.query import folded
 from memorybus_providers.holographic.ranking import Fact
+from memorybus_providers.holographic.words import folded
 
 Kind = Literal["person", "organisation", "place", "other"]
 

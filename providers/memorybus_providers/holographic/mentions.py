@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from memorybus_providers.holographic.english import MONTHS, STOP_WORDS
-from memorybus_providers.holographic.query import folded
+from memorybus_providers.holographic.words import folded
 
 _TITLES = """
     dr doctor prof professor mr mrs ms miss sir dame herr frau madame monsieur mme mlle senor

@@ -17,7 +17,8 @@ from memorybus_providers.holographic import evidence, nearness
 from memorybus_providers.holographic.answers import Wanted, wanted
 from memorybus_providers.holographic.asking import asks, only_asks
 from memorybus_providers.holographic.evidence import Place, Weight
-from memorybus_providers.holographic.query import Question, folded, parse, stems
+from memorybus_providers.holographic.query import Question, parse
+from memorybus_providers.holographic.words import folded
 
 SPEAKER = 1.6
 """Factor of a fact whose speaker the question names."""
@@ -133,9 +134,11 @@ def ranked(
     """
     facts = (*hits, *around)
     rarity = {stem: corpus.rarity(stem) for stem in corpus.found}
-    places = [_place(fact, _words(fact)) for fact in hits]
+    said = list(question.read(_text(fact) for fact in hits))
+    places = [_place(fact, words) for fact, words in zip(hits, said, strict=True)]
     places += [_place(fact, ()) for fact in around]
-    meant = _meant(places, near, rarity) if near else {}
+    held = [rarity.keys() & words for words in said]
+    meant = nearness.amounts(near, rarity, held) if near else {}
     weights = evidence.weights(places, rarity, meant)
     wants = wanted(" ".join(question.words))
     speakers = {
@@ -175,9 +178,9 @@ def _next_place(fact: Fact) -> tuple[int, int] | None:
     return (fact.place[0], fact.place[1] + 1) if fact.place else None
 
 
-def _words(fact: Fact) -> list[str]:
+def _text(fact: Fact) -> str:
     text = fact.content[:LOOKED_AT]
-    return stems(f"{fact.tags} {text}" if fact.tags else text)
+    return f"{fact.tags} {text}" if fact.tags else text
 
 
 def _place(fact: Fact, words: Sequence[str]) -> Place:
@@ -192,14 +195,6 @@ def _scored(fact: Fact, weight: Weight, factors: Mapping[str, float], near: floa
     }
     parts = {**{name: amount for name, amount in amounts.items() if amount}, **factors}
     return Scored(fact, weight.total * math.prod(factors.values()), parts, near)
-
-
-def _meant(
-    places: Sequence[Place], near: Mapping[int, float], rarity: Mapping[str, float]
-) -> dict[int, float]:
-    """Return what the hits gain by their meaning."""
-    held = [rarity.keys() & place.words for place in places]
-    return nearness.amounts(near, rarity, held)
 
 
 def _factors(
