@@ -40,6 +40,11 @@ SHORTNESS = 0.1
 LINE = 26
 """Characters of a line beside its text, about."""
 
+USED = 0.01
+USES = 5
+"""What a fact gains each time that a tool listed it, as a factor, and how often: it decides between
+facts that are otherwise equal, and no more, since a rebuild forgets it."""
+
 LOOKED_AT = 10_000
 """Characters of a fact whose words are compared (G10)."""
 
@@ -64,6 +69,7 @@ class Fact(msgspec.Struct, frozen=True):
         category: of a note.
         tags: of a note, parted by spaces.
         event: id of the event that brought it.
+        retrieved: how often a tool listed it. A rebuild begins to count anew.
     """
 
     id: int
@@ -78,6 +84,7 @@ class Fact(msgspec.Struct, frozen=True):
     category: str
     tags: str
     event: str = ""
+    retrieved: int = 0
 
 
 class Corpus(msgspec.Struct, frozen=True):
@@ -208,6 +215,7 @@ def _factors(
     """Return the factors of what is not about words: who, when, what kind of answer, trust."""
     factors = {
         "trust": 0.75 + 0.5 * fact.trust,
+        "used": 1 + USED * min(fact.retrieved, USES),
         "speaker": SPEAKER if fact.speaker in speakers else 1.0,
         "time": _in_time(question, fact.at) if question.months or question.years else 1.0,
         "answer": wants.factor if wants and wants.fits(fact.content[:LOOKED_AT]) else 1.0,
