@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from memorybus_providers.base import RecallScope
 from memorybus_providers.holographic.facts import clean
+from memorybus_providers.holographic.query import holding
 from memorybus_providers.holographic.ranking import Fact
-from memorybus_providers.holographic.rows import FACT, LATEST, SCOPES, fact_of, limits_of
+from memorybus_providers.holographic.rows import FACT, LATEST, SCOPES, asked, fact_of, limits_of
 
 MOST = 500
 """Facts that one look returns at most, the newest (G10)."""
@@ -60,8 +61,8 @@ class FactLookup:
             most: how many at most.
             as_of: only what was said until then, milliseconds; everything if None.
         """
-        parts = (" AND ".join(f'"{word}"' for word in phrase) for phrase in phrases)
-        match = " OR ".join(f"({part})" for part in dict.fromkeys(parts) if part)
+        _, scopes = asked(self._db, limits_of(whose))
+        match = holding(dict.fromkeys(" ".join(phrase) for phrase in phrases), scopes)
         known_by = LATEST if as_of is None else as_of
         return self._facts(_HOLDING, whose, match=match, most=most, at=known_by) if match else []
 

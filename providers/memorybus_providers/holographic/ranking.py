@@ -17,7 +17,8 @@ from memorybus_providers.holographic import evidence, nearness
 from memorybus_providers.holographic.answers import Wanted, wanted
 from memorybus_providers.holographic.asking import asks, only_asks
 from memorybus_providers.holographic.evidence import Place, Weight
-from memorybus_providers.holographic.query import Question, folded, parse, stems
+from memorybus_providers.holographic.query import Question, parse
+from memorybus_providers.holographic.words import folded
 
 SPEAKER = 1.6
 """Factor of a fact whose speaker the question names."""
@@ -44,6 +45,11 @@ RAREST = 5
 FEW = 100
 """How many terms of a long question count as what is asked for, and how many facts are few."""
 
+USED = 0.01
+USES = 5
+"""What a fact gains each time that a tool listed it, as a factor, and how often: it decides between
+facts that are otherwise equal, and no more, since a rebuild forgets it."""
+
 LOOKED_AT = 10_000
 """Characters of a fact whose words are compared (G10)."""
 
@@ -68,6 +74,7 @@ class Fact(msgspec.Struct, frozen=True):
         category: of a note.
         tags: of a note, parted by spaces.
         event: id of the event that brought it.
+        retrieved: how often a tool listed it. A rebuild begins to count anew.
     """
 
     id: int
@@ -82,6 +89,7 @@ class Fact(msgspec.Struct, frozen=True):
     category: str
     tags: str
     event: str = ""
+    retrieved: int = 0
 
 
 class Corpus(msgspec.Struct, frozen=True):
@@ -150,9 +158,11 @@ def ranked(
     """
     facts = (*hits, *around)
     rarity = {stem: corpus.rarity(stem) for stem in corpus.found}
-    places = [_place(fact, _words(fact)) for fact in hits]
+    said = list(question.read(_text(fact) for fact in hits))
+    places = [_place(fact, words) for fact, words in zip(hits, said, strict=True)]
     places += [_place(fact, ()) for fact in around]
-    meant = _meant(hits, near, rarity) if near else {}
+    held = [rarity.keys() & words for words in said]
+    meant = nearness.amounts(near, rarity, held) if near else {}
     weights = evidence.weights(places, rarity, meant)
     wants = wanted(" ".join(question.words))
     asked = corpus.asked or 1.0
@@ -194,9 +204,9 @@ def _next_place(fact: Fact) -> tuple[int, int] | None:
     return (fact.place[0], fact.place[1] + 1) if fact.place else None
 
 
-def _words(fact: Fact) -> list[str]:
+def _text(fact: Fact) -> str:
     text = fact.content[:LOOKED_AT]
-    return stems(f"{fact.tags} {text}" if fact.tags else text)
+    return f"{fact.tags} {text}" if fact.tags else text
 
 
 def _place(fact: Fact, words: Sequence[str]) -> Place:
@@ -216,14 +226,6 @@ def _scored(
     return Scored(fact, score, parts, near, fit=score / asked)
 
 
-def _meant(
-    hits: Sequence[Fact], near: Mapping[int, float], rarity: Mapping[str, float]
-) -> dict[int, float]:
-    """Return what the hits gain by their meaning."""
-    held = [rarity.keys() & stems(fact.content[:LOOKED_AT]) for fact in hits]
-    return nearness.amounts(near, rarity, held)
-
-
 def _factors(
     question: Question,
     fact: Fact,
@@ -235,6 +237,7 @@ def _factors(
     """Return the factors of what is not about words: who, when, what kind of answer, trust."""
     factors = {
         "trust": 0.75 + 0.5 * fact.trust,
+        "used": 1 + USED * min(fact.retrieved, USES),
         "speaker": SPEAKER if fact.speaker in speakers else 1.0,
         "time": _in_time(question, fact.at) if question.months or question.years else 1.0,
         "answer": wants.factor if wants and wants.fits(fact.content[:LOOKED_AT]) else 1.0,

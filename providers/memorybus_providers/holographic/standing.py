@@ -17,6 +17,7 @@ from memorybus_providers.holographic.query import Term, stems
 from memorybus_providers.holographic.ranking import Fact, Scored
 from memorybus_providers.holographic.rows import LATEST
 from memorybus_providers.holographic.succession import (
+    Statement,
     Succession,
     by_claims,
     by_wording,
@@ -57,8 +58,9 @@ class Standings:
         best = [one.fact for one in found[:LOOKED_AT]]
         if not best:
             return []
-        everything = {fact.id: fact for fact in (*best, *self._rivals(best, whose, as_of))}.values()
-        successions = [*by_wording(best), *by_claims(everything)]
+        made = statements(best)
+        others = set(self._rivals(made, whose, as_of)).difference(best)
+        successions = [*by_wording(best), *by_claims([*made, *statements(others)])]
         known_by = LATEST if as_of is None else as_of
         successions += self._corrected(best, whose, known_by)
         successions += self._replaced(best, whose, known_by)
@@ -77,10 +79,11 @@ class Standings:
         kept = self._lookup.kept("", whose)
         return rivals(statement, list({fact.id: fact for fact in (*said, *kept)}.values()))
 
-    def _rivals(self, best: Iterable[Fact], whose: RecallScope, as_of: int | None) -> list[Fact]:
-        """Return facts that may fill the slots that the best ones fill."""
-        slots = {one.claim.fills: one.claim for one in statements(best)}
-        asked = list(slots.values())[:SLOTS]
+    def _rivals(
+        self, made: Iterable[Statement], whose: RecallScope, as_of: int | None
+    ) -> list[Fact]:
+        """Return facts that may fill the slots that some statements fill."""
+        asked = list({one.claim.fills: one.claim for one in made}.values())[:SLOTS]
         if not asked:
             return []
         return self._lookup.holding(_phrases(asked), whose, most=RIVALS, as_of=as_of)

@@ -105,6 +105,18 @@ def test_others_lives_are_others(days: Days) -> None:
     assert {until for _, until, _ in told(ask(days.provider, "Who lives where? moved"))} == {0}
 
 
+def test_who_answers_by_name_speaks_for_themselves(days: Days) -> None:
+    """In a talk of two people each one's statements are their own."""
+    days.pass_with(
+        turn_of("I live in Lisbon", "I live in Bonn", user_name="Jo", assistant_name="Mel"),
+        turn_of("I like it here", "I moved to Kyoto", user_name="Jo", assistant_name="Mel"),
+    )
+
+    found = {text: until for text, until, _ in told(ask(days.provider, "live moved"))}
+
+    assert (found["I live in Lisbon"], found["I live in Bonn"]) == (0, 2)
+
+
 def test_no_scope_ends_what_another_says(days: Days) -> None:
     """Another person's newer statement changes nothing of one's own."""
     days.say("I live in Lisbon")
