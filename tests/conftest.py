@@ -36,6 +36,7 @@ pytest_plugins = [
 SHORT_TIMINGS: dict[str, Any] = {
     "lease": 2.0,
     "call_timeout": 1.0,
+    "heartbeat": 0.2,
     "spool_keep": 0.2,
     "recall_wait": 1.0,
     "recall_timeout": 5.0,

@@ -70,6 +70,7 @@ class Capabilities(msgspec.Struct, frozen=True):
             message that is sent, an order placed): a replay does not repeat them.
         concurrent: write hooks may be called from several threads at once, for different keys;
             the calls of one key come one after another, in order (G3). Not for transactional ones.
+        as_of: `prefetch` can say what was known at a time (`RecallContext.as_of`).
         retracts: `retract` forgets what came from an event.
         handles: the event types whose hooks do something; others are counted as applied
             without a call.
@@ -80,6 +81,7 @@ class Capabilities(msgspec.Struct, frozen=True):
     reading_tools: frozenset[str] = frozenset()
     outside_tools: frozenset[str] = frozenset()
     concurrent: bool = False
+    as_of: bool = False
     retracts: bool = False
     handles: frozenset[type[Event]] = frozenset()
 

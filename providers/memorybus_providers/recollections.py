@@ -32,6 +32,8 @@ class RecallContext(msgspec.Struct, frozen=True):
         budget: characters of text wanted at most; more is cut by the caller.
         deadline: seconds until the answer is of no use.
         explain: whether somebody wants to know why each memory was found (`Recollection.why`).
+        as_of: what was known then is asked for, milliseconds; None for now. What was said or put
+            right later does not count. Only asked of `Capabilities.as_of`.
     """
 
     scope: RecallScope
@@ -39,6 +41,7 @@ class RecallContext(msgspec.Struct, frozen=True):
     budget: int = 2_000
     deadline: float = 5.0
     explain: bool = False
+    as_of: int | None = None
 
 
 class Why(msgspec.Struct, frozen=True, omit_defaults=True):

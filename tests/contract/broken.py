@@ -291,6 +291,11 @@ class Volatile(Sound):
         self.db.execute("delete from notes")
 
 
+spoilt(
+    "recall_as_of_a_time_knows_nothing_later", capabilities=Capabilities(as_of=True, handles=TURNS)
+)
+
+
 class Scoped(Sound):
     """Recalls for another scope than the one that asks."""
 

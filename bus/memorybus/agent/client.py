@@ -268,6 +268,7 @@ class MemoryBus:
         providers: Sequence[str] | None = None,
         budget: int | None = None,
         timeout: float = 10.0,
+        as_of: int | None = None,
     ) -> RecallAnswer:
         """Ask the workers now and wait for their answers; for people and tools, not for a turn.
 
@@ -280,6 +281,8 @@ class MemoryBus:
             providers: only these; all that recall if None.
             budget: characters of the block; the setting's if None.
             timeout: seconds to wait at most.
+            as_of: what was known then, milliseconds since the Unix epoch; now if None. A provider
+                that cannot say is named in `missing`.
 
         Raises:
             NoWorker, LogUnavailable: nobody serves recalls; Redis is away.
@@ -296,6 +299,7 @@ class MemoryBus:
             providers=providers,
             budget=self.settings.recall_budget if budget is None else budget,
             timeout=timeout,
+            as_of=as_of,
         )
 
     def tools(self) -> OfferedTools:

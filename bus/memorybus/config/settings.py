@@ -39,6 +39,9 @@ def _default_data_dir() -> Path:
     return Path(platformdirs.user_data_dir("memorybus"))
 
 
+_SLOWEST_BEAT = 2.0
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that can be configured. Sizes are bytes, times are seconds.
 
@@ -64,6 +67,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         dedupe_max_ids: how many event ids a partition remembers at most (per half window).
         lease: how long a lane's lease lasts without renewal.
         call_timeout: how long a provider call may take; must be shorter than `lease`.
+        heartbeat: how often a worker shows that it lives, and looks at what others and operators
+            want of it; 2 at most, so that nobody takes it for dead.
         batch: how many events a lane reads and commits at once.
         window: how many events a lane may hold open above its checkpoint (G10).
         concurrency: calls at once of one provider instance that allows several.
@@ -119,6 +124,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     dedupe_max_ids: int = 200_000
     lease: float = 10.0
     call_timeout: float = 8.0
+    heartbeat: float = 1.0
     batch: int = 500
     window: int = 1024
     concurrency: int = 16
@@ -157,6 +163,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             raise ConfigError(
                 f"call_timeout ({self.call_timeout} s) must be shorter than lease "
                 f"({self.lease} s): a call that outlives its lease cannot be fenced"
+            )
+        if self.heartbeat > _SLOWEST_BEAT:
+            raise ConfigError(
+                f"heartbeat ({self.heartbeat} s) must be at most {_SLOWEST_BEAT} s: other workers "
+                f"take one that is silent for longer for dead"
             )
         check_urls(self.url, self.jobs_url)
         if not self.namespace or not _WORD.fullmatch(self.namespace):

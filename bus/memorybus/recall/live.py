@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _FIRST_LOOK = 0.003
 _LAST_LOOK = 0.05
 _ERROR = b"e:"
+_NOT_THEN = "it knows no time: it cannot say what it knew then"
 
 
 class RecallAnswer(msgspec.Struct, frozen=True):
@@ -51,6 +52,7 @@ def recall_now(
     providers: Sequence[str] | None,
     budget: int,
     timeout: float,
+    as_of: int | None = None,
 ) -> RecallAnswer:
     """Ask every provider and wait for the answers; see `MemoryBus.recall`.
 
@@ -64,6 +66,7 @@ def recall_now(
         session=SessionRef(session, session) if session else None,
         budget=budget,
         detail=True,
+        as_of=as_of,
     )
     return _asked(settings, clock, want, providers, timeout)
 
@@ -88,7 +91,7 @@ def _asked(
     requester = RecallRequester(redis, settings, patience=TIMEOUT)  # a person waits, no event
     try:
         roster = Roster(redis, Keys(settings.namespace))
-        names, unserved = _asked_providers(roster, providers)
+        names, unserved = _asked_providers(roster, providers, want.as_of)
         heads = EventLog(redis, settings).heads()
         positions = {head.partition: head.n for head in heads if head.n}
         slot = text_digest(new_id())
@@ -105,7 +108,7 @@ def _asked(
 
 
 def _asked_providers(
-    roster: Roster, wanted: Sequence[str] | None
+    roster: Roster, wanted: Sequence[str] | None, as_of: int | None
 ) -> tuple[list[str], dict[str, str]]:
     """Return whom to ask, and why not the others."""
     known = [name for name, info in roster.providers().items() if info.recall]
@@ -121,7 +124,10 @@ def _asked_providers(
             "no live worker answers recalls; start one: memorybus up (or memorybus worker)"
         )
     unserved = {name: "no live worker serves it" for name in names if name not in served}
-    return [name for name in names if name in served], unserved
+    if as_of is not None:
+        able = {name for name, info in roster.providers().items() if info.as_of}
+        unserved |= {name: _NOT_THEN for name in names if name not in able}
+    return [name for name in names if name not in unserved], unserved
 
 
 def _answers(

@@ -59,6 +59,7 @@ class Want(msgspec.Struct, frozen=True):
         detail: also keep the single items, not only rendered lines (the operator's recall).
         positions: dense numbers by partition that should be applied first (read your writes).
         prompt: no answer to the query is asked for, but what the provider adds to system prompts.
+        as_of: what was known then is asked for, milliseconds; None for now.
     """
 
     query: str
@@ -70,6 +71,7 @@ class Want(msgspec.Struct, frozen=True):
     detail: bool = False
     positions: dict[int, int] = {}
     prompt: bool = False
+    as_of: int | None = None
 
 
 class RecalledItem(msgspec.Struct, frozen=True):

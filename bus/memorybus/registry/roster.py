@@ -22,9 +22,6 @@ _T = TypeVar("_T")
 ALIVE = 15.0
 """Seconds after its last heartbeat in which a worker counts as alive."""
 
-BEAT = 1.0
-"""Seconds between heartbeats."""
-
 _NO_TOOLS: Mapping[str, Declared] = MappingProxyType({})
 _UNSERVED = 86_400.0
 
@@ -48,6 +45,7 @@ class ProviderInfo(msgspec.Struct, frozen=True, omit_defaults=True):
         placement: "local" or "shared".
         order: its place in a memory block.
         recall: whether it answers recalls.
+        as_of: whether it can say what was known at a time.
         compresses: whether it contributes to the summary of a compression.
         prompts: whether it adds to system prompts.
         seen_at: when a worker last served it (server's wall time, milliseconds).
@@ -61,6 +59,7 @@ class ProviderInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     placement: str
     order: int = 0
     recall: bool = True
+    as_of: bool = False
     compresses: bool = False
     prompts: bool = False
     seen_at: int = 0
@@ -82,6 +81,7 @@ class WorkerInfo(msgspec.Struct, frozen=True, omit_defaults=True):
         capacity: its weight when lanes are shared out.
         ready: the instances that it has open and can work for now.
         failing: how calls to an instance fail, while none succeeds.
+        beat: seconds between its heartbeats.
         reports: what an open instance says of itself, if it says anything.
         swaps: whether it follows a provider from one generation to the next; a worker of an earlier
             release does not.
@@ -99,6 +99,7 @@ class WorkerInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     failing: dict[str, str] = {}
     reports: dict[str, str] = {}
     swaps: bool = False
+    beat: float = 1.0
 
 
 class Roster:

@@ -13,6 +13,7 @@ from memorybus.events import Scope, TurnCompleted
 from memorybus_providers.base import HookContext, MemoryProvider, RecallScope, Recollection
 from memorybus_providers.contract.rules import Rules, require
 from memorybus_providers.contract.samples import (
+    AT,
     EVERYONE,
     HERE,
     HOSTILE_IDS,
@@ -49,6 +50,17 @@ class RecallRules(Rules):
             feed(provider, steps(self.remember(provider, _REMEMBERED)))
         with self.opened_recalling(tmp_path) as provider:
             require(self._finds(provider, HERE), "a second instance does not recall it")
+
+    def test_recall_as_of_a_time_knows_nothing_later(self, tmp_path: Path) -> None:
+        """Who says that it can recall as of a time leaves out what was remembered later."""
+        with self.opened_recalling(tmp_path) as provider:
+            if not provider.capabilities.as_of:
+                pytest.skip("it does not say that it can recall as of a time")
+            feed(provider, steps(self.remember(provider, _REMEMBERED)))
+            for moment, expected in ((AT - 1, False), (AT, True)):
+                then = msgspec.structs.replace(recall_context(HERE), as_of=moment)
+                found = any(_WORD in one.text for one in provider.prefetch(_ASKED, then))
+                require(found is expected, f"as of {moment}, {AT} being when it was said: {found}")
 
     def test_recall_keeps_scopes_apart(self, tmp_path: Path) -> None:
         """Nothing outside the asking scope is returned; None asks for everyone's."""

@@ -7,7 +7,7 @@ any language compete by their words (`rewords`).
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -110,6 +110,9 @@ _VAGUE = """
     turn pleasure time plan goal hope
 """
 _PASSING = frozenset(_VAGUE.split())
+_HINTS = _TRIGGERS | {"my", "our", "s"}
+"""Words without one of which nothing said claims anything; "s" is what an owner's name ends in."""
+
 _NEWER = frozenset({"new", "current", "latest", "present", "actual"})
 _OUTDATED = frozenset({"old", "former", "previous", "last", "first", "next"})
 _DATES = frozenset(MONTHS) | WEEKDAYS
@@ -149,6 +152,8 @@ def claims(text: str, *, kept: bool = False) -> list[Claim]:
         kept: whether it was kept: "The deadline is Friday" is then about this one deadline.
     """
     found: dict[tuple[str, str], Claim] = {}
+    if not kept and _HINTS.isdisjoint(words(text)):
+        return []
     for clause in _CLAUSES.split(text):
         spelled = frozenset(words(clause))
         if spelled.isdisjoint(_TRIGGERS) and not _BEING.search(clause):
@@ -167,13 +172,17 @@ def search_words(claim: Claim) -> tuple[str, ...]:
     return SLOT_WORDS.get(claim.slot, tuple(dict.fromkeys((head, _BRITISH.sub("our", head)))))
 
 
-def rewords(text: str, other: str) -> bool:
+def frame(text: str) -> tuple[str, ...]:
+    """Return the words of a kept text that carry meaning, as stems, for `rewords`."""
+    return tuple(stem for stem in stems(text) if stem not in STOP_WORDS)
+
+
+def rewords(one: Sequence[str], two: Sequence[str]) -> bool:
     """Say whether one kept text puts another value into the frame of the other.
 
     Both begin alike and share at least half of their words, and what differs stands nearer to the
     end: "Releases happen on Fridays", "Releases happen on Tuesdays".
     """
-    one, two = ([stem for stem in stems(said) if stem not in STOP_WORDS] for said in (text, other))
     if one == two or min(len(one), len(two)) < 2:
         return False
     ahead = _shared(one, two)
@@ -183,7 +192,7 @@ def rewords(text: str, other: str) -> bool:
     return ahead >= max(1, behind) and 2 * len(same) >= len(both)
 
 
-def _shared(one: list[str], two: list[str]) -> int:
+def _shared(one: Sequence[str], two: Sequence[str]) -> int:
     """Return how many words two texts begin with alike."""
     differs = (i for i, (a, b) in enumerate(zip(one, two, strict=False)) if a != b)
     return next(differs, min(len(one), len(two)))

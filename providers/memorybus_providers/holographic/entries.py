@@ -15,8 +15,8 @@ import msgspec
 from memorybus_providers.base import HookContext
 from memorybus_providers.holographic import facts, former
 from memorybus_providers.holographic.facts import clean, names_in
-from memorybus_providers.holographic.query import folded
 from memorybus_providers.holographic.sessions import Sessions
+from memorybus_providers.holographic.words import folded
 
 _INSERT = """
 insert into facts(scope, session, name, event_id, at, kind, speaker, content, category, tags)

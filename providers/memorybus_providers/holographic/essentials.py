@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from memorybus_providers.base import RecallScope
 from memorybus_providers.holographic.ranking import Fact, Scored
-from memorybus_providers.holographic.rows import FACT, SCOPES, fact_of, limits_of
+from memorybus_providers.holographic.rows import FACT, LATEST, SCOPES, fact_of, limits_of
 
 KEPT = 100
 """Kept facts that are looked at, the newest (G10)."""
@@ -17,11 +17,13 @@ _SESSIONS = 3
 _ESSENTIALS = f"""
 {FACT} where facts.id in (
     select id from (
-        select id from facts where scope in ({SCOPES}) and seq is null order by at desc limit {KEPT}
+        select id from facts where scope in ({SCOPES}) and seq is null and at <= :known_by
+        order by at desc limit {KEPT}
     )
     union
     select id from (
-        select facts.id from facts where seq is not null and kind = 'user' and session in (
+        select facts.id from facts
+        where seq is not null and kind = 'user' and at <= :known_by and session in (
             select id from sessions where scope in ({SCOPES}) order by id desc limit {_SESSIONS}
         ) order by at desc, seq desc limit {SAID}
     )
@@ -32,9 +34,18 @@ _ORDER = {"user-store": 0, "memory": 1, "note": 2}
 """The person's profile stands first, then the agent's notes for itself, then the model's."""
 
 
-def essentials(db: sqlite3.Connection, scope: RecallScope) -> list[Scored]:
-    """Return what matters most within a scope, best first; empty if nothing is known."""
-    return ordered(fact_of(*row) for row in db.execute(_ESSENTIALS, limits_of(scope)))
+def essentials(
+    db: sqlite3.Connection, scope: RecallScope, as_of: int | None = None
+) -> list[Scored]:
+    """Return what matters most within a scope, best first; empty if nothing is known.
+
+    Args:
+        db: what it reads through.
+        scope: whose facts.
+        as_of: only what was known then, milliseconds; None for now.
+    """
+    given = {**limits_of(scope), "known_by": LATEST if as_of is None else as_of}
+    return ordered(fact_of(*row) for row in db.execute(_ESSENTIALS, given))
 
 
 def ordered(facts: Iterable[Fact]) -> list[Scored]:

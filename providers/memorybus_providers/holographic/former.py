@@ -44,6 +44,11 @@ def end(db: sqlite3.Connection, fact: int, until: int, successor: str) -> None:
     db.execute(_END, (until, successor, fact))
 
 
+def standing_at(db: sqlite3.Connection, whose: RecallScope, as_of: int) -> list[Fact]:
+    """Return what entries said at a time that do not say it any more."""
+    return [one.fact for one in entries(db, whose) if one.fact.at <= as_of < one.until]
+
+
 def entries(db: sqlite3.Connection, whose: RecallScope) -> list[FormerEntry]:
     """Return the former entries within a scope, those that ended last first."""
     return [_entry(*row) for row in db.execute(_FORMER, limits_of(whose))]

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from memorybus_providers.base import RecallScope
 from memorybus_providers.holographic.facts import clean
+from memorybus_providers.holographic.query import holding
 from memorybus_providers.holographic.ranking import Fact
-from memorybus_providers.holographic.rows import FACT, SCOPES, fact_of, limits_of
+from memorybus_providers.holographic.rows import FACT, LATEST, SCOPES, asked, fact_of, limits_of
 
 MOST = 500
 """Facts that one look returns at most, the newest (G10)."""
@@ -15,7 +16,7 @@ MOST = 500
 _NEWEST = "order by facts.at desc, facts.id desc limit :most"
 _HOLDING = f"""
 {FACT} where facts.id in (select rowid from facts_fts where facts_fts match :match)
-    and facts.scope in ({SCOPES}) {_NEWEST}
+    and facts.scope in ({SCOPES}) and facts.at <= :at {_NEWEST}
 """  # noqa: S608  constants of our own
 _SAID_BY = f"""
 {FACT} where facts.scope in ({SCOPES}) and facts.seq is not null and facts.speaker in (
@@ -45,7 +46,12 @@ class FactLookup:
         self._db = db
 
     def holding(
-        self, phrases: Iterable[Sequence[str]], whose: RecallScope, most: int = MOST
+        self,
+        phrases: Iterable[Sequence[str]],
+        whose: RecallScope,
+        *,
+        most: int = MOST,
+        as_of: int | None = None,
     ) -> list[Fact]:
         """Return facts that hold all words of one of some phrases, in whatever order.
 
@@ -53,10 +59,12 @@ class FactLookup:
             phrases: each as its folded words.
             whose: whose facts.
             most: how many at most.
+            as_of: only what was said until then, milliseconds; everything if None.
         """
-        parts = (" AND ".join(f'"{word}"' for word in phrase) for phrase in phrases)
-        match = " OR ".join(f"({part})" for part in dict.fromkeys(parts) if part)
-        return self._facts(_HOLDING, whose, match=match, most=most) if match else []
+        _, scopes = asked(self._db, limits_of(whose))
+        match = holding(dict.fromkeys(" ".join(phrase) for phrase in phrases), scopes)
+        known_by = LATEST if as_of is None else as_of
+        return self._facts(_HOLDING, whose, match=match, most=most, at=known_by) if match else []
 
     def said_by(self, names: Iterable[str], whose: RecallScope) -> list[Fact]:
         """Return what speakers said who have one of these folded words in their name."""

@@ -31,6 +31,7 @@ from memorybus_providers.base import (
     Why,
 )
 from memorybus_providers.holographic import digest, reasons, tool_arguments, tools
+from memorybus_providers.holographic.cutoff import worth
 from memorybus_providers.holographic.entries import Note
 from memorybus_providers.holographic.essentials import essentials
 from memorybus_providers.holographic.meaning.options import SCHEMA, MeaningOptions, options_of
@@ -65,6 +66,7 @@ class HolographicProvider(TransactionalProvider):
     capabilities: ClassVar[Capabilities] = Capabilities(
         recall=True,
         tools=True,
+        as_of=True,
         retracts=True,
         reading_tools=tool_arguments.READING,
         handles=frozenset({TurnCompleted, MemoryWritten, Delegated, ContextCompressing}),
@@ -207,9 +209,10 @@ class HolographicProvider(TransactionalProvider):
     # -- recall and tools ---------------------------------------------------------------------
 
     def prefetch(self, query: str, ctx: RecallContext) -> Sequence[Recollection]:
-        """Return facts of the scope that answer a question, best first, about a budget's worth.
+        """Return facts of the scope that answer a question, best first, within a budget.
 
-        A blank question gets what matters most: what was kept, and what was said last.
+        None if nothing fits the question, and none that is not worth its room (see `cutoff`). A
+        blank question gets what matters most: what was kept, and what was said last.
 
         Raises:
             Transient: the database cannot be read now.
@@ -218,9 +221,10 @@ class HolographicProvider(TransactionalProvider):
         store = self._opened
         with store.translated():
             if not query or query.isspace():
-                found = essentials(store.db, ctx.scope)
+                found = essentials(store.db, ctx.scope, ctx.as_of)
             else:
-                found = store.recall.answer(query, ctx.scope)
+                answer = store.recall.answer(query, ctx.scope, as_of=ctx.as_of)
+                found = list(worth(answer, ctx.budget))
         given = within(found, ctx.budget)
         if ctx.explain:
             return [_recollection(scored, reasons.why(query, scored)) for scored in given]

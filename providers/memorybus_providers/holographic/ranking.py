@@ -1,44 +1,30 @@
 """Re-ranking of the facts a full-text search found; pure.
 
-Words alone miss answers that do not repeat the question's. What a conversation adds: the answer
-follows a question, lies near other hits, was said by the person asked about, in the month asked
-about. Each is a small general prior, not a model. The weights were chosen on two conversations of
-LoCoMo and checked on three others. Halving or doubling any one of them moves the share of evidence
-found by less than two hundredths.
+What speaks for a fact (see `evidence`) is multiplied by what words do not say: whether it was said
+by the person asked about, in the month asked about, and looks like an answer of the kind that is
+wanted (see `answers`). Each is a small general prior, not a model. The weights were chosen on two
+conversations of LoCoMo and checked on three others (decision 82).
 """
 
 import math
-import re
-from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import Final
 
 import msgspec
 
-from memorybus_providers.holographic import nearness
-from memorybus_providers.holographic.query import Question, folded, stems
+from memorybus_providers.holographic import evidence, nearness
+from memorybus_providers.holographic.answers import Wanted, wanted
+from memorybus_providers.holographic.asking import asks, only_asks
+from memorybus_providers.holographic.evidence import Place, Weight
+from memorybus_providers.holographic.query import Question, parse
+from memorybus_providers.holographic.words import folded
 
-K1 = 1.2
-B = 0.6
-"""BM25: saturation of repeated words, and how much length counts."""
-
-NEAR: Final[Mapping[int, float]] = MappingProxyType({-2: 0.1, -1: 0.2, 1: 0.2, 2: 0.1})
-"""What an utterance gains from the ones around it, by distance."""
-
-ANSWER = 0.6
-"""What an utterance gains from the question it follows."""
-
-SESSION = 0.8
-SESSION_BEST = 3
-"""What a fact gains from the mean of its session's best ones."""
-
-SPEAKER = 2.0
+SPEAKER = 1.6
 """Factor of a fact whose speaker the question names."""
 
-MONTH = 2.0
-YEAR = 1.15
+MONTH = 2.6
+YEAR = 1.8
 """Factors of a fact said in a month, or a year, that the question names."""
 
 QUESTION = 0.9
@@ -48,12 +34,28 @@ KEPT = 2.0
 """Factor of a fact that somebody chose to keep, a memory write or a note: it stands alone, and a
 good hit inside a conversation about doubles by what is around it."""
 
+SHORTNESS = 0.1
+"""The power of a line's length by which a fact loses: the shorter of two leaves more room."""
+
+LINE = 26
+USUAL = 170
+"""Characters of a line beside its text, and of a usual line with it."""
+
+RAREST = 5
+FEW = 100
+"""How many terms of a long question count as what is asked for, and how many facts are few."""
+
+USED = 0.01
+USES = 5
+"""What a fact gains each time that a tool listed it, as a factor, and how often: it decides between
+facts that are otherwise equal, and no more, since a rebuild forgets it."""
+
 LOOKED_AT = 10_000
 """Characters of a fact whose words are compared (G10)."""
 
+_BEHIND = 0.999
+
 LAST_MS = 253_402_300_799_000  # the end of year 9999, where datetime ends
-_ENDING = 400
-_QUESTION_MARK = re.compile(r"\?[\s\"'”’)]*(?:\[[^\[\]]*\]\s*)?$")  # a caption may follow
 
 
 class Fact(msgspec.Struct, frozen=True):
@@ -72,6 +74,7 @@ class Fact(msgspec.Struct, frozen=True):
         category: of a note.
         tags: of a note, parted by spaces.
         event: id of the event that brought it.
+        retrieved: how often a tool listed it. A rebuild begins to count anew.
     """
 
     id: int
@@ -86,6 +89,7 @@ class Fact(msgspec.Struct, frozen=True):
     category: str
     tags: str
     event: str = ""
+    retrieved: int = 0
 
 
 class Corpus(msgspec.Struct, frozen=True):
@@ -98,6 +102,16 @@ class Corpus(msgspec.Struct, frozen=True):
         """Return the inverse document frequency of a stem; above zero, however common it is."""
         found = self.found.get(stem, 0)
         return math.log(1 + (self.size + 0.5) / (found + 0.5))
+
+    @property
+    def asked(self) -> float:
+        """The rarity of all that is asked for, of the `RAREST` terms if there are more.
+
+        That a word is in no fact says little where there are few facts, and counts less there.
+        """
+        missing = self.size / (self.size + FEW)
+        rarities = (self.rarity(stem) * (1 if n else missing) for stem, n in self.found.items())
+        return sum(sorted(rarities, reverse=True)[:RAREST])
 
 
 class Scored(msgspec.Struct, frozen=True):
@@ -112,6 +126,7 @@ class Scored(msgspec.Struct, frozen=True):
             or is not near.
         until: when another took its place, milliseconds; 0 if it holds.
         before: what was so before it; empty if it took nobody's place.
+        fit: how much of what is asked for speaks for it: about 1 for a fact that says all of it.
     """
 
     fact: Fact
@@ -120,6 +135,7 @@ class Scored(msgspec.Struct, frozen=True):
     near: float | None = None
     until: int = 0
     before: str = ""
+    fit: float = 1.0
 
 
 def ranked(
@@ -140,96 +156,94 @@ def ranked(
         names: words of the question that name speakers.
         near: how near the meaning of some hits is to the question's, from 0 to 1, by their rows.
     """
-    words = _alone(hits, corpus)
-    meant = _meant(hits, near, corpus) if near else {}
-    alone = {fact: amount + meant.get(fact, 0.0) for fact, amount in words.items()}
     facts = (*hits, *around)
-    gained = _gained(facts, alone)
+    rarity = {stem: corpus.rarity(stem) for stem in corpus.found}
+    said = list(question.read(_text(fact) for fact in hits))
+    places = [_place(fact, words) for fact, words in zip(hits, said, strict=True)]
+    places += [_place(fact, ()) for fact in around]
+    held = [rarity.keys() & words for words in said]
+    meant = nearness.amounts(near, rarity, held) if near else {}
+    weights = evidence.weights(places, rarity, meant)
+    wants = wanted(" ".join(question.words))
+    asked = corpus.asked or 1.0
+    speakers = {
+        fact.speaker for fact in facts if not names.isdisjoint(folded(fact.speaker).split())
+    }
     scored = [
         _scored(
             fact,
-            {
-                "words": words.get(fact.id, 0.0),
-                "meaning": meant.get(fact.id, 0.0),
-                "conversation": gained[fact.id],
-            },
-            _factors(question, fact, names),
+            weights[fact.id],
+            _factors(question, fact, speakers, wants, is_question=place.asks),
             near.get(fact.id),
+            asked,
         )
-        for fact in facts
+        for fact, place in zip(facts, places, strict=True)
+        if weights[fact.id].total
     ]
-    return sorted((s for s in scored if s.score > 0), key=lambda s: (-s.score, -s.fact.id))
+    asking = {place.id for place in places if place.asks}
+    told = _answers_first(question, scored, asking)
+    return sorted(told, key=lambda one: (-one.score, -one.fact.id))
+
+
+def _answers_first(
+    question: Question, scored: Sequence[Scored], asking: Collection[int]
+) -> Iterator[Scored]:
+    """Put bare questions behind what follows them; leave out those that only ask what is asked."""
+    asked = {term.stem for term in question.terms}
+    scores = {one.fact.place: one.score for one in scored}
+    for one in scored:
+        if one.fact.id not in asking or not only_asks(one.fact.content):
+            yield one
+        elif any(term.stem not in asked for term in parse(one.fact.content).terms):
+            follower = _next_place(one.fact)
+            limit = scores.get(follower, math.inf) if follower else math.inf
+            yield msgspec.structs.replace(one, score=min(one.score, limit * _BEHIND))
+
+
+def _next_place(fact: Fact) -> tuple[int, int] | None:
+    return (fact.place[0], fact.place[1] + 1) if fact.place else None
+
+
+def _text(fact: Fact) -> str:
+    text = fact.content[:LOOKED_AT]
+    return f"{fact.tags} {text}" if fact.tags else text
+
+
+def _place(fact: Fact, words: Sequence[str]) -> Place:
+    return Place(fact.id, fact.place, words, asks(fact.content))
 
 
 def _scored(
-    fact: Fact, amounts: Mapping[str, float], factors: Mapping[str, float], near: float | None
+    fact: Fact, weight: Weight, factors: Mapping[str, float], near: float | None, asked: float
 ) -> Scored:
-    parts = {**{name: amount for name, amount in amounts.items() if amount}, **factors}
-    return Scored(fact, sum(amounts.values()) * math.prod(factors.values()), parts, near)
-
-
-def _meant(hits: Sequence[Fact], near: Mapping[int, float], corpus: Corpus) -> dict[int, float]:
-    """Return what the hits gain by their meaning."""
-    rarity = {stem: corpus.rarity(stem) for stem in corpus.found}
-    held = [rarity.keys() & stems(fact.content[:LOOKED_AT]) for fact in hits]
-    return nearness.amounts(near, rarity, held)
-
-
-def _alone(hits: Sequence[Fact], corpus: Corpus) -> dict[int, float]:
-    """Score each hit by its own words: BM25, with the mean length of the hits at hand."""
-    words = {fact.id: stems(f"{fact.tags} {fact.content[:LOOKED_AT]}") for fact in hits}
-    mean = max(1.0, sum(map(len, words.values())) / max(1, len(words)))
-    rarity = {stem: corpus.rarity(stem) for stem in corpus.found}
-    return {fact: _bm25(said, rarity, len(said) / mean) for fact, said in words.items()}
-
-
-def _bm25(said: Sequence[str], rarity: Mapping[str, float], length: float) -> float:
-    counts = Counter(word for word in said if word in rarity)
-    damping = K1 * (1 - B + B * length)
-    return sum(
-        rarity[word] * count * (K1 + 1) / (count + damping) for word, count in counts.items()
-    )
-
-
-def _gained(facts: Sequence[Fact], alone: Mapping[int, float]) -> dict[int, float]:
-    """Return what each fact gains from the conversation it stands in."""
-    at = {fact.place: fact.id for fact in facts if fact.place}
-    sessions = _sessions(facts, alone)
-    gained = {fact.id: SESSION * sessions[fact.place[0]] if fact.place else 0.0 for fact in facts}
-    for fact in facts:
-        if fact.place and fact.id in alone:
-            for step, weight in _given(fact).items():
-                neighbour = at.get((fact.place[0], fact.place[1] + step))
-                if neighbour is not None:
-                    gained[neighbour] += weight * alone[fact.id]
-    return gained
-
-
-def _given(fact: Fact) -> Mapping[int, float]:
-    """Return the weight of what a fact gives to the utterances around it, by distance."""
-    return {**NEAR, 1: NEAR[1] + ANSWER} if _asks(fact.content) else NEAR
-
-
-def _sessions(facts: Sequence[Fact], alone: Mapping[int, float]) -> dict[int, float]:
-    """Return the mean of the best hits of each session."""
-    scores: defaultdict[int, list[float]] = defaultdict(list)
-    for fact in facts:
-        if fact.place:
-            scores[fact.place[0]].append(alone.get(fact.id, 0.0))
-    return {
-        session: sum(sorted(values)[-SESSION_BEST:]) / SESSION_BEST
-        for session, values in scores.items()
+    amounts = {
+        "words": weight.words,
+        "meaning": weight.meaning,
+        "conversation": weight.around,
     }
+    parts = {**{name: amount for name, amount in amounts.items() if amount}, **factors}
+    score = weight.total * math.prod(factors.values())
+    return Scored(fact, score, parts, near, fit=score / asked)
 
 
-def _factors(question: Question, fact: Fact, names: frozenset[str]) -> dict[str, float]:
-    """Return the factors of everything that is not about words: who, when, what kind, trust."""
+def _factors(
+    question: Question,
+    fact: Fact,
+    speakers: Collection[str],
+    wants: Wanted | None,
+    *,
+    is_question: bool,
+) -> dict[str, float]:
+    """Return the factors of what is not about words: who, when, what kind of answer, trust."""
     factors = {
         "trust": 0.75 + 0.5 * fact.trust,
-        "speaker": SPEAKER if names and not names.isdisjoint(folded(fact.speaker).split()) else 1.0,
+        "used": 1 + USED * min(fact.retrieved, USES),
+        "speaker": SPEAKER if fact.speaker in speakers else 1.0,
         "time": _in_time(question, fact.at) if question.months or question.years else 1.0,
+        "answer": wants.factor if wants and wants.fits(fact.content[:LOOKED_AT]) else 1.0,
         "kept": KEPT if fact.place is None else 1.0,
-        "asks": QUESTION if _asks(fact.content) else 1.0,
+        "asks": QUESTION if is_question else 1.0,
+        "length": (USUAL / (LINE + len(fact.content))) ** SHORTNESS,
     }
     return {name: factor for name, factor in factors.items() if factor != 1.0}
 
@@ -240,7 +254,3 @@ def _in_time(question: Question, at: int) -> float:
         year_fits = not question.years or said.year in question.years
         return MONTH if said.month in question.months and year_fits else 1.0
     return YEAR if said.year in question.years else 1.0
-
-
-def _asks(content: str) -> bool:
-    return bool(_QUESTION_MARK.search(content[-_ENDING:]))

@@ -3,7 +3,7 @@
 import re
 
 from memorybus_providers.base import Why
-from memorybus_providers.holographic.query import parse, stems
+from memorybus_providers.holographic.query import parse
 from memorybus_providers.holographic.ranking import LOOKED_AT, Scored
 
 _WORD = re.compile(r"[^\W_]+")
@@ -14,7 +14,7 @@ def why(question: str, scored: Scored) -> Why:
 
     A fact that shares none was found by the conversation around it.
     """
-    asked = {term.stem for term in parse(question).terms}
+    asked = parse(question)
     words = dict.fromkeys(_WORD.findall(scored.fact.content[:LOOKED_AT]))
-    matched = tuple(word for word in words if not asked.isdisjoint(stems(word)))
+    matched = tuple(word for word in words if asked.asks_for(word))
     return Why(matched, scored.near, dict(scored.parts))

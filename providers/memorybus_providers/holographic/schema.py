@@ -2,9 +2,14 @@
 
 Write-ahead logging lets readers go on while a lane writes, so an instance that only recalls never
 asks for a write lock. The checkpoint and the ledger of event ids live in the same file (G4).
+
+Each token in the full-text index begins with its scope, so that a look into one scope never meets
+another's. The tokens are made by a function of ours, which the triggers and the view call: other
+programs can read the file, but not write to it.
 """
 
 import sqlite3
+from collections.abc import Mapping
 from pathlib import Path
 
 from memorybus import private
@@ -12,9 +17,16 @@ from memorybus.clock import Clock
 from memorybus.errors import Unavailable
 
 from memorybus_providers import ledger
+from memorybus_providers.holographic.english import SILENT
+from memorybus_providers.holographic.words import tokens
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 BUSY_SECONDS = 5.0
+
+ENGLISH = 0.2
+"""Share of stop words by which a text is English. Its own are left out: they are half of it, no
+question asks for them, and a word like "die" means something where it is not one of them."""
+
 _RETRY_SECONDS = 0.02
 
 _SCHEMA = """
@@ -22,6 +34,7 @@ begin immediate;
 create table if not exists scopes(
     id integer primary key,
     agent text not null, user text not null, workspace text not null,
+    facts integer not null default 0,         -- how many it has
     unique(agent, user, workspace)
 );
 create table if not exists sessions(
@@ -56,23 +69,32 @@ create table if not exists sources(           -- of a note: the events that said
     primary key(session, event_id, fact)
 ) without rowid;
 create index if not exists sources_by_fact on sources(fact);
+-- What the index holds of each fact; `terms` is `indexed` of this module.
+create view if not exists indexed_facts as
+    select id, terms(scope, tags, content) as terms from facts;
 create virtual table if not exists facts_fts using fts5(
-    content, tags, content = 'facts', content_rowid = 'id',
-    tokenize = 'porter unicode61 remove_diacritics 2'
+    terms, content = 'indexed_facts', content_rowid = 'id', detail = none, columnsize = 0,
+    tokenize = "ascii tokenchars '_./!'"
 );
-create trigger if not exists facts_added after insert on facts begin
-    insert into facts_fts(rowid, content, tags) values (new.id, new.content, new.tags);
+insert into facts_fts(facts_fts, rank) values ('pgsz', 4000), ('automerge', 8);
+create virtual table if not exists vocabulary using fts5vocab(facts_fts, 'row');
+-- What was said comes in thousands; utterances.py puts it into the index in one statement.
+create trigger if not exists facts_added after insert on facts when new.seq is null begin
+    insert into facts_fts(rowid, terms) values (new.id, terms(new.scope, new.tags, new.content));
+    update scopes set facts = facts + 1 where id = new.scope;
 end;
 create trigger if not exists facts_removed after delete on facts begin
-    insert into facts_fts(facts_fts, rowid, content, tags)
-        values ('delete', old.id, old.content, old.tags);
+    insert into facts_fts(facts_fts, rowid, terms)
+        values ('delete', old.id, terms(old.scope, old.tags, old.content));
+    update scopes set facts = facts - 1 where id = old.scope;
     delete from fact_entities where fact = old.id;
     delete from sources where fact = old.id;
 end;
-create trigger if not exists facts_changed after update of content, tags on facts begin
-    insert into facts_fts(facts_fts, rowid, content, tags)
-        values ('delete', old.id, old.content, old.tags);
-    insert into facts_fts(rowid, content, tags) values (new.id, new.content, new.tags);
+create trigger if not exists facts_changed after update of content, tags on facts
+when old.content is not new.content or old.tags is not new.tags begin
+    insert into facts_fts(facts_fts, rowid, terms)
+        values ('delete', old.id, terms(old.scope, old.tags, old.content));
+    insert into facts_fts(rowid, terms) values (new.id, terms(new.scope, new.tags, new.content));
 end;
 create table if not exists entities(
     id integer primary key,
@@ -151,6 +173,27 @@ def connect(path: Path, clock: Clock) -> sqlite3.Connection:
     return db
 
 
+def prefix(scope: int) -> str:
+    """Return what the tokens of a scope's row begin with in the index."""
+    return f"{scope:x}_"
+
+
+def indexed(scope: int, tags: str, content: str) -> str:
+    """Return what the index holds of a fact: its tokens, each once, parted by spaces."""
+    begins = f" {prefix(scope)}"
+    held = set(tokens(f"{tags} {content}" if tags else content))
+    kept = held - SILENT
+    if len(kept) > (1 - ENGLISH) * len(held):
+        kept = held
+    return begins + begins.join(kept) if kept else ""
+
+
+def count(db: sqlite3.Connection, added: Mapping[int, int]) -> None:
+    """Count facts that were said, by the rows of their scopes."""
+    said = [(facts, scope) for scope, facts in added.items()]
+    db.executemany("update scopes set facts = facts + ? where id = ?", said)
+
+
 def damaged(path: Path, error: sqlite3.DatabaseError) -> Unavailable:
     """Return the error of a database file that cannot be used; nothing is parked for it (G6)."""
     return Unavailable(
@@ -171,6 +214,7 @@ def _prepare(db: sqlite3.Connection, path: Path, clock: Clock) -> None:
             f"{path}: written by an older release (schema {version}, needed {SCHEMA_VERSION}). "
             "Move the file away: a worker then fills a new one from history"
         )
+    db.create_function("terms", 3, indexed, deterministic=True)
     _use_wal(db, clock)
     db.execute("pragma synchronous = normal")
     db.execute("pragma temp_store = memory")

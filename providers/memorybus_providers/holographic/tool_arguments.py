@@ -1,6 +1,7 @@
 """The tools as a model is told of them: their arguments and descriptions; reading a call."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Annotated, Any, Final
 
@@ -56,6 +57,14 @@ class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = ""
     category: Category = ""
     min_trust: Trust = 0.0
+    as_of: Annotated[
+        str,
+        Meta(
+            max_length=40,
+            description="What was known then: an ISO date or time, such as 2026-03-01; empty for "
+            "now. A date is its first moment, UTC.",
+        ),
+    ] = ""
 
 
 class Probe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -249,9 +258,28 @@ def parsed(tool: str, arguments: Mapping[str, Any]) -> Arguments | str:
     if kind is None:
         return f"there is no tool {tool!r}; there are {', '.join(ARGUMENTS)}"
     try:
-        return msgspec.convert(dict(arguments), kind)
-    except msgspec.ValidationError as error:
+        call = msgspec.convert(dict(arguments), kind)
+        if isinstance(call, Search):
+            moment(call.as_of)
+    except ValueError as error:  # msgspec's are such
         return f"{tool}: {error}"
+    return call
+
+
+def moment(text: str) -> int | None:
+    """Return an ISO date or time as milliseconds, UTC if it names no zone; None if it is empty.
+
+    Raises:
+        ValueError: it is no such time.
+    """
+    if not text.strip():
+        return None
+    try:
+        found = datetime.fromisoformat(text.strip())
+    except ValueError as error:
+        raise ValueError(f"as_of: give an ISO date or time, such as 2026-03-01: {error}") from error
+    zoned = found if found.tzinfo else found.replace(tzinfo=UTC)
+    return round(zoned.timestamp() * 1000)
 
 
 def _parameters(arguments: type[Arguments]) -> dict[str, Any]:

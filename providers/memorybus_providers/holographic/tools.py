@@ -30,6 +30,7 @@ from memorybus_providers.holographic.tool_arguments import (
     Search,
     SessionSearch,
     Writing,
+    moment,
 )
 
 RESULTS_KEPT = 10_000
@@ -89,7 +90,7 @@ class ReadingTools:
     def _search(self, call: Search, whose: RecallScope) -> list[Scored]:
         found = [
             one
-            for one in self._recall.answer(call.query, whose, call.about)
+            for one in self._recall.answer(call.query, whose, call.about, moment(call.as_of))
             if call.category in {"", one.fact.category} and one.fact.trust >= call.min_trust
         ]
         return found[: call.limit]

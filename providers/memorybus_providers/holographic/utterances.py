@@ -6,6 +6,7 @@ Kinds: ``user`` and ``assistant`` (turns), ``compression`` (known only from a co
 
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
@@ -13,24 +14,18 @@ import msgspec
 from memorybus_providers.base import HookContext
 from memorybus_providers.holographic import facts
 from memorybus_providers.holographic.facts import clean, passages
-from memorybus_providers.holographic.query import folded
+from memorybus_providers.holographic.schema import count
 from memorybus_providers.holographic.sessions import CACHED, Sessions
+from memorybus_providers.holographic.words import folded
 
-_PENDING = """
-create temp table if not exists pending(
-    scope integer, session integer, name text, event_id blob, at integer, kind text, speaker text,
-    tags text, content text
-)
-"""
-_SAY = "insert into temp.pending values (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_FLUSH = """
+_SAY = """
 insert into facts(scope, session, name, event_id, at, kind, speaker, tags, content, seq)
-select scope, session, name, event_id, at, kind, speaker, tags, content,
-    (
-        select coalesce(max(seq), -1) from facts
-        where facts.session = pending.session and facts.seq is not null
-    ) + row_number() over (partition by session order by pending.rowid)
-from temp.pending order by pending.rowid
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+_NEXT = "select coalesce(max(seq) + 1, 0) from facts where session = ? and seq is not null"
+_INDEX = """
+insert into facts_fts(rowid, terms)
+select id, terms(scope, tags, content) from facts where id > ? and seq is not null
 """
 _LINEAGE = """
 select facts.content from sessions join facts on facts.session = sessions.id
@@ -58,6 +53,9 @@ class Utterance(msgspec.Struct, frozen=True):
     tags: str = ""
 
 
+_Row = tuple[int, int, str, bytes, int, str, str, str, str]
+"""A fact's columns as `_SAY` names them, but for its place in the session."""
+
 _Piece = tuple[int, Utterance, str]
 """Which passage of its event it is, from 0; the utterance; the passage."""
 
@@ -65,9 +63,8 @@ _Piece = tuple[int, Utterance, str]
 class Utterances:
     """Writes utterances; works inside the transaction its caller has open.
 
-    They wait in a temporary table until `flush`, which moves them in one statement: SQLite makes
-    FTS5 write out its index at the start of every statement that fires a trigger, so that one
-    statement per fact would be three times as slow. A rollback empties the table too.
+    They wait in memory until `flush`, which puts all of them into the index in one statement: a
+    statement for each would make FTS5 write out its index each time, three times as slow.
     """
 
     def __init__(self, db: sqlite3.Connection, places: Sessions) -> None:
@@ -75,17 +72,32 @@ class Utterances:
         self._db = db
         self._places = places
         self._speakers: set[tuple[int, str]] = set()
-        db.execute(_PENDING)
+        self._pending: list[_Row] = []
 
     def flush(self) -> None:
         """Put what was said into the facts and the index; due before a commit or a look-up."""
-        if self._db.execute("select 1 from temp.pending limit 1").fetchone():
-            self._db.execute(_FLUSH)
-            self._db.execute("delete from temp.pending")
+        if not self._pending:
+            return
+        pending, self._pending = self._pending, []
+        (last,) = self._db.execute("select coalesce(max(id), 0) from facts").fetchone()
+        self._db.executemany(_SAY, self._numbered(pending))
+        self._db.execute(_INDEX, (last,))
+        count(self._db, Counter(row[0] for row in pending))
 
     def forget(self) -> None:
-        """Drop what a rollback may have taken back."""
+        """Drop what waits, and what a rollback may have taken back."""
+        self._pending.clear()
         self._speakers.clear()
+
+    def _numbered(self, rows: Iterable[_Row]) -> Iterator[tuple[object, ...]]:
+        """Yield rows with their places in their sessions."""
+        following: dict[int, int] = {}
+        for row in rows:
+            session = row[1]
+            if session not in following:
+                (following[session],) = self._db.execute(_NEXT, (session,)).fetchone()
+            yield (*row, following[session])
+            following[session] += 1
 
     def say(self, utterances: Iterable[Utterance], ctx: HookContext) -> None:
         """Append an event's utterances to its session, verbatim; a blank one says nothing."""
@@ -134,14 +146,13 @@ class Utterances:
     def _append(self, pieces: Iterable[_Piece], ctx: HookContext) -> None:
         place = self._places.of(ctx)
         event_id = bytes.fromhex(ctx.event_id)
-        rows = [
+        self._pending += [
             (
                 place.scope, place.session, facts.said_name(place.mark, event_id, number), event_id,
                 ctx.at, said.kind, clean(said.speaker), clean(said.tags), text,
             )
             for number, said, text in pieces
         ]  # fmt: skip
-        self._db.executemany(_SAY, rows)
 
 
 def _pieces(utterances: Iterable[Utterance]) -> Iterator[_Piece]:

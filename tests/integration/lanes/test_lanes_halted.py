@@ -42,6 +42,7 @@ from memorybus_workers.dead_letters.redo import Redo
 from memorybus_workers.hosting.instances import make
 from memorybus_workers.hosting.lane_set import LaneSet
 from memorybus_workers.hosting.runner import Runner
+from memorybus_workers.lanes import halts as halts_of_lanes
 from memorybus_workers.lanes.lane import Lane
 
 KINDS = ["Transactional", "Keyed", "KeyedSide", "Lookup", "Recording"]
@@ -58,7 +59,8 @@ class Trap:
     """Lets something fail for one partition for as long as it is set."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Begin unset; note when a provider instance is opened anew."""
+        """Begin unset; note when a provider instance is opened anew. Tries come soon."""
+        monkeypatch.setattr(halts_of_lanes, "FIRST", 0.05)
         self.partition: int | None = None
         self.sprung = 0
         self.opened = 0

@@ -128,6 +128,7 @@ def test_any_unknown_name_is_refused(name: str) -> None:
         ("NAMESPACE", "a{b}", "plain word"),
         ("NAMESPACE", "a*", "plain word"),
         ("CALL_TIMEOUT", "10", "shorter than lease"),
+        ("HEARTBEAT", "2.1", "at most 2.0 s"),
         ("BATCH", "0", "batch must be a positive"),
         ("LEASE", "nan", "lease must be a positive"),
         ("RECALL_WAIT", "-1", "recall_wait must be a positive"),

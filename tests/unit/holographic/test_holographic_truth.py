@@ -19,7 +19,7 @@ from holographic_feeding import (
 )
 from holographic_feeding import turn as turn_of
 from memorybus.events import Event, Scope, ToolCalled
-from memorybus_providers.base import Recollection
+from memorybus_providers.base import RecallContext, Recollection
 from memorybus_providers.holographic import HolographicProvider
 
 
@@ -103,6 +103,18 @@ def test_others_lives_are_others(days: Days) -> None:
     days.pass_with(turn_of("Ana moved to Oslo", "You live in Rome, and I live in Bonn"))
 
     assert {until for _, until, _ in told(ask(days.provider, "Who lives where? moved"))} == {0}
+
+
+def test_who_answers_by_name_speaks_for_themselves(days: Days) -> None:
+    """In a talk of two people each one's statements are their own."""
+    days.pass_with(
+        turn_of("I live in Lisbon", "I live in Bonn", user_name="Jo", assistant_name="Mel"),
+        turn_of("I like it here", "I moved to Kyoto", user_name="Jo", assistant_name="Mel"),
+    )
+
+    found = {text: until for text, until, _ in told(ask(days.provider, "live moved"))}
+
+    assert (found["I live in Lisbon"], found["I live in Bonn"]) == (0, 2)
 
 
 def test_no_scope_ends_what_another_says(days: Days) -> None:
@@ -248,3 +260,57 @@ def test_contradict_finds_what_says_otherwise(days: Days) -> None:
     assert rivals("I live in Oslo") == ["I live in Lisbon"]
     assert rivals("Releases happen on Mondays") == ["Releases happen on Fridays"]
     assert rivals("Ana lives in Graz") == []
+
+
+class TestAsOf:
+    """What was known at a time."""
+
+    def then(self, days: Days, question: str, day: int) -> list[tuple[str, int, str]]:
+        """Return what is recalled as of the end of a day."""
+        ctx = RecallContext(MINE, as_of=AT + day * DAY)
+        return told(days.provider.prefetch(question, ctx))
+
+    def test_what_was_said_later_does_not_count(self, days: Days) -> None:
+        """Neither what was said later is recalled, nor does it end what held."""
+        days.say("I live in Lisbon", "It is raining", "I moved to Oslo")
+
+        assert self.then(days, "Where do I live?", 0) == []
+        assert self.then(days, "Where do I live?", 2)[0] == ("I live in Lisbon", 0, "")
+        assert self.then(days, "Where do I live?", 3)[0] == ("I moved to Oslo", 0, "Lisbon")
+
+    def test_what_mattered_then(self, days: Days) -> None:
+        """A blank question gets what mattered most until then."""
+        days.pass_with(add("Parks in row 7"), add("Hates rain"))
+
+        assert self.then(days, "", 1) == [("Parks in row 7", 0, "")]
+
+    def test_entries_as_they_were(self, days: Days) -> None:
+        """A replaced and a removed entry are recalled as of a time at which they stood."""
+        days.pass_with(add("Parks in row 7"), replace("row 7", "Parks in row 9"), remove("row 9"))
+
+        assert self.then(days, "Parks in which row?", 1) == [("Parks in row 7", 0, "")]
+        assert self.then(days, "Parks in which row?", 2) == [
+            ("Parks in row 9", 0, "Parks in row 7")
+        ]
+        assert self.then(days, "Parks in which row?", 3) == []
+
+    def test_a_later_correction_does_not_count(self, days: Days) -> None:
+        """A fact that was put right later stands as it did."""
+        days.say("The ferry leaves at nine")
+        TestCorrections().correct(days, old_text="leaves at nine", content="It leaves at ten")
+
+        assert self.then(days, "When does the ferry leave?", 1) == [
+            ("The ferry leaves at nine", 0, "")
+        ]
+
+    def test_the_tool_takes_a_date(self, days: Days) -> None:
+        """``memory_search`` answers as of a date, and says what is wrong with another text."""
+        days.say("I live in Lisbon", "I moved to Oslo")
+
+        def searched(as_of: str) -> Any:
+            call = {"query": "Where do I live?", "as_of": as_of}
+            return days.provider.handle_tool_call("memory_search", call, context(99))
+
+        assert [one["text"] for one in searched("2023-11-16")["results"]] == ["I live in Lisbon"]
+        assert len(searched("")["results"]) == 2
+        assert "2026-03-01" in searched("last week")["error"]

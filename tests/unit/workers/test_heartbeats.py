@@ -15,7 +15,7 @@ class Heard:
     def __init__(self) -> None:
         """Hear nobody yet."""
         self.clock = FakeClock()
-        self.pulses = Heartbeats(self.clock)
+        self.pulses = Heartbeats(self.clock, 1.0)
 
     def silent(self, now_ms: int, **beats: int) -> set[str]:
         """Hear heartbeats; return those that are silent."""

@@ -38,6 +38,7 @@ def info_of(kind: str, provider: MemoryProvider, order: int, copy_of: str = "") 
         placement=provider.placement,
         order=order,
         recall=provider.capabilities.recall,
+        as_of=provider.capabilities.as_of,
         compresses=ContextCompressing in provider.capabilities.handles,
         prompts=type(provider).system_prompt_block is not MemoryProvider.system_prompt_block,
         note=provider.note,

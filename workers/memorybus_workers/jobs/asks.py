@@ -61,6 +61,7 @@ class PromptAnswerer:
         self._longest = longest_run(settings) + GRACE
         self._rng = new_rng()
         self._stop = threading.Event()
+        self._waits = threading.Event()
         self._thread = threading.Thread(target=self._run, name="memorybus-prompts", daemon=True)
 
     def start(self) -> None:
@@ -68,8 +69,10 @@ class PromptAnswerer:
         self._thread.start()
 
     def stop(self) -> None:
-        """Answer no more; a call that runs is waited for, within the time of a block."""
+        """Answer no more; a call that runs is waited for, a wait for questions is cut off."""
         self._stop.set()
+        if self._waits.is_set():
+            self._jobs.connection_pool.disconnect()
         self._thread.join(_BLOCK + GRACE)
 
     def _run(self) -> None:
@@ -89,11 +92,14 @@ class PromptAnswerer:
         self._jobs.close()
 
     def _next(self) -> None:
+        self._waits.set()
         try:
             ask = asks.take(self._jobs, self._keys, self._provider, _BLOCK)
         except msgspec.MsgspecError as error:
             _log.warning("%s: what is no question: %s", self._keys.asks(self._provider), error)
             return
+        finally:
+            self._waits.clear()
         if ask is None:
             return
         watch = threading.Timer(self._longest, self._hung)

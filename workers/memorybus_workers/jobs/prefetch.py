@@ -197,7 +197,9 @@ class Recaller:
         if want.prompt:
             return WarmResult(passage(opened.system_prompt_block(scope), want.budget), mark=mark)
         deadline = self._settings.recall_timeout / 2
-        context = RecallContext(scope, want.session, want.budget, deadline, explain=want.detail)
+        context = RecallContext(
+            scope, want.session, want.budget, deadline, explain=want.detail, as_of=want.as_of
+        )
         return rendered(opened.prefetch(want.query, context), want, provider, mark)
 
     def _tell_error(self, slot: str, provider: str, error: str, ttl: int) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 from memorybus.clock import Clock
-from memorybus.registry.roster import BEAT, WorkerInfo
+from memorybus.registry.roster import WorkerInfo
 
 
 class _Heartbeat(msgspec.Struct, frozen=True):
@@ -23,11 +23,13 @@ class Heartbeats:
 
     Args:
         clock: time, injected.
+        beat: seconds between two looks.
     """
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, beat: float) -> None:
         """Have seen none."""
         self._clock = clock
+        self._beat = beat
         self._known: dict[str, _Heartbeat] = {}
 
     def note(self, workers: Iterable[WorkerInfo], now_ms: int) -> None:
@@ -45,7 +47,7 @@ class Heartbeats:
             return last
         age = abs(now_ms - worker.heartbeat_at) / 1_000
         if last is not None:
-            age = min(age, BEAT)  # it has changed since we looked
+            age = min(age, self._beat)  # it has changed since we looked
         return _Heartbeat(worker.heartbeat_at, self._clock.monotonic() - age)
 
     def silent(self, workers: Sequence[WorkerInfo], seconds: float) -> list[WorkerInfo]:

@@ -10,7 +10,7 @@ from memorybus.config.settings import Settings
 from memorybus.errors import MemoryBusError
 from memorybus.redis.keys import Keys
 from memorybus.registry.homes import Home, Homes, here
-from memorybus.registry.roster import BEAT, Roster, WorkerInfo
+from memorybus.registry.roster import Roster, WorkerInfo
 from memorybus.text.redact import one_line
 from redis import Redis
 from redis.exceptions import RedisError
@@ -86,7 +86,7 @@ class Presence:
         self._homeless: dict[str, int] = {}
         self._patient: set[str] = set()
         self._balance = Balance(settings, clock, worker, served, leases)
-        self._heartbeats = Heartbeats(clock)
+        self._heartbeats = Heartbeats(clock, settings.heartbeat)
         self.alive: Sequence[WorkerInfo] = ()
         self.given_up: set[str] = set()
         self._beats = 0
@@ -132,8 +132,11 @@ class Presence:
 
     @property
     def pause(self) -> float:
-        """Seconds until the next look: less while somebody waits for what we do."""
-        return _SOON if self._served.hurried else _LOOK
+        """Seconds until the next look: less while somebody waits for what we do.
+
+        Two looks to a heartbeat, so that one that fails leaves the lanes theirs.
+        """
+        return min(self._settings.heartbeat / 2, _SOON if self._served.hurried else _LOOK)
 
     def look(self, hosts: Hosts) -> None:
         """Write a heartbeat if it is time, and tell the hosts which lanes they are to have.
@@ -146,7 +149,7 @@ class Presence:
         home = self.at_home()
         ready = [host.name for host in hosts.all if host.serving and host.name in home]
         if self._clock.monotonic() >= self._beat_at:
-            self._beat_at = self._clock.monotonic() + BEAT
+            self._beat_at = self._clock.monotonic() + self._settings.heartbeat
             self._beat(ready, hosts)
             hosts.redo(self._served.redo)
         elif self._served.hurried:
@@ -200,6 +203,7 @@ class Presence:
             failing=failing | dict(self._served.failing),
             reports=reports,
             swaps=True,
+            beat=self._settings.heartbeat,
         )
         self._hear(self._roster.beat(info))
         self._beats += 1

@@ -25,8 +25,8 @@ LOOK = 0.05
 PATIENCE = 60.0
 """Seconds without progress after which a step is given up."""
 
-NOTICED = 2.0
-"""Seconds after which every worker has seen that a command works: more than a heartbeat."""
+_NOTICED = 2
+"""Heartbeats, of the slowest worker, after which all have seen that a command works."""
 
 OBEYED = 0.4
 """Seconds after which workers that know of the command obey a hold: they look every 0.1 s."""
@@ -129,7 +129,7 @@ class LanePause:
             LanesStalled: somebody goes on owning a lane.
         """
         self.hold(name)
-        self._clock.sleep(NOTICED)
+        self._clock.sleep(self._notice())
         self.hold(name)
 
     def release(self, name: str) -> None:
@@ -173,7 +173,7 @@ class LanePause:
         Raises:
             LanesStalled: they do not come to one place; the caller lets them go.
         """
-        self._clock.sleep(max(0.0, self._made_at + NOTICED - self._clock.monotonic()))
+        self._clock.sleep(max(0.0, self._made_at + self._notice() - self._clock.monotonic()))
         for _ in range(_TRIES):
             # The candidate stops first, so that the live instance is never behind it.
             self.hold(candidate)
@@ -188,6 +188,10 @@ class LanePause:
             if self.numbers(live) == self.numbers(candidate):
                 return
         raise LanesStalled(f"{live} and {candidate} never stand at one place: see memorybus status")
+
+    def _notice(self) -> float:
+        """Return the seconds after which every worker has seen what was written, however slow."""
+        return _NOTICED * max((one.beat for one in self._stores.roster.alive()), default=1.0)
 
     def _stopped(self, live: str) -> Numbers:
         """Pause the live instance with none of its events half done; return where it is."""

@@ -21,6 +21,7 @@ from memorybus.surfaces.cli.scope_options import (
     scope_of_session,
 )
 from memorybus.surfaces.views.output import Output
+from memorybus.text.times import stamp
 
 if TYPE_CHECKING:
     from memorybus.operations.ingest import ingest
@@ -35,6 +36,12 @@ def asked(_: Any, question: str | None) -> None:
     """Validate a question, if there is one: an empty one would be answered with everything."""
     if question is not None and not question.strip():
         raise ValueError("Ask something: the question is empty.")
+
+
+def a_time(_: Any, text: str | None) -> None:
+    """Validate a time, if there is one."""
+    if text is not None:
+        stamp(text)
 
 
 Session = Annotated[
@@ -58,6 +65,15 @@ Questions = Annotated[
     Parameter(
         help="Ask the questions of this file instead, and tell how much of what it expects came: "
         'JSON lines, {"question": "…", "expected": ["…"], "user": "…"}.'
+    ),
+]
+AsOf = Annotated[
+    str | None,
+    Parameter(
+        name="--as-of",
+        help="What was known then: an ISO 8601 time, UTC if it names no zone; a date is its "
+        "first moment. What was said or put right later does not count.",
+        validator=a_time,
     ),
 ]
 Timeout = Annotated[float, Parameter(help="Seconds to wait for the answer.", validator=positive)]
@@ -128,6 +144,7 @@ def run_recall(
     provider: Providers = None,
     budget: Budget = None,
     timeout: Timeout = 10.0,
+    as_of: AsOf = None,
     explain: Explain = False,
     evaluate: Questions = None,
     common: Common = DEFAULT,
@@ -144,6 +161,7 @@ def run_recall(
     - `memorybus recall "When does the inspector come?" --all-users`
     - `memorybus recall grease --provider holographic --budget 500 --json`
     - `memorybus recall "Which grease does the pump need?" --explain`
+    - `memorybus recall "Where does Ana live?" --as-of 2026-03-01`
     - `memorybus recall --evaluate questions.jsonl --user ana`
     """
     output, settings = common.output(), common.settings()
@@ -152,7 +170,9 @@ def run_recall(
         return 2
     own = scope_of(settings) if session is None else scope_of_session(session, whose, settings)
     given = settings.recall_budget if budget is None else budget
-    ask = _Question(question or "", whose.of(own), session, names(provider) or None, timeout)
+    known_by = None if as_of is None else stamp(as_of)
+    named = names(provider) or None
+    ask = _Question(question or "", whose.of(own), session, named, timeout, known_by)
     if evaluate is not None:
         return _evaluate(output, settings, evaluate, ask, given)
     found = _recalled(settings, ask, given)
@@ -172,6 +192,7 @@ class _Question(msgspec.Struct, frozen=True):
     session: str | None
     providers: tuple[str, ...] | None
     timeout: float
+    as_of: int | None = None
 
 
 def _recalled(settings: Settings, ask: _Question, budget: int) -> "RecallAnswer":
@@ -188,6 +209,7 @@ def _recalled(settings: Settings, ask: _Question, budget: int) -> "RecallAnswer"
             providers=ask.providers,
             budget=budget,
             timeout=ask.timeout,
+            as_of=ask.as_of,
         )
     except MissingProvider as error:
         raise MissingProvider(f"{error}{_nearest(ask.providers or (), settings)}") from error

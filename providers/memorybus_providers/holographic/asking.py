@@ -1,0 +1,32 @@
+"""Which texts ask rather than tell; pure."""
+
+import re
+
+_ENDING = 400
+"""Characters of a text's end in which its question mark is looked for."""
+
+_FEW = 3
+"""Words of an exclamation that tells nothing: "Wow, nice!"."""
+
+_CAPTION = r"(?:\[[^\[\]]*\]\s*)?$"
+_QUESTION_MARK = re.compile(rf"\?[\s!\"'”’)]*{_CAPTION}")
+_LAST = re.compile(_CAPTION)
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
+
+
+def asks(text: str) -> bool:
+    """Say whether a text ends with a question; a caption in brackets may follow it."""
+    ending = text[-_ENDING:]
+    return "?" in ending and bool(_QUESTION_MARK.search(ending))
+
+
+def only_asks(text: str) -> bool:
+    """Say whether a text is nothing but questions, beside short exclamations."""
+    if not asks(text) or len(text) > _ENDING:
+        return False
+    sentences = _SENTENCE_END.split(_LAST.sub("", text).strip())
+    return all(_is_question(one) or len(one.split()) <= _FEW for one in sentences)
+
+
+def _is_question(sentence: str) -> bool:
+    return sentence.rstrip("!\"'”’) ").endswith("?")

@@ -1,0 +1,165 @@
+"""How much speaks for a fact: the terms asked for, in it and in what stands around it; pure.
+
+An answer need not repeat the words of its question. They may stand in the question that it follows,
+in what was said just before or after, or elsewhere in the conversation. So each term is looked for
+in all these places, each with its weight. What several places say of one term is put together as
+the sides of a rectangle make its diagonal: two places say more than one, but not twice as much, or
+a conversation that repeats one word would outweigh a fact that holds them all.
+"""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+import msgspec
+
+K1 = 1.2
+B = 0.6
+"""BM25: saturation of repeated words, and how much length counts."""
+
+NEAR: Final[Mapping[int, float]] = MappingProxyType({-2: 0.5, -1: 0.4, 1: 0.4, 2: 0.4})
+"""Weights of the utterances around a fact, by where they stand; the one before the last is most
+often by the same speaker."""
+
+ANSWER = 0.95
+"""Weight of the question that a fact follows: its words are nearly the answer's own."""
+
+SESSION = 0.25
+"""Weight of the fact of the same session that says most of a term."""
+
+Amounts: TypeAlias = Mapping[str, float]
+"""How much is said of each term."""
+
+_MEANING = ""
+"""Stands for the meaning of the whole question, beside its terms."""
+
+
+class Place(msgspec.Struct, frozen=True):
+    """What weighing needs to know of a fact.
+
+    Attributes:
+        id: its row.
+        place: (session's row, number of the utterance in it), or None outside a conversation.
+        words: the stems of its words, in order.
+        asks: whether it asks rather than tells.
+    """
+
+    id: int
+    place: tuple[int, int] | None
+    words: Sequence[str]
+    asks: bool
+
+
+class Weight(msgspec.Struct, frozen=True):
+    """How much speaks for a fact.
+
+    Attributes:
+        words: its own words.
+        meaning: its own meaning.
+        around: what stands around it.
+    """
+
+    words: float
+    meaning: float
+    around: float
+
+    @property
+    def total(self) -> float:
+        """All of it."""
+        return self.words + self.meaning + self.around
+
+
+def weights(
+    places: Sequence[Place], rarity: Mapping[str, float], meant: Mapping[int, float]
+) -> dict[int, Weight]:
+    """Return how much speaks for each fact.
+
+    Args:
+        places: the facts.
+        rarity: of each term asked for, by its stem; rare terms count more.
+        meant: what facts gain by their meaning, by their rows.
+    """
+    said = _said(places, rarity)
+    for fact in meant.keys() & said.keys():
+        said[fact] = {**said[fact], _MEANING: meant[fact]}
+    squared = {
+        fact: {term: amount * amount for term, amount in amounts.items()}
+        for fact, amounts in said.items()
+    }
+    at = {place.place: place for place in places if place.place}
+    sessions = _sessions(places, squared)
+    return {
+        place.id: _weight(said.get(place.id, {}), _sources(place, squared, at, sessions))
+        for place in places
+    }
+
+
+def _said(places: Sequence[Place], rarity: Mapping[str, float]) -> dict[int, Amounts]:
+    """Return what each fact says itself, if anything: BM25, term by term."""
+    counts = {
+        place.id: Counter(filter(rarity.__contains__, place.words))
+        for place in places
+        if place.words
+    }
+    lengths = {place.id: len(place.words) for place in places}
+    mean = max(1.0, sum(lengths[fact] for fact in counts) / max(1, len(counts)))
+    return {
+        fact: {
+            term: rarity[term] * count * (K1 + 1) / (count + _damping(lengths[fact] / mean))
+            for term, count in found.items()
+        }
+        for fact, found in counts.items()
+    }
+
+
+def _damping(length: float) -> float:
+    return K1 * (1 - B + B * length)
+
+
+def _sessions(places: Sequence[Place], squared: Mapping[int, Amounts]) -> dict[int, Amounts]:
+    """Return the most that is said of each term in each session."""
+    most: defaultdict[int, dict[str, float]] = defaultdict(dict)
+    for place in places:
+        if place.place and place.id in squared:
+            session = most[place.place[0]]
+            for term, amount in squared[place.id].items():
+                if amount > session.get(term, 0.0):
+                    session[term] = amount
+    return dict(most)
+
+
+def _sources(
+    place: Place,
+    squared: Mapping[int, Amounts],
+    at: Mapping[tuple[int, int], Place],
+    sessions: Mapping[int, Amounts],
+) -> Iterator[tuple[float, Amounts]]:
+    """Yield what speaks for a fact, with its weight."""
+    if place.id in squared:
+        yield 1.0, squared[place.id]
+    if place.place is None:
+        return
+    session, number = place.place
+    if session in sessions:
+        yield SESSION, sessions[session]
+    for step, weight in NEAR.items():
+        near = at.get((session, number + step))
+        if near is not None and near.id in squared:
+            yield ANSWER if step == -1 and near.asks else weight, squared[near.id]
+
+
+def _weight(said: Amounts, sources: Iterator[tuple[float, Amounts]]) -> Weight:
+    own = sum(said.values())
+    meaning = said.get(_MEANING, 0.0)
+    return Weight(own - meaning, meaning, _together(sources) - own)
+
+
+def _together(sources: Iterator[tuple[float, Amounts]]) -> float:
+    sums: dict[str, float] = {}
+    for weight, squares in sources:
+        square = weight * weight
+        for term, amount in squares.items():
+            sums[term] = sums.get(term, 0.0) + square * amount
+    return sum(map(math.sqrt, sums.values()))

@@ -1,0 +1,190 @@
+"""Cutting texts of any script into the tokens that the index holds; pure.
+
+A token is a word in lower case, without its diacritics; where that loses some, the word as it was
+written follows after `MARK`: ``cafe!café``. Tokens that begin alike are therefore near each other,
+and nothing that a stemmer needs is lost. Further tokens stand for
+
+- identifiers: ``getUserToken`` is also ``get``, ``user``, ``token``; ``auth_service.py`` is its
+  words and itself; ``E1234`` is also ``1234``;
+- scripts without spaces: each pair of characters, and each Chinese character; of Thai and its
+  relatives each three characters too;
+- Korean: each pair of syllables, and the first syllable of each word;
+- Arabic without its article and what is written together with it; Hebrew with and without what may
+  be a preposition.
+
+Every token is made of letters, digits, marks of scripts, `MARK` and ``_./`` alone.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable
+from functools import lru_cache
+from itertools import pairwise
+from typing import Final, Literal
+
+MARK: Final = "!"
+"""Parts a word without diacritics from the word; sorts before all that a word is made of."""
+
+LONGEST = 64
+"""Characters of a word at most; longer ones are cut (G10)."""
+
+Script = Literal["spaced", "han", "hangul", "thai"]
+"""How a script is cut: by its spaces, or as said above."""
+
+_ASCII = "".join(chr(sign) if chr(sign).isalnum() else " " for sign in range(128)).lower().encode()
+_ASCII += bytes(128)
+# Marks that Python does not count as parts of words, of the scripts that cannot do without them.
+_MARKS = (
+    "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a"
+    "\u0640\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e8\u0900-\u0963\u0981-\u0dff\u0e31-\u0e3a"
+    "\u0e47-\u0e4e\u0eb1-\u0ebc\u0ec8-\u0ecd\u102b-\u103e\u17b4-\u17d3\u3099\u309a"
+)
+_WORD = re.compile(rf"[\w{_MARKS}]+")
+_LOST = re.compile(
+    "(?<!\u0438)\u0306|[\u0300-\u0305\u0307-\u036f\u0483-\u0487\u0591-\u05c7\u0610-\u061a\u0640"
+    "\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e8]"
+)
+_LETTERS = str.maketrans(
+    {
+        "ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th",
+        "ı": "i", "ς": "σ", "ى": "ي", "ی": "ي", "ک": "ك", "ة": "ه",
+    }
+)  # fmt: skip
+_RUNS = re.compile(
+    "(?P<han>[\u2e80-\u2fff\u3005-\u3007\u3021-\u30ff\u31f0-\u31ff\u3400-\u9fff\uf900-\ufaff"
+    "\U00020000-\U0003ffff]+)"
+    "|(?P<hangul>[\u1100-\u11ff\u3130-\u318f\uac00-\ud7a3]+)"
+    "|(?P<thai>[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]+)"
+    "|(?P<spaced>[^\u0e00-\u0eff\u1000-\u11ff\u1780-\u17ff\u2e80-\u2fff\u3005-\u3007\u3021-\u318f"
+    "\u31f0-\u31ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff]+)"
+)
+_HAN = re.compile("[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+_ARABIC = re.compile("^(?:و?(?:ال|بال|كال|فال|لل))(?=..)")
+_HEBREW = re.compile("[\u05d0-\u05ea]{4,}")
+_HEBREW_PREFIXES = "ובהכלמש"
+
+# A cheap look first, since most texts name nothing of the kind: letters, digits, what joins them.
+_LETTERS_AND_DIGITS = (
+    b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789",
+    b"a" * 26 + b"A" * 26 + b"0" * 10,
+)
+_KINDS = bytes.maketrans(*_LETTERS_AND_DIGITS)
+_JOINTS = bytes.maketrans(_LETTERS_AND_DIGITS[0] + b"_/", b"a" * 62 + b"..")
+_JOINED = re.compile(
+    r"(?<![A-Za-z0-9_./])[A-Za-z0-9]{1,64}(?:[_./]{1,3}[A-Za-z0-9]{1,64}){1,16}(?<=.{3})"
+)
+_CAMEL = re.compile(r"(?<![A-Za-z])[A-Za-z]+[a-z][A-Z][A-Za-z]*")
+_HUMP = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_CODE = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{1,8}(\d{3,})(?![A-Za-z0-9])")
+
+
+def folded(text: str) -> str:
+    """Return a text in lower case and without diacritics, as tokens are compared."""
+    if text.isascii():
+        return text.lower()
+    parts = unicodedata.normalize("NFKD", text.lower()).lower()
+    return unicodedata.normalize("NFC", _LOST.sub("", parts).translate(_LETTERS))
+
+
+def tokens(text: str) -> list[str]:
+    """Return the tokens of a text, in order, as often as they occur; see the module."""
+    words = _words(text, _indexed)
+    return [*words, *identifiers(text)] if _odd(text) else words
+
+
+def asked(text: str) -> list[str]:
+    """Return the words of a text, each as one token; runs of scripts without spaces are whole."""
+    return _words(text, _whole)
+
+
+def identifiers(text: str) -> list[str]:
+    """Return the further tokens of what looks like code: paths, names in code, error numbers."""
+    humps = [part for name in _CAMEL.findall(text) for part in _HUMP.findall(name)]
+    found = [*_JOINED.findall(text), *humps, *_CODE.findall(text)]
+    return [name.lower() for name in found]
+
+
+def _odd(text: str) -> bool:
+    plain = text.encode(errors="replace")
+    kinds = plain.translate(_KINDS)
+    return b"a.a" in plain.translate(_JOINTS) or b"aA" in kinds or b"a0" in kinds or b"A0" in kinds
+
+
+def spelled(token: str) -> tuple[str, str]:
+    """Return a token's word without diacritics, and the word as it was written."""
+    plain, _, written = token.partition(MARK)
+    return plain, written or plain
+
+
+def script_of(run: str) -> Script:
+    """Return how a run of characters, as `asked` returns them, is cut."""
+    found = _RUNS.match(run)
+    kind = found.lastgroup if found else None
+    return kind if kind in {"han", "hangul", "thai"} else "spaced"  # type: ignore[return-value]
+
+
+def pairs(run: str) -> list[str]:
+    """Return each two characters that follow each other; of one character itself."""
+    return [one + other for one, other in pairwise(run)] or [run]
+
+
+def triples(run: str) -> list[str]:
+    """Return each three characters that follow each other; of fewer the run itself."""
+    return [run[start : start + 3] for start in range(max(1, len(run) - 2))]
+
+
+def _words(text: str, cut: Callable[[str], tuple[str, ...]]) -> list[str]:
+    if text.isascii():
+        return text.encode().translate(_ASCII).decode().split()
+    written = unicodedata.normalize("NFKC", text).lower().replace("_", " ")
+    return [token for word in _WORD.findall(written) for token in cut(word)]
+
+
+@lru_cache(maxsize=1 << 15)
+def _indexed(word: str) -> tuple[str, ...]:
+    """Return the tokens that the index holds of a word."""
+    if word.isascii():
+        return (word,)
+    return tuple(token for run in _RUNS.finditer(word) for token in _held(run))
+
+
+@lru_cache(maxsize=1 << 12)
+def _whole(word: str) -> tuple[str, ...]:
+    """Return a word's runs of one script, as tokens."""
+    if word.isascii():
+        return (word,)
+    return tuple(_token(run[0]) for run in _RUNS.finditer(word) if _plain(run[0]))
+
+
+def _held(run: re.Match[str]) -> list[str]:
+    text = _plain(run[0])
+    if not text:
+        return []
+    match run.lastgroup:
+        case "han":
+            return [*_HAN.findall(text), *(pairs(text) if len(text) > 1 else ())]
+        case "hangul":
+            return [text[0], *(pairs(text) if len(text) > 1 else ())]
+        case "thai":
+            return [*pairs(text), *(triples(text) if len(text) > 2 else ())]
+        case _:
+            return [_token(run[0]), *_without_prefixes(text)]
+
+
+def _token(written: str) -> str:
+    plain = _plain(written)
+    return plain if plain == written else f"{plain}{MARK}{written}"
+
+
+def _plain(written: str) -> str:
+    """Return a word without diacritics, and an Arabic one without its article."""
+    return _ARABIC.sub("", "".join(_WORD.findall(folded(written))), count=1)
+
+
+def _without_prefixes(word: str) -> list[str]:
+    """Return a Hebrew word without its first one and two letters, where they may be prefixes."""
+    if not _HEBREW.fullmatch(word):
+        return []
+    return [
+        word[n:] for n in (1, 2) if all(x in _HEBREW_PREFIXES for x in word[:n]) and word[n + 1 :]
+    ]

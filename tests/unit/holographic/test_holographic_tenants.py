@@ -1,0 +1,77 @@
+"""An answer depends on the asker's own scope alone, whoever else is in the store."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from holographic_feeding import ME, add, ask, feed, opened, shown, texts, turn
+from memorybus.events import Event, Scope
+from memorybus_providers.base import Recollection
+from memorybus_providers.holographic import HolographicProvider
+
+SAID: list[Event] = [
+    turn("I bought a red canoe for the lake", "A canoe! Which lake?"),
+    turn("The lake behind the mill", "Then mind the weir, the canoe is light"),
+    turn("My sister paints the mill", "Does she paint the lake too?"),
+    add("The canoe is kept at the mill"),
+    turn("We paddled the red canoe around the lake", "And the weir?"),
+]
+QUESTIONS = [
+    "Where is the canoe?",
+    "Which lake?",
+    "What does my sister paint?",
+    "mill lake canoe weir red",
+    "What colour is the paddle?",
+]
+TENANTS = 50
+
+
+def answers(provider: HolographicProvider) -> list[Sequence[Recollection]]:
+    """Return what each question is answered, scores included."""
+    return [ask(provider, question) for question in QUESTIONS]
+
+
+def test_others_change_no_answer_no_score_and_no_order(tmp_path: Path) -> None:
+    """With 50 others who use the same words, before, between and after, all stays the same."""
+    with opened(tmp_path / "alone") as provider:
+        for n, event in enumerate(SAID):
+            feed(provider, [event], first=1 + n)
+        alone = answers(provider)
+        seen = [fact["text"] for fact in shown(provider, "red canoe lake")]
+
+    with opened(tmp_path / "among") as provider:
+        for n, event in enumerate(SAID):
+            for other in range(TENANTS):
+                scope = Scope(agent="coder", user=f"user {other}")
+                feed(provider, [event], first=1_000 * n + other, scope=scope)
+            feed(provider, [event], first=100_000 + n)
+        among = answers(provider)
+        assert [fact["text"] for fact in shown(provider, "red canoe lake")] == seen
+
+    assert [[(one.text, one.score) for one in found] for found in among] == [
+        [(one.text, one.score) for one in found] for found in alone
+    ]
+
+
+def test_a_word_that_only_others_use_is_unknown(provider: HolographicProvider) -> None:
+    """No word of another scope is found, completed or counted."""
+    feed(provider, [turn("A heron by the pond")])
+    feed(provider, [turn("A zeppelin over the pond")], first=2, scope=Scope("coder", "bob"))
+
+    assert texts(provider, "zeppelin") == []
+    assert texts(provider, "zeppelins pond") == ["A heron by the pond"]
+
+
+def test_a_person_is_forgotten_by_one_deletion(provider: HolographicProvider) -> None:
+    """With the facts of a scope all that the index held of it goes, and nothing else."""
+    feed(provider, SAID)
+    feed(provider, SAID, first=100, scope=Scope("coder", "bob"))
+    db = provider._opened.db
+    (mine,) = db.execute("select id from scopes where user = ?", (ME.user,)).fetchone()
+
+    db.execute("delete from facts where scope = ?", (mine,))
+
+    left = [term for (term,) in db.execute("select term from vocabulary")]
+    assert left
+    assert not [term for term in left if term.startswith(f"{mine:x}_")]
+    assert db.execute("select facts from scopes order by id").fetchall() == [(0,), (9,)]
+    db.execute("insert into facts_fts(facts_fts, rank) values ('integrity-check', 1)")
