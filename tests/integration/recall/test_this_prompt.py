@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import psutil
 import pytest
 import redis
 from conftest import MakeServer, MakeSettings
@@ -128,6 +129,25 @@ def test_a_provider_that_hangs_costs_a_prompt_its_wait_and_no_more(
         took = time.perf_counter() - began
     assert "boathouse" in block
     assert took < 1.0 + MARGIN
+
+
+@pytest.mark.timeout(240)
+def test_a_killed_recall_process_costs_its_prompts_and_no_later_ones(
+    redis_url: str, make_settings: MakeSettings, spawn: Spawn
+) -> None:
+    """G9: the process that answers is killed with a question in hand: another answers the next."""
+    settings = make_settings(url=redis_url, providers=(HOLO,), prefetch_wait=1.0)
+    running = worker(spawn, settings, jobs=1)
+    with MemoryBus.connect(settings) as bus:
+        session = told(bus)
+        wait_until(answered(session), "all that was told is recalled", 60)
+        for child in psutil.Process(running.pid).children():
+            child.kill()
+        began = time.perf_counter()
+        session.prefetch("What of the parrot, the heron and the roof?")
+        assert time.perf_counter() - began < 1.0 + MARGIN
+        session = bus.session("later", warm=False)
+        wait_until(answered(session), "another process answers", 60)
 
 
 def test_with_redis_away_no_prompt_waits(
