@@ -6,18 +6,33 @@ harmless.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from memorybus_providers.holographic.english import MONTHS, SILENT
 from memorybus_providers.holographic.languages import (
+    COMPOUNDING,
     irregular_forms,
-    is_stop_word,
+    silent,
     spoken,
     stems_of,
 )
-from memorybus_providers.holographic.words import MARK, asked, identifiers, spelled, tokens
+from memorybus_providers.holographic.stop_words import BY_LANGUAGE, OF_RUNS
+from memorybus_providers.holographic.words import (
+    MARK,
+    SHORTEST_PART,
+    Script,
+    asked,
+    identifiers,
+    is_han,
+    pairs,
+    parts_of,
+    script_of,
+    spelled,
+    tokens,
+    triples,
+)
 
 MAX_WORDS = 64
 """Words of a question that are looked at (G10)."""
@@ -29,6 +44,13 @@ MAX_MATCHES = 20_000
 """Rows a search may touch: common terms beyond it only count in re-ranking (G10)."""
 
 _MONTH_MAY = re.compile(r"(?<!^)\bMay\b")
+_RUN_STOP_WORDS = re.compile(f"(?:{'|'.join(OF_RUNS)}|(?<=[^ぁ-ゟ])[はがにでとのもかへや])+")
+_KOREAN_ENDING = re.compile(
+    "(?<=.)(?:(?:했|하였)(?:어요|습니다|었어요|다|어|니|나요)|합니다|하니|하나요|하는|하고|하다|해요"
+    "|한|할|(?:었|았|였|겠)(?:어요|습니다|다|어|니|나요)|습니다|습니까|입니다|입니까|이에요|예요|이야"
+    "|어요|아요|나요|까요|에서는|에서|에게|한테|께서|으로|까지|부터|처럼|보다|이랑|이나|라고|에는"
+    "|와|과|은|는|이|가|을|를|에|의|로|도|만|다|고|지|니|요|야)$"
+)
 _YEAR = re.compile(r"(?:19|20)\d\d")
 
 
@@ -40,11 +62,13 @@ class Term(msgspec.Struct, frozen=True):
         forms: the tokens that stand for it in the index: those a reading knows, and after
             `Vocabulary.known` those that are there.
         kin: the stems of its forms; empty if it has only the forms that it names.
+        word: the word of the question, folded; empty in scripts without spaces.
     """
 
     stem: str
     forms: tuple[str, ...]
     kin: frozenset[str] = frozenset()
+    word: str = ""
 
 
 class Question(msgspec.Struct, frozen=True):
@@ -70,14 +94,17 @@ class Question(msgspec.Struct, frozen=True):
         A speaker's own utterances rarely say their name, the other side's do: as a search term
         it finds the wrong ones.
         """
-        kept = tuple(term for term in self.terms if spelled(term.forms[0])[0] not in names)
+        kept = tuple(term for term in self.terms if term.word not in names)
         return kept or self.terms
 
     def read(self, texts: Iterable[str]) -> Iterator[list[str]]:
         """Yield the tokens of each text; where a token is a form of a term, the term's stem."""
         known = {form: term.stem for term in self.terms for form in term.forms}
+        parted = any(form.startswith(MARK) for form in known)
         for text in texts:
-            yield [known.get(token, token) for token in tokens(text)]
+            held = tokens(text)
+            parts = [known[part] for part in parts_of(held) if part in known] if parted else []
+            yield [known.get(token, token) for token in held] + parts
 
     def asks_for(self, word: str) -> bool:
         """Say whether a word, as somebody wrote it, is a form of one of the terms."""
@@ -94,7 +121,8 @@ def parse(text: str) -> Question:
     said = tuple(dict.fromkeys((*asked(text), *identifiers(text))))[:MAX_WORDS]
     words = tuple(dict.fromkeys(spelled(token)[0] for token in said))
     languages = spoken(words)
-    terms = {term.stem: term for token in said for term in _terms(token, languages)}
+    asked_for = _telling(said, silent(words, languages))
+    terms = {term.stem: term for token in asked_for for term in _terms(token, languages)}
     months = {MONTHS[word] for word in words if word in MONTHS and word != "may"}
     if _MONTH_MAY.search(text):
         months.add(MONTHS["may"])
@@ -158,9 +186,36 @@ def _spelled_anyhow(word: str) -> str:
     return f'("{word}" OR "{word}{MARK}"*)'
 
 
+def _telling(said: Iterable[str], without: Collection[str]) -> list[str]:
+    return [token for token in said if spelled(token)[0] not in without]
+
+
 def _terms(token: str, languages: Sequence[str]) -> Iterator[Term]:
     plain, _ = spelled(token)
-    if not is_stop_word(plain, languages):
+    kind = script_of(plain)
+    if kind != "spaced":
+        yield from (Term(part, (part,)) for part in _parts(plain, kind))
+    else:
         kin = stems_of(token, languages)
-        forms = tuple(dict.fromkeys((token, *irregular_forms(kin))))
-        yield Term(min(stems_of(token, languages[:1])), forms, kin)
+        forms = tuple(dict.fromkeys((*tokens(token), token, *irregular_forms(kin))))
+        yield Term(min(stems_of(token, languages[:1]) or kin or {plain}), forms, kin, plain)
+        if COMPOUNDING.intersection(languages[:-1]) and plain.isalpha():
+            yield from _compounds(plain, kin)
+
+
+def _compounds(word: str, kin: frozenset[str]) -> list[Term]:
+    """Return what stands for a word within longer ones, and for the words that it is made of."""
+    whole = [stem for stem in kin if len(stem) >= SHORTEST_PART]
+    within = Term(f"{MARK}{word}", (MARK + word,), frozenset(MARK + stem for stem in whole), word)
+    parts = {part[1:] for part in parts_of([word])}
+    made_of = Term(f"{word}{MARK}", tuple(sorted(parts)), word=word)
+    return [*([within] if whole else ()), *([made_of] if parts else ())]
+
+
+def _parts(run: str, kind: Script) -> list[str]:
+    """Return what is searched for of a run of characters without spaces."""
+    if kind == "hangul":
+        stem = _KOREAN_ENDING.sub("", run) or run
+        return [] if stem in BY_LANGUAGE["korean"] else pairs(stem)
+    words = [word for word in _RUN_STOP_WORDS.split(run) if len(word) > 1 or is_han(word)]
+    return [part for word in words for part in (triples(word) if kind == "thai" else pairs(word))]
