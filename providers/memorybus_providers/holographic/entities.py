@@ -12,18 +12,25 @@ from typing import Final, Literal
 import msgspec
 
 from memorybus_providers.base import RecallScope
-from memorybus_providers.holographic.lookup import FactLookup
+from memorybus_providers.holographic.lookup import MOST, FactLookup
 from memorybus_providers.holographic.mentions import (
     Told,
     mentions,
     names,
     plain,
     role_asked,
+    roles_in,
     told,
     words,
 )
 from memorybus_providers.holographic.ranking import Fact
 from memorybus_providers.holographic.words import folded
+
+ROLES = 4
+"""Roles in a question that are looked up (G10)."""
+
+FEW = 20
+"""Facts that are looked at for each of them, the newest (G10)."""
 
 Kind = Literal["person", "organisation", "place", "other"]
 
@@ -94,12 +101,27 @@ class Entities:
         found = self._lookup.holding(entity.spoken, whose)
         return [fact for fact in found if names(fact.content, entity.spoken)]
 
-    def told(self, role: tuple[str, str], whose: RecallScope) -> str | None:
-        """Return who has a role (see `mentions.role_asked`), as it was told last."""
+    def spelled_out(self, question: str, whose: RecallScope) -> str:
+        """Return a question with the names of those whose roles it speaks of behind it.
+
+        "When is my sister's birthday?" is also a question about Ana, if she was told to be.
+        """
+        said = roles_in(question)[:ROLES]
+        known = [name for role in said if (name := self.told(role, whose, FEW))]
+        return " ".join(dict.fromkeys((question, *known)))
+
+    def told(self, role: tuple[str, str], whose: RecallScope, most: int = MOST) -> str | None:
+        """Return who has a role (see `mentions.role_asked`), as it was told last.
+
+        Args:
+            role: whose what.
+            whose: whose facts.
+            most: facts that are looked at, the newest.
+        """
         owner, what = role
         found = [
             one
-            for fact in self._lookup.holding([what.split()[-1:]], whose)
+            for fact in self._lookup.holding([what.split()[-1:]], whose, most=most)
             for one in _told(fact)
             if one.role.split()[-len(what.split()) :] == what.split() and _owns(one, owner, fact)
         ]

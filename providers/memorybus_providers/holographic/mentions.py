@@ -53,6 +53,7 @@ _TELLING = (
 )
 _WEAKLY = re.compile(rf"\b{_OWNER} {_ROLE} (?:is|ist|es|est|è) (?P<name>{_NAME})", re.IGNORECASE)
 _ASKED = re.compile(rf"(?:{_OWNER}|the|her|his|their) {_ROLE}", re.IGNORECASE)
+_SPOKEN_OF = re.compile(rf"\b{_OWNER} {_ROLE.removesuffix('??)')}?)", re.IGNORECASE)
 _FIRST_PERSON = re.compile(_MINE, re.IGNORECASE)
 
 
@@ -115,6 +116,15 @@ def role_asked(asked: str) -> tuple[str, str] | None:
     if hit is None:
         return None
     return _owner(hit["owner"] or "my"), folded(hit["role"])
+
+
+def roles_in(question: str) -> list[tuple[str, str]]:
+    """Return whose what a question speaks of, as `role_asked` has it: the longest role first."""
+    found = []
+    for hit in _SPOKEN_OF.finditer(question):
+        role = folded(hit["role"])
+        found += [(_owner(hit["owner"]), role), (_owner(hit["owner"]), role.split()[0])]
+    return list(dict.fromkeys(found))
 
 
 def plain(name: str) -> str:

@@ -38,7 +38,17 @@ SHORTNESS = 0.1
 """The power of a line's length by which a fact loses: the shorter of two leaves more room."""
 
 LINE = 26
-"""Characters of a line beside its text, about."""
+USUAL = 170
+"""Characters of a line beside its text, and of a usual line with it."""
+
+RAREST = 5
+FEW = 100
+"""How many terms of a long question count as what is asked for, and how many facts are few."""
+
+USED = 0.01
+USES = 5
+"""What a fact gains each time that a tool listed it, as a factor, and how often: it decides between
+facts that are otherwise equal, and no more, since a rebuild forgets it."""
 
 LOOKED_AT = 10_000
 """Characters of a fact whose words are compared (G10)."""
@@ -64,6 +74,7 @@ class Fact(msgspec.Struct, frozen=True):
         category: of a note.
         tags: of a note, parted by spaces.
         event: id of the event that brought it.
+        retrieved: how often a tool listed it. A rebuild begins to count anew.
     """
 
     id: int
@@ -78,6 +89,7 @@ class Fact(msgspec.Struct, frozen=True):
     category: str
     tags: str
     event: str = ""
+    retrieved: int = 0
 
 
 class Corpus(msgspec.Struct, frozen=True):
@@ -90,6 +102,16 @@ class Corpus(msgspec.Struct, frozen=True):
         """Return the inverse document frequency of a stem; above zero, however common it is."""
         found = self.found.get(stem, 0)
         return math.log(1 + (self.size + 0.5) / (found + 0.5))
+
+    @property
+    def asked(self) -> float:
+        """The rarity of all that is asked for, of the `RAREST` terms if there are more.
+
+        That a word is in no fact says little where there are few facts, and counts less there.
+        """
+        missing = self.size / (self.size + FEW)
+        rarities = (self.rarity(stem) * (1 if n else missing) for stem, n in self.found.items())
+        return sum(sorted(rarities, reverse=True)[:RAREST])
 
 
 class Scored(msgspec.Struct, frozen=True):
@@ -104,6 +126,7 @@ class Scored(msgspec.Struct, frozen=True):
             or is not near.
         until: when another took its place, milliseconds; 0 if it holds.
         before: what was so before it; empty if it took nobody's place.
+        fit: how much of what is asked for speaks for it: about 1 for a fact that says all of it.
     """
 
     fact: Fact
@@ -112,6 +135,7 @@ class Scored(msgspec.Struct, frozen=True):
     near: float | None = None
     until: int = 0
     before: str = ""
+    fit: float = 1.0
 
 
 def ranked(
@@ -141,6 +165,7 @@ def ranked(
     meant = nearness.amounts(near, rarity, held) if near else {}
     weights = evidence.weights(places, rarity, meant)
     wants = wanted(" ".join(question.words))
+    asked = corpus.asked or 1.0
     speakers = {
         fact.speaker for fact in facts if not names.isdisjoint(folded(fact.speaker).split())
     }
@@ -150,6 +175,7 @@ def ranked(
             weights[fact.id],
             _factors(question, fact, speakers, wants, is_question=place.asks),
             near.get(fact.id),
+            asked,
         )
         for fact, place in zip(facts, places, strict=True)
         if weights[fact.id].total
@@ -187,14 +213,17 @@ def _place(fact: Fact, words: Sequence[str]) -> Place:
     return Place(fact.id, fact.place, words, asks(fact.content))
 
 
-def _scored(fact: Fact, weight: Weight, factors: Mapping[str, float], near: float | None) -> Scored:
+def _scored(
+    fact: Fact, weight: Weight, factors: Mapping[str, float], near: float | None, asked: float
+) -> Scored:
     amounts = {
         "words": weight.words,
         "meaning": weight.meaning,
         "conversation": weight.around,
     }
     parts = {**{name: amount for name, amount in amounts.items() if amount}, **factors}
-    return Scored(fact, weight.total * math.prod(factors.values()), parts, near)
+    score = weight.total * math.prod(factors.values())
+    return Scored(fact, score, parts, near, fit=score / asked)
 
 
 def _factors(
@@ -208,12 +237,13 @@ def _factors(
     """Return the factors of what is not about words: who, when, what kind of answer, trust."""
     factors = {
         "trust": 0.75 + 0.5 * fact.trust,
+        "used": 1 + USED * min(fact.retrieved, USES),
         "speaker": SPEAKER if fact.speaker in speakers else 1.0,
         "time": _in_time(question, fact.at) if question.months or question.years else 1.0,
         "answer": wants.factor if wants and wants.fits(fact.content[:LOOKED_AT]) else 1.0,
         "kept": KEPT if fact.place is None else 1.0,
         "asks": QUESTION if is_question else 1.0,
-        "length": (LINE + len(fact.content)) ** -SHORTNESS,
+        "length": (USUAL / (LINE + len(fact.content))) ** SHORTNESS,
     }
     return {name: factor for name, factor in factors.items() if factor != 1.0}
 

@@ -14,8 +14,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from memorybus_providers.base import RecallScope
+from memorybus_providers.holographic.entities import Entities
 from memorybus_providers.holographic.evidence import NEAR
 from memorybus_providers.holographic.facts import clean
+from memorybus_providers.holographic.lookup import FactLookup
 from memorybus_providers.holographic.query import Question, chosen, expression, parse
 from memorybus_providers.holographic.ranking import Corpus, Fact, Scored, ranked
 from memorybus_providers.holographic.rows import FACT, LATEST, SCOPES, asked, fact_of, limits_of
@@ -95,6 +97,7 @@ class FactSearch:
         self._db = db
         self._vocabulary = Vocabulary(db)
         self._nearby = nearby
+        self._entities = Entities(FactLookup(db))
         self._standings = Standings(db)
 
     def answer(
@@ -112,6 +115,7 @@ class FactSearch:
                 for everything.
             as_of: what was known then, milliseconds; None for now. Trust is always today's.
         """
+        text = self._entities.spelled_out(text, scope)
         waited_for = self._nearby(text, scope)
         question = parse(text)
         limits = _narrowed(scope, about, as_of)

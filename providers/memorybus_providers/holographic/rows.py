@@ -24,7 +24,7 @@ _SIZES = f"select id, facts from scopes where id in ({SCOPES}) order by id"  # n
 FACT: Final = """
 select facts.id, facts.session, facts.seq, coalesce(helpful, 0), coalesce(unhelpful, 0),
     facts.name, sessions.name, facts.kind, facts.speaker, facts.at, facts.content, facts.category,
-    facts.tags, lower(hex(facts.event_id))
+    facts.tags, lower(hex(facts.event_id)), facts.retrieval_count
 from facts join sessions on sessions.id = facts.session
 left join judgements on judgements.scope = facts.scope and judgements.fact = facts.name
 """

@@ -17,6 +17,7 @@ from memorybus_providers.holographic.query import Term, stems
 from memorybus_providers.holographic.ranking import Fact, Scored
 from memorybus_providers.holographic.rows import LATEST
 from memorybus_providers.holographic.succession import (
+    Statement,
     Succession,
     by_claims,
     by_wording,
@@ -26,13 +27,13 @@ from memorybus_providers.holographic.succession import (
     statements,
 )
 
-LOOKED_AT = 20
+LOOKED_AT = 15
 """Found facts, the best, whose place others may have taken (G10)."""
 
 SLOTS = 3
 """Slots of these facts for which newer statements are looked up (G10)."""
 
-RIVALS = 200
+RIVALS = 100
 """Facts that are looked up for these slots, the newest (G10)."""
 
 
@@ -57,12 +58,19 @@ class Standings:
         best = [one.fact for one in found[:LOOKED_AT]]
         if not best:
             return []
-        everything = {fact.id: fact for fact in (*best, *self._rivals(best, whose, as_of))}.values()
-        successions = [*by_wording(best), *by_claims(everything)]
+        made = statements(best)
+        others = set(self._rivals(made, whose, as_of)).difference(best)
+        successions = [*by_wording(best), *by_claims([*made, *statements(others)])]
         known_by = LATEST if as_of is None else as_of
         successions += self._corrected(best, whose, known_by)
         successions += self._replaced(best, whose, known_by)
         return settled(found, successions) if successions else list(found)
+
+    def marked(self, facts: Sequence[Fact], whose: RecallScope) -> list[Scored]:
+        """Return facts in the order given, marked as `settle` marks them."""
+        given = [Scored(fact, 1 / place) for place, fact in enumerate(facts, start=1)]
+        settled = {one.fact.id: one for one in self.settle(given, whose)}
+        return [settled[fact.id] for fact in facts]
 
     def stood(self, terms: Iterable[Term], whose: RecallScope, as_of: int) -> list[Fact]:
         """Return what entries said at a time, and say no more, that holds one of some terms."""
@@ -77,10 +85,11 @@ class Standings:
         kept = self._lookup.kept("", whose)
         return rivals(statement, list({fact.id: fact for fact in (*said, *kept)}.values()))
 
-    def _rivals(self, best: Iterable[Fact], whose: RecallScope, as_of: int | None) -> list[Fact]:
-        """Return facts that may fill the slots that the best ones fill."""
-        slots = {one.claim.fills: one.claim for one in statements(best)}
-        asked = list(slots.values())[:SLOTS]
+    def _rivals(
+        self, made: Iterable[Statement], whose: RecallScope, as_of: int | None
+    ) -> list[Fact]:
+        """Return facts that may fill the slots that some statements fill."""
+        asked = list({one.claim.fills: one.claim for one in made}.values())[:SLOTS]
         if not asked:
             return []
         return self._lookup.holding(_phrases(asked), whose, most=RIVALS, as_of=as_of)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from memorybus_providers.holographic.claims import ME, Claim, claims, rewords
+from memorybus_providers.holographic.claims import ME, Claim, claims, frame, rewords
 from memorybus_providers.holographic.mentions import words
 from memorybus_providers.holographic.ranking import Fact, Scored
 
@@ -42,21 +42,21 @@ class Statement(msgspec.Struct, frozen=True):
 def statements(facts: Iterable[Fact]) -> list[Statement]:
     """Return what facts claim: what people said, and what was kept.
 
-    What an agent says of others it has from memory: it makes nothing true that is outdated.
+    What an agent says of others it has from memory: it makes nothing true that is outdated. Where
+    somebody with a name answers, what they say of themselves counts.
     """
-    people = [fact for fact in facts if fact.speaker not in _AGENTS and fact.kind != "assistant"]
-    me = {words(fact.speaker) for fact in people if fact.kind == "user"} - {("user",), ()}
     return [
-        Statement(_of_me(claim, me), fact)
-        for fact in people
-        for claim in claims(fact.content, kept=fact.place is None)
+        Statement(claim, fact)
+        for fact in facts
+        if fact.speaker not in _AGENTS
+        for claim in _made_by(fact)
     ]
 
 
-def by_claims(facts: Iterable[Fact]) -> list[Succession]:
-    """Return who follows whom of the facts that fill one slot of one subject."""
+def by_claims(made: Iterable[Statement]) -> list[Succession]:
+    """Return who follows whom of the statements that fill one slot of one subject."""
     slots: defaultdict[tuple[str, str], list[Statement]] = defaultdict(list)
-    for one in sorted(statements(facts), key=lambda one: _order(one.fact)):
+    for one in sorted(_of_the_person(made), key=lambda one: _order(one.fact)):
         slots[one.claim.fills].append(one)
     return [found for filled in slots.values() for found in _chain(filled)]
 
@@ -64,26 +64,29 @@ def by_claims(facts: Iterable[Fact]) -> list[Succession]:
 def by_wording(facts: Iterable[Fact]) -> list[Succession]:
     """Return who follows whom of kept facts that put another value into the same words."""
     kept = sorted((fact for fact in facts if fact.place is None), key=_order)
+    frames = {fact.id: frame(fact.content) for fact in kept}
     found = []
     for place, older in enumerate(kept):
         newer = [n for n in kept[place + 1 :] if n.trust >= older.trust]
-        rivals = [one for one in newer if rewords(older.content, one.content)]
-        if rivals:
-            found.append(Succession(older, rivals[-1], rivals[0].at, _short(older.content)))
+        others = [one for one in newer if rewords(frames[older.id], frames[one.id])]
+        if others:
+            found.append(Succession(older, others[-1], others[0].at, _short(older.content)))
     return found
 
 
 def rivals(statement: str, facts: Sequence[Fact]) -> list[Fact]:
     """Return the facts that say otherwise than a statement, the newest first."""
     given = Fact(0, None, 1.0, "", "", "note", "", 0, statement, "", "")
-    made = statements([given, *facts])
+    made = _of_the_person(statements([given, *facts]))
     own = {one.claim.fills: one.claim for one in made if one.fact == given}
     found = {
         one.fact.id: one.fact
         for one in made
         if one.claim.fills in own and not _agree(one.claim, own[one.claim.fills])
     }
-    found |= {f.id: f for f in facts if f.place is None and rewords(f.content, statement)}
+    said = frame(statement)
+    kept = [fact for fact in facts if fact.place is None]
+    found |= {fact.id: fact for fact in kept if rewords(frame(fact.content), said)}
     return sorted(found.values(), key=_order, reverse=True)
 
 
@@ -134,11 +137,24 @@ def _agree(one: Claim, two: Claim) -> bool:
     return one.means <= two.means or two.means <= one.means
 
 
-def _of_me(claim: Claim, me: set[tuple[str, ...]]) -> Claim:
-    """Return a claim about the person of the scope as one about `ME`, whose name it may give."""
-    subject = words(claim.subject)
-    mine = any(set(subject) <= set(name) for name in me) if subject else False
-    return msgspec.structs.replace(claim, subject=ME) if mine else claim
+def _made_by(fact: Fact) -> list[Claim]:
+    made = claims(fact.content, kept=fact.place is None)
+    if fact.kind != "assistant":
+        return made
+    name = " ".join(words(fact.speaker))
+    return [msgspec.structs.replace(one, subject=name) for one in made if one.subject == ME]
+
+
+def _of_the_person(made: Iterable[Statement]) -> list[Statement]:
+    """Return statements in which the person of the scope is `ME`, also where the name is given."""
+    made = list(made)
+    me = [set(words(one.fact.speaker)) for one in made if one.fact.kind == "user"]
+    return [
+        Statement(msgspec.structs.replace(one.claim, subject=ME), one.fact)
+        if one.claim.subject and any(set(words(one.claim.subject)) <= name for name in me)
+        else one
+        for one in made
+    ]
 
 
 def _order(fact: Fact) -> tuple[int, tuple[int, int], int]:

@@ -24,6 +24,7 @@ from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.health.monitor import read_status
 from memorybus.redis.keys import Keys
+from memorybus_workers.calls import abandoned
 
 KINDS = ["Transactional", "Keyed", "Lookup", "Blind"]
 every_kind = pytest.mark.parametrize("kind", KINDS)
@@ -169,9 +170,14 @@ def test_providers_never_wait_for_each_other(
 
 @pytest.mark.parametrize("kind", ["Keyed", "Lookup", "Blind"])
 def test_a_hanging_event_is_parked_after_its_tries(
-    redis_client: redis.Redis, make_settings: MakeSettings, tmp_path: Path, kind: str
+    redis_client: redis.Redis,
+    make_settings: MakeSettings,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    kind: str,
 ) -> None:
     """G6, G9: a call over `call_timeout` is abandoned; after `attempts` hangs its key is parked."""
+    monkeypatch.setattr(abandoned, "LONGEST", 3)
     flag = tmp_path / "flag"
     flag.touch()
     settings = make_settings(attempts=2, lease=20.0, call_timeout=1.0, **recorded(kind))

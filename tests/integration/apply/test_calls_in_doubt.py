@@ -33,7 +33,7 @@ from memorybus.dead_letters.requests import LetterRequest, Requests
 from memorybus.ids import new_id
 from memorybus.redis.keys import Keys
 from memorybus_workers.apply.applier import STILL_UNDER_WAY
-from memorybus_workers.calls.abandoned import LONGEST
+from memorybus_workers.calls import abandoned
 
 LOCKED = 4.0
 """Seconds for which a store is locked, a third of the time for which a call is waited for."""
@@ -143,9 +143,14 @@ def test_a_key_waits_for_its_abandoned_call_and_others_go_on(
 
 @either_lookup
 def test_an_abandoned_call_is_not_waited_for_for_ever(
-    redis_client: redis.Redis, make_settings: MakeSettings, flag: Path, kind: str
+    redis_client: redis.Redis,
+    make_settings: MakeSettings,
+    monkeypatch: pytest.MonkeyPatch,
+    flag: Path,
+    kind: str,
 ) -> None:
     """G4, G10: after `LONGEST` call time-outs the backend is asked, and the event sent again."""
+    monkeypatch.setattr(abandoned, "LONGEST", 4)
     settings = make_settings(attempts=100, call_timeout=0.5, lease=3.0, **recorded(kind))
     text = f"!hang={flag} for ever"
     with MemoryBus.connect(settings) as bus, thread_worker(settings):
@@ -153,7 +158,7 @@ def test_an_abandoned_call_is_not_waited_for_for_ever(
         wait_until(lambda: text in calls(home(settings)), "it is sent")
         begun = SYSTEM.monotonic()
         wait_until(lambda: calls(home(settings)).count(text) == 2, "it is sent again")
-        assert SYSTEM.monotonic() - begun > (LONGEST - 1) * settings.call_timeout
+        assert SYSTEM.monotonic() - begun > (abandoned.LONGEST - 1) * settings.call_timeout
         assert calls(home(settings))[-2] == "knows"
         flag.unlink()
         wait_applied(redis_client, settings)

@@ -29,7 +29,7 @@ def test_a_retry_that_hangs_repeats_no_other_call(
     stuck, slow = tmp_path / "stuck", f"!hang={tmp_path / 'slow'} slow"
     stuck.touch()
     (tmp_path / "slow").touch()
-    timings = {"partitions": 1, "call_timeout": 20.0, "lease": 30.0}
+    timings = {"partitions": 1, "call_timeout": 3.0, "lease": 30.0}
     settings = make_settings(**timings, **recorded("LookupSide"))
     keys = Keys(settings.namespace)
     with MemoryBus.connect(settings) as bus, thread_worker(settings) as running:

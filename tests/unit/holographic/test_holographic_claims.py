@@ -1,7 +1,7 @@
 """Claims: what a text says that holds for a time, and which claim takes the place of which."""
 
 import pytest
-from memorybus_providers.holographic.claims import claims, rewords
+from memorybus_providers.holographic.claims import claims, frame, rewords
 
 
 @pytest.mark.parametrize(
@@ -87,4 +87,4 @@ def test_a_kept_fact_needs_no_subject(text: str, slot: str, subject: str, value:
 )
 def test_kept_facts_compete_by_their_words(text: str, other: str, competes: bool) -> None:
     """The same frame with another value at its end: a general rule, for any language."""
-    assert rewords(text, other) is competes
+    assert rewords(frame(text), frame(other)) is competes

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from holographic_feeding import add, context, feed, turn
+from holographic_feeding import add, context, feed, texts, turn
 from memorybus.events import Scope
 from memorybus_providers.holographic import HolographicProvider
 from memorybus_providers.holographic.mentions import mentions, names, told, words
@@ -218,3 +218,28 @@ def test_reason_connects_entities(provider: HolographicProvider) -> None:
     ]
     assert three[0]["text"] == "So Ana, Piet and Zoe met"
     assert len(three) == 3
+
+
+def test_a_question_about_a_role_is_one_about_the_name(provider: HolographicProvider) -> None:
+    """Once told who "my sister" is, a question about her finds what was said of the name."""
+    said = ("My older sister Ana sings", "Ana came in March", "Piet came in June")
+    for n, text in enumerate(said, start=1):
+        feed(provider, [turn(text)], first=n, session=f"s{n}")
+
+    for question in ("When did my sister come?", "When did my older sister come?"):
+        found = texts(provider, question)
+        assert found.index("Ana came in March") < found.index("Piet came in June"), question
+
+
+def test_what_tools_listed_often_wins_between_equals(provider: HolographicProvider) -> None:
+    """A fact that was listed again and again comes before its equal, whatever the number."""
+    feed(
+        provider,
+        [add("Bolts of size seven in the red box"), add("Nuts of size seven in a red box")],
+    )
+    before = texts(provider, "size seven red box")
+
+    for _ in range(20):
+        call(provider, "memory_search", query=before[-1], limit=1)
+
+    assert texts(provider, "size seven red box") == before[::-1]

@@ -13,7 +13,7 @@ from memorybus_providers.holographic.meaning.question import AskedFor, QuestionV
 from memorybus_providers.holographic.meaning.tables import Model, VectorTables
 from memorybus_providers.holographic.rows import SCOPES, limits_of
 
-NEAREST = 50
+NEAREST = 20
 """Facts that are near a question and stand for selection (G10)."""
 
 
