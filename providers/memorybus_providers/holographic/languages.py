@@ -46,8 +46,14 @@ _SCRIPTS: Final = (
 _ALIKE = 5
 """Letters that forms of a word begin with, where there is no stemmer."""
 
-_SHORT = 4
-"""Letters of a stop word that is believed if it is the only one."""
+_ENGLISH_TOO: Final = frozenset(
+    {
+        "also", "come", "con", "dame", "den", "des", "die", "dine", "dog", "era", "god", "hat",
+        "man", "men", "mine", "mod", "par", "pour", "quest", "sale", "sedan", "sin", "son", "sur",
+        "van", "vast", "war",
+    }
+)  # fmt: skip
+"""Stop words of other languages that mean something in English."""
 
 _STOP_WORDS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
     {"english": STOP_WORDS, **stop_words.BY_LANGUAGE}
@@ -67,13 +73,12 @@ def spoken(words: Iterable[str]) -> tuple[str, ...]:
 def silent(words: Sequence[str], languages: Iterable[str]) -> frozenset[str]:
     """Return the words that say nothing about what is asked for.
 
-    The only stop word of a language may be a word of another, if it is longer than most are.
+    One that is an English word too is not believed alone: "sedan" is Swedish, or a car.
     """
     found = {word for word in words if any(word in _STOP_WORDS.get(one, ()) for one in languages)}
-    alone = len(found) == 1
-    return frozenset(
-        word for word in found if word in STOP_WORDS or not alone or len(word) <= _SHORT
-    )
+    if len(found) == 1:
+        found -= _ENGLISH_TOO
+    return frozenset(found)
 
 
 def stems_of(token: str, languages: Iterable[str]) -> frozenset[str]:

@@ -51,6 +51,8 @@ _KOREAN_ENDING = re.compile(
     "|어요|아요|나요|까요|에서는|에서|에게|한테|께서|으로|까지|부터|처럼|보다|이랑|이나|라고|에는"
     "|와|과|은|는|이|가|을|를|에|의|로|도|만|다|고|지|니|요|야)$"
 )
+_OTHER_THAN_HIRAGANA = re.compile("[^ぁ-ゟ]")
+_LONGEST_ENDING = 2
 _YEAR = re.compile(r"(?:19|20)\d\d")
 
 
@@ -63,12 +65,14 @@ class Term(msgspec.Struct, frozen=True):
             `Vocabulary.known` those that are there.
         kin: the stems of its forms; empty if it has only the forms that it names.
         word: the word of the question, folded; empty in scripts without spaces.
+        extra: whether it only adds to what others ask: it says nothing if it is unknown.
     """
 
     stem: str
     forms: tuple[str, ...]
     kin: frozenset[str] = frozenset()
     word: str = ""
+    extra: bool = False
 
 
 class Question(msgspec.Struct, frozen=True):
@@ -118,11 +122,12 @@ class Question(msgspec.Struct, frozen=True):
 
 def parse(text: str) -> Question:
     """Read a question; any text is one."""
-    said = tuple(dict.fromkeys((*asked(text), *identifiers(text))))[:MAX_WORDS]
+    named = identifiers(text)
+    said = tuple(dict.fromkeys((*asked(text), *named)))[:MAX_WORDS]
     words = tuple(dict.fromkeys(spelled(token)[0] for token in said))
     languages = spoken(words)
     asked_for = _telling(said, silent(words, languages))
-    terms = {term.stem: term for token in asked_for for term in _terms(token, languages)}
+    terms = {term.stem: term for token in asked_for for term in _terms(token, languages, named)}
     months = {MONTHS[word] for word in words if word in MONTHS and word != "may"}
     if _MONTH_MAY.search(text):
         months.add(MONTHS["may"])
@@ -190,26 +195,31 @@ def _telling(said: Iterable[str], without: Collection[str]) -> list[str]:
     return [token for token in said if spelled(token)[0] not in without]
 
 
-def _terms(token: str, languages: Sequence[str]) -> Iterator[Term]:
+def _terms(token: str, languages: Sequence[str], named: Collection[str]) -> Iterator[Term]:
     plain, _ = spelled(token)
     kind = script_of(plain)
     if kind != "spaced":
-        yield from (Term(part, (part,)) for part in _parts(plain, kind))
-    else:
-        kin = stems_of(token, languages)
-        forms = tuple(dict.fromkeys((*tokens(token), token, *irregular_forms(kin))))
-        yield Term(min(stems_of(token, languages[:1]) or kin or {plain}), forms, kin, plain)
-        if COMPOUNDING.intersection(languages[:-1]) and plain.isalpha():
-            yield from _compounds(plain, kin)
+        yield from (Term(part, (part,), extra=True) for part in _parts(plain, kind))
+        return
+    kin = stems_of(token, languages)
+    held = () if token in named else tokens(token)
+    forms = tuple(dict.fromkeys((token, *held, *irregular_forms(kin))))
+    stem = min(stems_of(token, languages[:1]) or kin or {plain})
+    yield Term(stem, forms, kin, plain, extra=token in named)
+    if COMPOUNDING.intersection(languages[:-1]) and plain.isalpha():
+        yield from _compounds(plain, kin)
 
 
 def _compounds(word: str, kin: frozenset[str]) -> list[Term]:
     """Return what stands for a word within longer ones, and for the words that it is made of."""
-    whole = [stem for stem in kin if len(stem) >= SHORTEST_PART]
-    within = Term(f"{MARK}{word}", (MARK + word,), frozenset(MARK + stem for stem in whole), word)
-    parts = {part[1:] for part in parts_of([word])}
-    made_of = Term(f"{word}{MARK}", tuple(sorted(parts)), word=word)
-    return [*([within] if whole else ()), *([made_of] if parts else ())]
+    whole = frozenset(MARK + stem for stem in kin if len(stem) >= SHORTEST_PART)
+    parts = tuple(sorted(part[1:] for part in parts_of([word])))
+    found = []
+    if whole:
+        found.append(Term(f"{MARK}{word}", (MARK + word,), whole, word, extra=True))
+    if parts:
+        found.append(Term(f"{word}{MARK}", parts, frozenset(), word, extra=True))
+    return found
 
 
 def _parts(run: str, kind: Script) -> list[str]:
@@ -217,5 +227,12 @@ def _parts(run: str, kind: Script) -> list[str]:
     if kind == "hangul":
         stem = _KOREAN_ENDING.sub("", run) or run
         return [] if stem in BY_LANGUAGE["korean"] else pairs(stem)
-    words = [word for word in _RUN_STOP_WORDS.split(run) if len(word) > 1 or is_han(word)]
+    words = [word for word in _RUN_STOP_WORDS.split(run) if _tells(word)]
     return [part for word in words for part in (triples(word) if kind == "thai" else pairs(word))]
+
+
+def _tells(word: str) -> bool:
+    """Say whether what is left between stop words is more than an ending."""
+    return (
+        is_han(word) or len(word) > _LONGEST_ENDING or bool(_OTHER_THAN_HIRAGANA.search(word[1:]))
+    )

@@ -12,12 +12,12 @@ import msgspec
 
 from memorybus_providers.holographic.languages import LATIN, stems_of
 from memorybus_providers.holographic.query import Question, Term
-from memorybus_providers.holographic.typing_errors import (
+from memorybus_providers.holographic.unknown_words import (
     LAST,
-    MAX_MISTYPED,
+    MAX_UNKNOWN,
     Span,
     is_near,
-    may_be_mistyped,
+    may_mean_another,
     spans_near,
 )
 from memorybus_providers.holographic.words import MARK, spelled
@@ -65,7 +65,7 @@ class Vocabulary:
     def known(
         self, question: Question, terms: Sequence[Term], scopes: Sequence[str]
     ) -> list[Known]:
-        """Return what some scopes have of each term.
+        """Return what some scopes have of each term; see `Term.extra` for what is left out.
 
         Args:
             question: the question.
@@ -79,16 +79,16 @@ class Vocabulary:
         )
         if question.languages == LATIN:
             held = [_surest(term, found) for term, found in zip(terms, held, strict=True)]
-        unknown = [n for n, found in enumerate(held) if not found and may_be_mistyped(terms[n])]
+        unknown = [n for n, found in enumerate(held) if not found and may_mean_another(terms[n])]
         for number, near in zip(unknown, self._near(terms, unknown, scopes), strict=False):
             held[number] = near
-        return [_known(term, found) for term, found in zip(terms, held, strict=True)]
+        return _telling([_known(term, found) for term, found in zip(terms, held, strict=True)])
 
     def _near(
         self, terms: Sequence[Term], unknown: Sequence[int], scopes: Sequence[str]
     ) -> list[_Held]:
-        """Return the words that are one slip of the hand from the first of some terms' words."""
-        words = [terms[number].forms[0] for number in unknown[:MAX_MISTYPED]]
+        """Return the words that some terms, which nobody wrote, may have meant."""
+        words = [terms[number].forms[0] for number in unknown[:MAX_UNKNOWN]]
         return self._held(
             [spans_near(word) for word in words],
             scopes,
@@ -121,6 +121,12 @@ class Vocabulary:
 def _known(term: Term, held: _Held) -> Known:
     forms = tuple(sorted({token for _, token in held}))
     return Known(msgspec.structs.replace(term, forms=forms), sum(held.values()))
+
+
+def _telling(known: Sequence[Known]) -> list[Known]:
+    """Leave out unknown terms that only add to others, or whose word is known in another way."""
+    met = {one.term.word for one in known if one.facts}
+    return [one for one in known if one.facts or not (one.term.extra or one.term.word in met)]
 
 
 def _surest(term: Term, held: _Held) -> _Held:
