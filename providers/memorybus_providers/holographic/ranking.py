@@ -60,6 +60,7 @@ CLOSELY = 100
 
 _BEHIND = 0.999
 _ASKS = "asks"
+_WORDS = "words"
 
 LAST_MS = 253_402_300_799_000  # the end of year 9999, where datetime ends
 
@@ -221,10 +222,14 @@ def _answers_first(question: Question, scored: Sequence[Scored]) -> Iterator[Sco
     for one in scored:
         if _ASKS not in one.parts or not only_asks(one.fact.content):
             yield one
-        elif any(term.stem not in asked for term in parse(one.fact.content).terms):
+        elif _WORDS not in one.parts or _says_more(one.fact.content, asked):
             follower = _next_place(one.fact)
             limit = scores.get(follower, math.inf) if follower else math.inf
             yield msgspec.structs.replace(one, score=min(one.score, limit * _BEHIND))
+
+
+def _says_more(content: str, asked: Collection[str]) -> bool:
+    return any(term.stem not in asked for term in parse(content).terms)
 
 
 def _next_place(fact: Fact) -> tuple[int, int] | None:
@@ -238,7 +243,7 @@ def _text(fact: Fact) -> str:
 
 def _scored(one: _Stated, wants: Wanted | None, near: float | None, asked: float) -> Scored:
     amounts = {
-        "words": one.weight.words,
+        _WORDS: one.weight.words,
         "meaning": one.weight.meaning,
         "conversation": one.weight.around,
     }
