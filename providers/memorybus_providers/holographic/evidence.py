@@ -19,7 +19,7 @@ K1 = 1.2
 B = 0.6
 """BM25: saturation of repeated words, and how much length counts."""
 
-NEAR: Final[Mapping[int, float]] = MappingProxyType({-2: 0.6, -1: 0.45, 1: 0.45, 2: 0.45})
+NEAR: Final[Mapping[int, float]] = MappingProxyType({-2: 0.5, -1: 0.4, 1: 0.4, 2: 0.4})
 """Weights of the utterances around a fact, by where they stand; the one before the last is most
 often by the same speaker."""
 

@@ -38,7 +38,12 @@ SHORTNESS = 0.1
 """The power of a line's length by which a fact loses: the shorter of two leaves more room."""
 
 LINE = 26
-"""Characters of a line beside its text, about."""
+USUAL = 170
+"""Characters of a line beside its text, and of a usual line with it."""
+
+RAREST = 5
+FEW = 100
+"""How many terms of a long question count as what is asked for, and how many facts are few."""
 
 USED = 0.01
 USES = 5
@@ -98,6 +103,16 @@ class Corpus(msgspec.Struct, frozen=True):
         found = self.found.get(stem, 0)
         return math.log(1 + (self.size + 0.5) / (found + 0.5))
 
+    @property
+    def asked(self) -> float:
+        """The rarity of all that is asked for, of the `RAREST` terms if there are more.
+
+        That a word is in no fact says little where there are few facts, and counts less there.
+        """
+        missing = self.size / (self.size + FEW)
+        rarities = (self.rarity(stem) * (1 if n else missing) for stem, n in self.found.items())
+        return sum(sorted(rarities, reverse=True)[:RAREST])
+
 
 class Scored(msgspec.Struct, frozen=True):
     """A fact and how well it answers.
@@ -111,6 +126,7 @@ class Scored(msgspec.Struct, frozen=True):
             or is not near.
         until: when another took its place, milliseconds; 0 if it holds.
         before: what was so before it; empty if it took nobody's place.
+        fit: how much of what is asked for speaks for it: about 1 for a fact that says all of it.
     """
 
     fact: Fact
@@ -119,6 +135,7 @@ class Scored(msgspec.Struct, frozen=True):
     near: float | None = None
     until: int = 0
     before: str = ""
+    fit: float = 1.0
 
 
 def ranked(
@@ -148,6 +165,7 @@ def ranked(
     meant = nearness.amounts(near, rarity, held) if near else {}
     weights = evidence.weights(places, rarity, meant)
     wants = wanted(" ".join(question.words))
+    asked = corpus.asked or 1.0
     speakers = {
         fact.speaker for fact in facts if not names.isdisjoint(folded(fact.speaker).split())
     }
@@ -157,6 +175,7 @@ def ranked(
             weights[fact.id],
             _factors(question, fact, speakers, wants, is_question=place.asks),
             near.get(fact.id),
+            asked,
         )
         for fact, place in zip(facts, places, strict=True)
         if weights[fact.id].total
@@ -194,14 +213,17 @@ def _place(fact: Fact, words: Sequence[str]) -> Place:
     return Place(fact.id, fact.place, words, asks(fact.content))
 
 
-def _scored(fact: Fact, weight: Weight, factors: Mapping[str, float], near: float | None) -> Scored:
+def _scored(
+    fact: Fact, weight: Weight, factors: Mapping[str, float], near: float | None, asked: float
+) -> Scored:
     amounts = {
         "words": weight.words,
         "meaning": weight.meaning,
         "conversation": weight.around,
     }
     parts = {**{name: amount for name, amount in amounts.items() if amount}, **factors}
-    return Scored(fact, weight.total * math.prod(factors.values()), parts, near)
+    score = weight.total * math.prod(factors.values())
+    return Scored(fact, score, parts, near, fit=score / asked)
 
 
 def _factors(
@@ -221,7 +243,7 @@ def _factors(
         "answer": wants.factor if wants and wants.fits(fact.content[:LOOKED_AT]) else 1.0,
         "kept": KEPT if fact.place is None else 1.0,
         "asks": QUESTION if is_question else 1.0,
-        "length": (LINE + len(fact.content)) ** -SHORTNESS,
+        "length": (USUAL / (LINE + len(fact.content))) ** SHORTNESS,
     }
     return {name: factor for name, factor in factors.items() if factor != 1.0}
 

@@ -85,7 +85,7 @@ def test_an_interrupted_plan_says_that_nothing_was_changed(
     ("words", "said"),
     [
         (("rebuild", "builtin", "--set", "memory_limits=9"), "did you mean 'memory_limit'"),
-        (("rebuild", "holographic", "--set", "colour=red"), "'colour'; it takes none"),
+        (("rebuild", "holographic", "--set", "colour=red"), "'colour'; its options are"),
         (
             ("replay", "--provider", "builtin", "--into", "two", "--set", "x=1"),
             "memory_limit, user",

@@ -39,6 +39,7 @@ SHAPE = {
     ],
     "workers": ["id", "host", "pid", "lanes", "heartbeat_at"],
     "jobs": [
+        "provider",
         "queue",
         "queued",
         "started",
@@ -49,6 +50,7 @@ SHAPE = {
         "paused",
         "failed_at",
         "error",
+        "prompts",
     ],
     "alarms": ["code", "severity", "subject", "text", "remedy", "since"],
     "continuity": ["log", "gaps", "losses"],

@@ -15,6 +15,7 @@ from memorybus.text.display import iso
 
 NOW = 1_700_000_000_000
 WELL = JobsStatus(
+    provider="rec",
     queue="mb-recall-rec",
     queued=0,
     started=0,
