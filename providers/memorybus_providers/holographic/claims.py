@@ -115,6 +115,8 @@ _PASSING = frozenset(_VAGUE.split())
 _OWNERS = frozenset({"my", "our", "s"})
 """Words without one of which nothing said is an attribute; "s" is what an owner's name ends in."""
 
+_CHOSEN = frozenset({"favorite", "preferred"})
+_EXACT = re.compile(r"\d|@|\b[^\W\d_a-z]")
 _NEWER = frozenset({"new", "current", "latest", "present", "actual"})
 _OUTDATED = frozenset({"old", "former", "previous", "last", "first", "next"})
 _DATES = frozenset(MONTHS) | WEEKDAYS
@@ -223,11 +225,16 @@ def _attributes(clause: str, *, kept: bool) -> list[Claim]:
             continue
         what = [_AMERICAN.sub("or", w) for w in words(hit["what"]) if w not in _NEWER]
         value = _value(hit["value"])
-        if value and what and not _is_vague(what):
+        if value and what and not _is_vague(what) and (kept or _is_exact(what, value)):
             owner = " ".join(words(hit["owner"] or ME))
             owner = ME if owner.endswith("user") else owner
             found.append(Claim(" ".join(what), owner, value))
     return found
+
+
+def _is_exact(what: Sequence[str], value: str) -> bool:
+    """Say whether what was said gives a value, where "my art is important to me" gives none."""
+    return what[0] in _CHOSEN or _EXACT.search(value) is not None
 
 
 def _is_vague(what: list[str]) -> bool:
