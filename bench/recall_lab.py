@@ -1,11 +1,14 @@
 """Measure recall of the holographic provider alone: no Redis, no bus, one process.
 
 ``python bench/recall_lab.py [DIRECTORY]`` feeds each LoCoMo conversation of the directory into a
-fresh provider and prints the mean share of each question's evidence (categories 1 to 4) found
-within a budget of characters, as the memory block would spend it. ``--speed N`` measures writes
-and recall with N facts made of the same utterances instead. ``--embedder ADDRESS --model NAME`` (or
-a directory) measures with search by meaning, ``--embedder deterministic`` with the embedder of the
-tests, whose meanings are few: it shows that what is hardly near takes no room (PYTHONPATH=tests).
+fresh provider and prints the mean share of each question's evidence (categories 1 to 4) that stands
+in a memory block of a budget of characters; then the mean length of a block, and the medians of the
+blocks of questions for what was never said, and of another conversation's questions.
+
+``--speed N`` measures writes and recall with N facts made of the same utterances instead.
+``--embedder ADDRESS --model NAME`` (or a directory) measures with search by meaning, ``--embedder
+deterministic`` with the embedder of the tests, whose meanings are few: it shows that what is hardly
+near takes no room (PYTHONPATH=tests).
 """
 
 import argparse
@@ -15,7 +18,7 @@ import sqlite3
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -24,6 +27,7 @@ from types import MappingProxyType
 import msgspec
 from memorybus.events import Position, Scope, SessionRef, TurnCompleted
 from memorybus.ids import derived_id
+from memorybus.text.fence import build_block, line
 from memorybus_providers.base import (
     Fence,
     HookContext,
@@ -36,12 +40,16 @@ from memorybus_providers.base import (
 from memorybus_providers.holographic import HolographicProvider
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "locomo"
-COUNTED = frozenset({1, 2, 3, 4})  # category 5 asks for what was never said
-FENCE_CHARS = 220
-"""What the memory block spends on its fence and headings."""
+PROVIDER = "holographic"
+COUNTED = {4: "one turn", 1: "several turns", 2: "times", 3: "open"}
+"""The categories that count, in the words of the table."""
 
-LINE_CHARS = 32
-"""What it spends on each line beside the text: date, speaker, session."""
+UNSAID = 5
+"""The category that asks for what was never said, in words that were."""
+
+BUDGETS = (1_000, 2_000, 4_000)
+USUAL = 2_000
+"""The budget at which lengths are told."""
 
 NONE: Mapping[str, object] = MappingProxyType({})
 """Words alone."""
@@ -71,12 +79,18 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 class Conversation(msgspec.Struct, frozen=True):
-    """A LoCoMo file."""
+    """A LoCoMo file; what `unsaid` asks for was never said."""
 
     name: str
     speakers: tuple[str, str]
     said: tuple[Said, ...]
     asked: tuple[Asked, ...]
+    unsaid: tuple[str, ...]
+
+    def answerable(self) -> list[tuple[Asked, list[str]]]:
+        """Return the questions that have evidence, with its texts."""
+        found = [(asked, self.texts(asked.evidence)) for asked in self.asked]
+        return [(asked, texts) for asked, texts in found if texts]
 
     def texts(self, ids: Sequence[str]) -> list[str]:
         """Return the utterances of these ids; ids that do not exist are mistakes of the file."""
@@ -101,7 +115,8 @@ def read(path: Path) -> Conversation:
         for qa in raw["qa"]
         if (category := qa["category"]) in COUNTED
     )
-    return Conversation(path.stem, (raw["speaker_a"], raw["speaker_b"]), said, asked)
+    unsaid = tuple(qa["question"] for qa in raw["qa"] if qa["category"] == UNSAID)
+    return Conversation(path.stem, (raw["speaker_a"], raw["speaker_b"]), said, asked, unsaid)
 
 
 def turns(conversation: Conversation) -> Iterator[tuple[TurnCompleted, str, int]]:
@@ -121,23 +136,22 @@ def turns(conversation: Conversation) -> Iterator[tuple[TurnCompleted, str, int]
         yield _turn(waiting, None, user, agent)
 
 
-def share_found(
-    recalled: Sequence[Recollection],
-    evidence: Sequence[str],
-    budget: int,
-    *,
-    fence: int = FENCE_CHARS,
-    line: int = LINE_CHARS,
-) -> float:
-    """Return the share of the evidence within a budget; what would overflow it ends the block."""
-    left = budget - fence
-    block = []
-    for recollection in recalled:
-        left -= len(recollection.text) + line
-        if left < 0:
-            break
-        block.append(recollection.text)
-    return sum(any(text in shown for shown in block) for text in evidence) / len(evidence)
+def block(recalled: Sequence[Recollection], budget: int) -> str:
+    """Return the memory block of these, as a worker and an agent make it."""
+    lines: list[str] = []
+    left = budget
+    for one in recalled:
+        shown = line(one.text, at=one.at, speaker=one.speaker)
+        if len(shown) < left:
+            lines.append(shown)
+            left -= len(shown) + 1
+    return build_block([(PROVIDER, lines)], budget)
+
+
+def share_found(recalled: Sequence[Recollection], evidence: Sequence[str], budget: int) -> float:
+    """Return the share of the evidence that stands in a memory block of this budget."""
+    shown = block(recalled, budget)
+    return sum(line(text).removeprefix("- ") in shown for text in evidence) / len(evidence)
 
 
 @contextmanager
@@ -177,20 +191,25 @@ def await_vectors(provider: HolographicProvider) -> None:
 
 
 def mean_share(
-    provider: HolographicProvider,
-    conversation: Conversation,
-    budget: int,
-    *,
-    fence: int = FENCE_CHARS,
-    line: int = LINE_CHARS,
+    provider: HolographicProvider, conversation: Conversation, budget: int
 ) -> list[float]:
     """Return each question's share of evidence found."""
-    ctx = RecallContext(RecallScope(), budget=budget)
     return [
-        share_found(provider.prefetch(asked.question, ctx), texts, budget, fence=fence, line=line)
-        for asked in conversation.asked
-        if (texts := conversation.texts(asked.evidence))
+        share_found(asked_for(provider, asked.question, budget), texts, budget)
+        for asked, texts in conversation.answerable()
     ]
+
+
+def lengths(
+    provider: HolographicProvider, questions: Iterable[str], budget: int = USUAL
+) -> list[int]:
+    """Return the lengths of the blocks that questions get, in characters."""
+    return [len(block(asked_for(provider, one, budget), budget)) for one in questions]
+
+
+def asked_for(provider: HolographicProvider, question: str, budget: int) -> Sequence[Recollection]:
+    """Return what a question gets within a budget."""
+    return provider.prefetch(question, RecallContext(RecallScope(), budget=budget))
 
 
 def _text(turn: dict[str, str]) -> str:
@@ -238,25 +257,40 @@ def embedder_options(embedder: str, model: str) -> Iterator[Mapping[str, object]
 
 
 def report_recall(directory: Path, options: Mapping[str, object]) -> None:
-    """Print the table of shares."""
-    print("conversation  questions   1,000   2,000   4,000   2,000 of text alone   p50 ms")
-    total: dict[str, list[float]] = {}
-    for path in sorted(directory.glob("*.json")):
-        conversation = read(path)
+    """Print the share of evidence by conversation and by category, and the blocks' lengths."""
+    conversations = [read(path) for path in sorted(directory.glob("*.json"))]
+    print(f"{'':13} questions   1,000   2,000   4,000   chars   unsaid   others'   p50 ms")
+    by_category: dict[str, dict[int, list[float]]] = {}
+    total: dict[int, list[float]] = {budget: [] for budget in BUDGETS}
+    for conversation, other in zip(conversations, _rotated(conversations), strict=True):
         with tempfile.TemporaryDirectory() as home, opened(Path(home), options) as provider:
             feed(provider, list(turns(conversation)))
             if options:
                 await_vectors(provider)
-            columns = {
-                str(budget): mean_share(provider, conversation, budget)
-                for budget in (1_000, 2_000, 4_000)
-            }
-            columns["text"] = mean_share(provider, conversation, 2_000, fence=0, line=0)
-            spent = _p50_ms(provider, [asked.question for asked in conversation.asked])
-        for name, shares in columns.items():
-            total.setdefault(name, []).extend(shares)
-        print(_row(conversation.name, columns), f"{spent:21.2f}")
+            columns = {budget: mean_share(provider, conversation, budget) for budget in BUDGETS}
+            print(_row(conversation.name, columns), _lengths(provider, conversation, other))
+        kinds = [COUNTED[asked.category] for asked, _ in conversation.answerable()]
+        for budget, shares in columns.items():
+            total[budget].extend(shares)
+            for kind, share in zip(kinds, shares, strict=True):
+                by_category.setdefault(kind, {}).setdefault(budget, []).append(share)
+    for kind, found in by_category.items():
+        print(_row(kind, found))
     print(_row("all", total))
+
+
+def _lengths(provider: HolographicProvider, conversation: Conversation, other: Conversation) -> str:
+    """Return the mean length of a block, and the medians of blocks that should be empty."""
+    questions = [asked.question for asked in conversation.asked]
+    mean = statistics.fmean(lengths(provider, questions))
+    unsaid = statistics.median(lengths(provider, conversation.unsaid))
+    others = statistics.median(lengths(provider, [asked.question for asked in other.asked]))
+    return f"{mean:7.0f} {unsaid:8.0f} {others:9.0f} {_p50_ms(provider, questions):8.2f}"
+
+
+def _rotated(conversations: Sequence[Conversation]) -> list[Conversation]:
+    """Return for each conversation another one, whose questions are asked of it."""
+    return [*conversations[1:], *conversations[:1]]
 
 
 def report_speed(directory: Path, facts: int) -> None:
@@ -285,13 +319,9 @@ def _p50_ms(provider: HolographicProvider, questions: Sequence[str]) -> float:
     return statistics.median(spent) * MS
 
 
-def _row(name: str, columns: dict[str, list[float]]) -> str:
-    means = {column: statistics.fmean(shares) for column, shares in columns.items()}
-    count = len(columns["2000"])
-    return (
-        f"{name:12} {count:10} {means['1000']:7.3f} {means['2000']:7.3f} {means['4000']:7.3f} "
-        f"{means['text']:14.3f}"
-    )
+def _row(name: str, columns: Mapping[int, Sequence[float]]) -> str:
+    means = " ".join(f"{statistics.fmean(columns[budget]):7.3f}" for budget in BUDGETS)
+    return f"{name:13} {len(columns[USUAL]):9} {means}"
 
 
 def main() -> None:

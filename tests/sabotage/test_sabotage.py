@@ -54,8 +54,8 @@ SABOTAGES = (
         (
             Patch(
                 LUA + "renew.lua",
-                "if held or lane[1] ~= ARGV[3] or lane[2] ~= ARGV[4] then",
-                "if held and not lane then",
+                "if held or known[1] ~= epoch or known[2] ~= worker then",
+                "if held and not known then",
             ),
         ),
         (

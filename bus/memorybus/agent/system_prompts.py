@@ -56,16 +56,28 @@ def _ready(bus: SessionBus, scope: Scope, asked_at: Callable[[], float], known: 
     if not sections:
         bus.warm.await_results(owner, slot, asked_at() + bus.settings.opening_wait)
         sections = bus.warm.sections(owner, slot, "")
-    return build_block(list(_news(sections, known)), bus.settings.prompt_budget)
+    return build_block(list(news(sections, known)), bus.settings.prompt_budget)
 
 
-def _news(sections: Sections, known: str) -> Iterator[tuple[str, Sequence[str]]]:
-    """Yield the sections that hold a line which is not known already, whole.
+def news(sections: Sections, known: str) -> Iterator[tuple[str, Sequence[str]]]:
+    """Yield the sections that hold a line which is not known already.
 
-    A heading is the same whatever numbers it has in brackets at its end.
+    An item of a list that an earlier section has is left out; else a section is whole. A heading
+    is the same whatever numbers it has in brackets at its end.
     """
-    held = {text.strip() for text in escape(known).splitlines()}
+    held = set(map(_bare, escape(known).splitlines()))
+    told: set[str] = set()
     for name, lines in sections:
-        texts = [text.strip() for text in lines]
-        if any(text not in held and text.partition(" [")[0] not in held for text in texts):
-            yield name, lines
+        left = [text for text in lines if not (_is_item(text) and _bare(text) in told)]
+        bare = [_bare(text) for text in left]
+        if any(text not in held and text.partition(" [")[0] not in held for text in bare):
+            yield name, left
+        told.update(bare)
+
+
+def _is_item(line: str) -> bool:
+    return line.lstrip().startswith("- ")
+
+
+def _bare(line: str) -> str:
+    return line.strip().removeprefix("- ")

@@ -15,9 +15,10 @@ import msgspec
 from memorybus_providers.holographic.english import MONTHS
 
 _TIME_TEXT = """
-yesterday today tonight tomorrow ago last next past coming since recently soon just weekend monday
-tuesday wednesday thursday friday saturday sunday spring summer autumn fall winter
+yesterday today tonight tomorrow ago last next past coming since recently soon just weekend spring
+summer autumn fall winter
 """
+_DAY_TEXT = "monday tuesday wednesday thursday friday saturday sunday"
 _NUMBER_TEXT = """
 one two three four five six seven eight nine ten dozen once twice couple few several first second
 third hundred thousand half
@@ -25,13 +26,14 @@ third hundred thousand half
 _PLACE_TEXT = """
 home city town country village park beach place mountain mountains school store shop center
 """
-_TIMES = frozenset(_TIME_TEXT.split()) | (MONTHS.keys() - {"may"})
+_TIMES = frozenset((*_TIME_TEXT.split(), *_DAY_TEXT.split())) | (MONTHS.keys() - {"may"})
 _NUMBERS = frozenset(_NUMBER_TEXT.split())
 _PLACES = frozenset(_PLACE_TEXT.split())
 _WORD = re.compile(r"[a-z]+")
+_DATES = "|".join(name.title() for name in (*MONTHS, *_DAY_TEXT.split()))
 _DIGIT = re.compile(r"\d")
 _YEAR = re.compile(r"\b(?:19|20)\d\d\b")
-_AT_NAME = re.compile(r"\b(?:in|at|to|from|near|visit\w*) (?:the )?(?!I\b)[A-Z]\w")
+_AT_NAME = re.compile(rf"\b(?:in|at|to|from|near|visit\w*) (?:the )?(?!I\b|{_DATES})[A-Z]\w")
 _NAME = re.compile(r"(?<=[a-z,;] )(?!I\b)[A-Z]\w|[\"“][A-Z]")
 
 

@@ -104,15 +104,19 @@ _NO_MORE = re.compile(r"\b(?:no longer|any ?more)\b|\b(?:do|does|am|is)(?: not|n
 _AMERICAN = re.compile(r"(?<=\w\w)our(?=$|ite$)")
 _BRITISH = re.compile(r"or$")
 _BEING = re.compile(r" (?:is|are|changed|became|become) |:")
-_TRIGGERS = frozenset(word for known in SLOT_WORDS.values() for word in known)
+_BEGINNINGS = {slot: {word[1:] for word in known} for slot, known in SLOT_WORDS.items()}
+"""What a clause holds that fills a slot, whether it begins with a capital or not."""
+
 _VAGUE = """
     day week weekend morning evening night life thing idea point question problem guess mind fault
     turn pleasure time plan goal hope
 """
 _PASSING = frozenset(_VAGUE.split())
-_HINTS = _TRIGGERS | {"my", "our", "s"}
-"""Words without one of which nothing said claims anything; "s" is what an owner's name ends in."""
+_OWNERS = frozenset({"my", "our", "s"})
+"""Words without one of which nothing said is an attribute; "s" is what an owner's name ends in."""
 
+_CHOSEN = frozenset({"favorite", "preferred"})
+_EXACT = re.compile(r"\d|@|\b[^\W\d_a-z]")
 _NEWER = frozenset({"new", "current", "latest", "present", "actual"})
 _OUTDATED = frozenset({"old", "former", "previous", "last", "first", "next"})
 _DATES = frozenset(MONTHS) | WEEKDAYS
@@ -151,18 +155,18 @@ def claims(text: str, *, kept: bool = False) -> list[Claim]:
         text: what was said or kept.
         kept: whether it was kept: "The deadline is Friday" is then about this one deadline.
     """
+    spelled = frozenset(words(text))
+    slots = [slot for slot, known in SLOT_WORDS.items() if not spelled.isdisjoint(known)]
+    owned = (kept or not spelled.isdisjoint(_OWNERS)) and _BEING.search(text) is not None
     found: dict[tuple[str, str], Claim] = {}
-    if not kept and _HINTS.isdisjoint(words(text)):
-        return []
-    for clause in _CLAUSES.split(text):
-        spelled = frozenset(words(clause))
-        if spelled.isdisjoint(_TRIGGERS) and not _BEING.search(clause):
-            continue
+    for clause in _CLAUSES.split(text) if slots or owned else ():
         ended = _ENDED.search(clause) is not None
-        plain = _NO_MORE.sub("", clause) if ended else clause
-        if not _NOT_NOW.search(plain):
-            for claim in _claims(" ".join(plain.split()), spelled, kept=kept):
-                found[claim.fills] = Claim(*claim.fills, "") if ended else claim
+        plain = " ".join(_NO_MORE.sub("", clause).split()) if ended else clause
+        made = _filled(plain, slots, kept=kept) if slots else []
+        if not made and owned:
+            made = _attributes(plain, kept=kept)
+        if made and not _NOT_NOW.search(plain):
+            found |= {one.fills: Claim(*one.fills, "") if ended else one for one in made}
     return list(found.values())
 
 
@@ -198,34 +202,39 @@ def _shared(one: Sequence[str], two: Sequence[str]) -> int:
     return next(differs, min(len(one), len(two)))
 
 
-def _claims(clause: str, spelled: frozenset[str], *, kept: bool) -> list[Claim]:
-    """Return the claims of one clause, whose folded words are `spelled`."""
+def _filled(clause: str, slots: Sequence[str], *, kept: bool) -> list[Claim]:
+    """Return the claims of one clause for some slots."""
     found = []
     for slot, pattern in _CLAIMS:
-        if spelled.isdisjoint(SLOT_WORDS[slot]):
-            continue
-        for hit in pattern.finditer(clause):
-            subject, value = _subject(hit["subject"], kept=kept), _value(hit["value"])
-            if subject is not None and _fits(slot, value):
-                found.append(Claim(slot, subject, value))
-    for slot, pattern in () if spelled.isdisjoint(_TRIGGERS) else _FOREIGN:
-        found += [Claim(slot, ME, hit["value"]) for hit in pattern.finditer(clause)]
-    return found or (_attributes(clause, kept=kept) if _BEING.search(clause) else [])
+        if slot in slots and any(word in clause for word in _BEGINNINGS[slot]):
+            for hit in pattern.finditer(clause):
+                subject, value = _subject(hit["subject"], kept=kept), _value(hit["value"])
+                if subject is not None and _fits(slot, value):
+                    found.append(Claim(slot, subject, value))
+    for slot, pattern in _FOREIGN:
+        if slot in slots:
+            found += [Claim(slot, ME, hit["value"]) for hit in pattern.finditer(clause)]
+    return found
 
 
 def _attributes(clause: str, *, kept: bool) -> list[Claim]:
     """Return the claims of the form "my phone number is …"."""
     found = []
-    for hit in _ATTRIBUTE.finditer(clause):
+    for hit in _ATTRIBUTE.finditer(clause) if _BEING.search(clause) else ():
         if hit["kept"] is not None and not kept:
             continue
         what = [_AMERICAN.sub("or", w) for w in words(hit["what"]) if w not in _NEWER]
         value = _value(hit["value"])
-        if value and what and not _is_vague(what):
+        if value and what and not _is_vague(what) and (kept or _is_exact(what, value)):
             owner = " ".join(words(hit["owner"] or ME))
             owner = ME if owner.endswith("user") else owner
             found.append(Claim(" ".join(what), owner, value))
     return found
+
+
+def _is_exact(what: Sequence[str], value: str) -> bool:
+    """Say whether what was said gives a value, where "my art is important to me" gives none."""
+    return what[0] in _CHOSEN or _EXACT.search(value) is not None
 
 
 def _is_vague(what: list[str]) -> bool:

@@ -15,8 +15,9 @@ MOST = 500
 
 _NEWEST = "order by facts.at desc, facts.id desc limit :most"
 _HOLDING = f"""
-{FACT} where facts.id in (select rowid from facts_fts where facts_fts match :match)
-    and facts.scope in ({SCOPES}) and facts.at <= :at {_NEWEST}
+{FACT} where facts.id in (
+    select rowid from facts_fts where facts_fts match :match order by rowid desc limit :reach
+) and facts.scope in ({SCOPES}) and facts.at <= :at {_NEWEST}
 """  # noqa: S608  constants of our own
 _SAID_BY = f"""
 {FACT} where facts.scope in ({SCOPES}) and facts.seq is not null and facts.speaker in (
@@ -63,8 +64,11 @@ class FactLookup:
         """
         _, scopes = asked(self._db, limits_of(whose))
         match = holding(dict.fromkeys(" ".join(phrase) for phrase in phrases), scopes)
-        known_by = LATEST if as_of is None else as_of
-        return self._facts(_HOLDING, whose, match=match, most=most, at=known_by) if match else []
+        if not match:
+            return []
+        # The last rows are the newest, but for a replay's: sorting all that match takes too long.
+        reach, known_by = (most, LATEST) if as_of is None else (-1, as_of)
+        return self._facts(_HOLDING, whose, match=match, reach=reach, most=most, at=known_by)
 
     def said_by(self, names: Iterable[str], whose: RecallScope) -> list[Fact]:
         """Return what speakers said who have one of these folded words in their name."""

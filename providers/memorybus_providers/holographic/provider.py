@@ -24,12 +24,14 @@ from memorybus_providers.base import (
     Progress,
     ProviderConfig,
     RecallContext,
+    RecallScope,
     Recollection,
     Transaction,
     TransactionalProvider,
     Why,
 )
 from memorybus_providers.holographic import digest, reasons, tool_arguments, tools
+from memorybus_providers.holographic.cutoff import worth
 from memorybus_providers.holographic.entries import Note
 from memorybus_providers.holographic.essentials import essentials
 from memorybus_providers.holographic.meaning.options import SCHEMA, MeaningOptions, options_of
@@ -42,6 +44,10 @@ if TYPE_CHECKING:  # numpy is imported by who has an embedder
     from memorybus_providers.holographic.meaning.meaning import Meaning
 
 FILE_NAME = "holographic.db"
+
+_SHOWN = 1_000
+"""Characters of facts in a system prompt: `builtin` and the prompt itself have more to say."""
+
 STORE_KINDS: Final[Mapping[str, str]] = MappingProxyType({"memory": "memory", "user": "user-store"})
 
 
@@ -203,9 +209,10 @@ class HolographicProvider(TransactionalProvider):
     # -- recall and tools ---------------------------------------------------------------------
 
     def prefetch(self, query: str, ctx: RecallContext) -> Sequence[Recollection]:
-        """Return facts of the scope that answer a question, best first, about a budget's worth.
+        """Return facts of the scope that answer a question, best first, within a budget.
 
-        A blank question gets what matters most: what was kept, and what was said last.
+        None if nothing fits the question, and none that is not worth its room (see `cutoff`). A
+        blank question gets what matters most: what was kept, and what was said last.
 
         Raises:
             Transient: the database cannot be read now.
@@ -216,11 +223,24 @@ class HolographicProvider(TransactionalProvider):
             if not query or query.isspace():
                 found = essentials(store.db, ctx.scope, ctx.as_of)
             else:
-                found = store.recall.answer(query, ctx.scope, as_of=ctx.as_of)
+                answer = store.recall.answer(query, ctx.scope, as_of=ctx.as_of)
+                found = list(worth(answer, ctx.budget))
         given = within(found, ctx.budget)
         if ctx.explain:
             return [_recollection(scored, reasons.why(query, scored)) for scored in given]
         return [_recollection(scored) for scored in given]
+
+    def system_prompt_block(self, scope: RecallScope) -> str:
+        """Return what matters most of a person: what was kept, then what was said last.
+
+        A scope of everyone's names nobody, so it has no block.
+        """
+        if scope.agent is None or scope.user is None:
+            return ""
+        store = self._opened
+        with store.translated():
+            found = essentials(store.db, scope)
+        return "\n".join(f"- {' '.join(s.fact.content.split())}" for s in within(found, _SHOWN))
 
     def get_tool_schemas(self) -> Sequence[Mapping[str, Any]]:
         """Return the function objects of the tools that `tool_arguments` describes."""

@@ -27,13 +27,13 @@ from memorybus_providers.holographic.succession import (
     statements,
 )
 
-LOOKED_AT = 20
+LOOKED_AT = 15
 """Found facts, the best, whose place others may have taken (G10)."""
 
 SLOTS = 3
 """Slots of these facts for which newer statements are looked up (G10)."""
 
-RIVALS = 200
+RIVALS = 100
 """Facts that are looked up for these slots, the newest (G10)."""
 
 
@@ -65,6 +65,12 @@ class Standings:
         successions += self._corrected(best, whose, known_by)
         successions += self._replaced(best, whose, known_by)
         return settled(found, successions) if successions else list(found)
+
+    def marked(self, facts: Sequence[Fact], whose: RecallScope) -> list[Scored]:
+        """Return facts in the order given, marked as `settle` marks them."""
+        given = [Scored(fact, 1 / place) for place, fact in enumerate(facts, start=1)]
+        settled = {one.fact.id: one for one in self.settle(given, whose)}
+        return [settled[fact.id] for fact in facts]
 
     def stood(self, terms: Iterable[Term], whose: RecallScope, as_of: int) -> list[Fact]:
         """Return what entries said at a time, and say no more, that holds one of some terms."""

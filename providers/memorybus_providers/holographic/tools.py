@@ -62,11 +62,11 @@ class ReadingTools:
             case Search():
                 scored = self._search(call, whose)
                 found = [one.fact for one in scored]
-                told = [_shown(one.fact, one.until, one.before) for one in scored]
-                result: Result = {"results": told}
+                result: Result = {"results": _marked(scored)}
             case Probe():
                 entity, found = self._probe(call, whose)
-                result = {"entity": _entity(entity), "results": _listed(found)}
+                told = _marked(self._standings.marked(found, whose))
+                result = {"entity": _entity(entity), "results": told}
             case Related():
                 result = self._related(call, whose)
             case Reason():
@@ -77,7 +77,7 @@ class ReadingTools:
             case Listing():
                 kept = self._lookup.kept(call.category, whose)
                 found = [fact for fact in kept if fact.trust >= call.min_trust][: call.limit]
-                result = {"results": _listed(found)}
+                result = {"results": _marked(self._standings.marked(found, whose))}
             case SessionSearch():
                 result = self._sessions(call, whose)
         return {"ok": True, **result}, found
@@ -209,6 +209,10 @@ class WritingTools:
 
 def _listed(found: Iterable[Fact]) -> list[Result]:
     return [_shown(fact) for fact in found]
+
+
+def _marked(found: Iterable[Scored]) -> list[Result]:
+    return [_shown(one.fact, one.until, one.before) for one in found]
 
 
 def _entity(entity: Entity) -> Result:

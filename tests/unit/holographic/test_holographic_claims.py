@@ -47,6 +47,7 @@ def test_a_plain_statement_claims(text: str, slot: str, subject: str, value: str
         "I moved in with Tom",
         "She lives in Rome",
         "My day is great",
+        "My art is important to me",
         "If I live in Oslo, so be it",
         "The deadline is Friday",
     ],

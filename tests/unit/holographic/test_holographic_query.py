@@ -4,9 +4,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from holographic_feeding import add, context, feed, opened, texts, turn
+from holographic_feeding import ME, add, context, feed, opened, texts, turn
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from memorybus_providers.base import RecallScope
 from memorybus_providers.holographic import HolographicProvider
 from memorybus_providers.holographic.query import (
     MAX_MATCHES,
@@ -75,6 +76,16 @@ def test_a_blank_question_gets_what_matters_most(
     found = texts(provider, question)
     assert found[:2] == ["Speaks Polish", "The key is under the pot"]
     assert set(found[2:]) == {"The boat is blue", "A heron by the pond"}
+
+
+def test_a_system_prompt_is_given_what_matters_most(provider: HolographicProvider) -> None:
+    """A person's part of the prompt is never empty if something is known; others' is."""
+    feed(provider, [turn("The boat is\nblue"), add("Speaks Polish", "user")])
+
+    mine = RecallScope.own(ME)
+    assert provider.system_prompt_block(mine) == "- Speaks Polish\n- The boat is blue"
+    assert provider.system_prompt_block(RecallScope("default", "somebody else", "")) == ""
+    assert provider.system_prompt_block(RecallScope(None, None, None)) == ""
 
 
 def test_a_question_is_read_into_terms_and_dates() -> None:

@@ -1,6 +1,7 @@
 """Truth over time: what holds comes first, what it took the place of is dated and not hidden."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from holographic_feeding import (
     ask,
     context,
     feed,
+    opened,
     remove,
     replace,
 )
@@ -21,6 +23,7 @@ from holographic_feeding import turn as turn_of
 from memorybus.events import Event, Scope, ToolCalled
 from memorybus_providers.base import RecallContext, Recollection
 from memorybus_providers.holographic import HolographicProvider
+from memorybus_providers.holographic.facts import mark_of, said_name
 
 
 class Days:
@@ -244,6 +247,48 @@ class TestCorrections:
             "The code is stork": True,
             "The code is heron": True,
         }
+
+
+@pytest.mark.parametrize("fact_first", [True, False])
+def test_a_correction_may_be_applied_before_its_fact(
+    fact_first: bool, provider: HolographicProvider, tmp_path: Path
+) -> None:
+    """G8: the two are events of two keys; recall and digest are the same in either order."""
+    told_at, corrected_at = AT, AT + DAY
+    name = said_name(mark_of("a"), bytes.fromhex(context(1).event_id), 0)
+    arguments = {"fact_id": name, "content": "It leaves at ten"}
+    correct = ToolCalled(provider="holographic", tool="memory_correct", arguments=arguments)
+
+    def fact(into: HolographicProvider) -> None:
+        said = [turn_of("The ferry leaves at nine")]
+        feed(into, said, first=1, session="a", at=told_at, root="a")
+
+    def correction(into: HolographicProvider) -> None:
+        feed(into, [correct], first=2, session="b", at=corrected_at, root="b")
+
+    with opened(tmp_path / "other") as other:
+        for step in (fact, correction):
+            step(other)
+        for step in (fact, correction) if fact_first else (correction, fact):
+            step(provider)
+        assert list(provider.digest()) == list(other.digest())
+    found = told(ask(provider, "When does the ferry leave?"))
+    assert found == [
+        ("It leaves at ten", 0, "The ferry leaves at nine"),
+        ("The ferry leaves at nine", 1, ""),
+    ]
+
+
+def test_lists_are_marked_in_their_own_order(days: Days) -> None:
+    """A probe and a list say of each fact whether it holds, the newest first as they do."""
+    days.pass_with(add("Releases happen on Fridays"), add("Releases happen on Tuesdays"))
+
+    found = days.provider.handle_tool_call("memory_list", {}, context(999))["results"]
+
+    assert [(one["text"], one.get("before", ""), "until" in one) for one in found] == [
+        ("Releases happen on Tuesdays", "Releases happen on Fridays", False),
+        ("Releases happen on Fridays", "", True),
+    ]
 
 
 def test_contradict_finds_what_says_otherwise(days: Days) -> None:

@@ -1,0 +1,96 @@
+"""Where an answer ends."""
+
+import pytest
+from holographic_feeding import add, ask, feed, texts, turn
+from hypothesis import given
+from hypothesis import strategies as st
+from memorybus_providers.holographic import HolographicProvider
+from memorybus_providers.holographic.cutoff import LEAST_FIT, LEAST_SHARE, worth
+from memorybus_providers.holographic.ranking import Corpus, Fact, Scored
+
+ASIDE = "The ferry number {} was late again, and the harbour stayed closed"
+
+
+def scored(marks: list[tuple[float, int]], fit: float = 1.0) -> list[Scored]:
+    """Return facts of these scores and lengths, best first."""
+    return [
+        Scored(Fact(n, None, 0.5, "", "", "user", "", 0, "x" * length, "", ""), score, fit=fit)
+        for n, (score, length) in enumerate(sorted(marks, reverse=True))
+    ]
+
+
+MARKS = st.lists(st.tuples(st.floats(0.01, 100), st.integers(1, 300)), max_size=30)
+
+
+@given(MARKS, st.integers(1, 2_000))
+def test_what_is_worth_its_room_is_a_beginning(marks: list[tuple[float, int]], budget: int) -> None:
+    """The best fact is given, and after one that is left out nothing comes."""
+    found = scored(marks)
+
+    given_facts = list(worth(found, budget))
+
+    assert given_facts == found[: len(given_facts)]
+    assert bool(given_facts) == bool(found)
+
+
+@given(MARKS, st.integers(1, 2_000), st.integers(1, 2_000))
+def test_more_room_lets_more_in(marks: list[tuple[float, int]], budget: int, more: int) -> None:
+    """A larger budget never gives fewer facts."""
+    found = scored(marks)
+
+    assert len(list(worth(found, budget))) <= len(list(worth(found, budget + more)))
+
+
+def test_the_fuller_the_better_a_fact_must_be() -> None:
+    """A weak fact is let into an empty block, and kept out of a full one."""
+    weak = LEAST_SHARE * 0.9
+    few = scored([(1.0, 100), (weak, 100)])
+    many = scored([*[(1.0, 100)] * 9, (weak, 100)])
+
+    assert len(list(worth(few, 1_000))) == 2
+    assert len(list(worth(many, 1_000))) == 9
+
+
+@pytest.mark.parametrize(("fit", "facts"), [(LEAST_FIT * 0.9, 0), (LEAST_FIT, 1)])
+def test_where_nothing_fits_nothing_is_given(fit: float, facts: int) -> None:
+    """An answer begins with a fact that says enough of what is asked for, or there is none."""
+    assert len(list(worth(scored([(3.0, 50)], fit), 2_000))) == facts
+
+
+def test_what_was_never_said_has_no_answer(provider: HolographicProvider) -> None:
+    """A question of which facts share a passing word gets none of them; one of theirs gets some."""
+    feed(provider, [turn(ASIDE.format(n)) for n in range(150)])
+
+    assert (
+        ask(provider, "Which grease does the pump of Agnes's tractor need when it is late?") == []
+    )
+    assert texts(provider, "Was the harbour closed?")
+
+
+def test_a_long_prompt_is_answered_by_a_part(provider: HolographicProvider) -> None:
+    """Of a prompt with many words, a fact need not say more than the rarest few."""
+    feed(provider, [turn(ASIDE.format(n)) for n in range(150)])
+    feed(provider, [turn("Agnes greases her tractor pump with lithium")], first=500, session="b")
+    prompt = (
+        "Morning! Yesterday was long, my sister visited, we cooked, and then somebody rang about "
+        "invoices, but never mind that. What did Agnes say about grease for the tractor pump?"
+    )
+
+    assert texts(provider, prompt)[0] == "Agnes greases her tractor pump with lithium"
+
+
+def test_few_facts_say_little_of_what_was_never_said(provider: HolographicProvider) -> None:
+    """In a small store a fact is given for a single word: that the others lack means little."""
+    feed(provider, [add("Takes swimming every Tuesday"), add("Likes tea")])
+
+    assert texts(provider, "Where do the evening swimming lessons begin?") == [
+        "Takes swimming every Tuesday"
+    ]
+
+
+def test_a_missing_word_counts_more_among_many_facts() -> None:
+    """What no fact holds is a small part of what is asked for in a small store only."""
+    few, many = Corpus(5, {"tea": 1, "zebra": 0}), Corpus(5_000, {"tea": 1_000, "zebra": 0})
+
+    assert few.asked < 1.5 * few.rarity("tea")
+    assert many.asked > many.rarity("tea") + 0.9 * many.rarity("zebra")
