@@ -15,12 +15,14 @@ from memorybus.testing import FakeClock
 from memorybus_providers.holographic.meaning import nearest, question
 from memorybus_providers.holographic.meaning.embedder import unit
 from memorybus_providers.holographic.meaning.filler import LONGEST_PAUSE, pause_after
-from memorybus_providers.holographic.meaning.floor import HIGHEST, UNRELATED, floor_of
+from memorybus_providers.holographic.meaning.floor import HIGHEST, UNRELATED, Chance, chance_of
 from memorybus_providers.holographic.meaning.nearby import nearness_of
 from memorybus_providers.holographic.meaning.nearest import Near, Nearest
 from memorybus_providers.holographic.meaning.tables import STORED, VectorTables
 
 EAST, NORTH, BETWEEN = np.float32([[1, 0], [0, 1], [0.6, 0.8]])
+
+SOME = Chance(0.1, 0.0)
 
 
 @pytest.fixture
@@ -44,7 +46,7 @@ def put(db: sqlite3.Connection, fact: int, scope: int, vector: np.ndarray) -> No
 
 def found(nearest: Nearest, *scopes: int, most: int = 9) -> list[int]:
     """Return the facts of some scopes that are near the east, nearest first."""
-    return [near.fact for near in nearest.among(scopes, EAST, 0.1, most)]
+    return [near.fact for near in nearest.among(scopes, EAST, SOME, most)]
 
 
 def test_sentences_about_nothing_in_common_share_no_word() -> None:
@@ -60,17 +62,26 @@ def test_the_floor_is_above_what_means_nothing() -> None:
     shifted = unit(plain + np.float32(0.05))
 
     for vectors in (plain, shifted):
-        near = np.sort((vectors @ vectors.T)[np.triu_indices(len(vectors), k=1)])
-        assert near[-4] < floor_of(vectors) < HIGHEST
-    assert floor_of(shifted) > floor_of(plain) + 0.5
+        near = (vectors @ vectors.T)[np.triu_indices(len(vectors), k=1)]
+        assert near.max() < chance_of(vectors).floor(len(near)) < HIGHEST
+    assert chance_of(shifted).floor(9) > chance_of(plain).floor(9) + 0.5
+
+
+def test_the_more_facts_there_are_the_nearer_one_has_to_be() -> None:
+    """One of many facts is near by chance; of a few, less is enough."""
+    floors = [Chance(0.2, 0.05).floor(facts) for facts in (0, 1, 10, 1_000, 100_000)]
+
+    assert floors == sorted(floors)
+    assert floors[0] == floors[1] == pytest.approx(0.25)
+    assert floors[-1] == pytest.approx(0.490, abs=0.001)
 
 
 def test_what_is_far_behind_the_nearest_is_not_near() -> None:
     """Nearness is what lies above the floor; less than half of the best does not count."""
-    near = [Near(1, 0.8), Near(2, 0.52), Near(3, 0.3)]
+    near = [Near(1, 0.8, 0.2), Near(2, 0.52, 0.2), Near(3, 0.3, 0.2)]
 
-    assert nearness_of(near, 0.2) == {1: pytest.approx(0.75), 2: pytest.approx(0.4)}
-    assert nearness_of([], 0.2) == {}
+    assert nearness_of(near) == {1: pytest.approx(0.75), 2: pytest.approx(0.4)}
+    assert nearness_of([]) == {}
 
 
 def test_only_the_scopes_asked_for_are_compared(db: sqlite3.Connection) -> None:

@@ -21,7 +21,7 @@ from memorybus.errors import Permanent, ProviderError, Unavailable
 
 from memorybus_providers.holographic import schema
 from memorybus_providers.holographic.meaning.embedder import Embedder, Vector, embedded, unit
-from memorybus_providers.holographic.meaning.floor import UNRELATED, floor_of
+from memorybus_providers.holographic.meaning.floor import UNRELATED, chance_of
 from memorybus_providers.holographic.meaning.tables import Missing, Model, VectorTables
 
 _log = logging.getLogger("memorybus")
@@ -150,7 +150,7 @@ class Filler:
         """Ask for vectors of texts that have nothing in common, and note the model."""
         texts = [f"{self._filling.prefix}{text}" for text in UNRELATED]
         found = unit(self._embedder.embed(texts))
-        learnt = Model(self._filling.model, found.shape[1], floor_of(found))
+        learnt = Model(self._filling.model, found.shape[1], chance_of(found))
         tables.name_model(learnt)
         return learnt
 

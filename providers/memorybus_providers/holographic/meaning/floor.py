@@ -1,17 +1,20 @@
-"""How near unrelated texts are to each other, which differs from model to model; pure.
+"""How near texts are that have nothing to do with each other, which differs by model; pure.
 
-Some models give texts that have nothing in common a cosine of 0.0, others of 0.75. What is no
-nearer to a question than such texts are to each other does not answer it.
+Some models give such texts a cosine of 0.0 on average, others of 0.75. And the more facts are
+compared with a question, the nearer comes one of them by chance. What is no nearer than that does
+not answer it.
 """
 
+import math
 from typing import Final
 
+import msgspec
 import numpy as np
 
 from memorybus_providers.holographic.meaning.embedder import Vectors
 
-DEVIATIONS = 3.0
-"""How far above their mean nearness is something, in standard deviations."""
+MARGIN = 1.0
+"""What a fact must be above the nearest of as many unrelated ones, in standard deviations."""
 
 HIGHEST = 0.95
 
@@ -32,12 +35,26 @@ UNRELATED: Final = (
 """Sentences about nothing in common, and without a common word."""
 
 
-def floor_of(vectors: Vectors) -> float:
-    """Return the cosine above which two texts have something to do with each other.
+class Chance(msgspec.Struct, frozen=True):
+    """Cosines of texts that have nothing to do with each other: their mean, and their deviation."""
+
+    mean: float
+    deviation: float
+
+    def floor(self, facts: int) -> float:
+        """Return the cosine above which the nearest of so many facts is near not just by chance.
+
+        Of n values that scatter normally the largest is expected at about sqrt(2 ln n) deviations.
+        """
+        largest = math.sqrt(2 * math.log(max(1, facts)))
+        return min(HIGHEST, max(0.0, self.mean + (largest + MARGIN) * self.deviation))
+
+
+def chance_of(vectors: Vectors) -> Chance:
+    """Return how near the texts of a model are to each other by chance.
 
     Args:
         vectors: of `UNRELATED`, of length one.
     """
-    upper = np.triu_indices(len(vectors), k=1)
-    near = (vectors @ vectors.T)[upper]
-    return float(min(HIGHEST, max(0.0, near.mean() + DEVIATIONS * near.std())))
+    near = (vectors @ vectors.T)[np.triu_indices(len(vectors), k=1)]
+    return Chance(float(near.mean()), float(near.std()))

@@ -1,7 +1,7 @@
 """The facts of a scope that are near a question in meaning: the whole way, for one connection."""
 
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 
 from memorybus.clock import Clock
 
@@ -71,20 +71,19 @@ class NearbyFacts:
         if vector is None or vector.size != model.size:
             return {}
         scopes = [row[0] for row in self._db.execute(SCOPES, limits_of(scope))]
-        found = self._nearest.among(scopes, vector, model.floor, NEAREST)
-        return nearness_of(found, model.floor)
+        found = self._nearest.among(scopes, vector, model.chance, NEAREST)
+        return nearness_of(found)
 
     def _embedded(self, text: str) -> Vector:
         return embedded(self._embedder, f"{self._prefix}{text}")
 
 
-def nearness_of(found: Sequence[Near], floor: float) -> dict[int, float]:
+def nearness_of(found: Iterable[Near]) -> dict[int, float]:
     """Return how near facts are, from 0 to 1, by their rows; those far behind the first are none.
 
     Args:
-        found: nearest first, all above the floor.
-        floor: how near texts are that have nothing to do with each other.
+        found: facts that are nearer than by chance.
     """
-    near = {one.fact: min(1.0, (one.cosine - floor) / (1 - floor)) for one in found}
+    near = {one.fact: min(1.0, (one.cosine - one.floor) / (1 - one.floor)) for one in found}
     least = FALLS_OFF * max(near.values(), default=0.0)
     return {fact: nearness for fact, nearness in near.items() if nearness >= least}

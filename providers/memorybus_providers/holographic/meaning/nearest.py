@@ -6,13 +6,14 @@ reads what is new, and reads a scope anew only after something was removed from 
 
 import sqlite3
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from memorybus_providers.holographic.meaning.embedder import Vector, Vectors
+from memorybus_providers.holographic.meaning.floor import Chance
 from memorybus_providers.holographic.meaning.tables import STORED
 
 KEPT_BYTES = 1 << 28
@@ -28,10 +29,11 @@ select id, fact, vector from meaning_vectors where scope = ? and id > ? order by
 
 
 class Near(msgspec.Struct, frozen=True):
-    """A fact's row, and the cosine between it and what is asked."""
+    """A fact's row, its cosine with what is asked, and the cosine of the nearest by chance."""
 
     fact: int
     cosine: float
+    floor: float
 
 
 class _Block(msgspec.Struct, frozen=True):
@@ -66,18 +68,19 @@ class Nearest:
         self._db = db
         self._scopes: OrderedDict[int, _Scope] = OrderedDict()
 
-    def among(self, scopes: Iterable[int], vector: Vector, floor: float, most: int) -> list[Near]:
+    def among(self, scopes: Iterable[int], vector: Vector, chance: Chance, most: int) -> list[Near]:
         """Return the nearest facts of some scopes, nearest first.
 
         Args:
             scopes: their rows; no vector of any other is looked at.
             vector: what is asked, of length one.
-            floor: only facts whose cosine is above this.
+            chance: only facts that are nearer than by chance.
             most: how many at most.
         """
-        found = [pair for scope in scopes for pair in _near(self._read(scope), vector, floor, most)]
-        found.sort(key=lambda near: (-near.cosine, -near.fact))
-        return found[:most]
+        blocks = [block for scope in scopes for block in self._read(scope)]
+        floor = chance.floor(sum(len(block.facts) for block in blocks))
+        found = [near for block in blocks for near in _near(block, vector, floor, most)]
+        return sorted(found, key=lambda near: (-near.cosine, -near.fact))[:most]
 
     def _read(self, scope: int) -> Sequence[_Block]:
         # The counts first: what comes after them is read again, never missed.
@@ -112,14 +115,13 @@ class Nearest:
             size -= oldest.size
 
 
-def _near(blocks: Sequence[_Block], vector: Vector, floor: float, most: int) -> Iterable[Near]:
-    for block in blocks:
-        cosines = block.vectors @ vector
-        (above,) = np.nonzero(cosines > floor)
-        if len(above) > most:
-            above = above[np.argpartition(-cosines[above], most)[:most]]
-        for row in above:
-            yield Near(int(block.facts[row]), float(cosines[row]))
+def _near(block: _Block, vector: Vector, floor: float, most: int) -> Iterator[Near]:
+    cosines = block.vectors @ vector
+    (above,) = np.nonzero(cosines > floor)
+    if len(above) > most:
+        above = above[np.argpartition(-cosines[above], most)[:most]]
+    for row in above:
+        yield Near(int(block.facts[row]), float(cosines[row]), floor)
 
 
 def _joined(blocks: Sequence[_Block]) -> _Block:

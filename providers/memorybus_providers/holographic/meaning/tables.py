@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 
 from memorybus_providers.holographic.meaning.embedder import Vector
+from memorybus_providers.holographic.meaning.floor import Chance
 
 STORED = np.float16
 """How a number of a vector is stored; it is off by a thousandth at most."""
@@ -21,7 +22,7 @@ _HAVE = "select 1 from sqlite_master where type = 'table' and name = 'meaning_mo
 _TABLES = """
 create table meaning_model(
     id integer primary key check (id = 1), name text not null, size integer not null,
-    floor real not null
+    mean real not null, deviation real not null
 );
 create table meaning_missing(
     ticket integer primary key autoincrement, fact integer not null unique
@@ -55,7 +56,7 @@ create trigger meaning_discounted after delete on meaning_vectors begin
 end;
 insert into meaning_missing(fact) select id from facts order by id;
 """
-_MODEL = "select name, size, floor from meaning_model"
+_MODEL = "select name, size, mean, deviation from meaning_model"
 _MISSING = """
 select ticket, facts.content from meaning_missing join facts on facts.id = fact
 order by ticket desc limit ?
@@ -76,12 +77,12 @@ class Model(msgspec.Struct, frozen=True):
     Attributes:
         name: its name.
         size: numbers of each vector.
-        floor: how near texts are to each other that have nothing to do with each other.
+        chance: how near its texts are to each other by chance.
     """
 
     name: str
     size: int
-    floor: float
+    chance: Chance
 
 
 class Missing(msgspec.Struct, frozen=True):
@@ -112,14 +113,14 @@ class VectorTables:
         if not self._db.execute(_HAVE).fetchone():
             return None
         row = self._db.execute(_MODEL).fetchone()
-        return None if row is None else Model(*row)
+        return None if row is None else Model(row[0], row[1], Chance(*row[2:]))
 
     def name_model(self, model: Model) -> None:
         """Say which model all vectors from now on are of."""
         with self._writing():
             self._db.execute(
-                "insert or ignore into meaning_model values (1, ?, ?, ?)",
-                (model.name, model.size, model.floor),
+                "insert or ignore into meaning_model values (1, ?, ?, ?, ?)",
+                (model.name, model.size, model.chance.mean, model.chance.deviation),
             )
 
     def missing(self, most: int) -> list[Missing]:
