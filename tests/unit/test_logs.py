@@ -5,7 +5,7 @@ import json
 import logging
 import sys
 from collections.abc import Callable, Iterator
-from contextvars import copy_context
+from contextvars import Context
 from typing import Any
 
 import pytest
@@ -35,7 +35,7 @@ def written(form: logs.Form, say: Callable[[], None], *, terminal: bool = False)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "stderr", stderr)
         logs.set_up(form, secrets={"hunter2hunter2"})
-        copy_context().run(say)
+        Context().run(say)
     return stderr.getvalue()
 
 

@@ -5,13 +5,11 @@ published before anybody could tell; or another Redis has archived in between. T
 there; only their numbers say nothing any more.
 """
 
-from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 from redis import Redis
-from redis.exceptions import RedisError
 
 from memorybus.archive.agreement import Comparing
 from memorybus.archive.archive import Archive
@@ -21,7 +19,7 @@ from memorybus.log.entry import Place
 from memorybus.log.inspection import numbers_behind
 from memorybus.log.stream import START
 from memorybus.redis import scripts
-from memorybus.redis.connect import translated
+from memorybus.redis.connect import asked
 from memorybus.redis.keys import ARCHIVE_LANE, Keys, lane_name
 
 _T = TypeVar("_T")
@@ -103,7 +101,7 @@ class Renumbering:
         read = partial(numbers_behind, self._redis, self._keys, partition)
         entries, done, twice = 0, False, None
         while not done:
-            page = self._asked(partial(read, place, _PAGE), key)
+            page = asked(partial(read, place, _PAGE), key)
             place, done = page.upto, page.done
             entries += page.read - page.foreign
             twice = twice or next((pair for pair in page.breaks if pair[1] <= pair[0]), None)
@@ -111,7 +109,7 @@ class Renumbering:
 
     def _noted(self, partition: int) -> Place:
         """Return what Redis knows to be sealed."""
-        n, entry = self._asked(
+        n, entry = asked(
             lambda: self._redis.hmget(self._keys.state(partition), ["sealed", "sealed_entry"]),
             self._keys.state(partition),
         )
@@ -167,19 +165,13 @@ class Renumbering:
     def _lanes(self, partition: int) -> list[str]:
         """Return a partition's lanes; each has a group on the log."""
         key = self._keys.log(partition)
-        groups = self._asked(lambda: self._redis.xinfo_groups(key), key)
+        groups = asked(lambda: self._redis.xinfo_groups(key), key)
         names = (group["name"].decode("utf-8", "surrogatepass") for group in groups)
         return [self._keys.lane(partition, name) for name in names if name != ARCHIVE_LANE]
 
     def _run(self, call: scripts.ScriptCall[_T]) -> _T:
-        reply: _T = self._asked(lambda: scripts.run(self._redis, call), call.keys[0])
+        reply: _T = asked(lambda: scripts.run(self._redis, call), call.keys[0])
         return reply
-
-    def _asked(self, ask: Callable[[], Any], where: str) -> Any:
-        try:
-            return ask()
-        except (RedisError, OSError) as error:
-            raise translated(error, where) from error
 
 
 def _taken(partition: int, why: str) -> ArchiveTaken:

@@ -1,10 +1,9 @@
 """The dead letters of a whole log, for operators: read them all, and ask the lanes' owners (G6)."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 import msgspec
-from redis.exceptions import RedisError
 
 from memorybus.config.redis_urls import redacted
 from memorybus.config.settings import Settings
@@ -13,14 +12,12 @@ from memorybus.dead_letters.records import Box, StoredLetter, group_of
 from memorybus.dead_letters.requests import LetterRequest, Requests
 from memorybus.history.history import History
 from memorybus.log.stream import EventLog
-from memorybus.redis.connect import connect_redis, translated
+from memorybus.redis.connect import asked, connect_redis
 from memorybus.redis.keys import Keys
 from memorybus.registry.roster import Roster
 
 Lane = tuple[str, int]
 """A provider's name and a partition."""
-
-T = TypeVar("T")
 
 
 class Dead(msgspec.Struct, frozen=True):
@@ -64,6 +61,7 @@ class DeadLetters:
         self._settings = settings
         self._keys = Keys(settings.namespace)
         self._redis = connect_redis(settings)
+        self._where = redacted(settings.redis_url)
         self._history = History.of(self._redis, settings)
 
     def close(self) -> None:
@@ -96,7 +94,8 @@ class DeadLetters:
         ]
 
     def _in(self, box: Box) -> list[StoredLetter]:
-        return self._asked(lambda: list(box.all()))
+        found: list[StoredLetter] = asked(lambda: list(box.all()), self._where)
+        return found
 
     def event(self, dead: Dead, *, shown: bool = True) -> LetterEvent:
         """Return a letter's event as it was published, from wherever the history has it.
@@ -113,11 +112,13 @@ class DeadLetters:
         Raises:
             TooManyRequests: more would wait than may.
         """
-        self._asked(lambda: self._requests(provider).send(requests))
+        asked(lambda: self._requests(provider).send(requests), self._where)
 
     def waiting(self, provider: str) -> Collection[str]:
         """Return the requests of a provider that wait, by their fields."""
-        return self._asked(lambda: self._requests(provider).waiting()).keys()
+        found: Mapping[str, int]
+        found = asked(lambda: self._requests(provider).waiting(), self._where)
+        return found.keys()
 
     def count(self, lanes: Iterable[Lane]) -> int:
         """Return how many dead letters some lanes have."""
@@ -128,16 +129,10 @@ class DeadLetters:
         return self._sum(self._redis.exists, (self._keys.lease(p, name) for name, p in lanes))
 
     def _sum(self, command: Callable[[str], Any], keys: Iterable[str]) -> int:
-        return self._asked(lambda: sum(int(command(key)) for key in keys))
+        return int(asked(lambda: sum(int(command(key)) for key in keys), self._where))
 
     def _box(self, provider: str, partition: int) -> Box:
         return Box(self._redis, self._keys, partition, provider)
 
     def _requests(self, provider: str) -> Requests:
         return Requests(self._redis, self._keys, provider)
-
-    def _asked(self, ask: Callable[[], T]) -> T:
-        try:
-            return ask()
-        except (RedisError, OSError) as error:
-            raise translated(error, redacted(self._settings.redis_url)) from error

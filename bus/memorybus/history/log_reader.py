@@ -6,7 +6,6 @@ from typing import Any, TypeAlias, cast
 
 import msgspec
 from redis import Redis
-from redis.exceptions import RedisError
 
 from memorybus.errors import CorruptEnvelope
 from memorybus.events import Envelope, Position
@@ -14,7 +13,7 @@ from memorybus.log.entry import OMITTED, LoggedEvent, Place, logged, number_of
 from memorybus.log.stream import read_entries
 from memorybus.query.filter import EventFilter
 from memorybus.query.query import row_of
-from memorybus.redis.connect import translated
+from memorybus.redis.connect import asked
 from memorybus.redis.keys import Keys
 from memorybus.wire.codec import PACKED, Decoder, are_plausible
 from memorybus.wire.header import HeaderReader
@@ -92,7 +91,7 @@ class LogReader:
         key = self._keys.log(partition)
         ask: Any = self._redis.execute_command
         words = (_XREVRANGE, key, bound, "-", "COUNT", count)
-        found: list[Entry] = self._asked(lambda: ask(*words), key)
+        found: list[Entry] = asked(lambda: ask(*words), key)
         return found
 
     def last(self, partition: int, bound: str) -> Place | None:
@@ -106,7 +105,7 @@ class LogReader:
     def _up(self, partition: int, bound: str, count: int) -> list[Entry]:
         key = self._keys.log(partition)
         found: list[Entry]
-        found = self._asked(lambda: read_entries(self._redis, key, bound, count=count), key)
+        found = asked(lambda: read_entries(self._redis, key, bound, count=count), key)
         return found
 
     def _whole(
@@ -158,14 +157,8 @@ class LogReader:
     def sealed(self, partition: int) -> int:
         """Return the number up to which the log may be trimmed, as Redis says; 0 for none."""
         key = self._keys.state(partition)
-        found = self._asked(lambda: self._redis.hget(key, "sealed"), key)
+        found = asked(lambda: self._redis.hget(key, "sealed"), key)
         return int(found) if found and found.isdigit() else 0
-
-    def _asked(self, ask: Any, where: str) -> Any:
-        try:
-            return ask()
-        except (RedisError, OSError) as error:
-            raise translated(error, where) from error
 
 
 def sifted(event: LoggedEvent, sieve: EventFilter) -> LoggedEvent:

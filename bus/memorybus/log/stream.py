@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 from redis import Redis
-from redis.exceptions import RedisError
 
 from memorybus.clock import SYSTEM, Clock
 from memorybus.config.redis_urls import redacted
@@ -19,7 +18,7 @@ from memorybus.errors import ForeignKey, UnsafeRedis, WrongPartitionCount
 from memorybus.ids import new_id
 from memorybus.log.entry import LoggedEvent, logged
 from memorybus.redis.cluster import Cluster, Shard, by_shard
-from memorybus.redis.connect import translated
+from memorybus.redis.connect import asked
 from memorybus.redis.facts import SAFE_POLICY, Server, server_facts, weakest
 from memorybus.redis.keys import Keys
 from memorybus.wire.codec import Decoder
@@ -86,7 +85,7 @@ class EventLog:
         Raises:
             LogUnavailable: no answer.
         """
-        return weakest([self._asked(partial(server_facts, s.redis)) for s in self.shards()])
+        return weakest([asked(partial(server_facts, s.redis), self._where) for s in self.shards()])
 
     def shards(self) -> list[Shard]:
         """Return the servers that hold the log, each with the keys of its partitions.
@@ -95,7 +94,7 @@ class EventLog:
             LogUnavailable: no answer.
         """
         keys = [self.keys.log(partition) for partition in range(self._settings.partitions)]
-        return self._asked(lambda: by_shard(self._redis, keys))  # type: ignore[no-any-return]
+        return asked(lambda: by_shard(self._redis, keys), self._where)  # type: ignore[no-any-return]
 
     def _check_birth(self) -> None:
         given = {
@@ -112,7 +111,7 @@ class EventLog:
                     pipe.hsetnx(self.keys.meta, name, given[name])
                 pipe.execute()
 
-        self._asked(born, self.keys.meta)
+        asked(born, self.keys.meta)
         self.check_partitions()
 
     def check_partitions(self) -> None:
@@ -124,7 +123,7 @@ class EventLog:
             ForeignKey: the certificate is not ours.
         """
         key = self.keys.meta
-        said = self._asked(lambda: self._redis.hget(key, "partitions"), key)
+        said = asked(lambda: self._redis.hget(key, "partitions"), key)
         if said is not None and not said.isdigit():
             raise ForeignKey(
                 f"{key}: `partitions` is {said[:40]!r}, which memorybus did not write; restore "
@@ -166,7 +165,7 @@ class EventLog:
     def _entries(self, partition: int, after: str, count: int) -> list[tuple[bytes, list[bytes]]]:
         key = self.keys.log(partition)
         found: list[tuple[bytes, list[bytes]]]
-        found = self._asked(lambda: read_entries(self._redis, key, f"({after}", count=count), key)
+        found = asked(lambda: read_entries(self._redis, key, f"({after}", count=count), key)
         return found
 
     def end(self, partition: int) -> str:
@@ -177,7 +176,7 @@ class EventLog:
             ForeignKey: the key holds something else.
         """
         key = self.keys.log(partition)
-        last = self._asked(lambda: self._redis.xrevrange(key, count=1), key)
+        last = asked(lambda: self._redis.xrevrange(key, count=1), key)
         return str(last[0][0].decode()) if last else START
 
     def has(self, partition: int, entry: str) -> bool:
@@ -188,7 +187,7 @@ class EventLog:
             ForeignKey: the key holds something else.
         """
         key = self.keys.log(partition)
-        return bool(self._asked(lambda: read_entries(self._redis, key, entry, entry), key))
+        return bool(asked(lambda: read_entries(self._redis, key, entry, entry), key))
 
     def foreign(self) -> list[str]:
         """Return the log's keys that hold something else; their partitions stand still.
@@ -213,7 +212,7 @@ class EventLog:
                     pipe.xrevrange(self.keys.log(partition), count=1)
                 return pipe.execute(raise_on_error=False)
 
-        replies = self._asked(ask)
+        replies = asked(ask, self._where)
         pairs = zip(partitions, replies[::2], replies[1::2], strict=True)
         return [_head(partition, n, last) for partition, n, last in pairs]
 
@@ -238,7 +237,7 @@ class EventLog:
         streams: Any = {self.keys.log(partition): entry for partition, entry in after.items()}
         by_key = {self.keys.log(partition).encode(): partition for partition in after}
         block = max(1, round(timeout * 1000))
-        reply = self._asked(lambda: self._redis.xread(streams, count=1, block=block))
+        reply = asked(lambda: self._redis.xread(streams, count=1, block=block), self._where)
         return {by_key[key]: entries[-1][0].decode() for key, entries in reply or ()}
 
     def _polled(self, after: Mapping[int, str], timeout: float) -> dict[int, str]:
@@ -258,14 +257,8 @@ class EventLog:
                     queued.execute_command(_XRANGE, *words)
                 return pipe.execute()
 
-        found = zip(after, self._asked(ask), strict=True)
+        found = zip(after, asked(ask, self._where), strict=True)
         return {partition: entries[0][0].decode() for partition, entries in found if entries}
-
-    def _asked(self, ask: Any, where: str = "") -> Any:
-        try:
-            return ask()
-        except (RedisError, OSError) as error:
-            raise translated(error, where or self._where) from error
 
 
 def read_entries(

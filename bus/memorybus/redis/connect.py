@@ -5,6 +5,7 @@ shorter than a blocking read breaks it (redis-py 8.1 retries ten times with a ti
 every connection has its own time-out, and redis-py retries nothing.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from redis import Redis, SSLConnection
@@ -112,6 +113,22 @@ def _given(url: str) -> dict[str, Any]:
     tls = given.pop("connection_class", None) is SSLConnection
     del given["host"]
     return given | ({"ssl": True} if tls else {})
+
+
+def asked(ask: Callable[[], Any], where: str) -> Any:
+    """Return what a question to Redis gives.
+
+    Args:
+        ask: asks it with redis-py.
+        where: see `translated`.
+
+    Raises:
+        LogError: what redis-py raised, translated.
+    """
+    try:
+        return ask()
+    except (RedisError, OSError) as error:
+        raise translated(error, where) from error
 
 
 def translated(error: Exception, where: str) -> LogError:

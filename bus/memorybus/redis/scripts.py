@@ -7,6 +7,7 @@ loaded and called again: the server refused it before it did anything.
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
 from importlib import resources
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
@@ -330,14 +331,22 @@ def commit(
     return ScriptCall(_COMMIT, where, args, bool)
 
 
+class Stale(msgspec.Struct, frozen=True):
+    """Nothing was written: the epoch is not the lane's newest, or another server gave it (G5)."""
+
+
+def _counted(reply: Any) -> int | Stale:
+    return Stale() if reply < 0 else int(reply)
+
+
 def note_try(
     keys: Keys, partition: int, provider: str, epoch: int, n: int, step: int
-) -> ScriptCall[int]:
+) -> ScriptCall[int | Stale]:
     """Note that a try of an event begins (1) or is over (-1).
 
-    Returns how many tries of it are not known to be over, or -1 if `epoch` is stale (G5).
+    Returns how many tries of it are not known to be over.
     """
-    return ScriptCall(_TRY, (keys.lane(partition, provider),), (epoch, n, step), int)
+    return ScriptCall(_TRY, (keys.lane(partition, provider),), (epoch, n, step), _counted)
 
 
 def park(
@@ -346,13 +355,28 @@ def park(
     provider: str,
     epoch: int,
     records: Sequence[tuple[str, str, bytes]],
-) -> ScriptCall[int]:
-    """Put events (entry, key, JSON record) aside; return -1 if `epoch` is stale (G6)."""
+) -> ScriptCall[int | Stale]:
+    """Put events (entry, key, JSON record) aside; return how many were not yet (G6)."""
     args: list[Arg] = [epoch]
     for entry, key, record in records:
         args += (entry, key, record)
     lane, parked = keys.lane(partition, provider), keys.parked(partition, provider)
-    return ScriptCall(_PARK, (lane, parked, keys.dead(partition, provider)), args, int)
+    return ScriptCall(_PARK, (lane, parked, keys.dead(partition, provider)), args, _counted)
+
+
+class Settled(Enum):
+    """What became of a dead letter that was settled or amended."""
+
+    GONE = 0
+    """It was not there any more."""
+
+    DONE = 1
+    KEY_FREED = 2
+    """It was the last one of its key, which is not parked any more."""
+
+
+def _read_settled(reply: Any) -> Settled | Stale:
+    return Stale() if reply < 0 else Settled(reply)
 
 
 def settle(
@@ -364,11 +388,10 @@ def settle(
     *,
     amendment: bytes = b"",
     event: bytes = b"",
-) -> ScriptCall[int]:
-    """Settle a dead letter (id, entry, order key), or amend it, and append `event` to the log.
+) -> ScriptCall[Settled | Stale]:
+    """Settle a dead letter (id, entry, order key), or amend it, and append `event` to the log (G6).
 
-    Returns -1 if `epoch` is stale, 0 if the letter was gone, 1 if done, 2 if that freed its key
-    (G5, G6). A letter that goes with an event counts as discarded.
+    A letter that goes with an event counts as discarded.
     """
     where = (
         keys.lane(partition, provider),
@@ -378,7 +401,7 @@ def settle(
         keys.log(partition),
         keys.state(partition),
     )
-    return ScriptCall(_SETTLE, where, (epoch, *letter, amendment, event), int)
+    return ScriptCall(_SETTLE, where, (epoch, *letter, amendment, event), _read_settled)
 
 
 # -- hashes and locks -----------------------------------------------------------------------------

@@ -9,14 +9,12 @@ import os
 import re
 import shutil
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from filelock import FileLock
 from redis import Redis
-from redis.exceptions import RedisError
 
 from memorybus import private
 from memorybus.config.path_names import check_name
@@ -24,7 +22,7 @@ from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError, ForeignKey
 from memorybus.ids import NewId, new_id
 from memorybus.redis import scripts
-from memorybus.redis.connect import translated
+from memorybus.redis.connect import asked
 from memorybus.redis.keys import Keys
 
 FILE = "place"
@@ -192,7 +190,7 @@ class Homes:
 
     def all(self) -> dict[str, Home]:
         """Return the homes by provider, without entries that cannot be read."""
-        found: dict[bytes, bytes] = self._asked(self._redis.hgetall)
+        found: dict[bytes, bytes] = asked(lambda: self._redis.hgetall(self._key), self._key)
         homes: dict[str, Home] = {}
         for name, body in sorted(found.items()):
             with contextlib.suppress(ForeignKey, UnicodeDecodeError):
@@ -201,28 +199,22 @@ class Homes:
 
     def move(self, provider: str, home: Home) -> None:
         """Make `home` the provider's, whatever its home was; nothing is copied."""
-        self._asked(lambda key: self._note(key, provider, home))
+        asked(lambda: self._note(provider, home), self._key)
 
     def forget(self, provider: str) -> None:
         """Forget an instance's home: its state is gone, or nobody serves it any more."""
-        self._asked(lambda key: self._redis.hdel(key, provider))
+        asked(lambda: self._redis.hdel(self._key, provider), self._key)
 
-    def _note(self, key: str, provider: str, home: Home) -> None:
-        call = scripts.note(key, {provider: msgspec.json.encode(home)})
+    def _note(self, provider: str, home: Home) -> None:
+        call = scripts.note(self._key, {provider: msgspec.json.encode(home)})
         scripts.run(self._redis, call)
 
     def _swapped(self, provider: str, seen: bytes, home: Home) -> bytes | None:
         """Write `home` if the entry is as `seen`; return what was there before."""
         body = msgspec.json.encode(home)
         call = scripts.change(self._key, provider, body, seen=seen)
-        found: bytes | None = self._asked(lambda _: scripts.run(self._redis, call))
+        found: bytes | None = asked(lambda: scripts.run(self._redis, call), self._key)
         return found
-
-    def _asked(self, ask: Callable[[str], Any]) -> Any:
-        try:
-            return ask(self._key)
-        except (RedisError, OSError) as error:
-            raise translated(error, self._key) from error
 
 
 def _decoded(key: str, provider: str, body: bytes) -> Home:

@@ -10,14 +10,13 @@ from typing import Any, Literal, Protocol, TypeVar
 
 import msgspec
 from redis import Redis
-from redis.exceptions import RedisError
 
 from memorybus.config.path_names import InstanceName, InstanceOrNone
 from memorybus.errors import ConfigError, MemoryBusError
 from memorybus.query.query import EVERYTHING, Query
 from memorybus.query.ranges import WHOLE, Plan
 from memorybus.redis import scripts
-from memorybus.redis.connect import translated
+from memorybus.redis.connect import asked
 from memorybus.redis.hashes import decoded, legible
 from memorybus.redis.keys import Keys
 from memorybus.registry.pauses import InstancePause, beside_command, lasting_pause
@@ -187,7 +186,7 @@ class Instances:
                     pipe.exists(self._keys.redo(name))
                 return pipe.execute()
 
-        held, live, copies, *asked = self._asked(ask, keys[0])
+        held, live, copies, *asking = asked(ask, keys[0])
         pauses = {
             name.decode("utf-8", "replace"): InstancePause("a pause that cannot be read")
             for name in held
@@ -195,13 +194,13 @@ class Instances:
         ours = _copies(copies)
         ignored = sorted({name.decode("utf-8", "replace") for name in copies} - ours.keys())
         pauses |= legible(held, InstancePause)
-        asking = frozenset(name for name, there in zip(redo, asked, strict=True) if there)
-        return InstancesView(ours, legible(live, Live), pauses, tuple(ignored), asking)
+        wanted = frozenset(name for name, there in zip(redo, asking, strict=True) if there)
+        return InstancesView(ours, legible(live, Live), pauses, tuple(ignored), wanted)
 
     def all(self) -> dict[str, Instance]:
         """Return the copies, and the plans of those that were added late, by name; see `look`."""
         key = self._keys.instances
-        return _copies(self._asked(lambda: self._redis.hgetall(key), key))
+        return _copies(asked(lambda: self._redis.hgetall(key), key))
 
     def get(self, name: str) -> Instance | None:
         """Return one copy, or None; entries of other names do not matter."""
@@ -283,11 +282,11 @@ class Instances:
                 return known
 
     def _read(self, key: str, kind: Any) -> dict[str, Any]:
-        return decoded(key, self._asked(lambda: self._redis.hgetall(key), key), kind)
+        return decoded(key, asked(lambda: self._redis.hgetall(key), key), kind)
 
     def _one(self, key: str, name: str, kind: type[_T]) -> tuple[bytes, _T | None]:
         """Return an entry's bytes and what they mean; empty and None if there is no entry."""
-        body: bytes = self._asked(lambda: self._redis.hget(key, name), key) or b""
+        body: bytes = asked(lambda: self._redis.hget(key, name), key) or b""
         return body, decoded(key, {name.encode(): body} if body else {}, kind).get(name)
 
     def _changed(self, key: str, field: str, to: bytes, seen: bytes | None = None) -> bytes | None:
@@ -295,18 +294,10 @@ class Instances:
         lock = self._lock
         held = scripts.HeldLock(lock.beside(key), lock.token) if lock else None
         call = scripts.change(key, field, to, seen=seen, lock=held)
-        found: bytes | scripts.LockLost | None = self._asked(
-            lambda: scripts.run(self._redis, call), key
-        )
+        found: bytes | scripts.LockLost | None = asked(lambda: scripts.run(self._redis, call), key)
         if lock and isinstance(found, scripts.LockLost):
             raise lock.lost()
         return found if isinstance(found, bytes) else None
-
-    def _asked(self, ask: Callable[[], Any], where: str) -> Any:
-        try:
-            return ask()
-        except (RedisError, OSError) as error:
-            raise translated(error, where) from error
 
 
 def _copies(bodies: Mapping[bytes, bytes]) -> dict[str, Instance]:

@@ -1,16 +1,15 @@
 """What Redis holds of an instance's lanes: commands look at it, or clear it away."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 from redis import Redis
-from redis.exceptions import RedisError
 
 from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError
 from memorybus.redis import scripts
-from memorybus.redis.connect import translated
+from memorybus.redis.connect import asked, translated
 from memorybus.redis.keys import Keys
 from memorybus.registry.done_set import above
 
@@ -52,7 +51,7 @@ class LaneKeys:
                     pipe.exists(self._keys.lease(p, name))
                 return pipe.execute()
 
-        replies = iter(self._asked(ask, name))
+        replies = iter(asked(ask, name))
         return [_state(*next(replies), owned=next(replies)) for _ in self._partitions]
 
     def bear(self, name: str) -> None:
@@ -62,14 +61,14 @@ class LaneKeys:
         keep what they have.
         """
         calls = [scripts.born(self._keys, partition, name) for partition in self._partitions]
-        replies = self._asked(lambda: scripts.run_many(self._redis, calls), name)
+        replies = asked(lambda: scripts.run_many(self._redis, calls), name)
         for reply in replies:
             if isinstance(reply, Exception):
                 raise translated(reply, name)
 
     def asked(self, name: str) -> bool:
         """Say whether operators asked something of its dead letters that is not done yet."""
-        return bool(self._asked(lambda: self._redis.exists(self._keys.redo(name)), name))
+        return bool(asked(lambda: self._redis.exists(self._keys.redo(name)), name))
 
     def left(self, name: str) -> int:
         """Count the lanes of which Redis still holds anything, whether or not they had an owner."""
@@ -80,7 +79,7 @@ class LaneKeys:
                     pipe.exists(*self._of(partition, name))
                 return pipe.execute()
 
-        return sum(bool(found) for found in self._asked(ask, name))
+        return sum(bool(found) for found in asked(ask, name))
 
     def remove(self, name: str) -> None:
         """Delete all that Redis holds of an instance's lanes: progress, dead letters, group.
@@ -98,8 +97,8 @@ class LaneKeys:
                 pipe.delete(self._keys.redo(name))
                 pipe.execute()
 
-        self._asked(delete, name)
-        self._asked(lambda: self._ungroup(name), name)
+        asked(delete, name)
+        asked(lambda: self._ungroup(name), name)
 
     def _ungroup(self, name: str) -> None:
         with self._redis.pipeline(transaction=False) as pipe:
@@ -111,12 +110,6 @@ class LaneKeys:
         keys = self._keys
         kinds = (keys.lane, keys.parked, keys.dead, keys.amended)
         return [key(partition, name) for key in kinds]
-
-    def _asked(self, ask: Callable[[], Any], where: str) -> Any:
-        try:
-            return ask()
-        except (RedisError, OSError) as error:
-            raise translated(error, where) from error
 
 
 def _state(n: Any, parked: Any, discarded: Any, done: Any, *, owned: Any) -> LaneState:

@@ -10,7 +10,7 @@ one script sees both, also in a Redis Cluster.
 
 import os
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Annotated, Any, Self
 
@@ -21,7 +21,7 @@ from redis.exceptions import RedisError
 from memorybus.errors import LogError, MemoryBusError
 from memorybus.ids import NewId, new_id
 from memorybus.redis import scripts
-from memorybus.redis.connect import translated
+from memorybus.redis.connect import asked, translated
 from memorybus.redis.keys import Keys
 
 LIFE = 60
@@ -130,8 +130,8 @@ class RebuildLock:
 
     def _take(self, entry: str) -> None:
         body = self.token
-        while not self._asked(lambda: self._redis.set(entry, body, nx=True, ex=FENCED)):
-            found = self._asked(lambda: self._redis.get(entry))
+        while not asked(lambda: self._redis.set(entry, body, nx=True, ex=FENCED), self._sign):
+            found = asked(lambda: self._redis.get(entry), self._sign)
             known = _read(found)
             if known is not None and not _is_dead(known):
                 raise RebuildRuns(
@@ -143,18 +143,12 @@ class RebuildLock:
 
     def _prolong(self, entry: str, body: bytes, life: int) -> bool:
         call = scripts.prolong(entry, body, life * 1000)
-        return bool(self._asked(lambda: scripts.run(self._redis, call)))
+        return bool(asked(lambda: scripts.run(self._redis, call), self._sign))
 
     def _release(self) -> None:
         with suppress(LogError):
             for entry in (*self._fences, self._sign):
                 self._prolong(entry, self.token, 0)
-
-    def _asked(self, ask: Callable[[], Any]) -> Any:
-        try:
-            return ask()
-        except (RedisError, OSError) as error:
-            raise translated(error, self._sign) from error
 
 
 def at_work(redis: Redis, keys: Keys, providers: Iterable[str]) -> dict[str, Working]:

@@ -2,16 +2,15 @@
 
 import logging
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, TypeVar
 
 import msgspec
 from redis import Redis
-from redis.exceptions import RedisError
 
 from memorybus.redis import scripts
-from memorybus.redis.connect import translated
+from memorybus.redis.connect import asked
 from memorybus.redis.keys import Keys
 from memorybus.registry.tools import Declared
 
@@ -156,7 +155,7 @@ class Roster:
     def _declare(self, declared: Mapping[str, Declared]) -> None:
         """Write only what has changed: schemas are long and rarely change."""
         bodies = {name: msgspec.json.encode(one) for name, one in declared.items()}
-        held = self._asked(self._keys.tools, self._redis.hgetall)
+        held = asked(lambda: self._redis.hgetall(self._keys.tools), self._keys.tools)
         changed = {name: body for name, body in bodies.items() if held.get(name.encode()) != body}
         if changed:
             self._put(self._keys.tools, changed)
@@ -176,17 +175,17 @@ class Roster:
         Returns:
             All workers with a heartbeat that did not leave; this one has the server's time.
         """
-        now, others = self._asked(self._keys.workers, self._timed)
+        now, others = asked(self._timed, self._keys.workers)
         info = msgspec.structs.replace(info, heartbeat_at=_ms(now))
         self._put(self._keys.workers, {info.id: msgspec.json.encode(info)})
         known = _legible(self._keys.workers, others, WorkerInfo)
         return list((known | {info.id: info}).values())
 
-    def _timed(self, key: str) -> list[Any]:
-        """Return the server's time and a hash, in one round trip: each wakes an idle worker."""
+    def _timed(self) -> list[Any]:
+        """Return the server's time and the heartbeats in one round trip: each wakes a worker."""
         with self._redis.pipeline(transaction=False) as pipe:
             pipe.time()
-            pipe.hgetall(key)
+            pipe.hgetall(self._keys.workers)
             return pipe.execute()
 
     def leave(self, *workers: str) -> None:
@@ -227,24 +226,18 @@ class Roster:
 
     def now_ms(self) -> int:
         """Return the server's wall time; of a cluster, that of the first shard, for all workers."""
-        return _ms(self._asked(self._keys.workers, lambda _: self._redis.time()))
+        return _ms(asked(self._redis.time, self._keys.workers))
 
     def _entries(self, key: str, kind: type[_T]) -> dict[str, _T]:
-        return _legible(key, self._asked(key, self._redis.hgetall), kind)
+        return _legible(key, asked(lambda: self._redis.hgetall(key), key), kind)
 
     def _put(self, key: str, fields: Mapping[str, bytes]) -> None:
         if fields:
-            self._asked(key, lambda key: scripts.run(self._redis, scripts.note(key, fields)))
+            asked(lambda: scripts.run(self._redis, scripts.note(key, fields)), key)
 
     def _drop(self, key: str, names: list[str]) -> None:
         if names:
-            self._asked(key, lambda key: self._redis.hdel(key, *names))
-
-    def _asked(self, key: str, ask: Callable[[str], Any]) -> Any:
-        try:
-            return ask(key)
-        except (RedisError, OSError) as error:
-            raise translated(error, key) from error
+            asked(lambda: self._redis.hdel(key, *names), key)
 
 
 def _ms(time: tuple[int, int]) -> int:

@@ -21,10 +21,11 @@ def visible(text: str) -> str:
 
 
 def iso(ms: int | None) -> str | None:
-    """Return a time in milliseconds as ISO 8601 in UTC; None stays None."""
-    if ms is None:
-        return None
-    if not 0 <= ms <= LATEST:
+    """Return a time in milliseconds as ISO 8601 in UTC, for people and ``--json``.
+
+    None if it is unknown (None or 0), or beyond any calendar.
+    """
+    if ms is None or not 0 < ms <= LATEST:
         return None  # a producer may send any number; an impossible time must not stop us
     moment = datetime.fromtimestamp(ms / 1000, UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from memorybus.events import LATEST
-from memorybus.text import display
 
 _SPOKEN = re.compile(
     r"\s*(\d{1,2}):(\d{2})\s*([ap])\.?m\.?\s+on\s+(\d{1,2})\s+([a-z]+),?\s+(\d{4})\s*",
@@ -66,11 +65,3 @@ def _in_range(found: int, value: Any) -> int:
     if not 0 <= found <= LATEST:
         raise ValueError(f"{value!r} is not a time between 1970 and 9999")
     return found
-
-
-def iso(at: int | None) -> str | None:
-    """Return a time as ISO 8601 in UTC, for people and ``--json``.
-
-    None if it is unknown (None or 0), or beyond any calendar.
-    """
-    return display.iso(at or None)

@@ -33,6 +33,8 @@ SLOT_WORDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "marital": ("married", "engaged", "divorced", "single", "widowed", "separated"),
         "studies": ("study", "studying", "studies", "enrolled", "major", "majoring"),
         "drives": ("drive", "drives", "driving"),
+        "uses": ("use", "uses", "using", "prefer", "prefers", "switched", "changed", "migrated",
+            "replaced"),
         "diet": ("vegetarian", "vegan", "pescatarian", "meat"),
     }
 )  # fmt: skip
@@ -89,7 +91,25 @@ _ATTRIBUTE = re.compile(
     r"(?:(?:is|are|(?:has |was )?changed to|became|has become)\s+|(?<=\w):\s*)"
     rf"(?:now\s+|currently\s+)?(?:called\s+|named\s+)?{_VALUE}"
 )
+_WHAT = r"(?P<what>\w+(?: \w+){0,2}?)"
+_CHANGES = r"(?:[Cc]hanged|[Uu]pdated|[Mm]oved|[Rr]escheduled|[Pp]ostponed|[Pp]ushed)"
+_TILL = r"\s+(?:back\s+)?(?:to|until)\s+"
+_WAS = r"\s+(?:was|is|were|are|got|has been|have been)\s+(?:now\s+)?"
+_CHANGED = (
+    re.compile(rf"\b{_CHANGES}\s+(?:my|our|the)\s+{_WHAT}{_TILL}{_VALUE}"),
+    re.compile(rf"\b(?:[Mm]y|[Oo]ur|[Tt]he)\s+{_WHAT}{_WAS}{_CHANGES}{_TILL}{_VALUE}"),
+)
+_OLD = r"[^,.;!?\n]{1,30}?"
+_SWITCHED = re.compile(
+    rf"{_LED}(?:(?:switched|changed|migrated)\s+from\s+(?P<old>{_OLD})\s+to|"
+    rf"replaced\s+(?P<out>{_OLD})\s+(?:with|by))\s+{_VALUE}"
+)
+_USES = re.compile(rf"{_LED}(?:[Uu]ses?|[Uu]sing|[Pp]refers?)\s+{_VALUE}")
 _CLAUSES = re.compile(r"(?<=[.!?;])\s+|\n+|,?\s+(?:and|but|so)\s+(?=(?:I|we|my|our)\b)")
+_JOINED = re.compile(
+    r"\b(I|[Ww]e)\b([^.!?;\n]{1,80}?),? and (?:(?:now|then|have|has|am) )*"
+    r"(?=(?:moved|joined|started|got|took|found|relocated|settled|live|work|drive|switched)\b)"
+)
 _NOT_NOW = re.compile(
     r"\b(?:will|would|might|may|could|should|must|want|wants|wanted|wish|hope|hopes|hoping|plan|plans|"
     r"planning|going to|thinking|consider(?:ing)?|[Ii]f|used to|almost|nearly|never|ago|child|"
@@ -103,7 +123,7 @@ _ENDED = re.compile(r"\b(?:no longer|any ?more)\b")
 _NO_MORE = re.compile(r"\b(?:no longer|any ?more)\b|\b(?:do|does|am|is)(?: not|n['’]t)\b")
 _AMERICAN = re.compile(r"(?<=\w\w)our(?=$|ite$)")
 _BRITISH = re.compile(r"or$")
-_BEING = re.compile(r" (?:is|are|changed|became|become) |:")
+_BEING = re.compile(rf" (?:is|are|became|become) |:|{_CHANGES} ")
 _BEGINNINGS = {slot: {word[1:] for word in known} for slot, known in SLOT_WORDS.items()}
 """What a clause holds that fills a slot, whether it begins with a capital or not."""
 
@@ -112,7 +132,7 @@ _VAGUE = """
     turn pleasure time plan goal hope
 """
 _PASSING = frozenset(_VAGUE.split())
-_OWNERS = frozenset({"my", "our", "s"})
+_OWNERS = frozenset({"my", "our", "the", "s"})
 """Words without one of which nothing said is an attribute; "s" is what an owner's name ends in."""
 
 _CHOSEN = frozenset({"favorite", "preferred"})
@@ -120,6 +140,7 @@ _EXACT = re.compile(r"\d|@|\b[^\W\d_a-z]")
 _NEWER = frozenset({"new", "current", "latest", "present", "actual"})
 _OUTDATED = frozenset({"old", "former", "previous", "last", "first", "next"})
 _DATES = frozenset(MONTHS) | WEEKDAYS
+_HOURS = frozenset({"am", "pm", "noon", "midnight", "tomorrow"})
 _LIVED_IN = "house home flat apartment town city village country countryside suburbs street"
 _HOUSES = frozenset(_LIVED_IN.split())
 
@@ -158,6 +179,8 @@ def claims(text: str, *, kept: bool = False) -> list[Claim]:
     spelled = frozenset(words(text))
     slots = [slot for slot, known in SLOT_WORDS.items() if not spelled.isdisjoint(known)]
     owned = (kept or not spelled.isdisjoint(_OWNERS)) and _BEING.search(text) is not None
+    if slots:
+        text = _JOINED.sub(r"\1\2. \1 ", text)
     found: dict[tuple[str, str], Claim] = {}
     for clause in _CLAUSES.split(text) if slots or owned else ():
         ended = _ENDED.search(clause) is not None
@@ -211,17 +234,38 @@ def _filled(clause: str, slots: Sequence[str], *, kept: bool) -> list[Claim]:
                 subject, value = _subject(hit["subject"], kept=kept), _value(hit["value"])
                 if subject is not None and _fits(slot, value):
                     found.append(Claim(slot, subject, value))
+    if "uses" in slots:
+        found += _used(clause, kept=kept)
     for slot, pattern in _FOREIGN:
         if slot in slots:
             found += [Claim(slot, ME, hit["value"]) for hit in pattern.finditer(clause)]
     return found
 
 
+def _used(clause: str, *, kept: bool) -> list[Claim]:
+    """Return what is used, each in a slot of its own, which what replaces it fills."""
+    found = []
+    for pattern in (_USES, _SWITCHED):
+        for hit in pattern.finditer(clause):
+            subject, value = _subject(hit["subject"], kept=kept), _value(hit["value"])
+            old = value if pattern is _USES else hit["old"] or hit["out"]
+            if subject is not None and words(old) and value:
+                found.append(Claim(f"uses {' '.join(words(old))}", subject, value))
+    return found
+
+
 def _attributes(clause: str, *, kept: bool) -> list[Claim]:
     """Return the claims of the form "my phone number is …"."""
-    found = []
-    for hit in _ATTRIBUTE.finditer(clause) if _BEING.search(clause) else ():
-        if hit["kept"] is not None and not kept:
+    if not _BEING.search(clause):
+        return []
+    found = [
+        Claim(named, ME, value)
+        for pattern in _CHANGED
+        for hit in pattern.finditer(clause)
+        if (named := " ".join(words(hit["what"]))) and (value := _value(hit["value"]))
+    ]
+    for hit in _ATTRIBUTE.finditer(clause):
+        if hit["kept"] is not None and not kept and not _is_dated(hit["kept"], hit["value"]):
             continue
         what = [_AMERICAN.sub("or", w) for w in words(hit["what"]) if w not in _NEWER]
         value = _value(hit["value"])
@@ -230,6 +274,11 @@ def _attributes(clause: str, *, kept: bool) -> list[Claim]:
             owner = ME if owner.endswith("user") else owner
             found.append(Claim(" ".join(what), owner, value))
     return found
+
+
+def _is_dated(article: str, value: str) -> bool:
+    """Say whether "the deadline is Friday" was said: what has a date is one, where others vary."""
+    return bool(article) and not (_DATES | _HOURS).isdisjoint(words(value))
 
 
 def _is_exact(what: Sequence[str], value: str) -> bool:

@@ -32,6 +32,7 @@ SESSION = 0.25
 Amounts: TypeAlias = Mapping[str, float]
 """How much is said of each term."""
 
+_NOTHING: Amounts = MappingProxyType({})
 _MEANING = ""
 """Stands for the meaning of the whole question, beside its terms."""
 
@@ -42,14 +43,14 @@ class Place(msgspec.Struct, frozen=True):
     Attributes:
         id: its row.
         place: (session's row, number of the utterance in it), or None outside a conversation.
-        words: the stems of its words, in order.
-        asks: whether it asks rather than tells.
+        words: the stems of its words, in order; none if it holds no term.
+        asks: whether it asks rather than tells; of no meaning without words.
     """
 
     id: int
     place: tuple[int, int] | None
-    words: Sequence[str]
-    asks: bool
+    words: Sequence[str] = ()
+    asks: bool = False
 
 
 class Weight(msgspec.Struct, frozen=True):
@@ -59,22 +60,19 @@ class Weight(msgspec.Struct, frozen=True):
         words: its own words.
         meaning: its own meaning.
         around: what stands around it.
+        total: all of it.
     """
 
     words: float
     meaning: float
     around: float
-
-    @property
-    def total(self) -> float:
-        """All of it."""
-        return self.words + self.meaning + self.around
+    total: float
 
 
 def weights(
     places: Sequence[Place], rarity: Mapping[str, float], meant: Mapping[int, float]
 ) -> dict[int, Weight]:
-    """Return how much speaks for each fact.
+    """Return how much speaks for each fact; those for which nothing speaks are left out.
 
     Args:
         places: the facts.
@@ -90,9 +88,9 @@ def weights(
     }
     at = {place.place: place for place in places if place.place}
     sessions = _sessions(places, squared)
+    together = {place.id: _together(_sources(place, squared, at, sessions)) for place in places}
     return {
-        place.id: _weight(said.get(place.id, {}), _sources(place, squared, at, sessions))
-        for place in places
+        fact: _weight(said.get(fact, _NOTHING), total) for fact, total in together.items() if total
     }
 
 
@@ -150,10 +148,10 @@ def _sources(
             yield ANSWER if step == -1 and near.asks else weight, squared[near.id]
 
 
-def _weight(said: Amounts, sources: Iterator[tuple[float, Amounts]]) -> Weight:
+def _weight(said: Amounts, total: float) -> Weight:
     own = sum(said.values())
     meaning = said.get(_MEANING, 0.0)
-    return Weight(own - meaning, meaning, _together(sources) - own)
+    return Weight(own - meaning, meaning, total - own, total)
 
 
 def _together(sources: Iterator[tuple[float, Amounts]]) -> float:

@@ -6,18 +6,33 @@ harmless.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from memorybus_providers.holographic.english import MONTHS, SILENT
 from memorybus_providers.holographic.languages import (
+    COMPOUNDING,
     irregular_forms,
-    is_stop_word,
+    silent,
     spoken,
     stems_of,
 )
-from memorybus_providers.holographic.words import MARK, asked, identifiers, spelled, tokens
+from memorybus_providers.holographic.stop_words import BY_LANGUAGE, OF_RUNS
+from memorybus_providers.holographic.words import (
+    MARK,
+    SHORTEST_PART,
+    Script,
+    asked,
+    identifiers,
+    is_han,
+    pairs,
+    parts_of,
+    script_of,
+    spelled,
+    tokens,
+    triples,
+)
 
 MAX_WORDS = 64
 """Words of a question that are looked at (G10)."""
@@ -29,6 +44,15 @@ MAX_MATCHES = 20_000
 """Rows a search may touch: common terms beyond it only count in re-ranking (G10)."""
 
 _MONTH_MAY = re.compile(r"(?<!^)\bMay\b")
+_RUN_STOP_WORDS = re.compile(f"(?:{'|'.join(OF_RUNS)}|(?<=[^ぁ-ゟ])[はがにでとのもかへや])+")
+_KOREAN_ENDING = re.compile(
+    "(?<=.)(?:(?:했|하였)(?:어요|습니다|었어요|다|어|니|나요)|합니다|하니|하나요|하는|하고|하다|해요"
+    "|한|할|(?:었|았|였|겠)(?:어요|습니다|다|어|니|나요)|습니다|습니까|입니다|입니까|이에요|예요|이야"
+    "|어요|아요|나요|까요|에서는|에서|에게|한테|께서|으로|까지|부터|처럼|보다|이랑|이나|라고|에는"
+    "|와|과|은|는|이|가|을|를|에|의|로|도|만|다|고|지|니|요|야)$"
+)
+_OTHER_THAN_HIRAGANA = re.compile("[^ぁ-ゟ]")
+_LONGEST_ENDING = 2
 _YEAR = re.compile(r"(?:19|20)\d\d")
 
 
@@ -40,11 +64,15 @@ class Term(msgspec.Struct, frozen=True):
         forms: the tokens that stand for it in the index: those a reading knows, and after
             `Vocabulary.known` those that are there.
         kin: the stems of its forms; empty if it has only the forms that it names.
+        word: the word of the question, folded; empty in scripts without spaces.
+        extra: whether it only adds to what others ask: it says nothing if it is unknown.
     """
 
     stem: str
     forms: tuple[str, ...]
     kin: frozenset[str] = frozenset()
+    word: str = ""
+    extra: bool = False
 
 
 class Question(msgspec.Struct, frozen=True):
@@ -70,14 +98,17 @@ class Question(msgspec.Struct, frozen=True):
         A speaker's own utterances rarely say their name, the other side's do: as a search term
         it finds the wrong ones.
         """
-        kept = tuple(term for term in self.terms if spelled(term.forms[0])[0] not in names)
+        kept = tuple(term for term in self.terms if term.word not in names)
         return kept or self.terms
 
     def read(self, texts: Iterable[str]) -> Iterator[list[str]]:
         """Yield the tokens of each text; where a token is a form of a term, the term's stem."""
         known = {form: term.stem for term in self.terms for form in term.forms}
+        parted = any(form.startswith(MARK) for form in known)
         for text in texts:
-            yield [known.get(token, token) for token in tokens(text)]
+            held = tokens(text)
+            parts = [known[part] for part in parts_of(held) if part in known] if parted else []
+            yield [known.get(token, token) for token in held] + parts
 
     def asks_for(self, word: str) -> bool:
         """Say whether a word, as somebody wrote it, is a form of one of the terms."""
@@ -91,10 +122,12 @@ class Question(msgspec.Struct, frozen=True):
 
 def parse(text: str) -> Question:
     """Read a question; any text is one."""
-    said = tuple(dict.fromkeys((*asked(text), *identifiers(text))))[:MAX_WORDS]
+    named = identifiers(text)
+    said = tuple(dict.fromkeys((*asked(text), *named)))[:MAX_WORDS]
     words = tuple(dict.fromkeys(spelled(token)[0] for token in said))
     languages = spoken(words)
-    terms = {term.stem: term for token in said for term in _terms(token, languages)}
+    asked_for = _telling(said, silent(words, languages))
+    terms = {term.stem: term for token in asked_for for term in _terms(token, languages, named)}
     months = {MONTHS[word] for word in words if word in MONTHS and word != "may"}
     if _MONTH_MAY.search(text):
         months.add(MONTHS["may"])
@@ -158,9 +191,48 @@ def _spelled_anyhow(word: str) -> str:
     return f'("{word}" OR "{word}{MARK}"*)'
 
 
-def _terms(token: str, languages: Sequence[str]) -> Iterator[Term]:
+def _telling(said: Iterable[str], without: Collection[str]) -> list[str]:
+    return [token for token in said if spelled(token)[0] not in without]
+
+
+def _terms(token: str, languages: Sequence[str], named: Collection[str]) -> Iterator[Term]:
     plain, _ = spelled(token)
-    if not is_stop_word(plain, languages):
-        kin = stems_of(token, languages)
-        forms = tuple(dict.fromkeys((token, *irregular_forms(kin))))
-        yield Term(min(stems_of(token, languages[:1])), forms, kin)
+    kind = script_of(plain)
+    if kind != "spaced":
+        yield from (Term(part, (part,), extra=True) for part in _parts(plain, kind))
+        return
+    kin = stems_of(token, languages)
+    held = () if token in named else tokens(token)
+    forms = tuple(dict.fromkeys((token, *held, *irregular_forms(kin))))
+    stem = min(stems_of(token, languages[:1]) or kin or {plain})
+    yield Term(stem, forms, kin, plain, extra=token in named)
+    if COMPOUNDING.intersection(languages[:-1]) and plain.isalpha():
+        yield from _compounds(plain, kin)
+
+
+def _compounds(word: str, kin: frozenset[str]) -> list[Term]:
+    """Return what stands for a word within longer ones, and for the words that it is made of."""
+    whole = frozenset(MARK + stem for stem in kin if len(stem) >= SHORTEST_PART)
+    parts = tuple(sorted(part[1:] for part in parts_of([word])))
+    found = []
+    if whole:
+        found.append(Term(f"{MARK}{word}", (MARK + word,), whole, word, extra=True))
+    if parts:
+        found.append(Term(f"{word}{MARK}", parts, frozenset(), word, extra=True))
+    return found
+
+
+def _parts(run: str, kind: Script) -> list[str]:
+    """Return what is searched for of a run of characters without spaces."""
+    if kind == "hangul":
+        stem = _KOREAN_ENDING.sub("", run) or run
+        return [] if stem in BY_LANGUAGE["korean"] else pairs(stem)
+    words = [word for word in _RUN_STOP_WORDS.split(run) if _tells(word)]
+    return [part for word in words for part in (triples(word) if kind == "thai" else pairs(word))]
+
+
+def _tells(word: str) -> bool:
+    """Say whether what is left between stop words is more than an ending."""
+    return (
+        is_han(word) or len(word) > _LONGEST_ENDING or bool(_OTHER_THAN_HIRAGANA.search(word[1:]))
+    )

@@ -6,10 +6,12 @@ wanted (see `answers`). Each is a small general prior, not a model. The weights 
 conversations of LoCoMo and checked on three others (decision 82).
 """
 
+import heapq
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from types import MappingProxyType
+from typing import NamedTuple
 
 import msgspec
 
@@ -53,7 +55,12 @@ facts that are otherwise equal, and no more, since a rebuild forgets it."""
 LOOKED_AT = 10_000
 """Characters of a fact whose words are compared (G10)."""
 
+CLOSELY = 100
+"""Facts that are looked at closely, the likeliest ones (G10)."""
+
 _BEHIND = 0.999
+_ASKS = "asks"
+_WORDS = "words"
 
 LAST_MS = 253_402_300_799_000  # the end of year 9999, where datetime ends
 
@@ -157,47 +164,72 @@ def ranked(
         near: how near the meaning of some hits is to the question's, from 0 to 1, by their rows.
     """
     facts = (*hits, *around)
-    rarity = {stem: corpus.rarity(stem) for stem in corpus.found}
-    said = list(question.read(_text(fact) for fact in hits))
-    places = [_place(fact, words) for fact, words in zip(hits, said, strict=True)]
-    places += [_place(fact, ()) for fact in around]
-    held = [rarity.keys() & words for words in said]
-    meant = nearness.amounts(near, rarity, held) if near else {}
-    weights = evidence.weights(places, rarity, meant)
-    wants = wanted(" ".join(question.words))
-    asked = corpus.asked or 1.0
+    weights = _weights(question, hits, around, corpus, near)
     speakers = {
-        fact.speaker for fact in facts if not names.isdisjoint(folded(fact.speaker).split())
+        speaker
+        for speaker in {fact.speaker for fact in facts}
+        if not names.isdisjoint(folded(speaker).split())
     }
-    scored = [
-        _scored(
-            fact,
-            weights[fact.id],
-            _factors(question, fact, speakers, wants, is_question=place.asks),
-            near.get(fact.id),
-            asked,
-        )
-        for fact, place in zip(facts, places, strict=True)
-        if weights[fact.id].total
+    stated = [
+        _stated(fact, weights[fact.id], _circumstances(question, fact, speakers))
+        for fact in facts
+        if fact.id in weights
     ]
-    asking = {place.id for place in places if place.asks}
-    told = _answers_first(question, scored, asking)
+    wants, asked = wanted(" ".join(question.words)), corpus.asked or 1.0
+    likely = heapq.nlargest(CLOSELY, stated, key=lambda one: (one.score, one.fact.id))
+    scored = [_scored(one, wants, near.get(one.fact.id), asked) for one in likely]
+    told = _answers_first(question, scored)
     return sorted(told, key=lambda one: (-one.score, -one.fact.id))
 
 
-def _answers_first(
-    question: Question, scored: Sequence[Scored], asking: Collection[int]
-) -> Iterator[Scored]:
+class _Stated(NamedTuple):
+    """A fact with all that is known of it without a closer look."""
+
+    fact: Fact
+    weight: Weight
+    factors: Mapping[str, float]
+    score: float
+
+
+def _stated(fact: Fact, weight: Weight, factors: Mapping[str, float]) -> _Stated:
+    return _Stated(fact, weight, factors, weight.total * math.prod(factors.values()))
+
+
+def _weights(
+    question: Question,
+    hits: Sequence[Fact],
+    around: Sequence[Fact],
+    corpus: Corpus,
+    near: Mapping[int, float],
+) -> dict[int, Weight]:
+    """Return how much speaks for each fact by words, meaning and place."""
+    rarity = {stem: corpus.rarity(stem) for stem in corpus.found}
+    said = list(question.read(_text(fact) for fact in hits))
+    places = [
+        Place(fact.id, fact.place, words, asks(fact.content))
+        for fact, words in zip(hits, said, strict=True)
+    ]
+    places += [Place(fact.id, fact.place) for fact in around]
+    held = [rarity.keys() & words for words in said]
+    meant = nearness.amounts(near, rarity, held) if near else {}
+    return evidence.weights(places, rarity, meant)
+
+
+def _answers_first(question: Question, scored: Sequence[Scored]) -> Iterator[Scored]:
     """Put bare questions behind what follows them; leave out those that only ask what is asked."""
     asked = {term.stem for term in question.terms}
     scores = {one.fact.place: one.score for one in scored}
     for one in scored:
-        if one.fact.id not in asking or not only_asks(one.fact.content):
+        if _ASKS not in one.parts or not only_asks(one.fact.content):
             yield one
-        elif any(term.stem not in asked for term in parse(one.fact.content).terms):
+        elif _WORDS not in one.parts or _says_more(one.fact.content, asked):
             follower = _next_place(one.fact)
             limit = scores.get(follower, math.inf) if follower else math.inf
             yield msgspec.structs.replace(one, score=min(one.score, limit * _BEHIND))
+
+
+def _says_more(content: str, asked: Collection[str]) -> bool:
+    return any(term.stem not in asked for term in parse(content).terms)
 
 
 def _next_place(fact: Fact) -> tuple[int, int] | None:
@@ -209,40 +241,35 @@ def _text(fact: Fact) -> str:
     return f"{fact.tags} {text}" if fact.tags else text
 
 
-def _place(fact: Fact, words: Sequence[str]) -> Place:
-    return Place(fact.id, fact.place, words, asks(fact.content))
-
-
-def _scored(
-    fact: Fact, weight: Weight, factors: Mapping[str, float], near: float | None, asked: float
-) -> Scored:
+def _scored(one: _Stated, wants: Wanted | None, near: float | None, asked: float) -> Scored:
     amounts = {
-        "words": weight.words,
-        "meaning": weight.meaning,
-        "conversation": weight.around,
+        _WORDS: one.weight.words,
+        "meaning": one.weight.meaning,
+        "conversation": one.weight.around,
     }
-    parts = {**{name: amount for name, amount in amounts.items() if amount}, **factors}
-    score = weight.total * math.prod(factors.values())
-    return Scored(fact, score, parts, near, fit=score / asked)
+    looks = _looks(one.fact, wants)
+    parts = {**{name: amount for name, amount in amounts.items() if amount}, **one.factors, **looks}
+    score = one.score * math.prod(looks.values())
+    return Scored(one.fact, score, parts, near, fit=score / asked)
 
 
-def _factors(
-    question: Question,
-    fact: Fact,
-    speakers: Collection[str],
-    wants: Wanted | None,
-    *,
-    is_question: bool,
-) -> dict[str, float]:
-    """Return the factors of what is not about words: who, when, what kind of answer, trust."""
+def _circumstances(question: Question, fact: Fact, speakers: Collection[str]) -> dict[str, float]:
+    """Return the factors of who said it and when, and of what became of it since."""
     factors = {
         "trust": 0.75 + 0.5 * fact.trust,
         "used": 1 + USED * min(fact.retrieved, USES),
         "speaker": SPEAKER if fact.speaker in speakers else 1.0,
         "time": _in_time(question, fact.at) if question.months or question.years else 1.0,
-        "answer": wants.factor if wants and wants.fits(fact.content[:LOOKED_AT]) else 1.0,
         "kept": KEPT if fact.place is None else 1.0,
-        "asks": QUESTION if is_question else 1.0,
+    }
+    return {name: factor for name, factor in factors.items() if factor != 1.0}
+
+
+def _looks(fact: Fact, wants: Wanted | None) -> dict[str, float]:
+    """Return the factors of what a text looks like."""
+    factors = {
+        "answer": wants.factor if wants and wants.fits(fact.content[:LOOKED_AT]) else 1.0,
+        _ASKS: QUESTION if asks(fact.content) else 1.0,
         "length": (USUAL / (LINE + len(fact.content))) ** SHORTNESS,
     }
     return {name: factor for name, factor in factors.items() if factor != 1.0}

@@ -25,7 +25,7 @@ from memorybus_providers.holographic.standing import Standings
 from memorybus_providers.holographic.vocabulary import Vocabulary
 from memorybus_providers.holographic.words import folded
 
-CANDIDATES = 200
+CANDIDATES = 80
 """Facts that are re-ranked, beside the utterances around them (G10)."""
 
 _REACH = max(NEAR)

@@ -18,7 +18,7 @@ from memorybus.errors import Unavailable
 
 from memorybus_providers import ledger
 from memorybus_providers.holographic.english import SILENT
-from memorybus_providers.holographic.words import tokens
+from memorybus_providers.holographic.words import parts_of, tokens
 
 SCHEMA_VERSION = 5
 BUSY_SECONDS = 5.0
@@ -184,7 +184,7 @@ def indexed(scope: int, tags: str, content: str) -> str:
     held = set(tokens(f"{tags} {content}" if tags else content))
     kept = held - SILENT
     if len(kept) > (1 - ENGLISH) * len(held):
-        kept = held
+        kept = held.union(parts_of(held))
     return begins + begins.join(kept) if kept else ""
 
 

@@ -12,12 +12,14 @@ and nothing that a stemmer needs is lost. Further tokens stand for
 - Arabic without its article and what is written together with it; Hebrew with and without what may
   be a preposition.
 
-Every token is made of letters, digits, marks of scripts, `MARK` and ``_./`` alone.
+Of a text that is not English, long words are also held by their parts, each after a `MARK`: there
+the beginning or end of a compound is found. Every token is made of letters, digits, marks of
+scripts, `MARK` and ``_./`` alone.
 """
 
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from itertools import pairwise
 from typing import Final, Literal
@@ -27,6 +29,11 @@ MARK: Final = "!"
 
 LONGEST = 64
 """Characters of a word at most; longer ones are cut (G10)."""
+
+LONG = 10
+SHORTEST_PART = 4
+_LONGEST_COMPOUND = 40
+"""Letters of a word that may be a compound, and of a part of one, at least."""
 
 Script = Literal["spaced", "han", "hangul", "thai"]
 """How a script is cut: by its spaces, or as said above."""
@@ -104,6 +111,17 @@ def identifiers(text: str) -> list[str]:
     return [name.lower() for name in found]
 
 
+def parts_of(words: Iterable[str]) -> list[str]:
+    """Return beginnings and ends of the long ones among some tokens, each after a `MARK`."""
+    found = []
+    for token in words:
+        plain = spelled(token)[0]
+        if LONG <= len(plain) <= _LONGEST_COMPOUND and plain.isalpha():
+            cuts = range(SHORTEST_PART, len(plain) - SHORTEST_PART + 1)
+            found += [MARK + part for cut in cuts for part in (plain[:cut], plain[cut:])]
+    return list(dict.fromkeys(found))
+
+
 def _odd(text: str) -> bool:
     plain = text.encode(errors="replace")
     kinds = plain.translate(_KINDS)
@@ -121,6 +139,11 @@ def script_of(run: str) -> Script:
     found = _RUNS.match(run)
     kind = found.lastgroup if found else None
     return kind if kind in {"han", "hangul", "thai"} else "spaced"  # type: ignore[return-value]
+
+
+def is_han(sign: str) -> bool:
+    """Say whether a text is one Chinese character."""
+    return _HAN.fullmatch(sign) is not None
 
 
 def pairs(run: str) -> list[str]:

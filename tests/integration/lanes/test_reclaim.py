@@ -93,7 +93,7 @@ def test_a_burial_counts_the_death_once(redis_client: redis.Redis, keys: Keys) -
     assert [buried(redis_client, keys, "h-1-a") for _ in range(2)] == [1, 0]
     second = take(redis_client, keys, "h-2-b")
     assert (second.epoch, second.deaths) == (first.epoch + 1, 1)
-    assert int(scripts.run(redis_client, scripts.note_try(keys, 0, NAME, second.epoch, 7, 1))) == 2
+    assert scripts.run(redis_client, scripts.note_try(keys, 0, NAME, second.epoch, 7, 1)) == 2
 
 
 def test_a_burial_frees_nobody_elses_lane(redis_client: redis.Redis, keys: Keys) -> None:

@@ -78,10 +78,15 @@ def release(client: redis.Redis, keys: Keys, epoch: int, worker: str) -> int:
     return int(scripts.run(client, call))
 
 
+def counted(reply: int | scripts.Stale) -> int:
+    """Return what a script counted; -1 if the epoch was stale."""
+    return -1 if isinstance(reply, scripts.Stale) else reply
+
+
 def park(client: redis.Redis, keys: Keys, epoch: int, *records: tuple[str, str]) -> int:
     """Put events aside; return how many."""
     given = [(entry, key, b"{}") for entry, key in records]
-    return int(scripts.run(client, scripts.park(keys, 0, "a", epoch, given)))
+    return counted(scripts.run(client, scripts.park(keys, 0, "a", epoch, given)))
 
 
 # -- append ---------------------------------------------------------------------------------------
@@ -402,7 +407,7 @@ def owner_writes(client: redis.Redis, keys: Keys, epoch: int, at: int = 1) -> li
     return [
         commit(client, keys, epoch, n=at, entry=f"{at}-1"),
         park(client, keys, epoch, (f"{at}-1", "key")),
-        int(scripts.run(client, scripts.note_try(keys, 0, "a", epoch, at + 7, 1))),
+        counted(scripts.run(client, scripts.note_try(keys, 0, "a", epoch, at + 7, 1))),
         renew(client, keys, epoch, "one"),
     ]
 
@@ -426,7 +431,7 @@ def test_tries_of_an_event_are_counted_over_owners(redis_client: redis.Redis, ke
     epoch = acquire(redis_client, keys, "one").epoch
 
     def tried(n: int, step: int = 1, epoch: int = epoch) -> int:
-        return int(scripts.run(redis_client, scripts.note_try(keys, 0, "a", epoch, n, step)))
+        return counted(scripts.run(redis_client, scripts.note_try(keys, 0, "a", epoch, n, step)))
 
     assert [tried(4), tried(5), tried(4), tried(4, -1), tried(5, -1)] == [1, 1, 2, 1, 0]
     assert tried(4, epoch=epoch + 1) == -1

@@ -152,7 +152,7 @@ def test_the_file_keeps_its_comments(place: Place) -> None:
         (("rec",), "instance already"),
         (("x", "--kind", "nobody-has-it"), "nobody-has-it"),
         (("x", "--kind", "builtin", "--set", "nonsense=1"), "nonsense"),
-        (("x", "--kind", "holographic", "--set", "nonsense=1"), "it takes none"),
+        (("x", "--kind", "holographic", "--set", "nonsense=1"), "its options are: embedder"),
         (("x", "--kind", "builtin", "--set", "api_key=sk-1"), "environment"),
         (("x", "--kind", "builtin", "--set", "password"), "key=value"),
         (("x", "--kind", "builtin", "--from", "yesterday"), "no moment"),

@@ -64,6 +64,9 @@ def told(found: Sequence[Recollection]) -> list[tuple[str, int, str]]:
         ("My phone number is 1234", "my new phone number is 5678", "phone number?", "1234"),
         ("My favorite dish is ramen", "My favourite dish is gumbo", "favourite dish", "ramen"),
         ("I'm single", "We got married", "Am I married or single?", "single"),
+        ("I use vim for notes", "I switched from vim to helix", "Which tool? vim", "vim"),
+        ("The meeting is on Monday", "We moved the meeting to Friday", "meeting?", "on Monday"),
+        ("I work at Helix", "I quit Helix and joined Brandt", "Where do I work?", "Helix"),
         ("Ich wohne in Köln", "Ich bin nach Hamburg gezogen", "Wo wohne ich?", "Köln"),
     ],
 )

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from memorybus.operations.ingest.transcripts import Transcript, TranscriptError, parse, read
-from memorybus.text.times import iso, spoken_time
+from memorybus.text.display import iso
+from memorybus.text.times import spoken_time
 
 
 def said(speaker: str, text: str, **more: object) -> dict[str, object]:

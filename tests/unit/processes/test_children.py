@@ -127,15 +127,17 @@ def test_a_deaf_child_is_killed(tmp_path):
 
 def test_a_second_signal_is_passed_on(tmp_path):
     """Who is told to stop again while a child takes its time tells the child again."""
+    heard = tmp_path / "heard"
     words = script(
-        "import signal, sys; told = {signal.SIGTERM}; "
+        "import pathlib, signal, sys; told = {signal.SIGTERM}; "
         "signal.pthread_sigmask(signal.SIG_BLOCK, told); print('{}', flush=True); "
-        "signal.sigwait(told); print('{}', flush=True); signal.sigwait(told); sys.exit(3)"
+        f"signal.sigwait(told); pathlib.Path({str(heard)!r}).touch(); "
+        "signal.sigwait(told); sys.exit(3)"
     )
     started: list[children.ChildProcess] = []
 
     def hurry() -> None:
-        started[0].report()  # the first word has come
+        wait_until(heard.exists, "the first word has come")
         os.kill(os.getpid(), signal.SIGINT)
 
     def runs() -> None:

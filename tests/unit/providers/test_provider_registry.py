@@ -155,7 +155,7 @@ def test_an_unknown_option_names_the_nearest(tmp_path: Path) -> None:
     [
         (f"{__name__}:Named", "'colour'; its options are: api_key, timeout$"),
         (f"{__name__}:Bare", "'colour'; it takes none$"),
-        ("holographic", "'colour'; it takes none$"),
+        ("holographic", "'colour'; its options are: embedder"),
         ("builtin", "'colour'; its options are: memory_limit, user_limit$"),
     ],
 )

@@ -21,7 +21,7 @@ from memorybus.events import (
     UnknownEvent,
 )
 from memorybus.surfaces.views.events import event_line, event_name, summary
-from memorybus.text.times import iso
+from memorybus.text.display import iso
 from rich.console import Console
 
 

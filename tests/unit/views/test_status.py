@@ -45,7 +45,7 @@ STATUS = {
     "workers": [{"id": "w1", "host": "h\x1b", "pid": 5, "lanes": 15, "heartbeat_at": "2026-01-01"}],
     "jobs": [
         {
-            "provider": "builtin",
+            "provider": "mem0",
             "queue": "mb.recall",
             "queued": 1,
             "started": 0,

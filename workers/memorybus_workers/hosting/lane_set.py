@@ -192,7 +192,11 @@ class LaneSet:
             self._foreign.add(partition)
         else:
             self._halts.stop(partition, why)
-        if partition in self._lanes and not isinstance(why, ArchiveError):
+        if partition not in self._lanes:
+            return
+        if isinstance(why, ArchiveError):
+            self.unfinished.add(partition)
+        else:
             self._let_go(partition)
 
     # -- working ----------------------------------------------------------------------------------
@@ -217,7 +221,7 @@ class LaneSet:
             return
         self._pace.share(lane.ended for lane in self._lanes.values())
         due = sorted(self._halts.free(self._due()), key=lambda p: (p <= self._last, p))
-        self.unfinished.clear()
+        self.unfinished.difference_update(due)  # those that stand still have theirs later
         until = self._clock.monotonic() + TURNS
         for index, partition in enumerate(due):
             if self._is_held_back(until):

@@ -317,7 +317,7 @@ class Lane:
 
     def _trying(self, n: int, step: int) -> int:
         tries = scripts.run(self._redis, scripts.note_try(*self._place, n, step))
-        if tries < 0:
+        if isinstance(tries, scripts.Stale):
             raise LeaseLost(f"{self}: epoch {self.epoch}")
         return tries
 

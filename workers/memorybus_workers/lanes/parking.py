@@ -2,7 +2,7 @@
 
 import traceback
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from memorybus.dead_letters.records import (
@@ -18,6 +18,7 @@ from memorybus.log.entry import LoggedEvent
 from memorybus.redis import scripts
 from memorybus.redis.connect import foreign
 from memorybus.redis.keys import Keys
+from memorybus.redis.scripts import Settled, Stale
 from memorybus.text.redact import one_line, tail
 from redis import Redis
 
@@ -57,10 +58,11 @@ def failure(why: str, trouble: Trouble | None, now: int, error: BaseException | 
     return Failure(why, trouble.tries, trace, trouble.first_at, trouble.last_at)
 
 
+_R = TypeVar("_R")
+
 NoteTry = Callable[[], Failure | None]
 """Notes that a call is about to begin, or returns why it may not."""
 
-_FREED = 2
 
 BEHIND = Failure("waits behind the key's dead letter")
 
@@ -150,7 +152,7 @@ class ParkedKeys:
             redis.RedisError: Redis is away.
         """
         call = scripts.settle(*self._place, _place(stored), event=event)
-        if self._run(call) == _FREED:
+        if self._run(call) is Settled.KEY_FREED:
             self.keys.discard(stored.letter.key)
 
     def amend(self, stored: StoredLetter, amendment: Amendment, event: bytes = b"") -> None:
@@ -168,9 +170,9 @@ class ParkedKeys:
         body = msgspec.json.encode(amendment)
         self._run(scripts.settle(*self._place, _place(stored), amendment=body, event=event))
 
-    def _run(self, call: scripts.ScriptCall[int]) -> int:
+    def _run(self, call: scripts.ScriptCall[_R | Stale]) -> _R:
         reply = scripts.run(self._redis, call)
-        if reply < 0:
+        if isinstance(reply, Stale):
             _, partition, provider, epoch = self._place
             raise LeaseLost(f"{provider}, partition {partition}: epoch {epoch}")
         return reply

@@ -92,7 +92,7 @@ def run_archive_ls(*, common: Common = DEFAULT) -> int:
     - `memorybus archive ls --json | jq -r '.segments[].file'`
     """
     from memorybus.operations.archive import archive as archiving
-    from memorybus.text.times import iso
+    from memorybus.text.display import iso
 
     output, settings = common.output(), common.settings()
     archive = archiving.opened(settings)

@@ -12,8 +12,7 @@ from memorybus.events import EVENT_TYPES, AnyEvent, UnknownEvent
 from memorybus.surfaces.cli.options import DEFAULT, LOOK, Common, not_negative, positive
 from memorybus.surfaces.views.events import event_line, event_text
 from memorybus.surfaces.views.output import Output
-from memorybus.text.display import event_name
-from memorybus.text.times import iso
+from memorybus.text.display import event_name, iso
 
 if TYPE_CHECKING:
     from memorybus.log.entry import LoggedEvent

@@ -23,8 +23,7 @@ from memorybus.events import (
     UnknownEvent,
 )
 from memorybus.surfaces.views.safe import json_text, one_line
-from memorybus.text.display import event_name
-from memorybus.text.times import iso
+from memorybus.text.display import event_name, iso
 
 SUMMARY_WIDTH = 96
 _ARROWS = {"add": "+", "replace": "±", "remove": "−"}

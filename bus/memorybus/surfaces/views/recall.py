@@ -10,7 +10,7 @@ from rich.text import Text
 from memorybus.recall.model import RecalledItem
 from memorybus.surfaces.views.render import cell, line
 from memorybus.surfaces.views.safe import one_line
-from memorybus.text.times import iso
+from memorybus.text.display import iso
 
 _HOUR_MS = 3_600_000
 _STEPS = (

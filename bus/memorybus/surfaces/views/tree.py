@@ -7,7 +7,7 @@ from rich.text import Text
 
 from memorybus.lineage.graph import Lineage, Node
 from memorybus.surfaces.views.safe import one_line
-from memorybus.text.times import iso
+from memorybus.text.display import iso
 
 Row = tuple[int, Node]
 """A session and its depth in the tree."""
