@@ -9,7 +9,8 @@ import random
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from gauge import Figures, Size, p50, p99, timed
@@ -32,7 +33,14 @@ _QUESTIONS = 300
 _TEXTS = 20_000
 """Different turns; the others say them again."""
 
+_MILLION = 1_000_000
+"""Of fewer turns the figures say of how many; the bounds are for these."""
+
 _AT = 1_700_000_000_000
+
+
+_Spoken = tuple[TurnCompleted, str, int]
+"""A turn, whose it is, and which of the person's it is."""
 
 
 def measure(size: Size) -> Figures:
@@ -41,38 +49,41 @@ def measure(size: Size) -> Figures:
         TurnCompleted(user=turn.user, assistant=turn.assistant)
         for turn in turns(_TEXTS, scale=_SCALE)
     ]
-    with tempfile.TemporaryDirectory() as home, opened(Path(home)) as provider:
-        people = max(2, size.past // TURNS_EACH)
-        rate = _fill(provider, _side_by_side(said, people))
-        among = _asked(provider, "person-1", _told(said, 1, people))
-    with tempfile.TemporaryDirectory() as home, opened(Path(home)) as provider:
-        own = min(OWN, size.past // 2)
-        _fill(provider, ((said[n % _TEXTS], "person-0", n) for n in range(own)))
+    people = size.past // TURNS_EACH
+    own = min(OWN, size.past // 2)
+    with _filled(_side_by_side(said, people)) as (provider, rate):
+        among = _asked(provider, "person-1", _told(said, 1))
+    with _filled((said[n % _TEXTS], "person-0", n) for n in range(own)) as (provider, _):
         alone = _asked(provider, "person-0", said[:TURNS_EACH])
-    suffix = "" if size.past >= people * TURNS_EACH >= 1_000_000 else f"_of_{people * TURNS_EACH}"
-    own_suffix = "50k" if own == OWN else f"{own}"
+    full = people * TURNS_EACH >= _MILLION
+    suffix = "" if full else f"_of_{people * TURNS_EACH}"
     return {
         f"holographic_recall_p50_ms{suffix}": p50(among),
         f"holographic_recall_p99_ms{suffix}": p99(among),
-        f"holographic_recall_{own_suffix}_p50_ms": p50(alone),
-        f"holographic_recall_{own_suffix}_p99_ms": p99(alone),
-        "holographic_writes_per_s": rate,
+        f"holographic_recall_{own // 1_000}k_p50_ms": p50(alone),
+        f"holographic_recall_{own // 1_000}k_p99_ms": p99(alone),
+        f"holographic_writes_per_s{suffix}": rate,
     }
 
 
-def _side_by_side(
-    said: Sequence[TurnCompleted], people: int
-) -> Iterator[tuple[TurnCompleted, str, int]]:
+@contextmanager
+def _filled(said: Iterable[_Spoken]) -> Iterator[tuple[HolographicProvider, float]]:
+    """Yield a provider that has heard all of it, and how many turns it took in a second."""
+    with tempfile.TemporaryDirectory() as home, opened(Path(home)) as provider:
+        yield provider, _fill(provider, iter(said))
+
+
+def _side_by_side(said: Sequence[TurnCompleted], people: int) -> Iterator[_Spoken]:
     for number in range(TURNS_EACH):
         for person in range(people):
             yield said[(person * TURNS_EACH + number) % _TEXTS], f"person-{person}", number
 
 
-def _told(said: Sequence[TurnCompleted], person: int, people: int) -> list[TurnCompleted]:
+def _told(said: Sequence[TurnCompleted], person: int) -> list[TurnCompleted]:
     return [said[(person * TURNS_EACH + number) % _TEXTS] for number in range(TURNS_EACH)]
 
 
-def _fill(provider: HolographicProvider, events: Iterator[tuple[TurnCompleted, str, int]]) -> float:
+def _fill(provider: HolographicProvider, events: Iterator[_Spoken]) -> float:
     """Apply turns as a lane does, in batches; return how many a second."""
     written, spent = 0, 0.0
     while batch := [event for event, _ in zip(events, range(BATCH), strict=False)]:

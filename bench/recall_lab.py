@@ -334,6 +334,8 @@ def main() -> None:
     )
     parser.add_argument("--model", default="", help="the embedder's model")
     arguments = parser.parse_args()
+    if not any(arguments.directory.glob("*.json")):
+        parser.error(f"there is no conversation in {arguments.directory}")
     if arguments.speed:
         report_speed(arguments.directory, arguments.speed)
     else:

@@ -40,6 +40,7 @@ PARTS = (
     "history",
     "archived",
     "search",
+    "crowd",
     "rebuild",
     "recovery",
     "idle",

@@ -270,10 +270,11 @@ def test_the_status_has_its_stable_shape(up, run):
         "partitions": 16,
         "providers": {
             "name", "applied", "backlog", "oldest_unapplied_at", "parked_keys", "dead_letters",
-            "lanes", "lanes_owned", "failing", "paused", "live", "copy_of", "kept",
+            "lanes", "lanes_owned", "failing", "reports", "paused", "live", "copy_of", "kept",
         },
         "workers": {"id", "host", "pid", "lanes", "heartbeat_at"},
         "jobs": {
+            "provider",
             "queue",
             "queued",
             "started",
@@ -284,6 +285,7 @@ def test_the_status_has_its_stable_shape(up, run):
             "paused",
             "failed_at",
             "error",
+            "prompts",
         },
         "alarms": [],
         "continuity": {"log", "gaps", "losses"},

@@ -39,7 +39,8 @@ def test_a_worker_fills_in_what_a_dead_embedder_left_out(
             assert wait_until(reported, "the status tells it").startswith(
                 "2 of 2 facts have no vector yet; "
             )
-            server.refuse = 0
+            with server.lock:
+                server.refuse = 0
             asked = "Which vehicle?"
             wait_until(lambda: "sedan" in session.prefetch(asked), "it is found by meaning", 60)
             wait_until(lambda: not read_status(settings).providers[0].reports, "nothing lacks")
