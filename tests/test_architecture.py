@@ -83,7 +83,7 @@ HAND_ENVIRONMENT_ON = (
 )
 """A child process gets its parent's environment with the settings written into it, or parts."""
 
-READS_A_KEY = "memorybus_providers.holographic.meaning.embedder"
+READS_A_KEY = "memorybus_providers.embedding.embedder"
 """The options name the variable that holds a key, so that no file of settings has to."""
 
 FINDS_HERMES = "memorybus.surfaces.hermes.home"

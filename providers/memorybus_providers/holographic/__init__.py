@@ -2,17 +2,16 @@
 
 Where to look:
 
-- ``provider``: the hooks that memorybus calls. ``tools``: those that a model calls,
-  described in ``tool_arguments``.
+- ``provider``: the hooks that memorybus calls. ``tools``: those that a model calls.
 - ``store``: the open file and its transactions. ``schema``: its tables. ``digest``: its state (G8).
-- Writing: ``utterances`` (what was said), ``entries`` (what was kept), ``judgements`` (feedback on
-  facts), each in the rows of ``sessions``. ``facts``: texts, passages and names of facts.
-- Finding: ``query`` reads a question, with ``english``; ``recall`` searches the index; ``ranking``
-  orders what it found. ``rows``: how a fact is read, and whose facts may be; ``lookup``: lists.
-- What holds now: ``claims`` reads what a text claims, ``succession`` who takes whose place,
-  ``standing`` asks for it; ``corrections`` by tool, ``former`` entries of the stores.
-- Entities: ``mentions`` reads names and roles in a text; ``entities`` says who is meant;
-  ``connections`` follows them from fact to fact.
+- ``writing``: ``utterances`` (what was said), ``entries`` (what was kept), ``judgements`` (feedback
+  on facts), ``corrections`` by tool, ``former`` entries, each in the rows of ``sessions``.
+- ``finding``: ``recall`` searches the index; ``rows``: how a fact is read, and whose facts may be;
+  ``lookup``: lists; ``standing``: what holds now; ``entities`` and their ``connections``.
+- ``meaning``: vectors beside the facts, if an embedder is configured.
+
+What it finds is ordered by the packages that need no database: ``language`` reads texts and
+questions, ``ranking`` orders facts, ``truth`` says what holds.
 """
 
 from memorybus_providers.holographic.provider import HolographicProvider

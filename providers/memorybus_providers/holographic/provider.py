@@ -30,15 +30,18 @@ from memorybus_providers.base import (
     TransactionalProvider,
     Why,
 )
-from memorybus_providers.holographic import digest, reasons, tool_arguments, tools
-from memorybus_providers.holographic.cutoff import worth
-from memorybus_providers.holographic.entries import Note
-from memorybus_providers.holographic.essentials import essentials
-from memorybus_providers.holographic.meaning.options import SCHEMA, MeaningOptions, options_of
-from memorybus_providers.holographic.ranking import Scored
-from memorybus_providers.holographic.recall import within
+from memorybus_providers.embedding.options import SCHEMA, MeaningOptions, options_of
+from memorybus_providers.holographic import digest
+from memorybus_providers.holographic.finding.essentials import essentials
+from memorybus_providers.holographic.finding.recall import within
 from memorybus_providers.holographic.store import HolographicStore
-from memorybus_providers.holographic.utterances import Utterance
+from memorybus_providers.holographic.tools import arguments as tool_arguments
+from memorybus_providers.holographic.tools import calls
+from memorybus_providers.holographic.writing.entries import Note
+from memorybus_providers.holographic.writing.utterances import Utterance
+from memorybus_providers.ranking import reasons
+from memorybus_providers.ranking.cutoff import worth
+from memorybus_providers.ranking.ranking import Scored
 
 if TYPE_CHECKING:  # numpy is imported by who has an embedder
     from memorybus_providers.holographic.meaning.meaning import Meaning
@@ -243,7 +246,7 @@ class HolographicProvider(TransactionalProvider):
         return "\n".join(f"- {' '.join(s.fact.content.split())}" for s in within(found, _SHOWN))
 
     def get_tool_schemas(self) -> Sequence[Mapping[str, Any]]:
-        """Return the function objects of the tools that `tool_arguments` describes."""
+        """Return the function objects of the tools that `tools.arguments` describes."""
         return tool_arguments.schemas()
 
     def handle_tool_call(
@@ -255,7 +258,7 @@ class HolographicProvider(TransactionalProvider):
         """
         call = tool_arguments.parsed(tool, arguments)
         if isinstance(call, str):
-            return tools.failed(call)
+            return calls.failed(call)
         if isinstance(call, tool_arguments.Reading):
             return self._read(call, ctx)
         store = self._opened

@@ -17,8 +17,8 @@ from memorybus.clock import Clock
 from memorybus.errors import Unavailable
 
 from memorybus_providers import ledger
-from memorybus_providers.holographic.english import SILENT
-from memorybus_providers.holographic.words import parts_of, tokens
+from memorybus_providers.language.english import SILENT
+from memorybus_providers.language.words import parts_of, tokens
 
 SCHEMA_VERSION = 5
 BUSY_SECONDS = 5.0

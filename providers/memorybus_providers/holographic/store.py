@@ -10,13 +10,13 @@ from memorybus.clock import Clock
 from memorybus_providers import ledger
 from memorybus_providers.base import Fence, Transaction
 from memorybus_providers.holographic import schema
-from memorybus_providers.holographic.corrections import Corrections
-from memorybus_providers.holographic.entries import KeptFacts
-from memorybus_providers.holographic.judgements import Judgements
-from memorybus_providers.holographic.recall import FactSearch
-from memorybus_providers.holographic.sessions import Sessions
-from memorybus_providers.holographic.tools import ReadingTools, WritingTools
-from memorybus_providers.holographic.utterances import Utterances
+from memorybus_providers.holographic.finding.recall import FactSearch
+from memorybus_providers.holographic.tools.calls import ReadingTools, WritingTools
+from memorybus_providers.holographic.writing.corrections import Corrections
+from memorybus_providers.holographic.writing.entries import KeptFacts
+from memorybus_providers.holographic.writing.judgements import Judgements
+from memorybus_providers.holographic.writing.sessions import Sessions
+from memorybus_providers.holographic.writing.utterances import Utterances
 
 
 class HolographicStore:

@@ -3,8 +3,8 @@
 import pytest
 from holographic_feeding import feed, texts, turn
 from memorybus_providers.holographic import HolographicProvider
-from memorybus_providers.holographic.answers import KINDS, wanted
-from memorybus_providers.holographic.asking import asks, only_asks
+from memorybus_providers.ranking.answers import KINDS, wanted
+from memorybus_providers.ranking.asking import asks, only_asks
 
 
 @pytest.mark.parametrize(

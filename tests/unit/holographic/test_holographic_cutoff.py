@@ -5,8 +5,8 @@ from holographic_feeding import add, ask, feed, texts, turn
 from hypothesis import given
 from hypothesis import strategies as st
 from memorybus_providers.holographic import HolographicProvider
-from memorybus_providers.holographic.cutoff import LEAST_FIT, LEAST_SHARE, worth
-from memorybus_providers.holographic.ranking import Corpus, Fact, Scored
+from memorybus_providers.ranking.cutoff import LEAST_FIT, LEAST_SHARE, worth
+from memorybus_providers.ranking.ranking import Corpus, Fact, Scored
 
 ASIDE = "The ferry number {} was late again, and the harbour stayed closed"
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from holographic_feeding import AT, add, context, feed, opened, texts, turn
 from memorybus.events import ContextCompressing, Delegated, Event, Message, Scope, ToolCalled
-from memorybus_providers.holographic.facts import kept_name, mark_of, said_name
+from memorybus_providers.ranking.facts import kept_name, mark_of, said_name
 
 OWNER = Scope(agent="coder", user="ann")
 SAID: tuple[Message, ...] = ({"role": "user", "content": "tea"},)

@@ -6,7 +6,7 @@ import pytest
 from holographic_feeding import add, context, feed, texts, turn
 from memorybus.events import Scope
 from memorybus_providers.holographic import HolographicProvider
-from memorybus_providers.holographic.mentions import mentions, names, told, words
+from memorybus_providers.language.mentions import mentions, names, told, words
 
 
 def call(provider: HolographicProvider, tool: str, scope: Scope | None = None, **given: Any) -> Any:

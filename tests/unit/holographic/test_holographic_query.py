@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from memorybus_providers.base import RecallScope
 from memorybus_providers.holographic import HolographicProvider
-from memorybus_providers.holographic.query import (
+from memorybus_providers.language.query import (
     MAX_MATCHES,
     MAX_TERMS,
     MAX_WORDS,

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from memorybus.events import Event
 from memorybus_providers.holographic import HolographicProvider
-from memorybus_providers.holographic.ranking import Fact, Scored
-from memorybus_providers.holographic.recall import within
+from memorybus_providers.holographic.finding.recall import within
+from memorybus_providers.ranking.ranking import Fact, Scored
 
 FILLER = "The weather stayed grey and cold over the whole long week"
 MAY_2023 = 1_683_500_000_000

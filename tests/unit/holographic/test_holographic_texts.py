@@ -5,15 +5,15 @@ from holographic_feeding import add, check_index, context, feed, stored, texts, 
 from hypothesis import given
 from hypothesis import strategies as st
 from memorybus_providers.holographic import HolographicProvider
-from memorybus_providers.holographic.facts import (
+from memorybus_providers.language.languages import stems_of
+from memorybus_providers.language.words import tokens
+from memorybus_providers.ranking.facts import (
     NAMES_PER_FACT,
     PASSAGE,
     clean,
     names_in,
     passages,
 )
-from memorybus_providers.holographic.languages import stems_of
-from memorybus_providers.holographic.words import tokens
 
 
 @pytest.mark.parametrize("text", ["a\0heron\0", "héron 鷺 heron", "heron\u202e", "heron\ufeff"])

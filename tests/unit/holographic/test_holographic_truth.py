@@ -23,7 +23,7 @@ from holographic_feeding import turn as turn_of
 from memorybus.events import Event, Scope, ToolCalled
 from memorybus_providers.base import RecallContext, Recollection
 from memorybus_providers.holographic import HolographicProvider
-from memorybus_providers.holographic.facts import mark_of, said_name
+from memorybus_providers.ranking.facts import mark_of, said_name
 
 
 class Days:

@@ -9,7 +9,8 @@ from holographic_feeding import MINE, add, ask, feed, opened, shown, texts, turn
 from meaning_feeding import await_filled, embedding
 from memorybus.events import Scope, TurnCompleted
 from memorybus_providers.base import RecallContext, RecallScope
-from memorybus_providers.holographic import HolographicProvider, nearness
+from memorybus_providers.holographic import HolographicProvider
+from memorybus_providers.ranking import nearness
 
 PARAPHRASES = (
     ("Where does she live?", "Ann has an apartment near the old mill"),

@@ -12,10 +12,11 @@ from helpers.processes.waiting import wait_until
 from helpers.services.embedding_server import embed
 from memorybus.errors import Unavailable
 from memorybus.testing import FakeClock
-from memorybus_providers.holographic.meaning import nearest, question
-from memorybus_providers.holographic.meaning.embedder import unit
-from memorybus_providers.holographic.meaning.filler import LONGEST_PAUSE, pause_after
-from memorybus_providers.holographic.meaning.floor import HIGHEST, UNRELATED, Chance, chance_of
+from memorybus_providers.embedding import question
+from memorybus_providers.embedding.embedder import unit
+from memorybus_providers.embedding.floor import HIGHEST, UNRELATED, Chance, chance_of
+from memorybus_providers.embedding.pauses import LONGEST_PAUSE, pause_after
+from memorybus_providers.holographic.meaning import nearest
 from memorybus_providers.holographic.meaning.nearby import nearness_of
 from memorybus_providers.holographic.meaning.nearest import Near, Nearest
 from memorybus_providers.holographic.meaning.tables import STORED, VectorTables

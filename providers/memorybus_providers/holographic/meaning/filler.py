@@ -19,9 +19,10 @@ from memorybus import private
 from memorybus.clock import Clock
 from memorybus.errors import Permanent, ProviderError, Unavailable
 
+from memorybus_providers.embedding.embedder import Embedder, Vector, embedded, unit
+from memorybus_providers.embedding.floor import UNRELATED, chance_of
+from memorybus_providers.embedding.pauses import pause_after
 from memorybus_providers.holographic import schema
-from memorybus_providers.holographic.meaning.embedder import Embedder, Vector, embedded, unit
-from memorybus_providers.holographic.meaning.floor import UNRELATED, chance_of
 from memorybus_providers.holographic.meaning.tables import Missing, Model, VectorTables
 
 _log = logging.getLogger("memorybus")
@@ -31,10 +32,6 @@ LOOKED_AT = 2_000
 
 IDLE = 5.0
 """Seconds between two looks for facts that another process has stored."""
-
-FIRST_PAUSE = 1.0
-LONGEST_PAUSE = 300.0
-"""Seconds without a request after a failure, doubled with each one more."""
 
 TELL_EVERY = 1.0
 """Seconds between two counts of what is missing."""
@@ -201,11 +198,6 @@ class Filler:
         self._error = f"search by meaning fails: {' '.join(why.split())[:_QUOTED]}"
         self._failures += 1
         return pause_after(self._failures)
-
-
-def pause_after(failures: int) -> float:
-    """Return the seconds without a request after so many failures in a row."""
-    return min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(failures - 1, 30))
 
 
 def lacking(missing: int, facts: int) -> str:

@@ -4,11 +4,11 @@ import sqlite3
 from pathlib import Path
 
 from memorybus_providers.base import ProviderConfig
-from memorybus_providers.holographic.meaning.embedder import chosen
+from memorybus_providers.embedding.embedder import chosen
+from memorybus_providers.embedding.options import MeaningOptions
+from memorybus_providers.holographic.finding.recall import FactSearch
 from memorybus_providers.holographic.meaning.filler import Filler, Filling
 from memorybus_providers.holographic.meaning.nearby import NearbyFacts
-from memorybus_providers.holographic.meaning.options import MeaningOptions
-from memorybus_providers.holographic.recall import FactSearch
 
 
 class Meaning:

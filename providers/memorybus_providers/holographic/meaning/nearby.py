@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Mapping
 from memorybus.clock import Clock
 
 from memorybus_providers.base import RecallScope
-from memorybus_providers.holographic.meaning.embedder import Embedder, Vector, embedded
+from memorybus_providers.embedding.embedder import Embedder, Vector, embedded
+from memorybus_providers.embedding.options import MeaningOptions
+from memorybus_providers.embedding.questions import AskedFor, QuestionVectors
+from memorybus_providers.holographic.finding.rows import SCOPES, limits_of
 from memorybus_providers.holographic.meaning.nearest import Near, Nearest
-from memorybus_providers.holographic.meaning.options import MeaningOptions
-from memorybus_providers.holographic.meaning.question import AskedFor, QuestionVectors
 from memorybus_providers.holographic.meaning.tables import Model, VectorTables
-from memorybus_providers.holographic.rows import SCOPES, limits_of
 
 NEAREST = 20
 """Facts that are near a question and stand for selection (G10)."""

@@ -12,8 +12,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from memorybus_providers.holographic.meaning.embedder import Vector, Vectors
-from memorybus_providers.holographic.meaning.floor import Chance
+from memorybus_providers.embedding.embedder import Vector, Vectors
+from memorybus_providers.embedding.floor import Chance
 from memorybus_providers.holographic.meaning.tables import STORED
 
 KEPT_BYTES = 1 << 28

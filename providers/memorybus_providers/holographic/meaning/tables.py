@@ -12,8 +12,8 @@ from contextlib import contextmanager
 import msgspec
 import numpy as np
 
-from memorybus_providers.holographic.meaning.embedder import Vector
-from memorybus_providers.holographic.meaning.floor import Chance
+from memorybus_providers.embedding.embedder import Vector
+from memorybus_providers.embedding.floor import Chance
 
 STORED = np.float16
 """How a number of a vector is stored; it is off by a thousandth at most."""

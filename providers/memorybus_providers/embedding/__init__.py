@@ -1,0 +1,5 @@
+"""Texts as vectors: from a service or a local model, asked in batches and remembered for questions.
+
+Stores of vectors use it; it stores none itself. numpy and model libraries are imported when an
+embedder is chosen, since most processes have none.
+"""

@@ -1,0 +1,122 @@
+"""Vectors of questions: asked for in a thread, waited for a moment, and remembered."""
+
+import queue
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+
+from memorybus.clock import Clock
+from memorybus.errors import ProviderError
+
+from memorybus_providers.embedding.embedder import Vector
+from memorybus_providers.embedding.pauses import pause_after
+
+REMEMBERED = 512
+"""Questions whose vectors are kept, those asked last (G10)."""
+
+WAITING = 4
+"""Questions that wait for the embedder at once; one more is answered by words alone (G10)."""
+
+LOOKED_AT = 2_000
+"""Characters of a question that are embedded (G10)."""
+
+LONGEST_REST = 30.0
+"""Seconds without a request after failures, at most: somebody is waiting."""
+
+
+class AskedFor:
+    """The vector of a question, which comes or does not."""
+
+    def __init__(self) -> None:
+        """Have no vector yet."""
+        self._settled = threading.Event()
+        self._vector: Vector | None = None
+
+    def settle(self, vector: Vector | None) -> None:
+        """Say what became of it; None for no vector."""
+        self._vector = vector
+        self._settled.set()
+
+    def within(self, seconds: float) -> Vector | None:
+        """Return the vector if it comes within so many seconds."""
+        return self._vector if self._settled.wait(seconds) else None
+
+
+class QuestionVectors:
+    """Asks for vectors of questions, one after another.
+
+    A vector that comes too late for its answer is there for the next one with this question.
+
+    Args:
+        embed: returns the vector of a text, or raises a `ProviderError`.
+        clock: time.
+    """
+
+    def __init__(self, embed: Callable[[str], Vector], clock: Clock) -> None:
+        """Start nothing yet."""
+        self._embed = embed
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._known: OrderedDict[str, AskedFor] = OrderedDict()
+        self._queue: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._failures = 0
+        self._resting_until = 0.0
+
+    def ask(self, question: str) -> AskedFor:
+        """Begin to ask for the vector of a question, unless it is known."""
+        text = question[:LOOKED_AT]
+        with self._lock:
+            known = self._known.get(text)
+            if known is not None:
+                self._known.move_to_end(text)
+                return known
+            asked = AskedFor()
+            if self._busy():
+                asked.settle(None)
+                return asked
+            self._remember(text, asked)
+            self._queue.put(text)
+            return asked
+
+    def close(self) -> None:
+        """End the thread; a request that is under way is not waited for."""
+        with self._lock:
+            if self._thread is not None:
+                self._queue.put(None)
+                self._thread = None
+
+    def _busy(self) -> bool:
+        return self._queue.qsize() >= WAITING or self._clock.monotonic() < self._resting_until
+
+    def _remember(self, text: str, asked: AskedFor) -> None:
+        self._known[text] = asked
+        if len(self._known) > REMEMBERED:
+            self._known.popitem(last=False)
+        if self._thread is None:
+            self._thread = threading.Thread(
+                target=self._run, name="memorybus-questions", daemon=True
+            )
+            self._thread.start()
+
+    def _run(self) -> None:
+        while (text := self._queue.get()) is not None:
+            vector = self._tried(text)
+            with self._lock:
+                asked = self._known.get(text) if vector is not None else self._known.pop(text, None)
+            if asked is not None:
+                asked.settle(vector)
+
+    def _tried(self, text: str) -> Vector | None:
+        try:
+            vector = self._embed(text)
+        except Exception as error:  # whatever an embedder raises, words answer
+            self._rest(known=isinstance(error, ProviderError))
+            return None
+        self._failures = 0
+        return vector
+
+    def _rest(self, *, known: bool) -> None:
+        self._failures += 1
+        seconds = min(LONGEST_REST, pause_after(self._failures))
+        self._resting_until = self._clock.monotonic() + (seconds if known else LONGEST_REST)

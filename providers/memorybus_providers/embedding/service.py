@@ -1,0 +1,103 @@
+"""Vectors by HTTP: any service that answers ``POST …/embeddings`` as OpenAI's does."""
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+import urllib3
+from memorybus.errors import Permanent, Unavailable
+
+from memorybus_providers.embedding.embedder import Vectors
+
+_REFUSED = frozenset({400, 413, 422})
+"""Statuses that are about the texts; all others are about the service or its settings."""
+
+_MOST_BYTES = 1 << 26
+"""Of an answer (G10)."""
+
+_QUOTED = 200
+"""Characters of an answer that an error shows."""
+
+
+class _Item(msgspec.Struct, frozen=True):
+    """One vector of an answer, and which text it belongs to."""
+
+    index: int
+    embedding: list[float]
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    """What a service answers."""
+
+    data: list[_Item]
+
+
+class ServiceEmbedder:
+    """Asks a service. It follows no redirect: a key goes where the settings say, nowhere else.
+
+    Args:
+        url: its address up to ``/v1``.
+        model: the model to ask for.
+        key: sent as a bearer token if it is not empty.
+        seconds: how long one request may take to connect, and for each piece of its answer.
+    """
+
+    def __init__(self, url: str, model: str, key: str, seconds: float) -> None:
+        """Connect to nothing yet."""
+        self.model = model
+        self._url = f"{url.rstrip('/')}/embeddings"
+        self._key = key
+        self._pool = urllib3.PoolManager(timeout=seconds, retries=False, maxsize=2)
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Return one vector for each text; see `Embedder.embed`."""
+        body = {"model": self.model, "input": list(texts), "encoding_format": "float"}
+        status, answered = self._asked(msgspec.json.encode(body))
+        if status != 200:
+            raise self._failed(status, answered)
+        return self._vectors(answered, len(texts))
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._pool.clear()
+
+    def _asked(self, question: bytes) -> tuple[int, bytes]:
+        headers = {"Content-Type": "application/json"}
+        if self._key:
+            headers["Authorization"] = f"Bearer {self._key}"
+        try:
+            answer = self._pool.request(
+                "POST",
+                self._url,
+                body=question,
+                headers=headers,
+                redirect=False,
+                preload_content=False,
+            )
+            body = answer.read(_MOST_BYTES)
+            if len(body) == _MOST_BYTES:
+                answer.close()  # what is left of it is nobody's
+            answer.release_conn()
+        except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
+            raise Unavailable(self._masked(f"{self._url}: {error}")) from error
+        return answer.status, body
+
+    def _vectors(self, answered: bytes, wanted: int) -> Vectors:
+        try:
+            items = msgspec.json.decode(answered, type=_Answer).data
+            by_text = {item.index: item.embedding for item in items}
+            found = np.array([by_text[number] for number in range(wanted)], dtype=np.float32)
+        except (msgspec.MsgspecError, UnicodeError, LookupError, ValueError) as error:
+            raise Unavailable(f"{self._url}: its answer is none: {error}") from error
+        if found.ndim != 2 or not found.size or not np.isfinite(found).all():
+            raise Unavailable(f"{self._url}: its answer has no {wanted} vectors")
+        return found
+
+    def _failed(self, status: int, answered: bytes) -> Permanent | Unavailable:
+        said = " ".join(answered[: 4 * _QUOTED].decode("utf-8", "replace").split())[:_QUOTED]
+        text = self._masked(f"{self._url} answers {status}: {said}")
+        return Permanent(text) if status in _REFUSED else Unavailable(text)
+
+    def _masked(self, text: str) -> str:
+        """Return a text without the key: some services repeat it in what they complain of."""
+        return text.replace(self._key, "***") if self._key else text

@@ -1,0 +1,189 @@
+"""Who or what a name stands for within a scope: its kind, and what else it goes by.
+
+Nothing is stored: an entity is read from the facts of the scope whenever it is asked for. What is
+taken back is thereby forgotten, and the order of events makes no difference (G8).
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Final, Literal
+
+import msgspec
+
+from memorybus_providers.base import RecallScope
+from memorybus_providers.holographic.finding.lookup import MOST, FactLookup
+from memorybus_providers.language.mentions import (
+    Told,
+    mentions,
+    names,
+    plain,
+    role_asked,
+    roles_in,
+    told,
+    words,
+)
+from memorybus_providers.language.words import folded
+from memorybus_providers.ranking.ranking import Fact
+
+ROLES = 4
+"""Roles in a question that are looked up (G10)."""
+
+FEW = 20
+"""Facts that are looked at for each of them, the newest (G10)."""
+
+Kind = Literal["person", "organisation", "place", "other"]
+
+_ORGANISATIONS: Final = re.compile(
+    r"\b(?:inc|ltd|llc|corp|gmbh|ag|plc|sarl|company|university|institute|school|hospital|bank|"
+    r"association|foundation|agency|college|clinic|club)\b"
+)
+_PLACED = frozenset({"in", "near"})
+_ASSISTANTS = frozenset({"assistant", "delegation"})
+_PEOPLE = """
+    mother father mom mum dad parent sister brother sibling son daughter child kid baby wife husband
+    partner spouse girlfriend boyfriend fiance fiancee aunt uncle cousin niece nephew grandmother
+    grandfather grandma grandpa friend boss colleague neighbour neighbor landlord landlady doctor
+    dentist teacher manager roommate flatmate coach lawyer therapist nurse
+"""
+_PERSONS = frozenset(_PEOPLE.split())
+"""Roles that only a person has."""
+
+
+class Entity(msgspec.Struct, frozen=True):
+    """Somebody or something that facts speak of.
+
+    Attributes:
+        name: the longest name that is known.
+        kind: what it is, as far as the texts tell; a role that is no person's ("dog") is a kind.
+        aliases: what it goes by, the name among them.
+        roles: who it is to whom: "my sister", "tom's boss".
+    """
+
+    name: str
+    kind: Kind | str
+    aliases: tuple[str, ...]
+    roles: tuple[str, ...] = ()
+
+    @property
+    def spoken(self) -> tuple[tuple[str, ...], ...]:
+        """The aliases as folded words."""
+        return tuple(words(alias) for alias in self.aliases)
+
+
+class Entities:
+    """Finds out what a name stands for."""
+
+    def __init__(self, lookup: FactLookup) -> None:
+        """Read through `lookup`."""
+        self._lookup = lookup
+
+    def resolve(self, asked: str, whose: RecallScope) -> Entity:
+        """Return what is meant by a name, a part of one, a title with one, or a role.
+
+        What nothing is known of stands for itself.
+        """
+        role = role_asked(asked)
+        name = self.told(role, whose) if role else None
+        name = plain(name or asked.strip())
+        aliases = self._aliases(name, whose)
+        spoken = [words(alias) for alias in aliases]
+        texts = self._lookup.holding(spoken, whose)
+        naming = [fact for fact in texts if names(fact.content, spoken)]
+        roles = [one for fact in naming for one in _told(fact) if words(one.name) in spoken]
+        speaks = bool(self._lookup.said_by(words(name), whose)) if name else False
+        shown = dict.fromkeys(_called(one) for one in roles if not one.weak)
+        longest = max(aliases, key=len)
+        return Entity(longest, _kind(naming, spoken, roles, speaks), aliases, tuple(shown))
+
+    def about(self, entity: Entity, whose: RecallScope) -> list[Fact]:
+        """Return the facts that name an entity, the newest first."""
+        found = self._lookup.holding(entity.spoken, whose)
+        return [fact for fact in found if names(fact.content, entity.spoken)]
+
+    def spelled_out(self, question: str, whose: RecallScope) -> str:
+        """Return a question with the names of those whose roles it speaks of behind it.
+
+        "When is my sister's birthday?" is also a question about Ana, if she was told to be.
+        """
+        said = roles_in(question)[:ROLES]
+        known = [name for role in said if (name := self.told(role, whose, FEW))]
+        return " ".join(dict.fromkeys((question, *known)))
+
+    def told(self, role: tuple[str, str], whose: RecallScope, most: int = MOST) -> str | None:
+        """Return who has a role (see `mentions.role_asked`), as it was told last.
+
+        Args:
+            role: whose what.
+            whose: whose facts.
+            most: facts that are looked at, the newest.
+        """
+        owner, what = role
+        found = [
+            one
+            for fact in self._lookup.holding([what.split()[-1:]], whose, most=most)
+            for one in _told(fact)
+            if one.role.split()[-len(what.split()) :] == what.split() and _owns(one, owner, fact)
+        ]
+        return next((one.name for one in sorted(found, key=lambda one: one.weak)), None)
+
+    def _aliases(self, name: str, whose: RecallScope) -> tuple[str, ...]:
+        """Return the full names that a part stands for, and the parts that stand for one alone."""
+        parts = words(name)
+        full = self._full_names(parts, whose)
+        meant = [one for one in full if set(parts) <= set(words(one))]
+        if len({words(one) for one in meant}) != 1:
+            return tuple(dict.fromkeys((name, *meant)))
+        (longest, *_) = meant
+        others = [one for one in self._full_names(words(longest), whose) if one not in meant]
+        shared = {word for one in others for word in words(one)}
+        alone = [part for part in longest.split() if words(part) and words(part)[0] not in shared]
+        return tuple(dict.fromkeys((longest, name, *alone)))
+
+    def _full_names(self, parts: Sequence[str], whose: RecallScope) -> list[str]:
+        """Return the names of several words that share one with `parts`, most often named first."""
+        asked = frozenset(parts)
+        counts = Counter(
+            mention.name
+            for fact in self._lookup.holding(([part] for part in parts), whose)
+            for mention in mentions(fact.content)
+            if not mention.opens or words(mention.name)[0] in asked
+            if len(words(mention.name)) > 1 and asked & set(words(mention.name))
+        )
+        return [name for name, _ in counts.most_common()]
+
+
+def _told(fact: Fact) -> list[Told]:
+    return told(fact.content)
+
+
+def _owns(one: Told, owner: str, fact: Fact) -> bool:
+    """Say whether `owner` is who a role was told of: "" is the person of the scope."""
+    by_assistant = fact.kind in _ASSISTANTS
+    if owner:
+        said_by_them = one.owner == "" and not set(words(owner)).isdisjoint(words(fact.speaker))
+        return said_by_them or set(words(owner)) <= set(words(one.owner))
+    return one.owner == ("you" if by_assistant else "")
+
+
+def _called(one: Told) -> str:
+    owner = {"": "my", "you": "your"}.get(one.owner, f"{one.owner}'s")
+    return f"{owner} {one.role}"
+
+
+def _kind(
+    naming: Iterable[Fact], spoken: Sequence[Sequence[str]], roles: Iterable[Told], speaks: bool
+) -> str:
+    """Return what an entity is: what was told counts more than what its surroundings suggest."""
+    for one in roles:
+        last = folded(one.role).split()[-1]
+        if not one.weak:
+            return "person" if last in _PERSONS else last
+    if speaks:
+        return "person"
+    seen = [m for fact in naming for m in mentions(fact.content) if words(m.name) in set(spoken)]
+    if any(mention.titled for mention in seen):
+        return "person"
+    if any(_ORGANISATIONS.search(folded(mention.name)) for mention in seen):
+        return "organisation"
+    return "place" if any(mention.before in _PLACED for mention in seen) else "other"

@@ -1,0 +1,127 @@
+"""What of the found facts holds now: newer statements before those they take the place of.
+
+Who follows whom is read from the facts whenever they are recalled (`succession`), from corrections
+and from what entries said before. Nothing is marked in the file: the order of events makes no
+difference (G8), and what is taken back counts no more.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+
+from memorybus_providers.base import RecallScope
+from memorybus_providers.holographic.finding.lookup import FactLookup
+from memorybus_providers.holographic.finding.rows import LATEST
+from memorybus_providers.holographic.writing import corrections, former
+from memorybus_providers.language.mentions import words
+from memorybus_providers.language.query import Term, stems
+from memorybus_providers.ranking.ranking import Fact, Scored
+from memorybus_providers.truth.claims import Claim, claims, search_words
+from memorybus_providers.truth.succession import (
+    Statement,
+    Succession,
+    by_claims,
+    by_wording,
+    corrected,
+    rivals,
+    settled,
+    statements,
+)
+
+LOOKED_AT = 15
+"""Found facts, the best, whose place others may have taken (G10)."""
+
+SLOTS = 3
+"""Slots of these facts for which newer statements are looked up (G10)."""
+
+RIVALS = 100
+"""Facts that are looked up for these slots, the newest (G10)."""
+
+
+class Standings:
+    """Says what holds; it only reads."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        """Read through `db`."""
+        self._db = db
+        self._lookup = FactLookup(db)
+
+    def settle(
+        self, found: Sequence[Scored], whose: RecallScope, as_of: int | None = None
+    ) -> list[Scored]:
+        """Return what was found with what holds first, and marked what holds no more.
+
+        Args:
+            found: what was found, best first.
+            whose: whose facts.
+            as_of: what held then is asked for, milliseconds; what holds now if None.
+        """
+        best = [one.fact for one in found[:LOOKED_AT]]
+        if not best:
+            return []
+        made = statements(best)
+        others = set(self._rivals(made, whose, as_of)).difference(best)
+        successions = [*by_wording(best), *by_claims([*made, *statements(others)])]
+        known_by = LATEST if as_of is None else as_of
+        successions += self._corrected(best, whose, known_by)
+        successions += self._replaced(best, whose, known_by)
+        return settled(found, successions) if successions else list(found)
+
+    def marked(self, facts: Sequence[Fact], whose: RecallScope) -> list[Scored]:
+        """Return facts in the order given, marked as `settle` marks them."""
+        given = [Scored(fact, 1 / place) for place, fact in enumerate(facts, start=1)]
+        settled = {one.fact.id: one for one in self.settle(given, whose)}
+        return [settled[fact.id] for fact in facts]
+
+    def stood(self, terms: Iterable[Term], whose: RecallScope, as_of: int) -> list[Fact]:
+        """Return what entries said at a time, and say no more, that holds one of some terms."""
+        asked = {term.stem for term in terms}
+        there = former.standing_at(self._db, whose, as_of)
+        return [fact for fact in there if not asked.isdisjoint(stems(fact.content))]
+
+    def rivals(self, statement: str, whose: RecallScope) -> list[Fact]:
+        """Return the facts that say otherwise than a statement, the newest first."""
+        asked = claims(statement, kept=True)[:SLOTS]
+        said = self._lookup.holding(_phrases(asked), whose)
+        kept = self._lookup.kept("", whose)
+        return rivals(statement, list({fact.id: fact for fact in (*said, *kept)}.values()))
+
+    def _rivals(
+        self, made: Iterable[Statement], whose: RecallScope, as_of: int | None
+    ) -> list[Fact]:
+        """Return facts that may fill the slots that some statements fill."""
+        asked = list({one.claim.fills: one.claim for one in made}.values())[:SLOTS]
+        if not asked:
+            return []
+        return self._lookup.holding(_phrases(asked), whose, most=RIVALS, as_of=as_of)
+
+    def _corrected(
+        self, best: Iterable[Fact], whose: RecallScope, known_by: int
+    ) -> list[Succession]:
+        made = [one for one in corrections.known(self._db, whose) if one.at <= known_by]
+        meant = [(one, fact) for one in made for fact in best if one.means(fact)]
+        notes = self._lookup.called({one.note for one, _ in meant}, whose) if meant else {}
+        return [
+            corrected(fact, notes[one.note], one.at)
+            for one, fact in meant
+            if one.note in notes and not self._said_between(fact, one.at, known_by)
+        ]
+
+    def _said_between(self, fact: Fact, after: int, until: int) -> bool:
+        """Say whether a note was said again after a time, and until another."""
+        query = "select 1 from sources where fact = ? and at > ? and at <= ? limit 1"
+        return self._db.execute(query, (fact.id, after, until)).fetchone() is not None
+
+    def _replaced(
+        self, best: Iterable[Fact], whose: RecallScope, known_by: int
+    ) -> list[Succession]:
+        known = {fact.name: fact for fact in best if fact.place is None}
+        return [
+            corrected(one.fact, known[one.successor], one.until)
+            for one in former.entries(self._db, whose)
+            if one.successor in known and one.fact.name != one.successor
+            if one.until <= known_by
+        ]
+
+
+def _phrases(asked: Iterable[Claim]) -> list[tuple[str, ...]]:
+    return [words(word) for claim in asked for word in search_words(claim)]

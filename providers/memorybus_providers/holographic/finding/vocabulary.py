@@ -1,0 +1,164 @@
+"""The words that the facts of a scope are made of, and how many facts hold each.
+
+They are read out of the full-text index, in which the tokens of one scope stand together in order:
+a look at those that begin as a word does costs what that scope holds of them, and nothing else.
+"""
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+
+from memorybus_providers.language.languages import LATIN, stems_of
+from memorybus_providers.language.query import Question, Term
+from memorybus_providers.language.unknown_words import (
+    LAST,
+    MAX_UNKNOWN,
+    Span,
+    is_near,
+    may_mean_another,
+    spans_near,
+)
+from memorybus_providers.language.words import MARK, spelled
+
+MAX_TOKENS = 20_000
+"""Tokens that are looked at for one question (G10)."""
+
+_SHORTEST = 3
+"""Characters that forms of a word begin with alike, at least; a shorter stem has no other forms."""
+
+_AFTER_MARK = chr(ord(MARK) + 1)
+
+# Parts of the query lead (cross join), each a seek in the index.
+_BETWEEN = f"""
+select word.key, scope.value, substr(term, length(scope.value) + 1), doc
+from json_each(:scopes) scope cross join json_each(:ranges) word cross join vocabulary
+where term >= scope.value || json_extract(word.value, '$[0]')
+    and term < scope.value || json_extract(word.value, '$[1]')
+limit {MAX_TOKENS}
+"""  # noqa: S608  a constant of our own
+
+_Held = dict[tuple[str, str], int]
+"""How many facts hold a token, by scope and token."""
+
+
+class Known(msgspec.Struct, frozen=True):
+    """What a vocabulary has of a term.
+
+    Attributes:
+        term: the term, with the forms that are there.
+        facts: how many facts hold it; one that holds two of its forms counts twice.
+    """
+
+    term: Term
+    facts: int
+
+
+class Vocabulary:
+    """Reads the index."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        """Read through `db`."""
+        self._db = db
+
+    def known(
+        self, question: Question, terms: Sequence[Term], scopes: Sequence[str]
+    ) -> list[Known]:
+        """Return what some scopes have of each term; see `Term.extra` for what is left out.
+
+        Args:
+            question: the question.
+            terms: those of its terms that are searched for.
+            scopes: the scopes' prefixes (see `schema.prefix`).
+        """
+        held = self._held(
+            [_ranges(term) for term in terms],
+            scopes,
+            lambda number, token: _is_form(token, terms[number], question.languages),
+        )
+        if question.languages == LATIN:
+            held = [_surest(term, found) for term, found in zip(terms, held, strict=True)]
+        unknown = [n for n, found in enumerate(held) if not found and may_mean_another(terms[n])]
+        for number, near in zip(unknown, self._near(terms, unknown, scopes), strict=False):
+            held[number] = near
+        return _telling([_known(term, found) for term, found in zip(terms, held, strict=True)])
+
+    def _near(
+        self, terms: Sequence[Term], unknown: Sequence[int], scopes: Sequence[str]
+    ) -> list[_Held]:
+        """Return the words that some terms, which nobody wrote, may have meant."""
+        words = [terms[number].forms[0] for number in unknown[:MAX_UNKNOWN]]
+        return self._held(
+            [spans_near(word) for word in words],
+            scopes,
+            lambda number, token: is_near(words[number], spelled(token)[0]),
+        )
+
+    def _held(
+        self,
+        spans: Sequence[Sequence[Span]],
+        scopes: Sequence[str],
+        fits: Callable[[int, str], bool],
+    ) -> list[_Held]:
+        """Return what scopes hold within some spans, as far as it fits their number."""
+        asked = [(number, span) for number, some in enumerate(spans) for span in some]
+        held: list[_Held] = [{} for _ in spans]
+        if asked:
+            for at, scope, token, facts in self._between([span for _, span in asked], scopes):
+                number = asked[at][0]
+                if fits(number, token):
+                    held[number][scope, token] = facts
+        return held
+
+    def _between(
+        self, ranges: Sequence[Span], scopes: Sequence[str]
+    ) -> Iterator[tuple[int, str, str, int]]:
+        given = {"scopes": json.dumps(scopes), "ranges": json.dumps(ranges)}
+        yield from self._db.execute(_BETWEEN, given)
+
+
+def _known(term: Term, held: _Held) -> Known:
+    forms = tuple(sorted({token for _, token in held}))
+    return Known(msgspec.structs.replace(term, forms=forms), sum(held.values()))
+
+
+def _telling(known: Sequence[Known]) -> list[Known]:
+    """Leave out unknown terms that only add to others, or whose word is known in another way."""
+    met = {one.term.word for one in known if one.facts}
+    return [one for one in known if one.facts or not (one.term.extra or one.term.word in met)]
+
+
+def _surest(term: Term, held: _Held) -> _Held:
+    """Return the forms that need no guess at a language: itself and English ones; all if none."""
+    sure = {
+        (scope, token): facts
+        for (scope, token), facts in held.items()
+        if _is_form(token, _english(term), LATIN[:1])
+    }
+    return sure or held
+
+
+def _english(term: Term) -> Term:
+    return msgspec.structs.replace(term, kin=stems_of(term.forms[0], LATIN[:1]))
+
+
+def _is_form(token: str, term: Term, languages: Sequence[str]) -> bool:
+    if token in term.forms or spelled(token)[0] in term.forms:
+        return True
+    if token.startswith(MARK):
+        return not term.kin.isdisjoint(MARK + stem for stem in stems_of(token[1:], languages))
+    return not term.kin.isdisjoint(stems_of(token, languages))
+
+
+def _ranges(term: Term) -> list[Span]:
+    """Return where the forms of a term may stand; no two of them overlap."""
+    begins = {kin[: max(_SHORTEST, len(kin) - 1)] for kin in term.kin if len(kin) >= _SHORTEST}
+    widest = {
+        one for one in begins if not any(one != two and one.startswith(two) for two in begins)
+    }
+    words = {spelled(form)[0] or form for form in term.forms}
+    alone = {word for word in words if not word.startswith(tuple(widest))}
+    return [(one, one + LAST) for one in sorted(widest)] + [
+        (word, word + _AFTER_MARK) for word in sorted(alone)
+    ]

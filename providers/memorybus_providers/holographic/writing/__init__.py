@@ -1,0 +1,1 @@
+"""What is written into the file: said, kept, judged and corrected, in the lane's transaction."""

@@ -1,0 +1,190 @@
+"""Facts that somebody chose to keep: entries of the agent's two stores, and the model's notes.
+
+Kinds: ``memory`` and ``user-store`` (memory writes), ``note`` (the tool). One kind in one scope
+holds a text once. Names in a kept fact are linked with it, so that it can be searched by them.
+"""
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+
+from memorybus_providers.base import HookContext
+from memorybus_providers.holographic.writing import former
+from memorybus_providers.holographic.writing.sessions import Sessions
+from memorybus_providers.language.words import folded
+from memorybus_providers.ranking import facts
+from memorybus_providers.ranking.facts import clean, names_in
+
+_INSERT = """
+insert into facts(scope, session, name, event_id, at, kind, speaker, content, category, tags)
+values (?, ?, ?, ?, ?, ?, '', ?, ?, ?) returning id
+"""
+_SAME = """
+select id from facts where scope = ? and kind = ? and seq is null and content = ? limit 1
+"""
+_SOURCE = "insert or ignore into sources values (?, ?, ?, ?, ?, ?)"
+_ATTRIBUTE = """
+update facts set (session, event_id, at, category, tags) = (
+    select session, event_id, at, category, tags from sources where fact = :fact
+    order by at, event_id limit 1
+) where id = :fact
+"""
+_RETRACTED = """
+delete from sources
+where session in (select id from sessions where scope = :scope and root = :root)
+    and lower(hex(event_id)) in (select value from json_each(:events))
+returning fact
+"""
+_UNSAID = """
+delete from facts where id = :fact and not exists (select 1 from sources where fact = :fact)
+"""
+_CONTAINING = """
+select id, content from facts
+where kind = :kind and seq is null and instr(content, :old) and {where}
+order by content = :old desc, id limit 2
+"""
+# A store belongs to the agent or to the person; a scope is one part of what it holds.
+_WHERE: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "memory": ("scope = :scope", "scope in (select id from scopes where agent = :agent)"),
+        "user-store": ("scope = :scope", "scope in (select id from scopes where user = :user)"),
+    }
+)
+
+
+NOTE: Final = "note"
+"""The kind that the tool writes: the one kind that events of several keys may write."""
+
+
+class Note(msgspec.Struct, frozen=True):
+    """A fact to keep: what kind, what it says, and how it is filed."""
+
+    kind: str
+    content: str
+    category: str = ""
+    tags: str = ""
+
+
+class KeptFacts:
+    """Writes kept facts; works inside the transaction its caller has open."""
+
+    def __init__(self, db: sqlite3.Connection, places: Sessions) -> None:
+        """Write through `db`."""
+        self._db = db
+        self._places = places
+
+    def add(self, note: Note, ctx: HookContext) -> str | None:
+        """Keep a note as it stands; return its name, None if it is blank.
+
+        Of several events with the same note the earliest counts: events of several keys come in
+        any order, and the state must not depend on it (G8).
+        """
+        content = clean(note.content)
+        if not content or content.isspace():
+            return None
+        same = self._same(note.kind, content, ctx)
+        name = facts.kept_name(ctx.scope, note.kind, content)
+        fact = self._insert(name, note, content, ctx) if same is None else same
+        if note.kind == NOTE:
+            self._add_source(fact, note, ctx)
+        return name
+
+    def retract(self, event_ids: Sequence[str], ctx: HookContext) -> None:
+        """Forget the notes that only these events of the context's lineage have said.
+
+        Entries of the two stores stay: their order key is another, and a later write takes them
+        back.
+        """
+        where = {"scope": self._places.of(ctx).scope, "root": clean(ctx.session.root)}
+        given = {"events": json.dumps(event_ids), **where}
+        for fact in {row[0] for row in self._db.execute(_RETRACTED, given).fetchall()}:
+            if self._db.execute(_UNSAID, {"fact": fact}).rowcount == 0:
+                self._db.execute(_ATTRIBUTE, {"fact": fact})
+
+    def replace(self, kind: str, old_text: str, content: str, ctx: HookContext) -> None:
+        """Put `content` in the place of the fact that `old_text` means.
+
+        Where it means none the text is added, for the agent believes it remembered. Without a
+        text nothing changes.
+        """
+        text = clean(content)
+        if text and not text.isspace():
+            self._end(kind, old_text, facts.kept_name(ctx.scope, kind, text), ctx)
+            self.add(Note(kind, content), ctx)
+
+    def remove(self, kind: str, old_text: str, ctx: HookContext) -> None:
+        """Remove the fact that `old_text` means, if there is one.
+
+        That is the fact equal to it, else the only one that contains it; of several none. Facts
+        of the event's own scope come first, then the others of the same store: the memory of the
+        agent, whoever talks to it, and the profile of the person, whatever agent wrote it.
+        """
+        self._end(kind, old_text, "", ctx)
+
+    def _end(self, kind: str, old_text: str, successor: str, ctx: HookContext) -> None:
+        """Take a fact away, and keep what it said as what was so before (see `former`)."""
+        fact = self._meant(kind, clean(old_text), ctx)
+        if fact is not None:
+            former.end(self._db, fact, ctx.at, successor)
+            self._db.execute("delete from facts where id = ?", (fact,))
+
+    def _add_source(self, fact: int, note: Note, ctx: HookContext) -> None:
+        """Record an event as a source of a note, and file the note as its earliest source does."""
+        session = self._places.of(ctx).session
+        filed = (clean(note.category), clean(note.tags))
+        source = (session, bytes.fromhex(ctx.event_id), fact, ctx.at, *filed)
+        self._db.execute(_SOURCE, source)
+        self._db.execute(_ATTRIBUTE, {"fact": fact})
+
+    def _same(self, kind: str, content: str, ctx: HookContext) -> int | None:
+        scope = self._places.of(ctx).scope
+        row = self._db.execute(_SAME, (scope, kind, content)).fetchone()
+        return None if row is None else int(row[0])
+
+    def _meant(self, kind: str, old: str, ctx: HookContext) -> int | None:
+        if not old:
+            return None
+        scope = self._places.of(ctx).scope
+        given = {
+            "kind": kind,
+            "old": old,
+            "scope": scope,
+            "agent": clean(ctx.scope.agent),
+            "user": clean(ctx.scope.user),
+        }
+        for where in _WHERE[kind]:
+            found = self._db.execute(_CONTAINING.format(where=where), given).fetchall()
+            if found:
+                fact, content = found[0]
+                return int(fact) if len(found) == 1 or content == old else None
+        return None
+
+    def _insert(self, name: str, note: Note, content: str, ctx: HookContext) -> int:
+        place = self._places.of(ctx)
+        event_id = bytes.fromhex(ctx.event_id)
+        fact: int = self._db.execute(
+            _INSERT,
+            (
+                place.scope, place.session, name, event_id, ctx.at, note.kind, content,
+                clean(note.category), clean(note.tags),
+            ),
+        ).fetchone()[0]  # fmt: skip
+        self._link(fact, place.scope, content)
+        return fact
+
+    def _link(self, fact: int, scope: int, content: str) -> None:
+        for name in names_in(content):
+            key = (scope, folded(name))
+            self._db.execute(
+                "insert or ignore into entities(scope, kind, word, name) values (?, 'named', ?, ?)",
+                (*key, name),
+            )
+            self._db.execute(
+                "insert or ignore into fact_entities(entity, fact) select id, ? from entities "
+                "where kind = 'named' and scope = ? and word = ? and name = ?",
+                (fact, *key, name),
+            )

@@ -1,0 +1,59 @@
+"""Feedback on facts: helpful or not. It is stored under a fact's name, apart from the facts.
+
+Feedback and its fact may be events of two keys, and a rebuild may apply the feedback first: it
+waits for its fact. Judgements are only counted, so that their order does not matter (G8).
+"""
+
+import sqlite3
+
+from memorybus_providers.base import HookContext
+from memorybus_providers.holographic.writing.sessions import Sessions
+from memorybus_providers.ranking import facts
+
+TRUST = 0.5
+"""Trust in a fact that nobody has judged."""
+
+HELPFUL = 0.05
+UNHELPFUL = -0.10
+"""What a judgement adds to a fact's trust; their sum is cut to 0 and 1."""
+
+_ADD = """
+insert into judgements(scope, fact, helpful, unhelpful) values (?, ?, ?, ?)
+on conflict do update set helpful = helpful + excluded.helpful,
+    unhelpful = unhelpful + excluded.unhelpful
+returning helpful, unhelpful
+"""
+_SAID = """
+select 1 from sessions join facts on facts.session = sessions.id
+where sessions.scope = ? and mark = ? and seq is not null and facts.name = ? limit 1
+"""
+_KEPT = "select 1 from facts where scope = ? and seq is null and name = ? limit 1"
+
+
+def trust_of(helpful: int, unhelpful: int) -> float:
+    """Return the trust in a fact, 0 to 1, from how often it was judged each way."""
+    return min(1.0, max(0.0, round(TRUST + HELPFUL * helpful + UNHELPFUL * unhelpful, 4)))
+
+
+class Judgements:
+    """Writes judgements; works inside the transaction its caller has open."""
+
+    def __init__(self, db: sqlite3.Connection, places: Sessions) -> None:
+        """Write through `db`."""
+        self._db = db
+        self._places = places
+
+    def add(self, fact: str, ctx: HookContext, *, helpful: bool) -> float | None:
+        """Judge the fact of this name in the context's scope; return the trust in it.
+
+        None if there is no such fact: should it come, it is judged. What was said must have been
+        flushed.
+        """
+        scope = self._places.of(ctx).scope
+        counts = self._db.execute(_ADD, (scope, fact, int(helpful), int(not helpful))).fetchone()
+        return trust_of(*counts) if self._there(scope, fact) else None
+
+    def _there(self, scope: int, fact: str) -> bool:
+        mark = facts.session_mark(fact)
+        query, given = (_KEPT, (scope, fact)) if mark is None else (_SAID, (scope, mark, fact))
+        return self._db.execute(query, given).fetchone() is not None

@@ -1,0 +1,164 @@
+"""Facts that were said: they keep their session's order, so that recall can look around them.
+
+Kinds: ``user`` and ``assistant`` (turns), ``compression`` (known only from a compression),
+``delegation`` (a task and its result).
+"""
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from memorybus_providers.base import HookContext
+from memorybus_providers.holographic.schema import count
+from memorybus_providers.holographic.writing.sessions import CACHED, Sessions
+from memorybus_providers.language.words import folded
+from memorybus_providers.ranking import facts
+from memorybus_providers.ranking.facts import clean, passages
+
+_SAY = """
+insert into facts(scope, session, name, event_id, at, kind, speaker, tags, content, seq)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+_NEXT = "select coalesce(max(seq) + 1, 0) from facts where session = ? and seq is not null"
+_INDEX = """
+insert into facts_fts(rowid, terms)
+select id, terms(scope, tags, content) from facts where id > ? and seq is not null
+"""
+_LINEAGE = """
+select facts.content from sessions join facts on facts.session = sessions.id
+where sessions.scope = ? and sessions.root = ? and facts.seq is not null
+"""
+_RETRACTED = """
+delete from facts where seq is not null
+    and session in (select id from sessions where scope = :scope and root = :root)
+    and lower(hex(event_id)) in (select value from json_each(:events))
+returning content
+"""
+_REPEATED = """
+delete from facts where seq is not null and kind = 'compression'
+    and session in (select id from sessions where scope = :scope and root = :root)
+    and content = :text
+"""
+
+
+class Utterance(msgspec.Struct, frozen=True):
+    """Something said in a session."""
+
+    kind: str
+    speaker: str
+    content: str
+    tags: str = ""
+
+
+_Row = tuple[int, int, str, bytes, int, str, str, str, str]
+"""A fact's columns as `_SAY` names them, but for its place in the session."""
+
+_Piece = tuple[int, Utterance, str]
+"""Which passage of its event it is, from 0; the utterance; the passage."""
+
+
+class Utterances:
+    """Writes utterances; works inside the transaction its caller has open.
+
+    They wait in memory until `flush`, which puts all of them into the index in one statement: a
+    statement for each would make FTS5 write out its index each time, three times as slow.
+    """
+
+    def __init__(self, db: sqlite3.Connection, places: Sessions) -> None:
+        """Write through `db`."""
+        self._db = db
+        self._places = places
+        self._speakers: set[tuple[int, str]] = set()
+        self._pending: list[_Row] = []
+
+    def flush(self) -> None:
+        """Put what was said into the facts and the index; due before a commit or a look-up."""
+        if not self._pending:
+            return
+        pending, self._pending = self._pending, []
+        (last,) = self._db.execute("select coalesce(max(id), 0) from facts").fetchone()
+        self._db.executemany(_SAY, self._numbered(pending))
+        self._db.execute(_INDEX, (last,))
+        count(self._db, Counter(row[0] for row in pending))
+
+    def forget(self) -> None:
+        """Drop what waits, and what a rollback may have taken back."""
+        self._pending.clear()
+        self._speakers.clear()
+
+    def _numbered(self, rows: Iterable[_Row]) -> Iterator[tuple[object, ...]]:
+        """Yield rows with their places in their sessions."""
+        following: dict[int, int] = {}
+        for row in rows:
+            session = row[1]
+            if session not in following:
+                (following[session],) = self._db.execute(_NEXT, (session,)).fetchone()
+            yield (*row, following[session])
+            following[session] += 1
+
+    def say(self, utterances: Iterable[Utterance], ctx: HookContext) -> None:
+        """Append an event's utterances to its session, verbatim; a blank one says nothing."""
+        self._append(_pieces(utterances), ctx)
+
+    def say_unsaid(self, utterances: Iterable[Utterance], ctx: HookContext) -> None:
+        """Append what the lineage has not stored yet: a compression repeats its turns.
+
+        Whatever was said before must have been flushed.
+        """
+        scope = self._places.of(ctx).scope
+        pieces = list(_pieces(utterances))
+        texts = {text for _, _, text in pieces}
+        said_before = self._db.execute(_LINEAGE, (scope, clean(ctx.session.root)))
+        unsaid = texts - {text for (text,) in said_before if text in texts}
+        first = {text: number for number, _, text in reversed(pieces) if text in unsaid}
+        self._append([piece for piece in pieces if first.get(piece[2]) == piece[0]], ctx)
+
+    def retract(self, event_ids: Sequence[str], ctx: HookContext) -> None:
+        """Forget what was said in some events of the context's lineage.
+
+        A compression in the middle of such a turn has brought its beginning, too. Whatever was
+        said before must have been flushed.
+        """
+        where = {"scope": self._places.of(ctx).scope, "root": clean(ctx.session.root)}
+        given = {"events": json.dumps(event_ids), **where}
+        for text in {row[0] for row in self._db.execute(_RETRACTED, given).fetchall()}:
+            self._db.execute(_REPEATED, {"text": text, **where})
+
+    def introduce(self, name: str, ctx: HookContext) -> None:
+        """Remember that somebody of this name speaks in this scope: one row per word of it."""
+        if not name:
+            return
+        scope = self._places.of(ctx).scope
+        if (scope, name) in self._speakers:
+            return
+        written = clean(name)
+        self._db.executemany(
+            "insert or ignore into entities(scope, kind, word, name) values (?, 'speaker', ?, ?)",
+            [(scope, word, written) for word in folded(written).split()],
+        )
+        if len(self._speakers) >= CACHED:
+            self._speakers.clear()
+        self._speakers.add((scope, name))
+
+    def _append(self, pieces: Iterable[_Piece], ctx: HookContext) -> None:
+        place = self._places.of(ctx)
+        event_id = bytes.fromhex(ctx.event_id)
+        self._pending += [
+            (
+                place.scope, place.session, facts.said_name(place.mark, event_id, number), event_id,
+                ctx.at, said.kind, clean(said.speaker), clean(said.tags), text,
+            )
+            for number, said, text in pieces
+        ]  # fmt: skip
+
+
+def _pieces(utterances: Iterable[Utterance]) -> Iterator[_Piece]:
+    """Yield the passages of an event's utterances, numbered whichever of them are stored."""
+    number = 0
+    for said in utterances:
+        for text in passages(clean(said.content)):
+            yield number, said, text
+            number += 1

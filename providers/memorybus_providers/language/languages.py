@@ -1,0 +1,137 @@
+"""What is known of languages: which one a question is in, its stop words, and stems of words; pure.
+
+The index knows no language (see `words`). A question is read in the language whose stop words it
+uses, in all languages of its script if it uses none, and always in English too, whose words stand
+in every other. Two words are forms of one if they share a stem in one of these languages. Other
+scripts than the Latin one say by themselves what a word may be in; where Snowball has no stemmer
+for them, words that begin with the same letters are forms of one.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache, lru_cache
+from types import MappingProxyType
+from typing import Final
+
+import Stemmer
+
+from memorybus_providers.language import stop_words
+from memorybus_providers.language.english import BASE_FORM, FORMS, STOP_WORDS
+from memorybus_providers.language.words import folded, spelled
+
+LATIN: Final = (
+    "english", "german", "french", "spanish", "italian", "portuguese", "dutch", "swedish", "danish",
+    "norwegian", "finnish", "hungarian", "romanian", "turkish", "polish", "czech", "indonesian",
+    "catalan", "estonian", "lithuanian",
+)  # fmt: skip
+"""The languages of the Latin script that a question without stop words may be in."""
+
+COMPOUNDING: Final = frozenset(
+    {"german", "dutch", "swedish", "danish", "norwegian", "finnish", "hungarian", "estonian"}
+)
+"""Languages that write several words as one."""
+
+_SCRIPTS: Final = (
+    (re.compile("[\u0370-\u03ff]"), ("greek",)),
+    (re.compile("[\u0400-\u052f]"), ("russian",)),
+    (re.compile("[\u0531-\u058f]"), ("armenian",)),
+    (re.compile("[\u0600-\u06ff]"), ("arabic", "persian")),
+    (re.compile("[\u0900-\u097f]"), ("hindi",)),
+    (re.compile("[\u0b80-\u0bff]"), ("tamil",)),
+    (re.compile("[^\x00-\u024f\u1e00-\u1eff]"), ()),
+)
+"""Scripts other than Latin, and the languages whose stemmers are used for them."""
+
+_ALIKE = 5
+"""Letters that forms of a word begin with, where there is no stemmer."""
+
+_ENGLISH_TOO: Final = frozenset(
+    {
+        "also", "come", "con", "dame", "den", "des", "die", "dine", "dog", "era", "god", "hat",
+        "man", "men", "mine", "mod", "par", "pour", "quest", "sale", "sedan", "sin", "son", "sur",
+        "van", "vast", "war",
+    }
+)  # fmt: skip
+"""Stop words of other languages that mean something in English."""
+
+_STOP_WORDS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
+    {"english": STOP_WORDS, **stop_words.BY_LANGUAGE}
+)
+
+
+def spoken(words: Iterable[str]) -> tuple[str, ...]:
+    """Return the languages that words without diacritics are read in, the likeliest first."""
+    found = Counter(
+        language for word in words for language, stops in _STOP_WORDS.items() if word in stops
+    )
+    most = max(found.values(), default=0)
+    likely = [language for language in found if found[language] == most]
+    return tuple(dict.fromkeys([*likely, "english"])) if likely else LATIN
+
+
+def silent(words: Sequence[str], languages: Iterable[str]) -> frozenset[str]:
+    """Return the words that say nothing about what is asked for.
+
+    One that is an English word too is not believed alone: "sedan" is Swedish, or a car.
+    """
+    found = {word for word in words if any(word in _STOP_WORDS.get(one, ()) for one in languages)}
+    if len(found) == 1:
+        found -= _ENGLISH_TOO
+    return frozenset(found)
+
+
+def stems_of(token: str, languages: Iterable[str]) -> frozenset[str]:
+    """Return the stems of a token's word: one or two in each language, without diacritics.
+
+    >>> sorted(stems_of("went", ["english"])), sorted(stems_of("researching", ["english"]))
+    (['go'], ['research'])
+    """
+    of_script = _of_script(token)
+    if of_script is None:
+        known = [language for language in languages if language in _stemmed_in()]
+        return frozenset(stem for language in known for stem in _stems(token, language))
+    alike = {spelled(token)[0][:_ALIKE]} if not of_script else set()
+    return frozenset(alike.union(*(_stems(token, language) for language in of_script)))
+
+
+def _of_script(token: str) -> tuple[str, ...] | None:
+    """Return the languages of a word's script; None of the Latin one."""
+    if token.isascii():
+        return None
+    return next((languages for script, languages in _SCRIPTS if script.match(token)), None)
+
+
+@cache
+def _stemmed_in() -> frozenset[str]:
+    return frozenset(Stemmer.algorithms())
+
+
+def irregular_forms(kin: Iterable[str]) -> tuple[str, ...]:
+    """Return the irregular English forms that have one of these stems."""
+    known = _irregular()
+    return tuple(form for stem in kin for form in known.get(stem, ()))
+
+
+@cache
+def _irregular() -> Mapping[str, tuple[str, ...]]:
+    return {_stemmed(base, "english"): forms for base, forms in FORMS.items()}
+
+
+@lru_cache(maxsize=1 << 16)
+def _stems(token: str, language: str) -> tuple[str, ...]:
+    plain, written = spelled(token)
+    base = BASE_FORM.get(plain, plain) if language == "english" else plain
+    if plain == written:
+        return (_stemmed(base, language),)
+    return (_stemmed(base, language), folded(_stemmed(written, language)))
+
+
+def _stemmed(word: str, language: str) -> str:
+    return str(_stemmer(language).stemWord(word))
+
+
+@cache
+def _stemmer(language: str) -> Stemmer.Stemmer:
+    """Return a stemmer; it keeps the interpreter's lock, so that threads may share it."""
+    return Stemmer.Stemmer(language, 0)  # what it returned is remembered above

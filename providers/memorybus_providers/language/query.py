@@ -1,0 +1,238 @@
+"""Reading a question: the words, names and times that are searched for; pure.
+
+A question never reaches the full-text engine raw: it is cut into tokens (see `words`), and only
+tokens, each in quotes, stand in the expression. Operators and quotes in a question are therefore
+harmless.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from memorybus_providers.language.english import MONTHS, SILENT
+from memorybus_providers.language.languages import (
+    COMPOUNDING,
+    irregular_forms,
+    silent,
+    spoken,
+    stems_of,
+)
+from memorybus_providers.language.stop_words import BY_LANGUAGE, OF_RUNS
+from memorybus_providers.language.words import (
+    MARK,
+    SHORTEST_PART,
+    Script,
+    asked,
+    identifiers,
+    is_han,
+    pairs,
+    parts_of,
+    script_of,
+    spelled,
+    tokens,
+    triples,
+)
+
+MAX_WORDS = 64
+"""Words of a question that are looked at (G10)."""
+
+MAX_TERMS = 24
+"""Terms a search is made of, the rarest ones (G10)."""
+
+MAX_MATCHES = 20_000
+"""Rows a search may touch: common terms beyond it only count in re-ranking (G10)."""
+
+_MONTH_MAY = re.compile(r"(?<!^)\bMay\b")
+_RUN_STOP_WORDS = re.compile(f"(?:{'|'.join(OF_RUNS)}|(?<=[^ぁ-ゟ])[はがにでとのもかへや])+")
+_KOREAN_ENDING = re.compile(
+    "(?<=.)(?:(?:했|하였)(?:어요|습니다|었어요|다|어|니|나요)|합니다|하니|하나요|하는|하고|하다|해요"
+    "|한|할|(?:었|았|였|겠)(?:어요|습니다|다|어|니|나요)|습니다|습니까|입니다|입니까|이에요|예요|이야"
+    "|어요|아요|나요|까요|에서는|에서|에게|한테|께서|으로|까지|부터|처럼|보다|이랑|이나|라고|에는"
+    "|와|과|은|는|이|가|을|를|에|의|로|도|만|다|고|지|니|요|야)$"
+)
+_OTHER_THAN_HIRAGANA = re.compile("[^ぁ-ゟ]")
+_LONGEST_ENDING = 2
+_YEAR = re.compile(r"(?:19|20)\d\d")
+
+
+class Term(msgspec.Struct, frozen=True):
+    """One thing asked for.
+
+    Attributes:
+        stem: what it is known by.
+        forms: the tokens that stand for it in the index: those a reading knows, and after
+            `Vocabulary.known` those that are there.
+        kin: the stems of its forms; empty if it has only the forms that it names.
+        word: the word of the question, folded; empty in scripts without spaces.
+        extra: whether it only adds to what others ask: it says nothing if it is unknown.
+    """
+
+    stem: str
+    forms: tuple[str, ...]
+    kin: frozenset[str] = frozenset()
+    word: str = ""
+    extra: bool = False
+
+
+class Question(msgspec.Struct, frozen=True):
+    """What a question says.
+
+    Attributes:
+        words: its words, folded, in order, each once.
+        terms: those that carry meaning.
+        months: months named, 1 to 12.
+        years: years named.
+        languages: in which its words are stemmed (see `languages`).
+    """
+
+    words: tuple[str, ...]
+    terms: tuple[Term, ...]
+    months: frozenset[int]
+    years: frozenset[int]
+    languages: tuple[str, ...] = ("english",)
+
+    def without(self, names: frozenset[str]) -> tuple[Term, ...]:
+        """Return the terms that are not names of speakers; all of them if nothing else is left.
+
+        A speaker's own utterances rarely say their name, the other side's do: as a search term
+        it finds the wrong ones.
+        """
+        kept = tuple(term for term in self.terms if term.word not in names)
+        return kept or self.terms
+
+    def read(self, texts: Iterable[str]) -> Iterator[list[str]]:
+        """Yield the tokens of each text; where a token is a form of a term, the term's stem."""
+        known = {form: term.stem for term in self.terms for form in term.forms}
+        parted = any(form.startswith(MARK) for form in known)
+        for text in texts:
+            held = tokens(text)
+            parts = [known[part] for part in parts_of(held) if part in known] if parted else []
+            yield [known.get(token, token) for token in held] + parts
+
+    def asks_for(self, word: str) -> bool:
+        """Say whether a word, as somebody wrote it, is a form of one of the terms."""
+        held = tokens(word)
+        return any(
+            not term.kin.isdisjoint(stems_of(token, self.languages)) or token in term.forms
+            for token in held
+            for term in self.terms
+        )
+
+
+def parse(text: str) -> Question:
+    """Read a question; any text is one."""
+    named = identifiers(text)
+    said = tuple(dict.fromkeys((*asked(text), *named)))[:MAX_WORDS]
+    words = tuple(dict.fromkeys(spelled(token)[0] for token in said))
+    languages = spoken(words)
+    asked_for = _telling(said, silent(words, languages))
+    terms = {term.stem: term for token in asked_for for term in _terms(token, languages, named)}
+    months = {MONTHS[word] for word in words if word in MONTHS and word != "may"}
+    if _MONTH_MAY.search(text):
+        months.add(MONTHS["may"])
+    years = {int(word) for word in words if _YEAR.fullmatch(word)}
+    return Question(words, tuple(terms.values()), frozenset(months), frozenset(years), languages)
+
+
+def stems(text: str) -> list[str]:
+    """Return the English stems of all words of a text, in order."""
+    return [min(stems_of(token, ("english",))) for token in tokens(text)]
+
+
+def chosen(terms: Sequence[Term], found: Mapping[str, int]) -> list[Term]:
+    """Return the terms to search by: rarest first, within the declared bounds.
+
+    Args:
+        terms: the question's terms.
+        found: how many facts hold each, by stem.
+    """
+    rarest = sorted((t for t in terms if found[t.stem]), key=lambda t: found[t.stem])[:MAX_TERMS]
+    taken: list[Term] = []
+    rows = 0
+    for term in rarest:
+        rows += found[term.stem]
+        if taken and rows > MAX_MATCHES:
+            break
+        taken.append(term)
+    return taken
+
+
+def expression(tokens: Iterable[str], scopes: Iterable[str]) -> str:
+    """Return the full-text expression that finds any of the tokens in any of the scopes.
+
+    Args:
+        tokens: tokens (see `words`).
+        scopes: what stands before the tokens of each scope (see `schema.prefix`).
+    """
+    held = tuple(tokens)
+    return " OR ".join(f'"{scope}{token}"' for scope in scopes for token in held)
+
+
+def holding(phrases: Iterable[str], scopes: Sequence[str]) -> str:
+    """Return the full-text expression that finds all words of any of the phrases, in any order.
+
+    English stop words are left out, as in the index.
+
+    Args:
+        phrases: folded words, parted by spaces.
+        scopes: see `expression`.
+    """
+    words = [[token for token in tokens(phrase) if token not in SILENT] for phrase in phrases]
+    return " OR ".join(
+        f"({' AND '.join(_spelled_anyhow(scope + word) for word in phrase)})"
+        for scope in scopes
+        for phrase in words
+        if phrase
+    )
+
+
+def _spelled_anyhow(word: str) -> str:
+    return f'("{word}" OR "{word}{MARK}"*)'
+
+
+def _telling(said: Iterable[str], without: Collection[str]) -> list[str]:
+    return [token for token in said if spelled(token)[0] not in without]
+
+
+def _terms(token: str, languages: Sequence[str], named: Collection[str]) -> Iterator[Term]:
+    plain, _ = spelled(token)
+    kind = script_of(plain)
+    if kind != "spaced":
+        yield from (Term(part, (part,), extra=True) for part in _parts(plain, kind))
+        return
+    kin = stems_of(token, languages)
+    held = () if token in named else tokens(token)
+    forms = tuple(dict.fromkeys((token, *held, *irregular_forms(kin))))
+    stem = min(stems_of(token, languages[:1]) or kin or {plain})
+    yield Term(stem, forms, kin, plain, extra=token in named)
+    if COMPOUNDING.intersection(languages[:-1]) and plain.isalpha():
+        yield from _compounds(plain, kin)
+
+
+def _compounds(word: str, kin: frozenset[str]) -> list[Term]:
+    """Return what stands for a word within longer ones, and for the words that it is made of."""
+    whole = frozenset(MARK + stem for stem in kin if len(stem) >= SHORTEST_PART)
+    parts = tuple(sorted(part[1:] for part in parts_of([word])))
+    found = []
+    if whole:
+        found.append(Term(f"{MARK}{word}", (MARK + word,), whole, word, extra=True))
+    if parts:
+        found.append(Term(f"{word}{MARK}", parts, frozenset(), word, extra=True))
+    return found
+
+
+def _parts(run: str, kind: Script) -> list[str]:
+    """Return what is searched for of a run of characters without spaces."""
+    if kind == "hangul":
+        stem = _KOREAN_ENDING.sub("", run) or run
+        return [] if stem in BY_LANGUAGE["korean"] else pairs(stem)
+    words = [word for word in _RUN_STOP_WORDS.split(run) if _tells(word)]
+    return [part for word in words for part in (triples(word) if kind == "thai" else pairs(word))]
+
+
+def _tells(word: str) -> bool:
+    """Say whether what is left between stop words is more than an ending."""
+    return (
+        is_han(word) or len(word) > _LONGEST_ENDING or bool(_OTHER_THAN_HIRAGANA.search(word[1:]))
+    )

@@ -1,0 +1,101 @@
+"""What kind of answer a question wants, and which facts look like one; pure, and for English.
+
+A question that begins with "when" is answered by a text that names a time, "how many" by a number,
+"where" by a place, "what" and "which" mostly by a name. A question of another language, or of no
+kind, wants nothing in particular.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+
+from memorybus_providers.language.english import MONTHS
+
+_TIME_TEXT = """
+yesterday today tonight tomorrow ago last next past coming since recently soon just weekend spring
+summer autumn fall winter
+"""
+_DAY_TEXT = "monday tuesday wednesday thursday friday saturday sunday"
+_NUMBER_TEXT = """
+one two three four five six seven eight nine ten dozen once twice couple few several first second
+third hundred thousand half
+"""
+_PLACE_TEXT = """
+home city town country village park beach place mountain mountains school store shop center
+"""
+_TIMES = frozenset((*_TIME_TEXT.split(), *_DAY_TEXT.split())) | (MONTHS.keys() - {"may"})
+_NUMBERS = frozenset(_NUMBER_TEXT.split())
+_PLACES = frozenset(_PLACE_TEXT.split())
+_WORD = re.compile(r"[a-z]+")
+_DATES = "|".join(name.title() for name in (*MONTHS, *_DAY_TEXT.split()))
+_DIGIT = re.compile(r"\d")
+_YEAR = re.compile(r"\b(?:19|20)\d\d\b")
+_AT_NAME = re.compile(rf"\b(?:in|at|to|from|near|visit\w*) (?:the )?(?!I\b|{_DATES})[A-Z]\w")
+_NAME = re.compile(r"(?<=[a-z,;] )(?!I\b)[A-Z]\w|[\"“][A-Z]")
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """A kind of answer.
+
+    Attributes:
+        asked: the beginning of a question, or words in it, that want it.
+        fits: whether a text looks like such an answer.
+        factor: what such a text gains.
+    """
+
+    asked: re.Pattern[str]
+    fits: Callable[[str], bool]
+    factor: float
+
+
+def _tells_time(text: str) -> bool:
+    return _names_any(_TIMES, text) or bool(_YEAR.search(text))
+
+
+def _tells_number(text: str) -> bool:
+    return bool(_DIGIT.search(text)) or _names_any(_NUMBERS, text)
+
+
+def _tells_place(text: str) -> bool:
+    return bool(_AT_NAME.search(text)) or _names_any(_PLACES, text)
+
+
+def _tells_name(text: str) -> bool:
+    return bool(_NAME.search(text))
+
+
+def _names_any(words: frozenset[str], text: str) -> bool:
+    return not words.isdisjoint(_WORD.findall(text.lower()))
+
+
+KINDS: Final[Mapping[str, Wanted]] = MappingProxyType(
+    {
+        "time": Wanted(
+            re.compile(r"\bwhen\b|\b(?:what|which) (?:date|day|week|month|year|time)\b"),
+            _tells_time,
+            1.5,
+        ),
+        "number": Wanted(
+            re.compile(r"\bhow (?:many|much|long|often|old|far)\b"), _tells_number, 1.4
+        ),
+        "place": Wanted(
+            re.compile(r"^where\b|\b(?:what|which) (?:city|country|state|place|town)\b"),
+            _tells_place,
+            1.6,
+        ),
+        "name": Wanted(re.compile(r"^(?:what|which)\b"), _tells_name, 1.2),
+    }
+)
+"""The kinds, by what they tell; the first that a question asks for is the one it wants."""
+
+
+def wanted(question: str) -> Wanted | None:
+    """Return the kind of answer that a question wants, or None.
+
+    Args:
+        question: its words in lower case, parted by spaces.
+    """
+    return next((kind for kind in KINDS.values() if kind.asked.search(question)), None)

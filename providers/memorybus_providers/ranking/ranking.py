@@ -1,0 +1,283 @@
+"""Re-ranking of the facts a full-text search found; pure.
+
+What speaks for a fact (see `evidence`) is multiplied by what words do not say: whether it was said
+by the person asked about, in the month asked about, and looks like an answer of the kind that is
+wanted (see `answers`). Each is a small general prior, not a model. The weights were chosen on two
+conversations of LoCoMo and checked on three others (decision 82).
+"""
+
+import heapq
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import NamedTuple
+
+import msgspec
+
+from memorybus_providers.language.query import Question, parse
+from memorybus_providers.language.words import folded
+from memorybus_providers.ranking import evidence, nearness
+from memorybus_providers.ranking.answers import Wanted, wanted
+from memorybus_providers.ranking.asking import asks, only_asks
+from memorybus_providers.ranking.evidence import Place, Weight
+
+SPEAKER = 1.6
+"""Factor of a fact whose speaker the question names."""
+
+MONTH = 2.6
+YEAR = 1.8
+"""Factors of a fact said in a month, or a year, that the question names."""
+
+QUESTION = 0.9
+"""Factor of an utterance that asks rather than tells."""
+
+KEPT = 2.0
+"""Factor of a fact that somebody chose to keep, a memory write or a note: it stands alone, and a
+good hit inside a conversation about doubles by what is around it."""
+
+SHORTNESS = 0.1
+"""The power of a line's length by which a fact loses: the shorter of two leaves more room."""
+
+LINE = 26
+USUAL = 170
+"""Characters of a line beside its text, and of a usual line with it."""
+
+RAREST = 5
+FEW = 100
+"""How many terms of a long question count as what is asked for, and how many facts are few."""
+
+USED = 0.01
+USES = 5
+"""What a fact gains each time that a tool listed it, as a factor, and how often: it decides between
+facts that are otherwise equal, and no more, since a rebuild forgets it."""
+
+LOOKED_AT = 10_000
+"""Characters of a fact whose words are compared (G10)."""
+
+CLOSELY = 100
+"""Facts that are looked at closely, the likeliest ones (G10)."""
+
+_BEHIND = 0.999
+_ASKS = "asks"
+_WORDS = "words"
+
+LAST_MS = 253_402_300_799_000  # the end of year 9999, where datetime ends
+
+
+class Fact(msgspec.Struct, frozen=True):
+    """A row of the store, as ranking sees it.
+
+    Attributes:
+        id: its row.
+        place: (session's row, number of the utterance in it), or None outside a conversation.
+        trust: 0 to 1; 0.5 if nobody has judged it.
+        name: what it is called outside of the store (see `facts`).
+        session: the session's name.
+        kind: see `facts`.
+        speaker: who said it.
+        at: milliseconds.
+        content: the text.
+        category: of a note.
+        tags: of a note, parted by spaces.
+        event: id of the event that brought it.
+        retrieved: how often a tool listed it. A rebuild begins to count anew.
+    """
+
+    id: int
+    place: tuple[int, int] | None
+    trust: float
+    name: str
+    session: str
+    kind: str
+    speaker: str
+    at: int
+    content: str
+    category: str
+    tags: str
+    event: str = ""
+    retrieved: int = 0
+
+
+class Corpus(msgspec.Struct, frozen=True):
+    """How many facts there are, and how many hold each stem asked for."""
+
+    size: int
+    found: Mapping[str, int]
+
+    def rarity(self, stem: str) -> float:
+        """Return the inverse document frequency of a stem; above zero, however common it is."""
+        found = self.found.get(stem, 0)
+        return math.log(1 + (self.size + 0.5) / (found + 0.5))
+
+    @property
+    def asked(self) -> float:
+        """The rarity of all that is asked for, of the `RAREST` terms if there are more.
+
+        That a word is in no fact says little where there are few facts, and counts less there.
+        """
+        missing = self.size / (self.size + FEW)
+        rarities = (self.rarity(stem) * (1 if n else missing) for stem, n in self.found.items())
+        return sum(sorted(rarities, reverse=True)[:RAREST])
+
+
+class Scored(msgspec.Struct, frozen=True):
+    """A fact and how well it answers.
+
+    Attributes:
+        fact: the fact.
+        score: larger is better.
+        parts: what the score is made of, amounts and then factors; those that change nothing are
+            left out.
+        near: how near its meaning is to the question's, from 0 to 1; None if it was not compared,
+            or is not near.
+        until: when another took its place, milliseconds; 0 if it holds.
+        before: what was so before it; empty if it took nobody's place.
+        fit: how much of what is asked for speaks for it: about 1 for a fact that says all of it.
+    """
+
+    fact: Fact
+    score: float
+    parts: Mapping[str, float] = MappingProxyType({})
+    near: float | None = None
+    until: int = 0
+    before: str = ""
+    fit: float = 1.0
+
+
+def ranked(
+    question: Question,
+    hits: Sequence[Fact],
+    around: Sequence[Fact],
+    corpus: Corpus,
+    names: frozenset[str],
+    near: Mapping[int, float] = MappingProxyType({}),
+) -> list[Scored]:
+    """Return the facts that answer a question, best first.
+
+    Args:
+        question: what is asked.
+        hits: what the search found.
+        around: the utterances around the hits, which are no hits themselves.
+        corpus: statistics of the terms.
+        names: words of the question that name speakers.
+        near: how near the meaning of some hits is to the question's, from 0 to 1, by their rows.
+    """
+    facts = (*hits, *around)
+    weights = _weights(question, hits, around, corpus, near)
+    speakers = {
+        speaker
+        for speaker in {fact.speaker for fact in facts}
+        if not names.isdisjoint(folded(speaker).split())
+    }
+    stated = [
+        _stated(fact, weights[fact.id], _circumstances(question, fact, speakers))
+        for fact in facts
+        if fact.id in weights
+    ]
+    wants, asked = wanted(" ".join(question.words)), corpus.asked or 1.0
+    likely = heapq.nlargest(CLOSELY, stated, key=lambda one: (one.score, one.fact.id))
+    scored = [_scored(one, wants, near.get(one.fact.id), asked) for one in likely]
+    told = _answers_first(question, scored)
+    return sorted(told, key=lambda one: (-one.score, -one.fact.id))
+
+
+class _Stated(NamedTuple):
+    """A fact with all that is known of it without a closer look."""
+
+    fact: Fact
+    weight: Weight
+    factors: Mapping[str, float]
+    score: float
+
+
+def _stated(fact: Fact, weight: Weight, factors: Mapping[str, float]) -> _Stated:
+    return _Stated(fact, weight, factors, weight.total * math.prod(factors.values()))
+
+
+def _weights(
+    question: Question,
+    hits: Sequence[Fact],
+    around: Sequence[Fact],
+    corpus: Corpus,
+    near: Mapping[int, float],
+) -> dict[int, Weight]:
+    """Return how much speaks for each fact by words, meaning and place."""
+    rarity = {stem: corpus.rarity(stem) for stem in corpus.found}
+    said = list(question.read(_text(fact) for fact in hits))
+    places = [
+        Place(fact.id, fact.place, words, asks(fact.content))
+        for fact, words in zip(hits, said, strict=True)
+    ]
+    places += [Place(fact.id, fact.place) for fact in around]
+    held = [rarity.keys() & words for words in said]
+    meant = nearness.amounts(near, rarity, held) if near else {}
+    return evidence.weights(places, rarity, meant)
+
+
+def _answers_first(question: Question, scored: Sequence[Scored]) -> Iterator[Scored]:
+    """Put bare questions behind what follows them; leave out those that only ask what is asked."""
+    asked = {term.stem for term in question.terms}
+    scores = {one.fact.place: one.score for one in scored}
+    for one in scored:
+        if _ASKS not in one.parts or not only_asks(one.fact.content):
+            yield one
+        elif _WORDS not in one.parts or _says_more(one.fact.content, asked):
+            follower = _next_place(one.fact)
+            limit = scores.get(follower, math.inf) if follower else math.inf
+            yield msgspec.structs.replace(one, score=min(one.score, limit * _BEHIND))
+
+
+def _says_more(content: str, asked: Collection[str]) -> bool:
+    return any(term.stem not in asked for term in parse(content).terms)
+
+
+def _next_place(fact: Fact) -> tuple[int, int] | None:
+    return (fact.place[0], fact.place[1] + 1) if fact.place else None
+
+
+def _text(fact: Fact) -> str:
+    text = fact.content[:LOOKED_AT]
+    return f"{fact.tags} {text}" if fact.tags else text
+
+
+def _scored(one: _Stated, wants: Wanted | None, near: float | None, asked: float) -> Scored:
+    amounts = {
+        _WORDS: one.weight.words,
+        "meaning": one.weight.meaning,
+        "conversation": one.weight.around,
+    }
+    looks = _looks(one.fact, wants)
+    parts = {**{name: amount for name, amount in amounts.items() if amount}, **one.factors, **looks}
+    score = one.score * math.prod(looks.values())
+    return Scored(one.fact, score, parts, near, fit=score / asked)
+
+
+def _circumstances(question: Question, fact: Fact, speakers: Collection[str]) -> dict[str, float]:
+    """Return the factors of who said it and when, and of what became of it since."""
+    factors = {
+        "trust": 0.75 + 0.5 * fact.trust,
+        "used": 1 + USED * min(fact.retrieved, USES),
+        "speaker": SPEAKER if fact.speaker in speakers else 1.0,
+        "time": _in_time(question, fact.at) if question.months or question.years else 1.0,
+        "kept": KEPT if fact.place is None else 1.0,
+    }
+    return {name: factor for name, factor in factors.items() if factor != 1.0}
+
+
+def _looks(fact: Fact, wants: Wanted | None) -> dict[str, float]:
+    """Return the factors of what a text looks like."""
+    factors = {
+        "answer": wants.factor if wants and wants.fits(fact.content[:LOOKED_AT]) else 1.0,
+        _ASKS: QUESTION if asks(fact.content) else 1.0,
+        "length": (USUAL / (LINE + len(fact.content))) ** SHORTNESS,
+    }
+    return {name: factor for name, factor in factors.items() if factor != 1.0}
+
+
+def _in_time(question: Question, at: int) -> float:
+    said = datetime.fromtimestamp(min(max(at, 0), LAST_MS) / 1000, UTC)
+    if question.months:
+        year_fits = not question.years or said.year in question.years
+        return MONTH if said.month in question.months and year_fits else 1.0
+    return YEAR if said.year in question.years else 1.0

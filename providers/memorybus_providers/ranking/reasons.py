@@ -1,0 +1,20 @@
+"""Why a fact was found, for a person who asks; pure."""
+
+import re
+
+from memorybus_providers.base import Why
+from memorybus_providers.language.query import parse
+from memorybus_providers.ranking.ranking import LOOKED_AT, Scored
+
+_WORD = re.compile(r"[^\W_]+")
+
+
+def why(question: str, scored: Scored) -> Why:
+    """Return the words that a fact shares with a question, and what its score is made of.
+
+    A fact that shares none was found by the conversation around it.
+    """
+    asked = parse(question)
+    words = dict.fromkeys(_WORD.findall(scored.fact.content[:LOOKED_AT]))
+    matched = tuple(word for word in words if asked.asks_for(word))
+    return Why(matched, scored.near, dict(scored.parts))

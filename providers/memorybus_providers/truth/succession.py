@@ -1,0 +1,166 @@
+"""Which fact takes the place of which: the newer comes first, the older one is dated; pure."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from memorybus_providers.language.mentions import words
+from memorybus_providers.ranking.ranking import Fact, Scored
+from memorybus_providers.truth.claims import ME, Claim, claims, frame, rewords
+
+LONGEST_BEFORE = 200
+"""Characters of what was so before that are shown (G10)."""
+
+_LIFT = 1.001
+_AGENTS = frozenset({"assistant", "sub-agent"})
+
+
+class Succession(msgspec.Struct, frozen=True):
+    """One fact that holds in the place of another.
+
+    Attributes:
+        older: what does not hold any more.
+        newer: what holds now.
+        until: when the older one ceased to hold, milliseconds.
+        before: what was so before, in short.
+    """
+
+    older: Fact
+    newer: Fact
+    until: int
+    before: str
+
+
+class Statement(msgspec.Struct, frozen=True):
+    """A claim, and the fact that makes it."""
+
+    claim: Claim
+    fact: Fact
+
+
+def statements(facts: Iterable[Fact]) -> list[Statement]:
+    """Return what facts claim: what people said, and what was kept.
+
+    What an agent says of others it has from memory: it makes nothing true that is outdated. Where
+    somebody with a name answers, what they say of themselves counts.
+    """
+    return [
+        Statement(claim, fact)
+        for fact in facts
+        if fact.speaker not in _AGENTS
+        for claim in _made_by(fact)
+    ]
+
+
+def by_claims(made: Iterable[Statement]) -> list[Succession]:
+    """Return who follows whom of the statements that fill one slot of one subject."""
+    slots: defaultdict[tuple[str, str], list[Statement]] = defaultdict(list)
+    for one in sorted(_of_the_person(made), key=lambda one: _order(one.fact)):
+        slots[one.claim.fills].append(one)
+    return [found for filled in slots.values() for found in _chain(filled)]
+
+
+def by_wording(facts: Iterable[Fact]) -> list[Succession]:
+    """Return who follows whom of kept facts that put another value into the same words."""
+    kept = sorted((fact for fact in facts if fact.place is None), key=_order)
+    frames = {fact.id: frame(fact.content) for fact in kept}
+    found = []
+    for place, older in enumerate(kept):
+        newer = [n for n in kept[place + 1 :] if n.trust >= older.trust]
+        others = [one for one in newer if rewords(frames[older.id], frames[one.id])]
+        if others:
+            found.append(Succession(older, others[-1], others[0].at, _short(older.content)))
+    return found
+
+
+def rivals(statement: str, facts: Sequence[Fact]) -> list[Fact]:
+    """Return the facts that say otherwise than a statement, the newest first."""
+    given = Fact(0, None, 1.0, "", "", "note", "", 0, statement, "", "")
+    made = _of_the_person(statements([given, *facts]))
+    own = {one.claim.fills: one.claim for one in made if one.fact == given}
+    found = {
+        one.fact.id: one.fact
+        for one in made
+        if one.claim.fills in own and not _agree(one.claim, own[one.claim.fills])
+    }
+    said = frame(statement)
+    kept = [fact for fact in facts if fact.place is None]
+    found |= {fact.id: fact for fact in kept if rewords(frame(fact.content), said)}
+    return sorted(found.values(), key=_order, reverse=True)
+
+
+def corrected(older: Fact, newer: Fact, at: int) -> Succession:
+    """Return what a correction says: the older fact was put right at a time."""
+    return Succession(older, newer, at, _short(older.content))
+
+
+def settled(found: Sequence[Scored], successions: Sequence[Succession]) -> list[Scored]:
+    """Return what was found, each newer fact before what it takes the place of, both marked.
+
+    A newer fact that was not found itself comes with the score of what it takes the place of.
+    """
+    scored = {one.fact.id: one for one in found}
+    for one in successions:
+        old = scored.get(one.older.id)
+        if old is not None:
+            new = scored.get(one.newer.id) or Scored(one.newer, 0.0)
+            score = max(new.score, old.score * _LIFT)
+            parts = {**new.parts, "newer": score - new.score} if score > new.score else new.parts
+            scored[one.newer.id] = msgspec.structs.replace(new, score=score, parts=parts)
+    for one in sorted(successions, key=lambda one: _order(one.older)):
+        for fact, marks in ((one.older, {"until": one.until}), (one.newer, {"before": one.before})):
+            if fact.id in scored:
+                scored[fact.id] = msgspec.structs.replace(scored[fact.id], **marks)
+    return sorted(scored.values(), key=lambda one: -one.score)
+
+
+def _chain(filled: Sequence[Statement]) -> list[Succession]:
+    """Return the successions among statements for one slot, given in the order of time.
+
+    A newer statement that is trusted less takes no place.
+    """
+    found = []
+    for place, one in enumerate(filled):
+        trusted = [n for n in filled[place + 1 :] if n.fact.trust >= one.fact.trust]
+        later = next((n for n in trusted if not _agree(n.claim, one.claim)), None)
+        if later is not None and not _agree(trusted[-1].claim, one.claim):
+            before = one.claim.value or _short(one.fact.content)
+            found.append(Succession(one.fact, trusted[-1].fact, later.fact.at, before))
+    return found
+
+
+def _agree(one: Claim, two: Claim) -> bool:
+    """Say whether two claims for a slot say one thing: one may say it more precisely."""
+    if not (one.means and two.means):
+        return one.means == two.means
+    return one.means <= two.means or two.means <= one.means
+
+
+def _made_by(fact: Fact) -> list[Claim]:
+    made = claims(fact.content, kept=fact.place is None)
+    if fact.kind != "assistant":
+        return made
+    name = " ".join(words(fact.speaker))
+    return [msgspec.structs.replace(one, subject=name) for one in made if one.subject == ME]
+
+
+def _of_the_person(made: Iterable[Statement]) -> list[Statement]:
+    """Return statements in which the person of the scope is `ME`, also where the name is given."""
+    made = list(made)
+    me = [set(words(one.fact.speaker)) for one in made if one.fact.kind == "user"]
+    return [
+        Statement(msgspec.structs.replace(one.claim, subject=ME), one.fact)
+        if one.claim.subject and any(set(words(one.claim.subject)) <= name for name in me)
+        else one
+        for one in made
+    ]
+
+
+def _order(fact: Fact) -> tuple[int, tuple[int, int], int]:
+    return fact.at, fact.place or (-1, -1), fact.id
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= LONGEST_BEFORE else f"{line[: LONGEST_BEFORE - 1]}…"
