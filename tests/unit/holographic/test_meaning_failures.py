@@ -202,7 +202,11 @@ def test_a_missing_library_is_told_with_its_extra(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, embedder: str, module: str, extra: str
 ) -> None:
     """Who has not installed what the embedder needs is told what to type."""
-    for name in [name for name in sys.modules if "holographic.meaning" in name]:
+    for name in [
+        name
+        for name in sys.modules
+        if "holographic.meaning" in name or "providers.embedding" in name
+    ]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, module, None)
     with (

@@ -12,7 +12,7 @@ from helpers.processes.waiting import wait_until
 from helpers.services.embedding_server import embed
 from memorybus.errors import Unavailable
 from memorybus.testing import FakeClock
-from memorybus_providers.embedding import question
+from memorybus_providers.embedding import questions
 from memorybus_providers.embedding.embedder import unit
 from memorybus_providers.embedding.floor import HIGHEST, UNRELATED, Chance, chance_of
 from memorybus_providers.embedding.pauses import LONGEST_PAUSE, pause_after
@@ -147,10 +147,10 @@ def test_questions_do_not_pile_up() -> None:
         gate.wait(30)
         return EAST
 
-    vectors = question.QuestionVectors(embed_slowly, FakeClock())
+    vectors = questions.QuestionVectors(embed_slowly, FakeClock())
     asked = [vectors.ask(f"{n}?") for n in range(20)]
     without = [one for one in asked if one._settled.is_set()]
-    assert 20 - question.WAITING - 1 <= len(without) < 20
+    assert 20 - questions.WAITING - 1 <= len(without) < 20
     gate.set()
     waited = [one for one in asked if one not in without]
     assert all(one.within(30) is not None for one in waited)
@@ -165,7 +165,7 @@ def test_a_failing_embedder_is_left_alone_for_a_while() -> None:
         tried.append(text)
         raise Unavailable("down")
 
-    vectors = question.QuestionVectors(fail, clock)
+    vectors = questions.QuestionVectors(fail, clock)
     assert vectors.ask("a?").within(30) is None
     assert vectors.ask("b?").within(30) is None
     assert tried == ["a?"]
