@@ -83,7 +83,10 @@ HAND_ENVIRONMENT_ON = (
 )
 """A child process gets its parent's environment with the settings written into it, or parts."""
 
-READS_A_KEY = "memorybus_providers.embedding.embedder"
+READ_A_KEY = (
+    "memorybus_providers.embedding.embedder",
+    "memorybus_providers.remote.credentials",
+)
 """The options name the variable that holds a key, so that no file of settings has to."""
 
 FINDS_HERMES = "memorybus.surfaces.hermes.home"
@@ -346,7 +349,7 @@ def drawers(module: Module) -> set[str]:
 
 def environment_read(module: Module) -> list[str]:
     """Return what a module reads or changes of the environment; its homes may."""
-    if module.name in (READS_ENVIRONMENT, READS_A_KEY, FINDS_HERMES, *HAND_ENVIRONMENT_ON):
+    if module.name in (READS_ENVIRONMENT, FINDS_HERMES, *READ_A_KEY, *HAND_ENVIRONMENT_ON):
         return []
     used = [
         ast.unparse(node)

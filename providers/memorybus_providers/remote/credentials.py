@@ -1,0 +1,72 @@
+"""The key of a service: in an environment variable that the options name, or in a private file.
+
+It never stands in the options, so it is in no file of settings, no record in Redis and no list of
+processes.
+"""
+
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from memorybus.errors import ConfigError
+
+from memorybus_providers.base import ProviderConfig
+
+SCHEMA: Final[tuple[Mapping[str, Any], ...]] = (
+    {
+        "key": "api_key_env",
+        "description": "the name of the environment variable that holds the service's key",
+        "default": "",
+    },
+    {
+        "key": "api_key_file",
+        "description": "a file with the service's key that only its owner may read (0600)",
+        "default": "",
+    },
+)
+"""The two options; a provider adds them to its own schema."""
+
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+def api_key(config: ProviderConfig) -> str:
+    """Return an instance's key; "" if no option names one.
+
+    Raises:
+        ConfigError: both are named, the variable is not set, or the file is missing, empty or open
+            to others.
+    """
+    variable = str(config.options.get("api_key_env") or "")
+    file = str(config.options.get("api_key_file") or "")
+    who = f"provider {config.name}"
+    if variable and file:
+        raise ConfigError(f"{who}: name api_key_env or api_key_file, not both")
+    if variable:
+        return _of_variable(variable, who)
+    return _of_file(Path(file).expanduser(), who) if file else ""
+
+
+def _of_variable(variable: str, who: str) -> str:
+    found = os.environ.get(variable, "").strip()
+    if not found:
+        raise ConfigError(
+            f"{who}: api_key_env names the environment variable {variable[:100]!r}, which this "
+            "process lacks; set it where the workers run"
+        )
+    return found
+
+
+def _of_file(path: Path, who: str) -> str:
+    try:
+        with open(path, encoding="utf-8") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            found = file.read().strip()
+    except (OSError, UnicodeError) as error:
+        raise ConfigError(f"{who}: api_key_file cannot be read: {error}") from error
+    if mode & _OTHERS:
+        raise ConfigError(f"{who}: {path} is open to others; run: chmod 600 {path}")
+    if not found:
+        raise ConfigError(f"{who}: {path} holds no key")
+    return found

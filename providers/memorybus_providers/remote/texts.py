@@ -1,0 +1,36 @@
+"""Texts as a service takes them; pure."""
+
+import re
+from collections.abc import Iterator
+
+_BREAK = re.compile(r"\s")
+
+
+def sendable(text: str) -> str:
+    """Return a text without NUL, which no Postgres keeps, and without halves of surrogate pairs."""
+    return text.replace("\0", " ").encode("utf-8", "replace").decode("utf-8")
+
+
+def parted(text: str, most: int) -> Iterator[str]:
+    """Yield a text in parts of at most `most` characters, which together are the text.
+
+    It is parted before white space if any stands in the last tenth of a part. Parts that hold
+    nothing but white space are left out.
+    """
+    start = 0
+    while start < len(text):
+        end = _end(text, start, most)
+        part = text[start:end]
+        if part.strip():
+            yield part
+        start = end
+
+
+def _end(text: str, start: int, most: int) -> int:
+    if len(text) - start <= most:
+        return len(text)
+    end = start + most
+    for at in range(end, end - most // 10, -1):
+        if _BREAK.match(text, at):
+            return at
+    return end
