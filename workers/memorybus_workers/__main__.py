@@ -16,9 +16,10 @@ import argparse
 import logging
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
 import msgspec
 from memorybus import logs, private
@@ -98,16 +99,16 @@ def _run(options: argparse.Namespace, settings: Settings) -> int:
 
         say(msgspec.to_builtins(run_once(settings)))
         return 0
-    if options.command == "kinds":
-        from memorybus_workers.hosting.offers import offers
-        from memorybus_workers.processes.process import say
+    return _TELLS[options.command](options, settings)
 
-        for offer in offers(_listed(options.kinds)):
-            say(msgspec.to_builtins(offer))
-        return 0
-    if options.command == "trial":
-        return _try(options, settings)
-    return _describe(options, settings)
+
+def _offer(options: argparse.Namespace, settings: Settings) -> int:
+    from memorybus_workers.hosting.offers import offers
+    from memorybus_workers.processes.process import say
+
+    for offer in offers(_listed(options.kinds)):
+        say(msgspec.to_builtins(offer))
+    return 0
 
 
 def _try(options: argparse.Namespace, settings: Settings) -> int:
@@ -139,6 +140,12 @@ def _describe(options: argparse.Namespace, settings: Settings) -> int:
     found = describe(settings, options.provider, name, _options(options))
     say(msgspec.to_builtins(found))
     return 0
+
+
+_TELLS: Final[Mapping[str, Callable[[argparse.Namespace, Settings], int]]] = MappingProxyType(
+    {"describe": _describe, "kinds": _offer, "trial": _try}
+)
+"""What tells a command something about providers, as JSON lines."""
 
 
 def _run_worker(options: argparse.Namespace, settings: Settings) -> int:
@@ -201,9 +208,7 @@ def _parser() -> argparse.ArgumentParser:
         "trial", help="open an instance, write to it, ask it, as JSON lines"
     )
     trial.add_argument("--wait", type=float, default=10.0, help="seconds until it must recall")
-    kinds = commands.add_parser(
-        "kinds", help="say what kinds of providers there are, as JSON lines"
-    )
+    kinds = commands.add_parser("kinds", help="say what providers there are, as JSON lines")
     kinds.add_argument("--kinds", default="", help="only these, separated by commas")
     for command in (describe, trial):
         command.add_argument("--provider", required=True)

@@ -60,6 +60,7 @@ def _variables(path: Path, text: str) -> dict[str, str]:
     ]
     if wrong:
         raise ConfigError(
-            f'{path}: {wrong[0][:100]!r} must read NAME = "value": letters, digits and _, and a text'
+            f"{path}: {wrong[0][:100]!r} must be a variable's name (letters, digits and _), and "
+            f"have a text as its value"
         )
     return dict(found)
