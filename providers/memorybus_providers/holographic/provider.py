@@ -26,12 +26,14 @@ from memorybus_providers.base import (
     RecallContext,
     RecallScope,
     Recollection,
+    Residue,
+    StoredMemory,
     Transaction,
     TransactionalProvider,
     Why,
 )
 from memorybus_providers.embedding.options import SCHEMA, MeaningOptions, options_of
-from memorybus_providers.holographic import digest
+from memorybus_providers.holographic import digest, erasure
 from memorybus_providers.holographic.finding.essentials import essentials
 from memorybus_providers.holographic.finding.recall import within
 from memorybus_providers.holographic.store import HolographicStore
@@ -71,6 +73,8 @@ class HolographicProvider(TransactionalProvider):
         tools=True,
         as_of=True,
         retracts=True,
+        forgets=True,
+        exports=True,
         reading_tools=tool_arguments.READING,
         handles=frozenset({TurnCompleted, MemoryWritten, Delegated, ContextCompressing}),
     )
@@ -208,6 +212,27 @@ class HolographicProvider(TransactionalProvider):
         store = self._opened
         with store.writing():
             store.utterances.say(said, ctx)
+
+    # -- what is kept of somebody -------------------------------------------------------------
+
+    def forget(self, scope: RecallScope) -> Residue:
+        """Erase a scope's facts and all that was made of them; what a service was sent is named.
+
+        Raises:
+            Transient: another process holds the database for too long.
+            Unavailable: the disk is full, or the file damaged.
+        """
+        residue = erasure.erase(self._opened, scope)
+        if not (residue.erased and self._options.by_service):
+            return residue
+        sent = "the service that embeds facts was sent them; whether it keeps any, it alone knows"
+        return Residue(residue.erased, (*residue.remains, sent))
+
+    def export(self, scope: RecallScope) -> Iterator[StoredMemory]:
+        """Yield facts, what entries of the stores said before, corrections, and speakers' names."""
+        store = self._opened
+        with store.translated():
+            yield from erasure.stored(store.db, scope)
 
     # -- recall and tools ---------------------------------------------------------------------
 

@@ -42,6 +42,7 @@ class HolographicStore:
         self.path = path
         self.db = schema.connect(path, clock)
         self._ledger = ledger.Ledger(self.db)
+        self._version = 0
         self._places = Sessions(self.db)
         self.utterances = Utterances(self.db, self._places)
         self.kept = KeptFacts(self.db, self._places)
@@ -63,6 +64,7 @@ class HolographicStore:
             self._undone_on_failure(),
             self._ledger.transaction(fence) as opened,
         ):
+            self._look_again()
             yield opened
             self.utterances.flush()
 
@@ -82,6 +84,7 @@ class HolographicStore:
             else:
                 self._begin(wait=wait)
                 with self._undone_on_failure():
+                    self._look_again()
                     yield
                     self.utterances.flush()
                     self.db.execute("commit")
@@ -117,6 +120,14 @@ class HolographicStore:
             self._places.forget()
             self.utterances.forget()
             raise
+
+    def _look_again(self) -> None:
+        """Forget cached row numbers if others have written: an erasure removes rows."""
+        (version,) = self.db.execute("pragma data_version").fetchone()
+        if version != self._version:
+            self._version = version
+            self._places.forget()
+            self.utterances.forget()
 
     def _begin(self, *, wait: bool) -> None:
         seconds = schema.BUSY_SECONDS if wait else 0
