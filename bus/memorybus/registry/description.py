@@ -25,3 +25,21 @@ class Described(msgspec.Struct, frozen=True):
     handles: tuple[str, ...]
     outside_tools: tuple[str, ...]
     tunable: tuple[str, ...] = ()
+
+
+class TrialStep(msgspec.Struct, frozen=True):
+    """One step of a trial of an instance, as the process that made it tells.
+
+    Attributes:
+        name: what was tried: ``open``, ``write``, ``recall``, ``forget``.
+        ok: whether it did what it should.
+        seconds: how long it took.
+        found: what came of it; of a step that failed the exact error, credentials masked.
+        fix: what to do; empty if there is nothing to.
+    """
+
+    name: str
+    ok: bool
+    seconds: float
+    found: str
+    fix: str = ""

@@ -21,7 +21,16 @@ from memorybus_providers.contract.samples import feed, steps
 from memorybus_providers.dispatch import HOOKS
 
 _TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_CALLS = {"prefetch": 2, "retract": 2, "handle_tool_call": 3, **dict.fromkeys(HOOKS.values(), 2)}
+_CALLS = {
+    **dict.fromkeys(HOOKS.values(), 2),
+    "prefetch": 2,
+    "retract": 2,
+    "handle_tool_call": 3,
+    "forget": 1,
+    "export": 1,
+    "sync_turns": 1,
+    "health": 1,
+}
 
 
 class DeclaredRules(Rules):
@@ -63,6 +72,8 @@ class DeclaredRules(Rules):
             _agree(provider, hook, event in can.handles, f"{event.__name__} in handles")
         _agree(provider, "prefetch", can.recall, "recall")
         _agree(provider, "retract", can.retracts, "retracts")
+        _agree(provider, "forget", can.forgets, "forgets")
+        _agree(provider, "export", can.exports, "exports")
         _agree(provider, "handle_tool_call", can.tools or ToolCalled in can.handles, "tools")
         require(
             can.tools == bool(provider.get_tool_schemas()),
