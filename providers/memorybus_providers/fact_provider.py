@@ -31,12 +31,12 @@ from memorybus_providers.base import (
 from memorybus_providers.finding.essentials import essentials
 from memorybus_providers.finding.search import FactSearch, within
 from memorybus_providers.finding.source import FactSource
-from memorybus_providers.keeping.notes import KINDS, Note
-from memorybus_providers.keeping.parts import Parts
-from memorybus_providers.keeping.utterances import delegated, said, spoken
 from memorybus_providers.ranking import reasons
 from memorybus_providers.ranking.cutoff import worth
 from memorybus_providers.ranking.ranking import Scored
+from memorybus_providers.remembering.notes import KINDS, Note
+from memorybus_providers.remembering.parts import Parts
+from memorybus_providers.remembering.utterances import delegated, said, spoken
 from memorybus_providers.tools import arguments as tool_arguments
 from memorybus_providers.tools.reading import ReadingTools
 from memorybus_providers.tools.shown import failed

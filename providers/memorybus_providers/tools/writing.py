@@ -4,9 +4,9 @@ import json
 
 from memorybus_providers.base import HookContext, RecallScope
 from memorybus_providers.finding.source import FactSource
-from memorybus_providers.keeping.notes import NOTE, Note
-from memorybus_providers.keeping.parts import Parts
 from memorybus_providers.language.mentions import words
+from memorybus_providers.remembering.notes import NOTE, Note
+from memorybus_providers.remembering.parts import Parts
 from memorybus_providers.tools.arguments import Add, Correct, Feedback, Writing
 from memorybus_providers.tools.shown import Result, failed, shown
 

@@ -1,4 +1,4 @@
-"""The rows of facts that somebody chose to keep (see `keeping.notes`).
+"""The rows of facts that somebody chose to keep (see `remembering.notes`).
 
 Names in a kept fact are linked with it, so that it can be searched by them.
 """
@@ -12,10 +12,10 @@ from typing import Final
 from memorybus_providers.base import HookContext
 from memorybus_providers.holographic.writing import former
 from memorybus_providers.holographic.writing.sessions import Sessions
-from memorybus_providers.keeping.notes import NOTE, Note
 from memorybus_providers.language.words import folded
 from memorybus_providers.ranking import facts
 from memorybus_providers.ranking.facts import clean, names_in
+from memorybus_providers.remembering.notes import NOTE, Note
 
 _INSERT = """
 insert into facts(scope, session, name, event_id, at, kind, speaker, content, category, tags)

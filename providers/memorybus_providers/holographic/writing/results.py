@@ -2,7 +2,7 @@
 
 import sqlite3
 
-from memorybus_providers.keeping.parts import RESULTS_KEPT
+from memorybus_providers.remembering.parts import RESULTS_KEPT
 
 
 class Results:

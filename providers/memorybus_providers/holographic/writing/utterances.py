@@ -1,4 +1,4 @@
-"""The rows of what was said (see `keeping.utterances`), in their session's order."""
+"""The rows of what was said (see `remembering.utterances`), in their session's order."""
 
 import json
 import sqlite3
@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from memorybus_providers.base import HookContext
 from memorybus_providers.holographic.schema import count
 from memorybus_providers.holographic.writing.sessions import CACHED, Sessions
-from memorybus_providers.keeping.utterances import Piece, Utterance, pieces, unsaid
 from memorybus_providers.language.words import folded
 from memorybus_providers.ranking import facts
 from memorybus_providers.ranking.facts import clean
+from memorybus_providers.remembering.utterances import Piece, Utterance, pieces, unsaid
 
 _SAY = """
 insert into facts(scope, session, name, event_id, at, kind, speaker, tags, content, seq)
