@@ -7,13 +7,14 @@ write-ahead log is emptied into the file.
 """
 
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
 from memorybus_providers.base import RecallScope, Residue, StoredMemory
 from memorybus_providers.holographic.finding.rows import SCOPES, limits_of
-from memorybus_providers.holographic.store import HolographicStore
 
 _SLICE = 500
 """Facts that are erased in one transaction."""
@@ -33,6 +34,7 @@ delete from tool_results where event_id in (
     union all select event_id from corrections where scope = :scope
 )
 """
+_MERGE = "insert into facts_fts(facts_fts, rank) values ('merge', ?)"
 _REST: Final = (
     "delete from former where scope = :scope",
     "delete from corrections where scope = :scope",
@@ -76,61 +78,69 @@ def stored(db: sqlite3.Connection, scope: RecallScope) -> Iterator[StoredMemory]
                 yield StoredMemory(text, *owner, *more)
 
 
-def erase(store: HolographicStore, scope: RecallScope) -> Residue:
-    """Erase what is kept of a scope.
+class Erasure:
+    """Erases what is kept of scopes.
 
-    Raises:
-        Transient: another process holds the file for too long.
-        Unavailable: the disk is full, or the file damaged.
+    Args:
+        db: the database.
+        path: its file.
+        writing: opens a transaction and commits it.
     """
-    with store.translated():
-        rows = [row[0] for row in store.db.execute(_SCOPES, limits_of(scope)).fetchall()]
-    erased = sum(_erase_scope(store, row) for row in rows)
-    _merge_index(store)
-    with store.translated():
-        (blocked, *_) = store.db.execute("pragma wal_checkpoint(truncate)").fetchone()
-    return Residue(erased, (_still_read(store),) if blocked else ())
 
+    def __init__(
+        self,
+        db: sqlite3.Connection,
+        path: Path,
+        writing: Callable[[], AbstractContextManager[object]],
+    ) -> None:
+        """Erase nothing yet."""
+        self._db = db
+        self._path = path
+        self._writing = writing
 
-def _erase_scope(store: HolographicStore, row: int) -> int:
-    """Erase a scope's facts slice by slice, and with the last ones all else; count the facts."""
-    with store.writing():
-        store.db.execute(_RESULTS, {"scope": row})
-    erased = 0
-    while True:
-        with store.writing():
-            slice_erased = _erase_slice(store.db, row)
-            erased += slice_erased
-            if slice_erased < _SLICE:
-                for statement in (_RESULTS, *_REST):
-                    store.db.execute(statement, {"scope": row})
-                return erased
+    def erase(self, scope: RecallScope) -> Residue:
+        """Erase what is kept of a scope, out of the file and what lies beside it."""
+        rows = [row[0] for row in self._db.execute(_SCOPES, limits_of(scope)).fetchall()]
+        erased = sum(map(self._erase_scope, rows))
+        self._merge_index()
+        (blocked, *_) = self._db.execute("pragma wal_checkpoint(truncate)").fetchone()
+        return Residue(erased, (self._still_read(),) if blocked else ())
 
+    def _erase_scope(self, row: int) -> int:
+        """Erase a scope's facts by slices, and with the last ones all else; count the facts."""
+        erased, last = 0, False
+        while not last:
+            with self._writing():
+                self._db.execute(_RESULTS, {"scope": row})
+                count = self._erase_slice(row)
+                erased += count
+                last = count < _SLICE
+                for statement in _REST if last else ():
+                    self._db.execute(statement, {"scope": row})
+        return erased
 
-def _erase_slice(db: sqlite3.Connection, row: int) -> int:
-    erased = 0
-    for query in (_SAID, _KEPT):
-        given = {"scope": row, "most": _SLICE - erased}
-        ids = db.execute(query, given).fetchall()
-        db.executemany("delete from facts where id = ?", ids)
-        erased += len(ids)
-    return erased
+    def _erase_slice(self, row: int) -> int:
+        erased = 0
+        for query in (_SAID, _KEPT):
+            given = {"scope": row, "most": _SLICE - erased}
+            ids = self._db.execute(query, given).fetchall()
+            self._db.executemany("delete from facts where id = ?", ids)
+            erased += len(ids)
+        return erased
 
+    def _merge_index(self) -> None:
+        """Merge all segments of the full-text index into one, without a mark of what is gone."""
+        pages = -_PAGES  # a negative number begins, further ones go on
+        done = False
+        while not done:
+            with self._writing():
+                before = self._db.total_changes
+                self._db.execute(_MERGE, (pages,))
+                done = self._db.total_changes - before < 2  # so says SQLite's manual
+            pages = _PAGES
 
-def _merge_index(store: HolographicStore) -> None:
-    """Merge all segments of the full-text index into one, which holds no mark of what is gone."""
-    pages = -_PAGES  # a negative number begins, further ones go on
-    while True:
-        with store.writing():
-            before = store.db.total_changes
-            store.db.execute("insert into facts_fts(facts_fts, rank) values ('merge', ?)", (pages,))
-            if store.db.total_changes - before < 2:  # as SQLite's manual says: nothing was left
-                return
-        pages = _PAGES
-
-
-def _still_read(store: HolographicStore) -> str:
-    return (
-        f"{store.path.name}-wal, beside {store.path}, may still hold what was erased: somebody "
-        "was reading for longer than a write waits; ask again"
-    )
+    def _still_read(self) -> str:
+        return (
+            f"{self._path.name}-wal, beside {self._path}, may still hold what was erased: somebody "
+            "was reading for longer than a write waits; ask again"
+        )

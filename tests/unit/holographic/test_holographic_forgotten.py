@@ -7,6 +7,7 @@ from memorybus.events import Scope, TurnCompleted
 from memorybus_providers.base import ProviderConfig, RecallScope
 from memorybus_providers.contract.samples import SampleStep, feed, recall_context
 from memorybus_providers.holographic.provider import HolographicProvider
+from memorybus_providers.holographic.store import HolographicStore
 
 ANN, BOB = Scope(agent="coder", user="ann"), Scope(agent="coder", user="bob")
 OF_ANN = RecallScope(None, "ann", None)
@@ -29,6 +30,12 @@ def opened(home: Path) -> HolographicProvider:
     provider = HolographicProvider(ProviderConfig(name="holographic", home=home))
     provider.open()
     return provider
+
+
+def store_of(provider: HolographicProvider) -> HolographicStore:
+    """Return its open store."""
+    assert isinstance(provider.facts, HolographicStore)
+    return provider.facts
 
 
 def rows(home: Path) -> dict[str, int]:
@@ -61,9 +68,9 @@ def test_a_scope_of_many_slices_is_erased_whole(tmp_path: Path) -> None:
 
 
 def test_a_reader_that_stays_is_named(tmp_path: Path) -> None:
-    """While somebody reads an older state the log beside the file stays, and the residue says so."""
+    """While somebody reads an older state the log beside the file stays: the residue says so."""
     provider = opened(tmp_path)
-    provider._opened.db.execute("pragma busy_timeout = 10")
+    store_of(provider).db.execute("pragma busy_timeout = 10")
     feed(provider, turns(ANN, "quince", count=2))
     reader = sqlite3.connect(tmp_path / "holographic.db", isolation_level=None)
     reader.execute("begin")
@@ -86,7 +93,7 @@ def test_an_erasure_leaves_the_lineage_of_others_in_order(tmp_path: Path) -> Non
     provider.forget(OF_ANN)
     feed(lane, turns(BOB, "plum", first=5, count=1))
 
-    seqs = provider._opened.db.execute("select seq from facts order by id").fetchall()
+    seqs = store_of(provider).db.execute("select seq from facts order by id").fetchall()
     assert [seq for (seq,) in seqs] == list(range(6))
     for one in (lane, provider):
         one.shutdown()
