@@ -1,22 +1,35 @@
 """The open database, its transactions and errors, and the parts that work on it."""
 
+import json
 import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from memorybus.clock import Clock
+from memorybus.errors import Transient
 
 from memorybus_providers import ledger
-from memorybus_providers.base import Fence, Transaction
-from memorybus_providers.holographic import schema
-from memorybus_providers.holographic.finding.recall import FactSearch
-from memorybus_providers.holographic.tools.calls import ReadingTools, WritingTools
+from memorybus_providers.base import Fence, Progress, RecallScope, Transaction
+from memorybus_providers.finding.search import FactSearch
+from memorybus_providers.holographic import digest, schema
+from memorybus_providers.holographic.finding.source import SqliteFacts
 from memorybus_providers.holographic.writing.corrections import Corrections
 from memorybus_providers.holographic.writing.entries import KeptFacts
 from memorybus_providers.holographic.writing.judgements import Judgements
+from memorybus_providers.holographic.writing.results import Results
 from memorybus_providers.holographic.writing.sessions import Sessions
 from memorybus_providers.holographic.writing.utterances import Utterances
+
+_RETRIEVED = """
+update facts set retrieval_count = retrieval_count + 1
+where id in (select value from json_each(?))
+"""
+
+
+def by_words(db: sqlite3.Connection) -> FactSearch:
+    """Return a search by words alone."""
+    return FactSearch(SqliteFacts(db))
 
 
 class HolographicStore:
@@ -32,7 +45,7 @@ class HolographicStore:
         self,
         path: Path,
         clock: Clock,
-        searching: Callable[[sqlite3.Connection], FactSearch] = FactSearch,
+        searching: Callable[[sqlite3.Connection], FactSearch] = by_words,
     ) -> None:
         """Open the database, creating it if it is missing.
 
@@ -46,14 +59,36 @@ class HolographicStore:
         self.utterances = Utterances(self.db, self._places)
         self.kept = KeptFacts(self.db, self._places)
         self.corrections = Corrections(self.db, self._places)
-        self.recall = searching(self.db)
-        judgements = Judgements(self.db, self._places)
-        self.reading = ReadingTools(self.db, self.recall)
-        self.tools = WritingTools(self.db, self.kept, self.corrections, judgements)
+        self.judgements = Judgements(self.db, self._places)
+        self.results = Results(self.db)
+        self._search = searching(self.db)
+        self.source = self._search.source
 
     def close(self) -> None:
         """Close the connection; an open transaction is rolled back."""
         self.db.close()
+
+    def progress(self, lane: str) -> Progress | None:
+        """Return a lane's committed progress."""
+        with self.translated():
+            return ledger.progress(self.db, lane)
+
+    def digest(self, after: str) -> Iterator[tuple[str, str]]:
+        """Return the pairs of `holographic.digest`."""
+        with self.translated():
+            yield from digest.pairs(self.db, after)
+
+    @contextmanager
+    def reading(self, whose: RecallScope, seconds: float) -> Iterator[FactSearch]:
+        """Read without a lock; inside a lane's transaction, also what came just before."""
+        with self.translated():
+            self.utterances.flush()
+            yield self._search
+
+    def count_retrieved(self, rows: Sequence[int]) -> None:
+        """Count one retrieval of each fact; left out while another process writes."""
+        with suppress(Transient), self._writing(wait=False):
+            self.db.execute(_RETRIEVED, (json.dumps(rows),))
 
     @contextmanager
     def lane(self, fence: Fence) -> Iterator[Transaction]:
@@ -67,15 +102,22 @@ class HolographicStore:
             self.utterances.flush()
 
     @contextmanager
-    def writing(self, *, wait: bool = True) -> Iterator[None]:
+    def writing(self, *, in_order: bool = False) -> Iterator["HolographicStore"]:
         """Join the open transaction, or open one and commit it.
 
         Args:
-            wait: whether to wait for another process's transaction to end.
+            in_order: write pending utterances first: rows keep the order of events.
 
         Raises:
             Transient: another process holds the database.
         """
+        with self._writing():
+            if in_order:
+                self.utterances.flush()
+            yield self
+
+    @contextmanager
+    def _writing(self, *, wait: bool = True) -> Iterator[None]:
         with self.translated():
             if self.db.in_transaction:
                 yield
@@ -85,13 +127,6 @@ class HolographicStore:
                     yield
                     self.utterances.flush()
                     self.db.execute("commit")
-
-    @contextmanager
-    def writing_in_order(self, *, wait: bool = True) -> Iterator[None]:
-        """Write as `writing` does, after pending utterances: rows keep the order of events."""
-        with self.writing(wait=wait):
-            self.utterances.flush()
-            yield
 
     @contextmanager
     def translated(self) -> Iterator[None]:
