@@ -9,6 +9,7 @@ import sqlite3
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -19,7 +20,7 @@ from memorybus.errors import ProviderError
 from memorybus_providers.adapters.owners import Owner
 from memorybus_providers.honcho.options import Level, Options
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger("memorybus")
 
 Ask = Callable[[str, Level], str]
 """Puts a question to the model: the question, how hard to think; returns the answer or ""."""
@@ -49,12 +50,10 @@ class Budget:
         private.directory(self._file.parent)
         private.file(self._file)
         today = self._clock.now_ms() // _DAY
-        with sqlite3.connect(self._file, timeout=5.0) as db:
+        with closing(sqlite3.connect(self._file, timeout=5.0)) as db, db:
             db.execute(_TABLE)
             db.execute("delete from spent where day < ?", (today,))
-            spent = db.execute(_SPEND, {"day": today, "most": self._most}).rowcount == 1
-        db.close()
-        return spent
+            return db.execute(_SPEND, {"day": today, "most": self._most}).rowcount == 1
 
 
 class _Turns(msgspec.Struct):
@@ -102,6 +101,12 @@ class Dialectic:
         """
         return ask(question, level) if self._budget.spend() else None
 
+    def forget(self, owner: Owner) -> None:
+        """Forget what was found out for an owner."""
+        with self._lock:
+            for key in [key for key in self._sessions if key[0] == owner]:
+                del self._sessions[key]
+
     def _turns(self, owner: Owner, session: str) -> _Turns:
         found = self._sessions.setdefault((owner, session), _Turns())
         self._sessions.move_to_end((owner, session))
@@ -115,14 +120,13 @@ class Dialectic:
 
     def _ask(self, turns: _Turns, prompt: str, ask: Ask) -> None:
         """Ask, and question each answer in turn, as deep as the options say."""
-        found: str | None = ""
         try:
             for depth in range(self._options.dialectic_depth):
-                asked = _wording(prompt, found or "", depth)
-                found = self.answer(asked, self._options.dialectic_level, ask) or found
+                asked = _wording(prompt, turns.answer, depth)
+                found = self.answer(asked, self._options.dialectic_level, ask)
                 turns.answer = found or turns.answer
         except (ProviderError, sqlite3.Error) as error:
-            log.warning("Honcho's model was not asked: %s", error)
+            _log.warning("Honcho's model was not asked: %s", error)
         finally:
             turns.asking = False
 

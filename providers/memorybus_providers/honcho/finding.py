@@ -4,18 +4,23 @@ Two tiers: the base context (the person's card and representation) is kept for a
 changes slowly; what `dialectic` has found out stands beside what each question finds.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import msgspec
+from honcho import Peer
 from honcho.api_types import PeerContextResponse
 from honcho.conclusions import Conclusion
 from honcho.http.exceptions import NotFoundError
 from honcho.message import Message
+from memorybus.events import StoreName
 
 from memorybus_providers.base import Recollection
 from memorybus_providers.honcho import places
 from memorybus_providers.honcho.tenant import Tenant
 from memorybus_providers.remote.texts import sendable
+
+T = TypeVar("T")
 
 LONGEST_QUESTION = 2_000
 """Characters of a question that are sent; Honcho makes one vector of it."""
@@ -33,23 +38,39 @@ def question(query: str) -> str:
     return sendable(query).strip()[:LONGEST_QUESTION].strip()
 
 
-def base_of(tenant: Tenant) -> Base:
-    """Ask for the base context."""
-    found = _if_there(lambda: [tenant.observer.context(target=tenant.person.id)])
+def base_of(holder: Peer, about: Peer, near: str = "") -> Base:
+    """Ask for the base context: what one peer holds of another, of what is near a text first."""
+    found = if_there(lambda: [holder.context(target=about, search_query=near or None)])
     return _as_base(found[0]) if found else Base()
+
+
+def card_of(holder: Peer, about: Peer) -> Sequence[str]:
+    """Ask for the card that one peer keeps of another."""
+    return if_there(lambda: holder.get_card(target=about) or [])
+
+
+def said(tenant: Tenant, asked: str, results: int) -> list[Recollection]:
+    """Ask for messages near a question, best first; none that was taken back."""
+    found = if_there(lambda: tenant.honcho.search(asked, limit=results)) if asked else ()
+    return [_said(one, tenant) for one in found if counts(one)]
 
 
 def near(tenant: Tenant, asked: str, results: int) -> list[Recollection]:
     """Ask for what is near a question, best first, each text once."""
-    said = _if_there(lambda: tenant.honcho.search(asked, limit=results))
     lists = [
         [_held(one, "conclusions") for one in _about(tenant, "user", asked, results)],
         [_held(one, "notes") for one in _about(tenant, "memory", asked, results)],
-        [_said(one, tenant) for one in said if _counts(one)],
+        said(tenant, asked, results),
     ]
-    ranked = [msgspec.structs.replace(one, score=1 / n) for ls in lists for n, one in _count(ls)]
-    best = sorted(ranked, key=lambda one: -one.score)
-    return list({one.text: one for one in reversed(best)}.values())[::-1]
+    ranked = [
+        msgspec.structs.replace(one, score=1 / place)
+        for found in lists
+        for place, one in enumerate(found, 1)
+    ]
+    once: dict[str, Recollection] = {}
+    for one in sorted(ranked, key=lambda one: -one.score):
+        once.setdefault(one.text, one)
+    return list(once.values())
 
 
 def lines_of(base: Base) -> list[Recollection]:
@@ -60,12 +81,12 @@ def lines_of(base: Base) -> list[Recollection]:
     ]
 
 
-def _about(tenant: Tenant, store: str, asked: str, results: int) -> Sequence[Conclusion]:
-    view = tenant.held("memory" if store == "memory" else "user")
-    return _if_there(lambda: view.query(asked, top_k=results))
+def _about(tenant: Tenant, store: StoreName, asked: str, results: int) -> Sequence[Conclusion]:
+    view = tenant.held(store)
+    return if_there(lambda: view.query(asked, top_k=results))
 
 
-def _if_there[T](ask: Callable[[], Sequence[T]]) -> Sequence[T]:
+def if_there(ask: Callable[[], Sequence[T]]) -> Sequence[T]:
     """Return an answer; nothing of a peer that has never spoken."""
     try:
         return ask()
@@ -81,7 +102,7 @@ def _as_base(found: PeerContextResponse) -> Base:
     )
 
 
-def _counts(message: Message) -> bool:
+def counts(message: Message) -> bool:
     """Say whether a message is one that was said, and not taken back."""
     return message.session_id != places.NOTES and not message.metadata.get("retracted")
 
@@ -101,7 +122,3 @@ def _said(message: Message, tenant: Tenant) -> Recollection:
 def _held(conclusion: Conclusion, source: str) -> Recollection:
     at = round(conclusion.created_at.timestamp() * 1_000)
     return Recollection(conclusion.content, at=at, source=source)
-
-
-def _count(found: Sequence[Recollection]) -> Iterator[tuple[int, Recollection]]:
-    yield from enumerate(found, 1)

@@ -129,16 +129,22 @@ def options_of(config: ProviderConfig) -> Options:
 
 def _wrong(found: Options) -> str:
     """Return what is wrong with the options, "" if nothing."""
-    if not found.base_url.startswith(("http://", "https://")):
-        return "base_url must begin with http:// or https://"
-    if not _PREFIX.fullmatch(found.prefix):
-        return "prefix must be 1 to 20 lower-case letters, digits and inner hyphens"
-    if not 1 <= found.results <= 100:
-        return "results must be 1 to 100"
-    if not 1 <= found.dialectic_depth <= 3:
-        return "dialectic_depth must be 1 to 3"
-    if min(found.timeout, found.dialectic_timeout) <= 0:
-        return "timeout and dialectic_timeout must be positive"
-    if min(found.context_ttl, found.dialectic_every, found.dialectic_per_day) < 0:
-        return "context_ttl, dialectic_every and dialectic_per_day must not be negative"
-    return ""
+    rules = {
+        "base_url must begin with http:// or https://": found.base_url.startswith(
+            ("http://", "https://")
+        ),
+        "prefix must be 1 to 20 lower-case letters, digits and inner hyphens": bool(
+            _PREFIX.fullmatch(found.prefix)
+        ),
+        "results must be 1 to 100": 1 <= found.results <= 100,
+        "dialectic_depth must be 1 to 3": 1 <= found.dialectic_depth <= 3,
+        "timeout and dialectic_timeout must be positive": min(
+            found.timeout, found.dialectic_timeout
+        )
+        > 0,
+        "context_ttl, dialectic_every and dialectic_per_day must not be negative": min(
+            found.context_ttl, found.dialectic_every, found.dialectic_per_day
+        )
+        >= 0,
+    }
+    return "; ".join(rule for rule, kept in rules.items() if not kept)

@@ -1,8 +1,8 @@
 """The names of workspaces, peers and sessions; pure.
 
-Each agent, person and workspace of the bus has a workspace of Honcho's to itself, in which two peers
-speak. So what Honcho derives of one owner never reaches another, and deleting the workspace deletes
-all of it: peers alone cannot be deleted there (server 3.0).
+Each agent, person and workspace of the bus has a workspace of Honcho's to itself, in which two
+peers speak. So what Honcho derives of one owner never reaches another, and deleting the workspace
+deletes all of it: peers alone cannot be deleted there (server 3.0).
 """
 
 from collections.abc import Mapping

@@ -6,6 +6,7 @@ workspace is got or made before a client's first call; ``Peer`` and ``Session`` 
 nothing; what an answer lacks is a ``pydantic`` error, a ``ValueError``.
 """
 
+import math
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ from memorybus_providers.remote import failures
 from memorybus_providers.remote.truce import Truce
 
 _SHARE = 0.8
-"""Of a call's deadline that its requests may take together, so that the hook itself says the end."""
+"""Of a call's deadline that its requests may take together: the hook itself says the end."""
 
 
 class Service:
@@ -58,7 +59,8 @@ class Service:
             Unavailable, Transient, Permanent: see `remote.failures`.
         """
         self._truce.check("Honcho")
-        self._limits.until = self._clock.monotonic() + _SHARE * deadline
+        outer = getattr(self._limits, "until", math.inf)
+        self._limits.until = min(outer, self._clock.monotonic() + _SHARE * deadline)
         try:
             yield
         except HonchoError as error:
@@ -66,6 +68,8 @@ class Service:
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             kind = type(error).__name__
             raise Transient(f"Honcho's answer is none that its client reads: {kind}") from error
+        finally:
+            self._limits.until = outer
 
     def _limit(self, request: httpx.Request) -> None:
         """Shorten a request's time-outs to what is left of the deadline."""

@@ -4,6 +4,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import islice
 
 from honcho import Honcho, Peer, Session
 from honcho.api_types import MessageCreateParams, SessionPeerConfig
@@ -31,6 +32,7 @@ class Tenant:
         honcho: its client.
         agent: the peer that is the agent.
         person: the peer that is the person.
+        is_there: whether the workspace is known to be there.
     """
 
     def __init__(self, honcho: Honcho, owner: Owner, options: Options) -> None:
@@ -44,17 +46,17 @@ class Tenant:
             (self.person.id, _watching(options.observe_person, options.person_observes)),
             (self.agent.id, _watching(options.observe_agent, options.agent_observes)),
         ]
-        self._ready = False
+        self.is_there = False
         self._places: OrderedDict[str, str] = OrderedDict()
 
     def ready(self) -> None:
         """Make the workspace, unless it is there, and note whose it is."""
-        if self._ready:
+        if self.is_there:
             return
         metadata = self.honcho.get_metadata()
         if not self._marks.items() <= metadata.items():
             self.honcho.set_metadata(metadata | self._marks)
-        self._ready = True
+        self.is_there = True
 
     # -- sessions ---------------------------------------------------------------------------------
 
@@ -113,7 +115,7 @@ class Tenant:
     def said(self, place: str, event_id: str) -> Iterator[Message]:
         """Yield the messages of a session that an event has left."""
         filters: dict[str, object] = {"metadata": {"event_id": event_id}}
-        yield from map(_message, Session(place, self.honcho).messages(filters=filters, size=_PAGE))
+        yield from Session(place, self.honcho).messages(filters=filters, size=_PAGE)
 
     def _message(self, said: saying.Said, at: int) -> MessageCreateParams:
         who = self.person if said.by_person else self.agent
@@ -162,20 +164,35 @@ class Tenants:
         with self._lock:
             self._known.pop(owner, None)
 
-    def found(self, scope: RecallScope) -> list[Tenant]:
-        """Return the workspaces that are there and that a scope means, the newest, `MOST` at most.
+    def found(self, scope: RecallScope, most: int = MOST) -> list[Tenant]:
+        """Return the workspaces that are there and that a scope means, the newest, `most` at most.
 
         None is made by asking for it.
         """
-        root = self._service.client(self._options.prefix)
+        if own := _own(scope):
+            return [tenant] if self._is_there(tenant := self.of(own), scope) else []
+        found = [self._service.client(name).get_metadata() for name in self._named(scope, most)]
+        return [self.of(places.owner_in(metadata)) for metadata in found]
+
+    def _is_there(self, tenant: Tenant, scope: RecallScope) -> bool:
+        tenant.is_there = tenant.is_there or any(self._named(scope, 1))
+        return tenant.is_there
+
+    def _named(self, scope: RecallScope, most: int) -> list[str]:
         filters: dict[str, object] = {"metadata": places.marks(self._options.prefix, scope)}
-        named = root.workspaces(filters=filters, size=MOST, reverse=True).items
-        metadata = [self._service.client(str(name)).get_metadata() for name in named]
-        return [self.of(places.owner_in(one)) for one in metadata]
+        root = self._service.client(self._options.prefix)
+        pages = root.workspaces(filters=filters, size=min(most, _PAGE), reverse=True)
+        return [str(name) for name in islice(pages, most)]
 
     def _made(self, owner: Owner) -> Tenant:
         workspace = places.workspace_of(self._options.prefix, owner)
         return Tenant(self._service.client(workspace), owner, self._options)
+
+
+def _own(scope: RecallScope) -> Owner | None:
+    if scope.agent is None or scope.user is None or scope.workspace is None:
+        return None
+    return Owner(scope.agent, scope.user, scope.workspace)
 
 
 def _watching(seen: bool, sees: bool) -> SessionPeerConfig:
@@ -184,8 +201,3 @@ def _watching(seen: bool, sees: bool) -> SessionPeerConfig:
 
 def _place_in(session: Session) -> str:
     return str((session.metadata or {}).get("continues") or session.id)
-
-
-def _message(found: object) -> Message:
-    assert isinstance(found, Message)
-    return found
