@@ -245,6 +245,10 @@ class MemoryProvider(ABC):
     def get_config_schema(cls) -> Sequence[Mapping[str, Any]] | None:
         """Describe the options: dicts with ``key``, ``description``, ``default``, ``required``.
 
+        Also, for who is asked for them: ``choices`` (the values there are), ``hint`` (an example,
+        or where to find the value), ``type`` (text, number, flag or list; the default's if none)
+        and ``secret``: the option names the environment variable that holds a secret.
+
         Returns:
             Empty if there are none: each that is given is an error. None if any may be given.
         """

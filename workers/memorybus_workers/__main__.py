@@ -16,13 +16,14 @@ import argparse
 import logging
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
 import msgspec
 from memorybus import logs, private
-from memorybus.config.settings import Settings, load
+from memorybus.config.settings import Settings, load, with_secrets
 from memorybus.errors import HOPELESS, MemoryBusError
 from memorybus.text.redact import masked
 
@@ -49,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     hold_together()
     sys.setswitchinterval(SWITCH)
     try:
-        settings = load()
+        settings = with_secrets(load())
         logs.set_up(options.log, secrets=settings.secrets)
         return _run(options, settings)
     except MemoryBusError as error:
@@ -98,9 +99,16 @@ def _run(options: argparse.Namespace, settings: Settings) -> int:
 
         say(msgspec.to_builtins(run_once(settings)))
         return 0
-    if options.command == "trial":
-        return _try(options, settings)
-    return _describe(options, settings)
+    return _TELLS[options.command](options, settings)
+
+
+def _offer(options: argparse.Namespace, settings: Settings) -> int:
+    from memorybus_workers.hosting.offers import offers
+    from memorybus_workers.processes.process import say
+
+    for offer in offers(_listed(options.kinds)):
+        say(msgspec.to_builtins(offer))
+    return 0
 
 
 def _try(options: argparse.Namespace, settings: Settings) -> int:
@@ -132,6 +140,12 @@ def _describe(options: argparse.Namespace, settings: Settings) -> int:
     found = describe(settings, options.provider, name, _options(options))
     say(msgspec.to_builtins(found))
     return 0
+
+
+_TELLS: Final[Mapping[str, Callable[[argparse.Namespace, Settings], int]]] = MappingProxyType(
+    {"describe": _describe, "kinds": _offer, "trial": _try}
+)
+"""What tells a command something about providers, as JSON lines."""
 
 
 def _run_worker(options: argparse.Namespace, settings: Settings) -> int:
@@ -194,11 +208,13 @@ def _parser() -> argparse.ArgumentParser:
         "trial", help="open an instance, write to it, ask it, as JSON lines"
     )
     trial.add_argument("--wait", type=float, default=10.0, help="seconds until it must recall")
+    kinds = commands.add_parser("kinds", help="say what providers there are, as JSON lines")
+    kinds.add_argument("--kinds", default="", help="only these, separated by commas")
     for command in (describe, trial):
         command.add_argument("--provider", required=True)
         command.add_argument("--name", default="", help="of a copy")
         command.add_argument("--options", default="{}", help="of a copy, as JSON")
-    for command in (archive, copy, describe, trial):
+    for command in (archive, copy, describe, kinds, trial):
         command.set_defaults(reports=True)
     for command in commands.choices.values():
         command.add_argument(

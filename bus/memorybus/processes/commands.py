@@ -10,7 +10,7 @@ import msgspec
 from memorybus.config.settings import Settings, to_environ
 from memorybus.errors import MemoryBusError
 from memorybus.processes.child import running
-from memorybus.registry.description import Described, TrialStep
+from memorybus.registry.description import Described, KindOffer, TrialStep
 
 LogForm = Literal["text", "json"]
 
@@ -92,6 +92,22 @@ def described(
                 f"what {provider} is could not be found out (exit code {child.wait()})"
             )
     return msgspec.convert(report, Described)
+
+
+def offered(settings: Settings, kinds: Sequence[str] = ()) -> list[KindOffer]:
+    """Ask a child which kinds of providers there are, or what these are.
+
+    Raises:
+        MemoryBusError: the child said nothing.
+    """
+    command = module_command(_WORKERS, "kinds", "--kinds", ",".join(kinds))
+    found: list[KindOffer] = []
+    with running(command, settings) as child:
+        while (report := child.report()) is not None:
+            found.append(msgspec.convert(report, KindOffer))
+        if not found:
+            raise MemoryBusError(f"no kinds of providers are known (exit code {child.wait()})")
+    return found
 
 
 def tried(

@@ -19,7 +19,9 @@ from memorybus_providers.base import (
     MemoryProvider,
     ProviderConfig,
     RecallContext,
+    RecallScope,
     Recollection,
+    Residue,
 )
 from memorybus_workers.hosting.trial import SCOPE, Trial, TrialFailed, advice, tried
 
@@ -28,7 +30,7 @@ class Remembering(MemoryProvider):
     """Keeps every turn in a list that its class's instances share, as a server would."""
 
     kind = "remembering"
-    capabilities = Capabilities(handles=frozenset({SessionStarted, TurnCompleted}))
+    capabilities = Capabilities(handles=frozenset({SessionStarted, TurnCompleted}), forgets=True)
 
     def __init__(self, config: ProviderConfig, kept: list[tuple[Any, str]]) -> None:
         super().__init__(config)
@@ -47,6 +49,10 @@ class Remembering(MemoryProvider):
     def prefetch(self, query: str, ctx: RecallContext) -> Sequence[Recollection]:
         return [Recollection(text) for _, text in self.kept]
 
+    def forget(self, scope: RecallScope) -> Residue:
+        self.kept.clear()
+        return Residue(1, ("a line in its log",))
+
 
 class Refused(Remembering):
     """Its server is away, and says so with a password in the text."""
@@ -60,6 +66,13 @@ class Deaf(Remembering):
 
     def prefetch(self, query: str, ctx: RecallContext) -> Sequence[Recollection]:
         return [Recollection("a walrus")]
+
+
+class Clinging(Remembering):
+    """Says that it forgot, and recalls it all the same."""
+
+    def forget(self, scope: RecallScope) -> Residue:
+        return Residue()
 
 
 class Failing(Remembering):
@@ -120,15 +133,17 @@ def _run(tmp_path: Path, made: list[Remembering]) -> Run:
 def test_what_was_written_is_recalled_by_another_instance(
     run: Run, made: list[Remembering]
 ) -> None:
-    """Every step passes, the writes are nobody's, and all that was opened is closed."""
+    """Every step passes, what was written is erased, and all that was opened is closed."""
     steps = run(Remembering)
 
     assert [(step.name, step.ok, step.fix) for step in steps] == [
         ("open", True, ""),
         ("write", True, ""),
         ("recall", True, ""),
+        ("forget", True, ""),
     ]
-    assert {scope for scope, _ in made[0].kept} == {SCOPE}
+    assert steps[-1].found == "1 erased; a line in its log"
+    assert made[0].kept == []
     assert len(made) == 2
     assert not any(one.is_open for one in made)
 
@@ -140,20 +155,23 @@ def test_what_was_written_is_recalled_by_another_instance(
         (Failing, "write", "Transient: HTTP 500", "provider test mine"),
         (Slow, "write", "a worker abandons a call after call_timeout", ""),
         (Deaf, "recall", "not among the 1 memories", "--wait 60"),
+        (Clinging, "forget", "in spite of it", ""),
         (Hanging, "open", "no end in sight", "whether the backend answers"),
     ],
 )
-def test_the_first_step_that_fails_is_the_last(
+def test_the_first_step_that_fails_says_why(
     kind: type[Remembering], last: str, said: str, fix: str, run: Run, made: list[Remembering]
 ) -> None:
-    """It says the exact error without credentials, and what to do."""
+    """The exact error without credentials, and what to do; only what was written is erased then."""
     steps = run(kind, hung=0.2 if kind is Hanging else 20.0)
 
-    assert (steps[-1].name, steps[-1].ok) == (last, False)
-    assert all(step.ok for step in steps[:-1])
-    assert said in steps[-1].found
-    assert fix in steps[-1].fix
-    assert "hunter2" not in steps[-1].found
+    (failed,) = (step for step in steps if not step.ok)
+    assert failed.name == last
+    assert said in failed.found
+    assert fix in failed.fix
+    assert "hunter2" not in failed.found
+    behind = [step.name for step in steps[steps.index(failed) + 1 :]]
+    assert behind == ([] if last in ("open", "forget") else ["forget"])
 
 
 def test_who_hears_of_no_turns_is_not_asked(run: Run) -> None:
@@ -165,16 +183,31 @@ def test_who_hears_of_no_turns_is_not_asked(run: Run) -> None:
     assert "not asked" in steps[2].found
 
 
+class Keeping(Remembering):
+    """Cannot erase anything, and writes down for whom it was told something."""
+
+    capabilities = Capabilities(handles=frozenset({TurnCompleted}))
+
+
+def test_what_cannot_be_erased_is_nobodys(run: Run, made: list[Remembering]) -> None:
+    """Who finds it later sees by its owner where it comes from."""
+    steps = run(Keeping)
+
+    assert SCOPE.user in steps[-1].found
+    assert {scope for scope, _ in made[0].kept} == {SCOPE}
+
+
 @pytest.mark.parametrize(
     ("error", "step", "said"),
     [
         (MissingProvider("no"), "open", "install"),
         (OSError("no"), "open", "start its backend"),
-        (ValueError("no"), "write", "correct its options"),
+        (ValueError("no"), "write", "correct its options or secrets"),
         (TrialFailed("no"), "recall", "--wait"),
     ],
 )
 def test_advice_goes_by_the_error(error: Exception, step: str, said: str) -> None:
     """What to do follows from the kind of failure and names the instance."""
     assert said in advice(error, step, "mine")
-    assert "provider test mine" in advice(error, step, "mine")
+    assert "memorybus provider " in advice(error, step, "mine")
+    assert "mine" in advice(error, step, "mine")

@@ -1,6 +1,7 @@
-"""A trial of an instance: opened as a worker does, written to, asked, for a scope of its own.
+"""A trial of an instance: opened as a worker does, written to, asked, made to forget again.
 
-Nothing passes through the log: what fails here fails in the backend, or in the settings for it.
+It has a scope of its own, which is nobody's. Nothing passes through the log: what fails here fails
+in the backend, or in the settings for it.
 """
 
 import queue
@@ -85,7 +86,12 @@ class Trial:
 
     def steps(self) -> Sequence[tuple[str, Callable[[], str]]]:
         """Return the steps by name, in their order; each says what came of it, or raises."""
-        return (("open", self._open), ("write", self._write), ("recall", self._recall))
+        return (
+            ("open", self._open),
+            ("write", self._write),
+            ("recall", self._recall),
+            ("forget", self._forget),
+        )
 
     def close(self) -> None:
         """Close what was opened."""
@@ -143,7 +149,7 @@ class Trial:
         asked, until = self._another(), self.clock.monotonic() + self._wait
         while True:
             found = self._answer(asked)
-            if any(self._word in one.text for one in found):
+            if self._is_known(found):
                 return f"found among {len(found)}"
             if self.clock.monotonic() >= until:
                 break
@@ -152,6 +158,19 @@ class Trial:
             f"what was written is not among the {len(found)} memories recalled, after "
             f"{self._wait:g} s"
         )
+
+    def _forget(self) -> str:
+        if not self._opened[0].capabilities.forgets:
+            return f"it cannot: what was written stays, under agent and user {SCOPE.user}"
+        asked = self._opened[-1]
+        residue = asked.forget(RecallScope.own(SCOPE))
+        if asked.capabilities.recall and self._is_known(self._answer(asked)):
+            raise TrialFailed("what was written is recalled in spite of it")
+        count = "all" if residue.erased is None else residue.erased
+        return "; ".join((f"{count} erased", *residue.remains))
+
+    def _is_known(self, found: Sequence[Recollection]) -> bool:
+        return any(self._word in one.text for one in found)
 
     def _answer(self, asked: MemoryProvider) -> Sequence[Recollection]:
         context = RecallContext(scope=RecallScope.own(SCOPE), deadline=self._deadline)
@@ -169,7 +188,7 @@ def _events(word: str, handles: frozenset[type[Event]]) -> list[Event]:
 
 
 def tried(trial: Trial, name: str, hung: float = HUNG) -> Iterator[TrialStep]:
-    """Yield each step when it is done; the first that fails is the last.
+    """Yield each step when it is done; after one that fails only what was written is erased.
 
     Args:
         trial: the steps.
@@ -194,11 +213,13 @@ def tried(trial: Trial, name: str, hung: float = HUNG) -> Iterator[TrialStep]:
 
 def _run(trial: Trial, name: str, done: "queue.SimpleQueue[TrialStep | None]") -> None:
     try:
+        failed = ""
         for step, act in trial.steps():
+            if failed and (step != "forget" or failed == "open"):
+                continue
             told = _step(trial, step, act, name)
             done.put(told)
-            if not told.ok:
-                return
+            failed = failed or ("" if told.ok else step)
     finally:
         trial.close()
         done.put(None)
@@ -220,10 +241,10 @@ def advice(error: Exception, step: str, name: str) -> str:
     """Return what to do about a step that failed (pure)."""
     again = f"then: memorybus provider test {name}"
     if isinstance(error, MissingProvider):
-        return f"install what is missing, {again}"
+        return f"install what is missing; {again}"
     if isinstance(error, TrialFailed):
         longer = f"memorybus provider test {name} --wait 60"
         return f"if it needs time to think it over: {longer}" if step == "recall" else ""
     if isinstance(error, Unavailable | OSError):
-        return f"start its backend, or correct in memorybus.toml where it is; {again}"
-    return f"correct its options in memorybus.toml, or its secrets; {again}"
+        return f"start its backend, or correct where it is: memorybus provider setup {name}"
+    return f"correct its options or secrets: memorybus provider setup {name}; {again}"

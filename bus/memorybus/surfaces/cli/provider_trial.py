@@ -25,7 +25,7 @@ def run_test(
     ] = 10.0,
     common: Common = DEFAULT,
 ) -> int:
-    """Open an instance as a worker does, write to it, and recall what was written.
+    """Open an instance as a worker does, write to it, recall what was written, and erase it.
 
     It takes a scope that is nobody's, and no event passes through the log. Exit code 1 if a step
     fails; it says the exact error and what to do.
