@@ -1,12 +1,11 @@
 """An open account: what the hooks ask of it, each within its deadline."""
 
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
-from honcho import Session
+from honcho.http.exceptions import HonchoError, NotFoundError
 from memorybus.events import MemoryWritten
 
 from memorybus_providers.adapters.owners import MOST, Owner, owner_of
@@ -19,12 +18,13 @@ from memorybus_providers.base import (
     Residue,
     StoredMemory,
 )
-from memorybus_providers.errors import ProviderError
 from memorybus_providers.honcho import calls, finding, keeping, notes, places, saying, tools
 from memorybus_providers.honcho.dialectic import Budget, Dialectic
 from memorybus_providers.honcho.options import Level, Options
 from memorybus_providers.honcho.service import Service
 from memorybus_providers.honcho.tenant import Tenant, Tenants
+
+T = TypeVar("T")
 
 _KEPT = 512
 """Base contexts that are kept, the oldest go (G10)."""
@@ -57,45 +57,43 @@ class Account:
     def say(self, messages: Sequence[saying.Said], ctx: HookContext) -> None:
         """Store the messages of an event, if there are any."""
         if messages:
-            with self._writing(ctx) as tenant:
-                tenant.say(tenant.place(ctx.session.id), messages, ctx.at)
+            self._in(ctx, lambda at: at.say(at.place(ctx.session.id), messages, ctx.at))
 
     def note(self, event: MemoryWritten, ctx: HookContext) -> None:
         """Apply a write to a store."""
-        with self._writing(ctx) as tenant:
-            notes.write(tenant, event, ctx)
+        self._in(ctx, lambda tenant: notes.write(tenant, event, ctx))
 
     def link(self, told: dict[str, str], ctx: HookContext, *, goes_on: str = "") -> None:
         """Note what is known of the context's session; see `Tenant.link`."""
-        with self._writing(ctx) as tenant:
-            tenant.link(ctx.session.id, told, goes_on=goes_on)
+        self._in(ctx, lambda tenant: tenant.link(ctx.session.id, told, goes_on=goes_on))
 
     def take_back(self, event_ids: Sequence[str], ctx: HookContext) -> None:
         """Mark the messages of events, which no recall shows from then on."""
-        with self._writing(ctx) as tenant:
-            session = Session(tenant.place(ctx.session.id), tenant.honcho)
-            for event_id in event_ids:
-                for one in list(tenant.said(session.id, event_id)):
-                    session.update_message(one, one.metadata | {"retracted": True})
+        self._in(ctx, lambda tenant: tenant.take_back(tenant.place(ctx.session.id), event_ids))
 
     def knows(self, event_id: str, ctx: HookContext) -> bool:
         """Say whether all messages of an event are stored."""
-        with self._writing(ctx) as tenant:
-            return any(
-                _is_whole(list(tenant.said(tenant.place(where), event_id)))
-                for where in (ctx.session.id, places.NOTES)
-            )
+        where = (ctx.session.id, places.NOTES)
+        return self._in(
+            ctx, lambda tenant: any(tenant.holds(tenant.place(one), event_id) for one in where)
+        )
 
-    @contextmanager
-    def _writing(self, ctx: HookContext) -> Iterator[Tenant]:
-        """Yield the workspace of a context's owner; after a failure it is looked at anew."""
+    def _in(self, ctx: HookContext, act: Callable[[Tenant], T]) -> T:
+        """Act in the workspace of a context's owner; once more if it proves to be gone."""
         owner = owner_of(ctx.scope)
+        with self._service.asking(ctx.deadline):
+            try:
+                return self._acted(owner, act)
+            except NotFoundError:
+                return self._acted(owner, act)
+
+    def _acted(self, owner: Owner, act: Callable[[Tenant], T]) -> T:
+        """Act in a workspace, which is made if need be; after a failure it is looked at anew."""
+        tenant = self._tenants.of(owner)
         try:
-            with self._service.asking(ctx.deadline):
-                tenant = self._tenants.of(owner)
-                tenant.ready()
-                yield tenant
-        except ProviderError:
+            tenant.ready()
+            return act(tenant)
+        except HonchoError:
             self._tenants.drop(owner)
             raise
 
@@ -158,9 +156,7 @@ class Account:
     def call(self, call: tools.Call, ctx: HookContext) -> Mapping[str, Any]:
         """Run a tool."""
         if isinstance(call, tools.Conclude | tools.Card):
-            with self._writing(ctx) as tenant:
-                tenant.place(places.NOTES)  # it makes the peers, too
-                return calls.run(call, tenant, ctx)
+            return self._in(ctx, lambda tenant: calls.run(call, tenant, ctx))
         with self._service.asking(ctx.deadline):
             tenants = self._tenants.found(RecallScope.own(ctx.scope))
             if not tenants:
@@ -205,7 +201,3 @@ class Account:
         with self._service.asking(deadline):
             self._tenants.found(RecallScope(None, None, None), 1)
         return ""
-
-
-def _is_whole(messages: Sequence[Any]) -> bool:
-    return bool(messages) and len(messages) >= int(messages[0].metadata.get("parts", 1))

@@ -8,7 +8,7 @@ from honcho import Peer
 from memorybus.events import MemoryWritten
 
 from memorybus_providers.base import HookContext
-from memorybus_providers.honcho import finding, notes, tools
+from memorybus_providers.honcho import finding, notes, places, tools
 from memorybus_providers.honcho.tenant import Tenant
 
 Answer = Mapping[str, Any]
@@ -62,5 +62,6 @@ def _(call: tools.Conclude, tenant: Tenant, ctx: HookContext) -> Answer:
 
 @run.register
 def _(call: tools.Card, tenant: Tenant, ctx: HookContext) -> Answer:
+    tenant.place(places.NOTES)  # it makes the peers, too
     holder, about = asked(tenant, call.peer)
     return {"card": holder.set_card(list(call.facts), target=about) or []}

@@ -117,6 +117,18 @@ class Tenant:
         filters: dict[str, object] = {"metadata": {"event_id": event_id}}
         yield from Session(place, self.honcho).messages(filters=filters, size=_PAGE)
 
+    def holds(self, place: str, event_id: str) -> bool:
+        """Say whether all messages of an event are in a session."""
+        found = list(self.said(place, event_id))
+        return bool(found) and len(found) >= int(found[0].metadata.get("parts", 1))
+
+    def take_back(self, place: str, event_ids: Sequence[str]) -> None:
+        """Mark the messages of events as taken back: Honcho deletes no single message."""
+        session = Session(place, self.honcho)
+        for event_id in event_ids:
+            for one in list(self.said(place, event_id)):
+                session.update_message(one, one.metadata | {"retracted": True})
+
     def _message(self, said: saying.Said, at: int) -> MessageCreateParams:
         who = self.person if said.by_person else self.agent
         return who.message(

@@ -472,15 +472,19 @@ def _card(server: HonchoServer, request: _Request, workspace: str, peer: str) ->
 
 
 def _searched(server: HonchoServer, request: _Request, workspace: str, peer: str) -> Any:
-    """Answer the messages of a peer's sessions, or of all, in which one word asked for stands."""
-    words = re.findall(r"\w+", request.body["query"].lower())
+    """Answer the messages of a peer's sessions, or of all, that share most words with a query."""
+    words = set(re.findall(r"\w+", request.body["query"].lower()))
     viewer = peer or (request.body.get("filters") or {}).get("peer_perspective")
+
+    def shared(one: dict[str, Any]) -> int:
+        return len(words.intersection(re.findall(r"\w+", one["content"].lower())))
 
     def wanted(one: Said) -> bool:
         seen = viewer is None or viewer in server.members.get((one.workspace, one.session), {})
-        return one.workspace == workspace and seen and any(w in one.content.lower() for w in words)
+        return one.workspace == workspace and seen
 
-    return _found(server, wanted)[: request.body.get("limit", 10)]
+    found = [one for one in _found(server, wanted) if shared(one)]
+    return sorted(found, key=shared, reverse=True)[: request.body.get("limit", 10)]
 
 
 def _concluded(server: HonchoServer, request: _Request, workspace: str, _: str) -> Any:
