@@ -202,11 +202,12 @@ def test_what_cannot_be_erased_is_nobodys(run: Run, made: list[Remembering]) -> 
     [
         (MissingProvider("no"), "open", "install"),
         (OSError("no"), "open", "start its backend"),
-        (ValueError("no"), "write", "correct its options"),
+        (ValueError("no"), "write", "correct its options or secrets"),
         (TrialFailed("no"), "recall", "--wait"),
     ],
 )
 def test_advice_goes_by_the_error(error: Exception, step: str, said: str) -> None:
     """What to do follows from the kind of failure and names the instance."""
     assert said in advice(error, step, "mine")
-    assert "provider test mine" in advice(error, step, "mine")
+    assert "memorybus provider " in advice(error, step, "mine")
+    assert "mine" in advice(error, step, "mine")

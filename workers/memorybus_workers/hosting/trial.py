@@ -241,10 +241,10 @@ def advice(error: Exception, step: str, name: str) -> str:
     """Return what to do about a step that failed (pure)."""
     again = f"then: memorybus provider test {name}"
     if isinstance(error, MissingProvider):
-        return f"install what is missing, {again}"
+        return f"install what is missing; {again}"
     if isinstance(error, TrialFailed):
         longer = f"memorybus provider test {name} --wait 60"
         return f"if it needs time to think it over: {longer}" if step == "recall" else ""
     if isinstance(error, Unavailable | OSError):
-        return f"start its backend, or correct in memorybus.toml where it is; {again}"
-    return f"correct its options in memorybus.toml, or its secrets; {again}"
+        return f"start its backend, or correct where it is: memorybus provider setup {name}"
+    return f"correct its options or secrets: memorybus provider setup {name}; {again}"
