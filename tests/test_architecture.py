@@ -43,7 +43,7 @@ HOMES = {
     "sqlite3": (
         "memorybus.spool.*",
         "memorybus.agent.session_store",
-        "memorybus.operations.archive.known_ids",  # a temporary index, gone with the run
+        "memorybus.operations.ingest.known_ids",  # a temporary index, gone with the run
         "memorybus.surfaces.hermes.reconcile.history_index",  # likewise
         "memorybus.surfaces.hermes.transcripts.state_db",  # Hermes's own file, read only
         "memorybus_providers.*",

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import msgspec
 from memorybus.clock import SYSTEM, Clock
@@ -35,7 +35,8 @@ from memorybus.events import (
 )
 from memorybus.testing import CrashPoint, no_crash
 
-from memorybus_providers import recollections, transactions
+from memorybus_providers import keeping, recollections, transactions
+from memorybus_providers.errors import ProviderError
 
 Fence = transactions.Fence
 Progress = transactions.Progress
@@ -44,6 +45,8 @@ RecallContext = recollections.RecallContext
 RecallScope = recollections.RecallScope
 Recollection = recollections.Recollection
 Why = recollections.Why
+Residue = keeping.Residue
+StoredMemory = keeping.StoredMemory
 
 Delivery = Literal["transactional", "keyed", "lookup", "blind"]
 """How often an effect happens across crashes (G4).
@@ -72,6 +75,8 @@ class Capabilities(msgspec.Struct, frozen=True):
             the calls of one key come one after another, in order (G3). Not for transactional ones.
         as_of: `prefetch` can say what was known at a time (`RecallContext.as_of`).
         retracts: `retract` forgets what came from an event.
+        forgets: `forget` erases what is kept of a person or an agent.
+        exports: `export` yields what is kept of a person or an agent.
         handles: the event types whose hooks do something; others are counted as applied
             without a call.
     """
@@ -83,6 +88,8 @@ class Capabilities(msgspec.Struct, frozen=True):
     concurrent: bool = False
     as_of: bool = False
     retracts: bool = False
+    forgets: bool = False
+    exports: bool = False
     handles: frozenset[type[Event]] = frozenset()
 
 
@@ -135,6 +142,13 @@ class HookContext(msgspec.Struct, frozen=True):
     deadline: float
 
 
+class TurnCall(NamedTuple):
+    """A turn on its way into a provider: what `sync_turn` would be called with."""
+
+    event: TurnCompleted
+    ctx: HookContext
+
+
 class MemoryProvider(ABC):
     """A memory backend behind the bus. Override what the backend has a use for."""
 
@@ -151,6 +165,8 @@ class MemoryProvider(ABC):
     command, a variable's name, or who sees whose memories. All else comes from the worker's own
     settings: a copy's from the table ``[provider."COPY"]``.
     """
+    bulk_turns: ClassVar[int] = 100
+    """How many turns `sync_turns` takes at once, at most."""
     mirrors: ClassVar[bool] = False
     """Whether it keeps a copy of what the agent writes to its own files (`builtin`)."""
     time_limits: Mapping[type[Event], float] = MappingProxyType({})
@@ -186,6 +202,20 @@ class MemoryProvider(ABC):
         """
         return ""
 
+    def health(self, deadline: float) -> str:
+        """Say why the open instance could not serve now, and what to do; "" if it is well.
+
+        Unlike `report` it may ask the backend, without changing anything there. ``memorybus
+        doctor`` asks for it, where recalls are.
+
+        Args:
+            deadline: seconds for the answer.
+
+        Raises:
+            ProviderError: as any hook; the message is what is shown.
+        """
+        return ""
+
     def backup_paths(self) -> Sequence[Path]:
         """Return the files and directories that hold this instance's state."""
         return ()
@@ -215,6 +245,10 @@ class MemoryProvider(ABC):
     def get_config_schema(cls) -> Sequence[Mapping[str, Any]] | None:
         """Describe the options: dicts with ``key``, ``description``, ``default``, ``required``.
 
+        Also, for who is asked for them: ``choices`` (the values there are), ``hint`` (an example,
+        or where to find the value), ``type`` (text, number, flag or list; the default's if none)
+        and ``secret``: the option names the environment variable that holds a secret.
+
         Returns:
             Empty if there are none: each that is given is an error. None if any may be given.
         """
@@ -233,6 +267,30 @@ class MemoryProvider(ABC):
 
     def sync_turn(self, event: TurnCompleted, ctx: HookContext) -> None:
         """Remember a completed turn."""
+
+    def sync_turns(self, turns: Sequence[TurnCall]) -> Mapping[str, ProviderError]:
+        """Remember several completed turns in one call to the backend.
+
+        Override it beside `sync_turn` if the backend has a bulk call: the host then calls it with
+        what is due of a lane, at most `bulk_turns`. A turn in doubt, one that is tried again and a
+        dead letter come by `sync_turn`. Turns stand in the order of the log, several of one session
+        among them; each context's deadline is that of the whole call. Not called of
+        ``transactional`` providers, whose transaction is the batch.
+
+        Where one turn fails, nothing of the same session behind it may have been remembered (G3):
+        the host sends these again after it, whatever is answered of them.
+
+        Returns:
+            What failed, by event id, with what `sync_turn` would have raised; empty if all is
+            remembered. What is not named counts as remembered.
+
+        Raises:
+            ProviderError: nothing can be said of any: each turn then counts as having failed so,
+                and as in doubt after `Transient` and `Unavailable` (G4). The host tries them alone.
+        """
+        for turn in turns:
+            self.sync_turn(*turn)
+        return {}
 
     def on_memory_write(self, event: MemoryWritten, ctx: HookContext) -> None:
         """Mirror a write to the agent's memory or user store."""
@@ -267,6 +325,37 @@ class MemoryProvider(ABC):
         error or a time-out leaves open whether it is held.
         """
         raise NotImplementedError(f"{self.kind} is of delivery `lookup` and must define knows()")
+
+    # -- what is kept of somebody -------------------------------------------------------------
+
+    def forget(self, scope: RecallScope) -> Residue:
+        """Erase all that is kept of a scope, from the backend and from what lies beside it.
+
+        An operator asks for it (``memorybus forget``), once every lane has applied or left out what
+        the log had of the scope. A part of the scope that is None stands for everyone's: a person's
+        memories with every agent are ``RecallScope(None, "ada", None)``; at least one part is
+        given. What belongs to a scope is what events of it brought, whoever is shown it. It goes
+        for good: out of indexes, vectors, histories, queues, caches and free pages of files, too.
+
+        Called on an instance that recalls, perhaps in another process than the lanes': they go on
+        meanwhile, and what another instance holds in memory must not bring anything back. It may
+        come twice: a scope of which nothing is kept is no error.
+
+        Returns:
+            What is left in spite of it: say so rather than raise, once something was erased.
+
+        Raises:
+            Transient, Unavailable: it may be asked again, from the beginning.
+        """
+        raise NotImplementedError(f"{self.kind} declares `forgets` and must define forget()")
+
+    def export(self, scope: RecallScope) -> Iterator[StoredMemory]:
+        """Yield all that is kept of a scope, in an order that stays the same.
+
+        The scope is read as by `forget`: what the one erases the other yields, also what recalls
+        no longer show. Memory stays flat: page through the backend.
+        """
+        raise NotImplementedError(f"{self.kind} declares `exports` and must define export()")
 
     # -- tools and recall ---------------------------------------------------------------------
 

@@ -132,6 +132,11 @@ def check_options(schema: Any, config: ProviderConfig) -> None:
             raise UnknownSetting(
                 f"provider {config.name}: unknown option {option[:_SHOWN]!r}; {advice}"
             )
+    for option, value in config.options.items():
+        choices = fields[option].get("choices") or (value,)
+        if value not in choices:
+            listed = ", ".join(map(str, choices))
+            raise ConfigError(f"provider {config.name}: option {option!r} must be one of: {listed}")
     for key, field in fields.items():
         if field.get("required") and key not in config.options:
             raise ConfigError(

@@ -103,7 +103,16 @@ spoilt(
 
 OPTIONS = "config_schema_is_well_formed"
 LIMIT = {"key": "limit", "description": "Most notes of a recall."}
-for field in ({"description": "x"}, {"key": "limit"}, {**LIMIT, "default": object()}):
+for field in (
+    {"description": "x"},
+    {"key": "limit"},
+    {**LIMIT, "default": object()},
+    {**LIMIT, "choices": "abc"},
+    {**LIMIT, "choices": [1, 2], "default": 3},
+    {**LIMIT, "secret": "yes"},
+    {**LIMIT, "type": "float"},
+    {**LIMIT, "hint": 3},
+):
     spoilt(OPTIONS, get_config_schema=returns([field]))
 spoilt(OPTIONS, get_config_schema=returns([LIMIT, LIMIT]))
 

@@ -16,12 +16,14 @@ import argparse
 import logging
 import os
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Final
 
 import msgspec
 from memorybus import logs, private
-from memorybus.config.settings import Settings, load
+from memorybus.config.settings import Settings, load, with_secrets
 from memorybus.errors import HOPELESS, MemoryBusError
 from memorybus.text.redact import masked
 
@@ -48,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     hold_together()
     sys.setswitchinterval(SWITCH)
     try:
-        settings = load()
+        settings = with_secrets(load())
         logs.set_up(options.log, secrets=settings.secrets)
         return _run(options, settings)
     except MemoryBusError as error:
@@ -97,17 +99,53 @@ def _run(options: argparse.Namespace, settings: Settings) -> int:
 
         say(msgspec.to_builtins(run_once(settings)))
         return 0
-    return _describe(options, settings)
+    return _TELLS[options.command](options, settings)
+
+
+def _offer(options: argparse.Namespace, settings: Settings) -> int:
+    from memorybus_workers.hosting.offers import offers
+    from memorybus_workers.processes.process import say
+
+    for offer in offers(_listed(options.kinds)):
+        say(msgspec.to_builtins(offer))
+    return 0
+
+
+def _try(options: argparse.Namespace, settings: Settings) -> int:
+    from memorybus.clock import SYSTEM
+    from memorybus.ids import new_id
+
+    from memorybus_workers.hosting.instances import make
+    from memorybus_workers.hosting.trial import HUNG, Trial, tried
+    from memorybus_workers.processes.process import say
+
+    name, changed = options.name or options.provider, _options(options)
+    kind = "" if name == options.provider else options.provider
+    instance = partial(make, settings, name, SYSTEM, kind=kind, options=changed)
+    trial = Trial(instance, settings, SYSTEM, new_id, options.wait)
+    for step in tried(trial, options.provider, HUNG + options.wait):
+        say(msgspec.to_builtins(step))
+    return 0
+
+
+def _options(options: argparse.Namespace) -> dict[str, Any]:
+    return msgspec.json.decode(options.options, type=dict[str, Any])
 
 
 def _describe(options: argparse.Namespace, settings: Settings) -> int:
     from memorybus_workers.hosting.describe import describe
     from memorybus_workers.processes.process import say
 
-    given = msgspec.json.decode(options.options, type=dict[str, Any])
-    found = describe(settings, options.provider, options.name or options.provider, given)
+    name = options.name or options.provider
+    found = describe(settings, options.provider, name, _options(options))
     say(msgspec.to_builtins(found))
     return 0
+
+
+_TELLS: Final[Mapping[str, Callable[[argparse.Namespace, Settings], int]]] = MappingProxyType(
+    {"describe": _describe, "kinds": _offer, "trial": _try}
+)
+"""What tells a command something about providers, as JSON lines."""
 
 
 def _run_worker(options: argparse.Namespace, settings: Settings) -> int:
@@ -166,10 +204,17 @@ def _parser() -> argparse.ArgumentParser:
     copy.add_argument("--name", required=True)
     copy.add_argument("--mark", default="")
     describe = commands.add_parser("describe", help="say what an instance would be, as JSON")
-    describe.add_argument("--provider", required=True)
-    describe.add_argument("--name", default="", help="of a copy")
-    describe.add_argument("--options", default="{}", help="of a copy, as JSON")
-    for command in (archive, copy, describe):
+    trial = commands.add_parser(
+        "trial", help="open an instance, write to it, ask it, as JSON lines"
+    )
+    trial.add_argument("--wait", type=float, default=10.0, help="seconds until it must recall")
+    kinds = commands.add_parser("kinds", help="say what providers there are, as JSON lines")
+    kinds.add_argument("--kinds", default="", help="only these, separated by commas")
+    for command in (describe, trial):
+        command.add_argument("--provider", required=True)
+        command.add_argument("--name", default="", help="of a copy")
+        command.add_argument("--options", default="{}", help="of a copy, as JSON")
+    for command in (archive, copy, describe, kinds, trial):
         command.set_defaults(reports=True)
     for command in commands.choices.values():
         command.add_argument(

@@ -26,6 +26,7 @@ from memorybus.config.parsing import (
 )
 from memorybus.config.path_names import check_name
 from memorybus.config.redis_urls import check_urls, place_of
+from memorybus.config.secrets_file import SECRETS_NAME, read_secrets
 from memorybus.errors import ConfigError
 from memorybus.ids import text_digest
 from memorybus.text.redact import masked
@@ -101,6 +102,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         hot_window: how long a sealed event stays in the log.
         retention: how long history is kept, by scope: ``default``, ``user:NAME``, ``agent:NAME``,
             ``workspace:NAME``, ``platform:NAME``; 0 means for ever. The shortest that applies.
+        secrets_file: a file that only its user may read (`secrets_file`), with variables that
+            workers add to their environment; ``memorybus.secrets.toml`` beside ``memorybus.toml``
+            if it is there.
+        secret_variables: environment variables whose values are masked wherever text is kept or
+            shown; a worker adds those of its `secrets_file`.
         crash_at: a named crash point to die at; for fault tests.
     """
 
@@ -151,6 +157,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     seal_after: float = 60.0
     hot_window: float = 3_600.0
     retention: dict[str, float] = {}
+    secrets_file: str = ""
+    secret_variables: tuple[str, ...] = ()
     crash_at: str = ""
 
     def __post_init__(self) -> None:
@@ -181,8 +189,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def secrets(self) -> frozenset[str]:
-        """The credentials in these settings: those of URLs, and options with such a name."""
-        return frozenset(secrets_in(msgspec.structs.asdict(self)))
+        """The credentials in these settings, and the values of `secret_variables`.
+
+        Those of URLs, and options with such a name.
+        """
+        named = (os.environ.get(name, "") for name in self.secret_variables)
+        return frozenset(secrets_in(msgspec.structs.asdict(self))).union(filter(None, named))
 
     @property
     def socket_path(self) -> Path:
@@ -256,7 +268,8 @@ def load(
         ConfigError: a value of the wrong type, or a file that cannot be read.
     """
     env = os.environ if environ is None else environ
-    values = _from_file(file or config_path(env, directory))
+    path = file or config_path(env, directory)
+    values = _beside(path) | _from_file(path)
     values |= _from_environ(env)
     given = {name: value for name, value in overrides.items() if value is not None}
     check_names(given, "argument", FIELDS)
@@ -272,6 +285,12 @@ def config_path(
         return Path(named)
     found = (directory or Path.cwd()) / FILE_NAME
     return found if found.exists() else None
+
+
+def _beside(path: Path | None) -> dict[str, Any]:
+    """Return the secrets file beside a settings file, if there is one."""
+    found = path and path.absolute().with_name(SECRETS_NAME)
+    return {"secrets_file": str(found)} if found and found.exists() else {}
 
 
 def _from_file(path: Path | None) -> dict[str, Any]:
@@ -292,12 +311,30 @@ def _from_environ(env: Mapping[str, str]) -> dict[str, Any]:
         if name.startswith(PREFIX) and name != PREFIX + "CONFIG"
     }
     check_names(values, "environment", FIELDS)
-    if "providers" in values:
-        values["providers"] = [p.strip() for p in values["providers"].split(",") if p.strip()]
+    for name in ("providers", "secret_variables"):
+        if name in values:
+            values[name] = [one.strip() for one in values[name].split(",") if one.strip()]
     for name in ("provider", "retention"):
         if name in values:
             values[name] = tables(name, values[name])
     return values
+
+
+def with_secrets(settings: Settings) -> Settings:
+    """Add the variables of the secrets file to this process's environment, where they are not set.
+
+    For processes that open providers, before they start a thread.
+
+    Raises:
+        ConfigError: others may read the file, or it cannot be read.
+    """
+    if not settings.secrets_file:
+        return settings
+    found = read_secrets(Path(settings.secrets_file).expanduser())
+    for name, value in found.items():
+        os.environ.setdefault(name, value)
+    names = tuple(dict.fromkeys((*settings.secret_variables, *found)))
+    return msgspec.structs.replace(settings, secret_variables=names)
 
 
 def to_environ(settings: Settings, base: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+from memorybus.config.settings import Settings
 from memorybus.errors import ConfigError
 from memorybus.operations.stores import Stores
 
@@ -24,6 +25,15 @@ def check_instance(stores: Stores, name: str) -> None:
     """
     known = [*stores.settings.providers, *stores.roster.instances(), *stores.instances.all()]
     _check("provider instance", name, known)
+
+
+def check_configured(settings: Settings, name: str) -> None:
+    """Make sure that the settings name an instance; Redis is not asked.
+
+    Raises:
+        ConfigError: they do not.
+    """
+    _check("provider instance", name, [*settings.providers, *settings.provider])
 
 
 def _check(what: str, name: str, known: Iterable[str]) -> None:

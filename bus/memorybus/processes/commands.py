@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NoReturn
 
 import msgspec
@@ -10,7 +10,7 @@ import msgspec
 from memorybus.config.settings import Settings, to_environ
 from memorybus.errors import MemoryBusError
 from memorybus.processes.child import running
-from memorybus.registry.description import Described
+from memorybus.registry.description import Described, KindOffer, TrialStep
 
 LogForm = Literal["text", "json"]
 
@@ -92,6 +92,49 @@ def described(
                 f"what {provider} is could not be found out (exit code {child.wait()})"
             )
     return msgspec.convert(report, Described)
+
+
+def offered(settings: Settings, kinds: Sequence[str] = ()) -> list[KindOffer]:
+    """Ask a child which kinds of providers there are, or what these are.
+
+    Raises:
+        MemoryBusError: the child said nothing.
+    """
+    command = module_command(_WORKERS, "kinds", "--kinds", ",".join(kinds))
+    found: list[KindOffer] = []
+    with running(command, settings) as child:
+        while (report := child.report()) is not None:
+            found.append(msgspec.convert(report, KindOffer))
+        if not found:
+            raise MemoryBusError(f"no kinds of providers are known (exit code {child.wait()})")
+    return found
+
+
+def tried(
+    settings: Settings, provider: str, name: str, options: Mapping[str, Any], wait: float
+) -> Iterator[TrialStep]:
+    """Let a child try an instance, or the copy `name` that serves it; yield each step.
+
+    Args:
+        settings: the instance's.
+        provider: the instance of the settings.
+        name: the instance, or its copy.
+        options: what differs in the copy.
+        wait: seconds for which what was written may stay unknown to recalls.
+
+    Raises:
+        MemoryBusError: the child ended without a word.
+    """
+    words = ["--provider", provider, "--name", name, "--wait", str(wait)]
+    given = msgspec.json.encode(options).decode()
+    command = module_command(_WORKERS, "trial", *words, "--options", given)
+    with running(command, settings) as child:
+        told = False
+        while (report := child.report()) is not None:
+            told = True
+            yield msgspec.convert(report, TrialStep)
+        if not told:
+            raise MemoryBusError(f"{name} could not be tried (exit code {child.wait()})")
 
 
 def become(command: Sequence[str], settings: Settings) -> NoReturn:

@@ -1,6 +1,70 @@
-"""What an instance would be, as a worker's process describes it for a command."""
+"""Providers as a worker's process describes them for a command: kinds, instances, their trials."""
+
+from typing import Any, Literal, TypeAlias
 
 import msgspec
+
+OptionType: TypeAlias = Literal["", "text", "number", "flag", "list"]
+
+
+class OptionField(msgspec.Struct, frozen=True):
+    """One option of a provider, read from its schema (`MemoryProvider.get_config_schema`).
+
+    Attributes:
+        key: its name in the instance's table.
+        description: what it is for, in one sentence.
+        default: what holds if it is not given.
+        required: whether it must be given.
+        choices: the values that it may have; empty if there are others.
+        secret: whether it names the environment variable that holds a secret.
+        hint: an example, or where a person finds the value.
+        type: what its value is; as the default's if "".
+    """
+
+    key: str
+    description: str = ""
+    default: Any = None
+    required: bool = False
+    choices: tuple[Any, ...] = ()
+    secret: bool = False
+    hint: str = ""
+    type: OptionType = ""
+
+    @property
+    def kind_of_value(self) -> OptionType:
+        """What its value is."""
+        if self.type:
+            return self.type
+        if isinstance(self.default, bool):
+            return "flag"
+        if isinstance(self.default, int | float):
+            return "number"
+        return "list" if isinstance(self.default, list | tuple) else "text"
+
+
+class KindOffer(msgspec.Struct, frozen=True):
+    """A kind of provider that could be set up.
+
+    Attributes:
+        kind: its name, or ``scheme:target``.
+        summary: what it is, in one sentence.
+        delivery: its class (G4).
+        placement: "local" or "shared".
+        recall, tools, as_of, retracts: what it can do.
+        options: what may be set; None if anything may.
+        missing: why it cannot run here, with the remedy; empty if it can.
+    """
+
+    kind: str
+    summary: str = ""
+    delivery: str = ""
+    placement: str = ""
+    recall: bool = False
+    tools: bool = False
+    as_of: bool = False
+    retracts: bool = False
+    options: tuple[OptionField, ...] | None = ()
+    missing: str = ""
 
 
 class Described(msgspec.Struct, frozen=True):
@@ -25,3 +89,21 @@ class Described(msgspec.Struct, frozen=True):
     handles: tuple[str, ...]
     outside_tools: tuple[str, ...]
     tunable: tuple[str, ...] = ()
+
+
+class TrialStep(msgspec.Struct, frozen=True):
+    """One step of a trial of an instance, as the process that made it tells.
+
+    Attributes:
+        name: what was tried: ``open``, ``write``, ``recall``, ``forget``.
+        ok: whether it did what it should.
+        seconds: how long it took.
+        found: what came of it; of a step that failed the exact error, credentials masked.
+        fix: what to do; empty if there is nothing to.
+    """
+
+    name: str
+    ok: bool
+    seconds: float
+    found: str
+    fix: str = ""

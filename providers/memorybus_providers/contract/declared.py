@@ -4,6 +4,7 @@ import inspect
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, get_args
 
 import msgspec
@@ -21,7 +22,20 @@ from memorybus_providers.contract.samples import feed, steps
 from memorybus_providers.dispatch import HOOKS
 
 _TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_CALLS = {"prefetch": 2, "retract": 2, "handle_tool_call": 3, **dict.fromkeys(HOOKS.values(), 2)}
+_TYPES = ("", "text", "number", "flag", "list")
+_ASKED: Mapping[str, Any] = MappingProxyType(
+    {"choices": (list, tuple), "hint": str, "secret": bool, "required": bool}
+)
+_CALLS = {
+    **dict.fromkeys(HOOKS.values(), 2),
+    "prefetch": 2,
+    "retract": 2,
+    "handle_tool_call": 3,
+    "forget": 1,
+    "export": 1,
+    "sync_turns": 1,
+    "health": 1,
+}
 
 
 class DeclaredRules(Rules):
@@ -63,6 +77,8 @@ class DeclaredRules(Rules):
             _agree(provider, hook, event in can.handles, f"{event.__name__} in handles")
         _agree(provider, "prefetch", can.recall, "recall")
         _agree(provider, "retract", can.retracts, "retracts")
+        _agree(provider, "forget", can.forgets, "forgets")
+        _agree(provider, "export", can.exports, "exports")
         _agree(provider, "handle_tool_call", can.tools or ToolCalled in can.handles, "tools")
         require(
             can.tools == bool(provider.get_tool_schemas()),
@@ -100,6 +116,7 @@ class DeclaredRules(Rules):
                 value = field.get(part)
                 require(isinstance(value, str) and value, f"option without {part}: {field!r}")
             _require_json(field, f"option {field['key']!r}")
+            _check_asked(field)
         keys = [field["key"] for field in schema]
         require(len(keys) == len(set(keys)), f"option keys repeat: {keys}")
 
@@ -150,6 +167,22 @@ def _check_tool(schema: Mapping[str, Any]) -> str:
     require(not strangers, f"tool {name!r} requires what it does not describe: {strangers}")
     _require_json(schema, f"tool {name!r}")
     return str(name)
+
+
+def _check_asked(field: Mapping[str, Any]) -> None:
+    """Check the parts of an option that a set-up dialogue goes by."""
+    key = field["key"]
+    for part, kind in _ASKED.items():
+        value = field.get(part)
+        require(
+            value is None or isinstance(value, kind),
+            f"option {key!r}: {part} must be {kind}, not {value!r}",
+        )
+    said, choices = field.get("type", ""), field.get("choices") or ()
+    require(said in _TYPES, f"option {key!r}: type {said!r} is none of {_TYPES}")
+    default = field.get("default")
+    known = not choices or default in (None, "") or default in choices
+    require(known, f"option {key!r}: the default {default!r} is none of its choices")
 
 
 def _require_json(value: object, what: str) -> None:

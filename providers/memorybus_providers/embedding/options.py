@@ -40,6 +40,7 @@ SCHEMA: Final[tuple[Mapping[str, Any], ...]] = (
         "address of an OpenAI-compatible service (http://localhost:11434/v1), or the directory of "
         "a model2vec model; without it words alone are compared",
         "default": "",
+        "hint": "empty: words alone",
     },
     {
         "key": "embedder_model",
@@ -51,6 +52,7 @@ SCHEMA: Final[tuple[Mapping[str, Any], ...]] = (
         "key": "embedder_key",
         "description": "the name of the environment variable that holds the service's API key",
         "default": "",
+        "secret": True,
     },
     {"key": "embedder_timeout", "description": "seconds for one request", "default": 30.0},
     {"key": "embedder_batch", "description": "facts of one request, at most 2048", "default": 32},

@@ -19,6 +19,7 @@ SCHEMA: Final[tuple[Mapping[str, Any], ...]] = (
         "key": "api_key_env",
         "description": "the name of the environment variable that holds the service's key",
         "default": "",
+        "secret": True,
     },
     {
         "key": "api_key_file",

@@ -13,8 +13,9 @@ from memorybus.archive.tombstones import Tombstone
 from memorybus.config.settings import Settings
 from memorybus.errors import ArchiveUnavailable
 from memorybus.operations.archive.archive import exported
-from memorybus.operations.archive.import_events import Imported, imported
-from memorybus.operations.archive.known_ids import KnownIds
+from memorybus.operations.archive.import_events import imported
+from memorybus.operations.ingest.known_ids import KnownIds
+from memorybus.operations.ingest.new_events import Imported
 from memorybus.query.query import EVERYTHING, Query
 from memorybus_workers.archiving.archiver import run_once
 

@@ -1,60 +1,16 @@
-"""``memorybus archive import``: the events of an archive, published into another log.
-
-What this log ever had is passed over, by event id, also what was forgotten or kept no longer. The
-ids are in a temporary file: memory does not grow with either history.
-"""
+"""``memorybus archive import``: the events of an archive, published into another log."""
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from pathlib import Path
 
-import msgspec
-
-from memorybus.agent.client import MemoryBus
 from memorybus.archive.archive import Archive
-from memorybus.archive.location import archive_of, check_reaches, views_of
 from memorybus.archive.objects.local import LocalObjects
-from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
-from memorybus.errors import ConfigError, EventError
-from memorybus.events import Envelope, UnknownEvent
-from memorybus.log.stream import START, EventLog
-from memorybus.operations.archive.known_ids import KnownIds
-from memorybus.operations.ingest.paced import Paced
+from memorybus.errors import ConfigError
+from memorybus.events import Envelope
+from memorybus.operations.ingest.new_events import Imported, publish_new
 from memorybus.query.query import Query
 from memorybus.query.ranges import Plan
-from memorybus.redis.connect import connect_redis
-
-FLUSH = 60.0
-"""Seconds an import waits for Redis to have everything."""
-
-NAMED = 1_000
-"""Refused events that are named each; later ones are only counted (G10)."""
-
-_PAGE = 500
-
-
-class Imported(msgspec.Struct, kw_only=True):
-    """What an import did, or would do.
-
-    Attributes:
-        events: in the archive that was read.
-        new: of these, not in this log yet.
-        published: of these, sent.
-        refused: ids of events that this release cannot publish unchanged, and why: the first
-            `NAMED` of them.
-        refused_events: how many there are.
-        executed: whether anything was to be done.
-        logged: whether Redis has all that was sent.
-    """
-
-    executed: bool
-    events: int = 0
-    new: int = 0
-    published: int = 0
-    refused: dict[str, str] = {}
-    refused_events: int = 0
-    logged: bool = True
 
 
 def found_in(directory: Path) -> list[tuple[Archive, list[int]]]:
@@ -89,45 +45,10 @@ def imported(
     Raises:
         ArchiveDamaged: a part of it cannot be read; what came before stays published.
         ArchiveUnavailable: this log's own archive cannot be asked for what it has.
-        Stalled: the log takes nothing; the rest is published by the next run.
+        LogStalled: the log takes nothing; the rest is published by the next run.
     """
-    sources = found_in(directory)
-    done = Imported(executed=execute)
-    with KnownIds() as known:
-        _note_known(settings, known)
-        with MemoryBus.connect(settings) as bus:
-            paced = Paced(bus, SYSTEM, lambda unsent: None)
-            for envelope in _envelopes(sources, query):
-                step()
-                done.events += 1
-                if known.is_new(envelope.id):
-                    done.new += 1
-                    _take(done, envelope, partial(_publish, bus, paced, envelope))
-            done.logged = bus.flush("logged", FLUSH) if execute else True
-    return done
-
-
-def _note_known(settings: Settings, known: KnownIds) -> None:
-    """Note the ids of all that the log has or had.
-
-    The log is read before the archive: what is trimmed meanwhile is sealed by then.
-    """
-    redis = connect_redis(settings)
-    log = EventLog(redis, settings)
-    for partition in range(log.partitions):
-        after = START
-        while page := log.read(partition, after, _PAGE):
-            known.add(event.envelope.id for event in page)
-            after = page[-1].position.entry
-    views = views_of(settings)
-    archive = archive_of(redis, settings) if any(one.sealed for one in views.values()) else None
-    if archive is not None:
-        for partition, view in views.items():
-            check_reaches(archive, partition, view.sealed)
-            for ids in archive.ids(partition):
-                known.add(ids)
-        archive.close()
-    redis.close()
+    envelopes = _envelopes(found_in(directory), query)
+    return publish_new(settings, envelopes, step, execute=execute)
 
 
 def _envelopes(sources: Iterable[tuple[Archive, list[int]]], query: Query) -> Iterator[Envelope]:
@@ -135,36 +56,3 @@ def _envelopes(sources: Iterable[tuple[Archive, list[int]]], query: Query) -> It
         for partition in partitions:
             for event in archive.scan(partition, Plan(query=query)):
                 yield event.envelope
-
-
-def _take(done: Imported, envelope: Envelope, publish: Callable[[], None]) -> None:
-    """Publish an event that is new here, or note why it is refused."""
-    why = ""
-    if isinstance(envelope.event, UnknownEvent):
-        known = envelope.event.wire_version
-        why = f"this release does not know its {'type or version' if known else 'form'}"
-    elif done.executed:
-        try:
-            publish()
-            done.published += 1
-        except EventError as error:
-            why = str(error)
-    if why:
-        done.refused_events += 1
-        if len(done.refused) < NAMED:
-            done.refused[envelope.id] = why
-
-
-def _publish(bus: MemoryBus, paced: Paced, envelope: Envelope) -> None:
-    """Publish an event under its own id and time."""
-    paced.accepted(
-        lambda: bus.publish(
-            envelope.event,
-            key=envelope.key,
-            scope=envelope.scope,
-            session=envelope.session,
-            event_id=envelope.id,
-            at=envelope.at,
-            trace=envelope.trace,
-        )
-    )

@@ -163,6 +163,7 @@ class IngestReport(msgspec.Struct, frozen=True, kw_only=True):
         files: files read whole.
         sessions: sessions in them.
         turns: turns published, whether the log knew them or not.
+        events: events read in files of events, whether the log knew them or not.
         skipped: messages without content, left out.
         new_events: how much the log grew meanwhile; None if Redis did not answer.
         level: ``logged`` if Redis has everything, else ``spooled``; None if no file could be read
@@ -173,6 +174,7 @@ class IngestReport(msgspec.Struct, frozen=True, kw_only=True):
     files: int = 0
     sessions: int = 0
     turns: int = 0
+    events: int = 0
     skipped: int = 0
     new_events: int | None = None
     level: Literal["logged", "spooled"] | None = None

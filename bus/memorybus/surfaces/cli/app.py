@@ -19,6 +19,7 @@ from memorybus.surfaces.cli import (
     dlq,
     doctor,
     events,
+    export,
     hermes,
     memories,
     processes,
@@ -60,6 +61,7 @@ def build() -> App:
     for group in (
         processes,
         memories,
+        export,
         status,
         events,
         sessions,

@@ -3,20 +3,25 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 from rich.progress import Progress
 
 from memorybus.agent.client import MemoryBus
 from memorybus.config.settings import Settings
 from memorybus.errors import AccessDenied, LogUnavailable
 from memorybus.log.stream import EventLog
-from memorybus.operations.ingest import ingest
+from memorybus.operations.ingest import event_lines, ingest
 from memorybus.operations.ingest.ingest import IngestReport, ParsedFile, RefusedInput
+from memorybus.operations.ingest.new_events import Imported, publish_new
+from memorybus.operations.ingest.transcripts import TranscriptError
 from memorybus.redis.connect import connect_redis
 from memorybus.surfaces.views.output import Output
 
 FLUSH_STEP = 0.5
 PATIENCE = 20
 """So many steps without Redis, and the rest counts as spooled (G10)."""
+
+_THEIR_OWN = "its events say whose they are; leave out --user and --agent"
 
 
 def ingest_all(
@@ -31,11 +36,31 @@ def ingest_all(
     Raises:
         SpoolFull: the spool's bound is reached; what was published stays published.
     """
-    sources, refused = ingest.load(files)
-    if not sources:
+    exports = [path for path in files if event_lines.holds_events(path)]
+    sources, refused = ingest.load(path for path in files if path not in exports)
+    if not sources and not exports:
         return IngestReport(refused=tuple(refused))
     before = events_in_log(settings)
-    turns = 0
+    done = IngestReport(level="logged", refused=tuple(refused))
+    if sources:
+        logged = before is not None
+        done = _conversations(settings, sources, user, agent, output, done, reachable=logged)
+    for path in exports:
+        done = _events(settings, path, output, done, named=bool(user or agent))
+    return _with_growth(settings, done, before)
+
+
+def _conversations(
+    settings: Settings,
+    sources: Sequence[ParsedFile],
+    user: str | None,
+    agent: str | None,
+    output: Output,
+    report: IngestReport,
+    *,
+    reachable: bool,
+) -> IngestReport:
+    turns, refused = 0, list(report.refused)
     with output.progress("turns") as bar, MemoryBus.connect(settings) as bus:
         task = bar.add_task("publish", total=sum(source.transcript.turns for source in sources))
         for source in sources:
@@ -44,8 +69,51 @@ def ingest_all(
             )
             turns += done.turns
             refused += done.refused
-        logged = before is not None and _wait_logged(bus, bar)
-    return _report(sources, refused, turns, logged=logged, before=before, settings=settings)
+        logged = reachable and _wait_logged(bus, bar)
+    return msgspec.structs.replace(
+        report,
+        files=len(sources),
+        sessions=sum(len(source.transcript.conversations) for source in sources),
+        turns=turns,
+        skipped=sum(source.transcript.skipped for source in sources),
+        level="logged" if logged else "spooled",
+        refused=tuple(refused),
+    )
+
+
+def _events(
+    settings: Settings, path: Path, output: Output, report: IngestReport, *, named: bool
+) -> IngestReport:
+    """Add what a file of events brought; one that is not read whole brings nothing."""
+    if named:
+        return _refusing(report, [RefusedInput(str(path), _THEIR_OWN)])
+    try:
+        with output.progress("events") as bar:
+            read = bar.add_task("read", total=None)
+            count = sum(1 for _ in bar.track(event_lines.events_of(path), task_id=read))
+            task = bar.add_task("publish", total=count)
+            found = event_lines.events_of(path)
+            done = publish_new(settings, found, lambda: bar.advance(task), execute=True)
+    except (TranscriptError, LogUnavailable) as error:
+        return _refusing(report, [RefusedInput(str(path), str(error))])
+    report = msgspec.structs.replace(
+        report,
+        files=report.files + 1,
+        events=report.events + done.events,
+        level=report.level if done.logged else "spooled",
+    )
+    return _refusing(report, _refused_events(path, done))
+
+
+def _refused_events(path: Path, done: Imported) -> list[RefusedInput]:
+    named = [RefusedInput(f"{path}: event {known}", why) for known, why in done.refused.items()]
+    unnamed = done.refused_events - len(named)
+    more = [RefusedInput(str(path), f"{unnamed} more events were refused")] if unnamed else []
+    return named + more
+
+
+def _refusing(report: IngestReport, refused: Sequence[RefusedInput]) -> IngestReport:
+    return msgspec.structs.replace(report, refused=(*report.refused, *refused))
 
 
 def events_in_log(settings: Settings) -> int | None:
@@ -75,23 +143,11 @@ def _wait_logged(bus: MemoryBus, bar: Progress) -> bool:
     return False
 
 
-def _report(
-    sources: Sequence[ParsedFile],
-    refused: Sequence[RefusedInput],
-    turns: int,
-    *,
-    logged: bool,
-    before: int | None,
-    settings: Settings,
-) -> IngestReport:
-    after = events_in_log(settings) if logged else None
+def _with_growth(settings: Settings, report: IngestReport, before: int | None) -> IngestReport:
+    """Return the report of what was published with how much the log has grown."""
+    if not report.files:
+        return msgspec.structs.replace(report, level=None)
+    after = events_in_log(settings) if report.level == "logged" else None
     known = before is not None and after is not None
-    return IngestReport(
-        files=len(sources),
-        sessions=sum(len(source.transcript.conversations) for source in sources),
-        turns=turns,
-        skipped=sum(source.transcript.skipped for source in sources),
-        new_events=(after or 0) - (before or 0) if known else None,
-        level="logged" if logged else "spooled",
-        refused=tuple(refused),
-    )
+    grown = (after or 0) - (before or 0) if known else None
+    return msgspec.structs.replace(report, new_events=grown)

@@ -11,7 +11,15 @@ from cyclopts import App, Parameter
 from memorybus.clock import SYSTEM
 from memorybus.config.settings import Settings
 from memorybus.errors import MissingProvider
-from memorybus.surfaces.cli.options import DEFAULT, MEMORIES, Common, names, positive, some_names
+from memorybus.surfaces.cli.options import (
+    DEFAULT,
+    MEMORIES,
+    Common,
+    a_time,
+    names,
+    positive,
+    some_names,
+)
 from memorybus.surfaces.cli.scope_options import (
     NOBODY_NAMED,
     WIDER,
@@ -36,12 +44,6 @@ def asked(_: Any, question: str | None) -> None:
     """Validate a question, if there is one: an empty one would be answered with everything."""
     if question is not None and not question.strip():
         raise ValueError("Ask something: the question is empty.")
-
-
-def a_time(_: Any, text: str | None) -> None:
-    """Validate a time, if there is one."""
-    if text is not None:
-        stamp(text)
 
 
 Session = Annotated[
@@ -90,10 +92,11 @@ def register(app: App) -> None:
 def run_ingest(
     *files: Path, user: User = None, agent: Agent = None, common: Common = DEFAULT
 ) -> int:
-    """Publish recorded conversations: OpenAI-style message JSONL, or LoCoMo JSON.
+    """Publish recorded conversations: OpenAI-style message JSONL, LoCoMo JSON; or exported events.
 
     The same file twice adds nothing. A file that cannot be read whole is reported and the others
-    go on (exit code 1). Without --user, LoCoMo's user is `speaker_a`.
+    go on (exit code 1). Without --user, LoCoMo's user is `speaker_a`. What `memorybus export`
+    wrote says itself whose each event is.
 
     For example:
 
@@ -124,8 +127,10 @@ def _show_report(output: Output, report: "ingest.IngestReport") -> None:
         output.result(report)
         return
     new = "" if report.new_events is None else f", {report.new_events} events new in the log"
+    events = f", {report.events} events read" if report.events else ""
     output.show(
-        f"{report.files} files, {report.sessions} sessions, {report.turns} turns published{new}"
+        f"{report.files} files, {report.sessions} sessions, {report.turns} turns published"
+        f"{events}{new}"
     )
     if report.skipped:
         output.show(f"{report.skipped} messages without content were left out")

@@ -11,6 +11,7 @@ from cyclopts import Group, Parameter
 
 from memorybus.config.settings import Settings, load
 from memorybus.surfaces.views.output import Output
+from memorybus.text.times import stamp
 
 RUN = Group("Run", sort_key=1)
 MEMORIES = Group("Memories", sort_key=2)
@@ -65,6 +66,12 @@ def not_negative(_: Any, value: float | None) -> None:
     """Validate that a number, if one is given, is not negative."""
     if value is not None and not 0 <= value < math.inf:
         raise ValueError("It must be a number, and not negative.")
+
+
+def a_time(_: Any, text: str | None) -> None:
+    """Validate a time, if one is given."""
+    if text is not None:
+        stamp(text)
 
 
 def some_names(_: Any, text: str | None) -> None:

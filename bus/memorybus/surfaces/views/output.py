@@ -8,7 +8,7 @@ from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from memorybus.surfaces.views.safe import json_text, visible
+from memorybus.surfaces.views.safe import harmless, json_text, visible
 
 NOTHING_DONE = "nothing is done yet: add --execute"
 """The note below a plan that only shows what would be done."""
@@ -53,6 +53,16 @@ class Output:
         """Print one of many JSON results on a line of its own."""
         sys.stdout.write(json_text(msgspec.to_builtins(value), indent=None) + "\n")
         sys.stdout.flush()
+
+    def pipe_line(self, line: bytes) -> None:
+        """Print a line of JSON, with its end, as it is; a terminal is shown it harmless.
+
+        A pipe's reader who goes away ends the command quietly, as with every other output.
+        """
+        if self.out.is_terminal:
+            sys.stdout.write(harmless(line.decode()))
+        else:
+            sys.stdout.buffer.write(line)
 
     def show(self, renderable: RenderableType) -> None:
         """Print something for people; text is never wrapped."""

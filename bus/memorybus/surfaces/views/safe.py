@@ -8,7 +8,7 @@ from typing import Any
 
 from memorybus.text.display import escaped, is_dangerous, visible
 
-__all__ = ["json_text", "one_line", "visible"]
+__all__ = ["harmless", "json_text", "one_line", "visible"]
 
 
 def one_line(text: str, width: int = 0) -> str:
@@ -19,5 +19,9 @@ def one_line(text: str, width: int = 0) -> str:
 
 def json_text(value: Any, *, indent: int | None = 2) -> str:
     """Return JSON that is safe to print: readable scripts stay, steering characters are escaped."""
-    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    return harmless(json.dumps(value, ensure_ascii=False, indent=indent))
+
+
+def harmless(text: str) -> str:
+    """Return a text of JSON that says the same, with its steering characters escaped."""
     return "".join(escaped(c) if is_dangerous(c) else c for c in text)

@@ -1,0 +1,139 @@
+"""Events that have their ids already, published into a log that may have some of them.
+
+What this log ever had is passed over, by event id, also what was forgotten or kept no longer. The
+ids are in a temporary file: memory does not grow with either history.
+"""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+
+import msgspec
+
+from memorybus.agent.client import MemoryBus
+from memorybus.archive.location import archive_of, check_reaches, views_of
+from memorybus.clock import SYSTEM
+from memorybus.config.settings import Settings
+from memorybus.errors import EventError
+from memorybus.events import Envelope, UnknownEvent
+from memorybus.log.stream import START, EventLog
+from memorybus.operations.ingest.known_ids import KnownIds
+from memorybus.operations.ingest.paced import Paced
+from memorybus.redis.connect import connect_redis
+
+FLUSH = 60.0
+"""Seconds an import waits for Redis to have everything."""
+
+NAMED = 1_000
+"""Refused events that are named each; later ones are only counted (G10)."""
+
+_PAGE = 500
+
+
+class Imported(msgspec.Struct, kw_only=True):
+    """What an import did, or would do.
+
+    Attributes:
+        events: in what was read.
+        new: of these, not in this log yet.
+        published: of these, sent.
+        refused: ids of events that this release cannot publish unchanged, and why: the first
+            `NAMED` of them.
+        refused_events: how many there are.
+        executed: whether anything was to be done.
+        logged: whether Redis has all that was sent.
+    """
+
+    executed: bool
+    events: int = 0
+    new: int = 0
+    published: int = 0
+    refused: dict[str, str] = {}
+    refused_events: int = 0
+    logged: bool = True
+
+
+def publish_new(
+    settings: Settings, envelopes: Iterable[Envelope], step: Callable[[], None], *, execute: bool
+) -> Imported:
+    """Publish the events that this log never had, in their order, under their own ids and times.
+
+    Args:
+        settings: which log.
+        envelopes: the events; read once, as they are needed.
+        step: called before each event.
+        execute: whether to publish; otherwise they are only counted.
+
+    Raises:
+        LogUnavailable: Redis is away, so nobody knows what is new.
+        ArchiveUnavailable: this log's own archive cannot be asked for what it has.
+        LogStalled: the log takes nothing; the rest is published by the next run.
+    """
+    done = Imported(executed=execute)
+    with KnownIds() as known:
+        _note_known(settings, known)
+        with MemoryBus.connect(settings) as bus:
+            paced = Paced(bus, SYSTEM, lambda unsent: None)
+            for envelope in envelopes:
+                step()
+                done.events += 1
+                if known.is_new(envelope.id):
+                    done.new += 1
+                    _take(done, envelope, partial(_publish, bus, paced, envelope))
+            done.logged = bus.flush("logged", FLUSH) if execute else True
+    return done
+
+
+def _note_known(settings: Settings, known: KnownIds) -> None:
+    """Note the ids of all that the log has or had.
+
+    The log is read before the archive: what is trimmed meanwhile is sealed by then.
+    """
+    redis = connect_redis(settings)
+    log = EventLog(redis, settings)
+    for partition in range(log.partitions):
+        after = START
+        while page := log.read(partition, after, _PAGE):
+            known.add(event.envelope.id for event in page)
+            after = page[-1].position.entry
+    views = views_of(settings)
+    archive = archive_of(redis, settings) if any(one.sealed for one in views.values()) else None
+    if archive is not None:
+        for partition, view in views.items():
+            check_reaches(archive, partition, view.sealed)
+            for ids in archive.ids(partition):
+                known.add(ids)
+        archive.close()
+    redis.close()
+
+
+def _take(done: Imported, envelope: Envelope, publish: Callable[[], None]) -> None:
+    """Publish an event that is new here, or note why it is refused."""
+    why = ""
+    if isinstance(envelope.event, UnknownEvent):
+        known = envelope.event.wire_version
+        why = f"this release does not know its {'type or version' if known else 'form'}"
+    elif done.executed:
+        try:
+            publish()
+            done.published += 1
+        except EventError as error:
+            why = str(error)
+    if why:
+        done.refused_events += 1
+        if len(done.refused) < NAMED:
+            done.refused[envelope.id] = why
+
+
+def _publish(bus: MemoryBus, paced: Paced, envelope: Envelope) -> None:
+    """Publish an event under its own id and time."""
+    paced.accepted(
+        lambda: bus.publish(
+            envelope.event,
+            key=envelope.key,
+            scope=envelope.scope,
+            session=envelope.session,
+            event_id=envelope.id,
+            at=envelope.at,
+            trace=envelope.trace,
+        )
+    )

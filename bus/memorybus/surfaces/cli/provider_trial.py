@@ -1,0 +1,62 @@
+"""``memorybus provider test``."""
+
+from collections.abc import Iterable
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from memorybus.health.finding import Check
+from memorybus.registry.description import TrialStep
+from memorybus.surfaces.cli.options import DEFAULT, Common, not_negative
+from memorybus.surfaces.views.output import Output
+from memorybus.surfaces.views.render import check_line
+
+
+def run_test(
+    name: Annotated[str, Parameter(help="The provider instance.")],
+    /,
+    *,
+    wait: Annotated[
+        float,
+        Parameter(
+            help="Seconds for which what was written may stay unknown to recalls.",
+            validator=not_negative,
+        ),
+    ] = 10.0,
+    common: Common = DEFAULT,
+) -> int:
+    """Open an instance as a worker does, write to it, recall what was written, and erase it.
+
+    It takes a scope that is nobody's, and no event passes through the log. Exit code 1 if a step
+    fails; it says the exact error and what to do.
+
+    For example:
+
+    - `memorybus provider test holographic`
+    - `memorybus provider test honcho --wait 60 --json`
+    """
+    from memorybus.operations.providers.trial import trial
+
+    output = common.output()
+    steps = shown(output, trial(common.settings(), name, wait))
+    ok = all(step.ok for step in steps)
+    if output.json:
+        output.result({"provider": name, "ok": ok, "steps": steps})
+    return 0 if ok else 1
+
+
+def shown(output: Output, steps: Iterable[TrialStep]) -> list[TrialStep]:
+    """Show each step when it is done; return them all."""
+    done = []
+    for step in steps:
+        done.append(step)
+        if not output.json:
+            took = f"{step.seconds * 1000:.0f} ms"
+            output.show(
+                check_line(
+                    Check(
+                        name=step.name, ok=step.ok, found=f"{took:>8}  {step.found}", fix=step.fix
+                    )
+                )
+            )
+    return done

@@ -1,0 +1,71 @@
+"""``memorybus provider test`` with the providers of the package, a child process and Redis."""
+
+import json
+from pathlib import Path
+
+import pytest
+from helpers.processes.commands import Ran, run_command
+from memorybus.config.settings import Settings, to_environ
+from memorybus.redis.connect import connect_redis
+from memorybus.redis.keys import Keys
+from memorybus.registry.homes import Home, Homes
+
+
+def ran(settings: Settings, *words: str) -> Ran:
+    """Run the command with these settings."""
+    return run_command(to_environ(settings, {}), "provider", "test", *words)
+
+
+@pytest.mark.parametrize("name", ["builtin", "holographic"])
+def test_a_provider_of_the_package_passes_without_redis(name: str, short_dir: Path) -> None:
+    """Nothing but a data directory is needed; each step tells its time."""
+    report = json.loads(ran(Settings(data_dir=short_dir), name, "--json").output)
+
+    assert report["ok"] is True
+    assert [step["name"] for step in report["steps"]][:3] == ["open", "write", "recall"]
+    assert all(step["seconds"] >= 0 for step in report["steps"])
+
+
+def test_what_cannot_be_opened_says_why_and_what_to_do(short_dir: Path) -> None:
+    """The error is the provider's own, below it stands the remedy; exit code 1."""
+    home = short_dir / "providers" / "holographic"
+    home.mkdir(parents=True)
+    (home / "holographic.db").write_bytes(b"no database at all" * 500)
+
+    done = ran(Settings(data_dir=short_dir), "holographic")
+
+    assert done.exit_code == 1
+    assert "holographic.db" in done.output
+    assert "→ " in done.output
+
+
+def test_a_wrong_option_is_told_at_once(short_dir: Path) -> None:
+    """What cannot be made at all ends as every wrong setting does, with exit code 2."""
+    wrong = Settings(data_dir=short_dir, provider={"builtin": {"memory_limti": 3}})
+
+    done = ran(wrong, "builtin")
+
+    assert done.exit_code == 1
+    assert "did you mean 'memory_limit'" in done.output
+
+
+def test_an_unknown_name_is_told_with_those_there_are(short_dir: Path) -> None:
+    """Exit code 2, the nearest name, and no process is started."""
+    done = ran(Settings(data_dir=short_dir), "builtinn")
+
+    assert done.exit_code == 2
+    assert "did you mean 'builtin'" in done.output
+
+
+def test_a_state_elsewhere_is_tested_there(settings: Settings) -> None:
+    """A local provider is not opened beside its home: that would be another, empty one (G3)."""
+    redis = connect_redis(settings)
+    home = Home("f" * 32, "far", "/srv/far", "1")
+    Homes(redis, Keys(settings.namespace)).move("builtin", home)
+    redis.close()
+
+    done = ran(settings, "builtin")
+
+    assert done.exit_code == 2
+    assert "/srv/far on far" in done.output
+    assert not settings.provider_home("builtin").exists()

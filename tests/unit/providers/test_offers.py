@@ -1,0 +1,59 @@
+"""What kinds of providers there are, as the set-up dialogue learns of them."""
+
+import pytest
+from memorybus.errors import ConfigError
+from memorybus.registry.description import OptionField
+from memorybus_providers.base import ProviderConfig
+from memorybus_providers.registry import check_options, known
+from memorybus_workers.hosting.offers import offers
+
+
+def test_every_registered_kind_is_offered() -> None:
+    """Each says what it is, and what it promises; a missing library is told, not raised."""
+    found = {offer.kind: offer for offer in offers()}
+
+    assert set(found) == set(known())
+    assert all(offer.missing or (offer.summary and offer.delivery) for offer in found.values())
+    assert found["holographic"].delivery == "transactional"
+    assert found["holographic"].tools
+
+
+def test_options_are_read_with_their_types() -> None:
+    """A schema's entry says whether it is a secret, and its default what kind of value it has."""
+    (offer,) = offers(["holographic"])
+    options = {option.key: option for option in offer.options or ()}
+
+    assert options["embedder_key"].secret
+    assert options["embedder_batch"].kind_of_value == "number"
+    assert options["embedder"].kind_of_value == "text"
+
+
+def test_a_kind_that_is_not_there_says_why() -> None:
+    """The remedy is the registry's own."""
+    (offer,) = offers(["holografic"])
+
+    assert "did you mean 'holographic'" in offer.missing
+
+
+@pytest.mark.parametrize(
+    ("field", "kind"),
+    [
+        (OptionField("a", default=True), "flag"),
+        (OptionField("a", default=1.5), "number"),
+        (OptionField("a", default=[]), "list"),
+        (OptionField("a"), "text"),
+        (OptionField("a", default="", type="number"), "number"),
+    ],
+)
+def test_what_an_option_is(field: OptionField, kind: str) -> None:
+    """The type that the schema names counts, then the default's."""
+    assert field.kind_of_value == kind
+
+
+def test_a_value_must_be_one_of_the_choices(tmp_path) -> None:
+    """Another value is refused with those there are."""
+    schema = [{"key": "mode", "description": "how", "choices": ["fast", "deep"]}]
+    check_options(schema, ProviderConfig(name="mine", home=tmp_path, options={"mode": "deep"}))
+
+    with pytest.raises(ConfigError, match="'mode' must be one of: fast, deep"):
+        check_options(schema, ProviderConfig(name="mine", home=tmp_path, options={"mode": "x"}))

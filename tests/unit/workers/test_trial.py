@@ -1,0 +1,212 @@
+"""The trial of an instance: what each step says, and what is done about one that fails."""
+
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from memorybus.clock import SYSTEM
+from memorybus.config.settings import Settings
+from memorybus.errors import MissingProvider, Transient, Unavailable
+from memorybus.events import SessionStarted, TurnCompleted
+from memorybus.ids import new_id
+from memorybus.registry.description import TrialStep
+from memorybus.testing import FakeClock
+from memorybus_providers.base import (
+    Capabilities,
+    HookContext,
+    MemoryProvider,
+    ProviderConfig,
+    RecallContext,
+    RecallScope,
+    Recollection,
+    Residue,
+)
+from memorybus_workers.hosting.trial import SCOPE, Trial, TrialFailed, advice, tried
+
+
+class Remembering(MemoryProvider):
+    """Keeps every turn in a list that its class's instances share, as a server would."""
+
+    kind = "remembering"
+    capabilities = Capabilities(handles=frozenset({SessionStarted, TurnCompleted}), forgets=True)
+
+    def __init__(self, config: ProviderConfig, kept: list[tuple[Any, str]]) -> None:
+        super().__init__(config)
+        self.kept = kept
+        self.is_open = False
+
+    def open(self) -> None:
+        self.is_open = True
+
+    def shutdown(self) -> None:
+        self.is_open = False
+
+    def sync_turn(self, event: TurnCompleted, ctx: HookContext) -> None:
+        self.kept.append((ctx.scope, event.user))
+
+    def prefetch(self, query: str, ctx: RecallContext) -> Sequence[Recollection]:
+        return [Recollection(text) for _, text in self.kept]
+
+    def forget(self, scope: RecallScope) -> Residue:
+        self.kept.clear()
+        return Residue(1, ("a line in its log",))
+
+
+class Refused(Remembering):
+    """Its server is away, and says so with a password in the text."""
+
+    def open(self) -> None:
+        raise Unavailable("no server at http://ann:hunter2hunter2@localhost:9")
+
+
+class Deaf(Remembering):
+    """Takes every write and recalls something else."""
+
+    def prefetch(self, query: str, ctx: RecallContext) -> Sequence[Recollection]:
+        return [Recollection("a walrus")]
+
+
+class Clinging(Remembering):
+    """Says that it forgot, and recalls it all the same."""
+
+    def forget(self, scope: RecallScope) -> Residue:
+        return Residue()
+
+
+class Failing(Remembering):
+    """Fails in its hook."""
+
+    def sync_turn(self, event: TurnCompleted, ctx: HookContext) -> None:
+        raise Transient("HTTP 500")
+
+
+class Slow(Remembering):
+    """Takes longer than a worker waits."""
+
+    def sync_turn(self, event: TurnCompleted, ctx: HookContext) -> None:
+        self.config.clock.sleep(ctx.deadline + 1)
+
+
+class Elsewhere(Remembering):
+    """Hears of no turns."""
+
+    capabilities = Capabilities(handles=frozenset())
+
+
+class Hanging(Remembering):
+    """Never returns."""
+
+    def open(self) -> None:
+        threading.Event().wait()
+
+
+Run = Callable[..., list[TrialStep]]
+
+
+@pytest.fixture(name="made")
+def _made() -> list[Remembering]:
+    """Return the instances that were made."""
+    return []
+
+
+@pytest.fixture(name="run")
+def _run(tmp_path: Path, made: list[Remembering]) -> Run:
+    """Try a class to the end."""
+    kept: list[tuple[Any, str]] = []
+
+    def run(kind: type[Remembering], hung: float = 20.0) -> list[TrialStep]:
+        clock = SYSTEM if kind is Hanging else FakeClock()
+
+        def make() -> MemoryProvider:
+            config = ProviderConfig(name="mine", home=tmp_path, clock=clock)
+            made.append(kind(config, kept))
+            return made[-1]
+
+        trial = Trial(make, Settings(data_dir=tmp_path), clock, new_id, 1.0)
+        return list(tried(trial, "mine", hung))
+
+    return run
+
+
+def test_what_was_written_is_recalled_by_another_instance(
+    run: Run, made: list[Remembering]
+) -> None:
+    """Every step passes, what was written is erased, and all that was opened is closed."""
+    steps = run(Remembering)
+
+    assert [(step.name, step.ok, step.fix) for step in steps] == [
+        ("open", True, ""),
+        ("write", True, ""),
+        ("recall", True, ""),
+        ("forget", True, ""),
+    ]
+    assert steps[-1].found == "1 erased; a line in its log"
+    assert made[0].kept == []
+    assert len(made) == 2
+    assert not any(one.is_open for one in made)
+
+
+@pytest.mark.parametrize(
+    ("kind", "last", "said", "fix"),
+    [
+        (Refused, "open", "no server at http://***@localhost:9", "start its backend"),
+        (Failing, "write", "Transient: HTTP 500", "provider test mine"),
+        (Slow, "write", "a worker abandons a call after call_timeout", ""),
+        (Deaf, "recall", "not among the 1 memories", "--wait 60"),
+        (Clinging, "forget", "in spite of it", ""),
+        (Hanging, "open", "no end in sight", "whether the backend answers"),
+    ],
+)
+def test_the_first_step_that_fails_says_why(
+    kind: type[Remembering], last: str, said: str, fix: str, run: Run, made: list[Remembering]
+) -> None:
+    """The exact error without credentials, and what to do; only what was written is erased then."""
+    steps = run(kind, hung=0.2 if kind is Hanging else 20.0)
+
+    (failed,) = (step for step in steps if not step.ok)
+    assert failed.name == last
+    assert said in failed.found
+    assert fix in failed.fix
+    assert "hunter2" not in failed.found
+    behind = [step.name for step in steps[steps.index(failed) + 1 :]]
+    assert behind == ([] if last in ("open", "forget") else ["forget"])
+
+
+def test_who_hears_of_no_turns_is_not_asked(run: Run) -> None:
+    """Nothing is made up: the steps say that nothing was written, and nothing asked."""
+    steps = run(Elsewhere)
+
+    assert all(step.ok for step in steps)
+    assert "nothing" in steps[1].found
+    assert "not asked" in steps[2].found
+
+
+class Keeping(Remembering):
+    """Cannot erase anything, and writes down for whom it was told something."""
+
+    capabilities = Capabilities(handles=frozenset({TurnCompleted}))
+
+
+def test_what_cannot_be_erased_is_nobodys(run: Run, made: list[Remembering]) -> None:
+    """Who finds it later sees by its owner where it comes from."""
+    steps = run(Keeping)
+
+    assert SCOPE.user in steps[-1].found
+    assert {scope for scope, _ in made[0].kept} == {SCOPE}
+
+
+@pytest.mark.parametrize(
+    ("error", "step", "said"),
+    [
+        (MissingProvider("no"), "open", "install"),
+        (OSError("no"), "open", "start its backend"),
+        (ValueError("no"), "write", "correct its options"),
+        (TrialFailed("no"), "recall", "--wait"),
+    ],
+)
+def test_advice_goes_by_the_error(error: Exception, step: str, said: str) -> None:
+    """What to do follows from the kind of failure and names the instance."""
+    assert said in advice(error, step, "mine")
+    assert "provider test mine" in advice(error, step, "mine")

@@ -1,0 +1,39 @@
+"""The kinds of providers that could be set up, for commands: they may not import providers."""
+
+import inspect
+from collections.abc import Iterator, Sequence
+
+import msgspec
+from memorybus.errors import ConfigError, MissingProvider
+from memorybus.registry.description import KindOffer, OptionField
+from memorybus_providers.base import MemoryProvider
+from memorybus_providers.registry import known, load
+
+
+def offers(kinds: Sequence[str] = ()) -> Iterator[KindOffer]:
+    """Yield what each kind promises; all registered ones if none is named."""
+    for kind in kinds or known():
+        try:
+            yield _offer(kind, load(kind))
+        except (MissingProvider, ConfigError, msgspec.ValidationError) as error:
+            yield KindOffer(kind, missing=str(error))
+
+
+def _offer(kind: str, provider: type[MemoryProvider]) -> KindOffer:
+    can, schema = provider.capabilities, provider.get_config_schema()
+    return KindOffer(
+        kind=kind,
+        summary=_first_sentence(provider),
+        delivery=provider.delivery,
+        placement=provider.placement,
+        recall=can.recall,
+        tools=can.tools,
+        as_of=can.as_of,
+        retracts=can.retracts,
+        options=None if schema is None else msgspec.convert(list(schema), tuple[OptionField, ...]),
+    )
+
+
+def _first_sentence(provider: type[MemoryProvider]) -> str:
+    paragraph = (inspect.getdoc(provider) or "").partition("\n\n")[0]
+    return " ".join(paragraph.split())

@@ -1,0 +1,250 @@
+"""A trial of an instance: opened as a worker does, written to, asked, made to forget again.
+
+It has a scope of its own, which is nobody's. Nothing passes through the log: what fails here fails
+in the backend, or in the settings for it.
+"""
+
+import queue
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import Final
+
+from memorybus.clock import Clock
+from memorybus.config.settings import Settings
+from memorybus.errors import MissingProvider, ProviderError, Unavailable
+from memorybus.events import (
+    Event,
+    MemoryWritten,
+    Position,
+    Scope,
+    SessionEnded,
+    SessionRef,
+    SessionStarted,
+    TurnCompleted,
+)
+from memorybus.ids import NewId
+from memorybus.registry.description import TrialStep
+from memorybus.text.redact import described
+from memorybus_providers.base import (
+    Fence,
+    HookContext,
+    MemoryProvider,
+    Progress,
+    RecallContext,
+    RecallScope,
+    Recollection,
+    TransactionalProvider,
+)
+from memorybus_providers.dispatch import bind
+
+SCOPE: Final = Scope(agent="provider-test", user="provider-test")
+"""Whose memories a trial writes: nobody's."""
+
+LANE: Final = "test"
+"""The lane of its transactions: no worker's, which are called ``p00`` and so on."""
+
+_LOOK = 0.1
+"""Seconds between questions for what was just written."""
+
+HUNG: Final = 30.0
+"""Seconds beyond all time limits after which a step is given up, with the thread that is in it."""
+
+
+class TrialFailed(ProviderError):
+    """A step did not do what it should; the message says what was seen."""
+
+
+class Trial:
+    """The steps, in one thread as a worker's lane is.
+
+    Args:
+        make: returns an unopened instance, each time another one.
+        settings: `call_timeout` bounds a call.
+        clock: time.
+        make_id: of the events.
+        wait: seconds for which what was written may stay unknown to recalls.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[], MemoryProvider],
+        settings: Settings,
+        clock: Clock,
+        make_id: NewId,
+        wait: float,
+    ) -> None:
+        """Open nothing yet."""
+        self.settings = settings
+        self.clock = clock
+        self._make = make
+        self._deadline = settings.call_timeout
+        self._make_id = make_id
+        self._wait = wait
+        self._word = f"kestrel-{make_id()[-8:]}"
+        self._opened: list[MemoryProvider] = []
+
+    def steps(self) -> Sequence[tuple[str, Callable[[], str]]]:
+        """Return the steps by name, in their order; each says what came of it, or raises."""
+        return (
+            ("open", self._open),
+            ("write", self._write),
+            ("recall", self._recall),
+            ("forget", self._forget),
+        )
+
+    def close(self) -> None:
+        """Close what was opened."""
+        while self._opened:
+            with suppress(Exception):  # the steps have told what is wrong
+                self._opened.pop().shutdown()
+
+    def _another(self) -> MemoryProvider:
+        made = self._make()
+        self._opened.append(made)
+        made.open()
+        return made
+
+    def _open(self) -> str:
+        made = self._another()
+        note = f"; {made.note}" if made.note else ""
+        return f"{made.kind}, {made.delivery}, {made.placement}{note}"
+
+    def _write(self) -> str:
+        writer = self._opened[0]
+        events = _events(self._word, writer.capabilities.handles)
+        ids = [self._make_id() for _ in events]
+        if isinstance(writer, TransactionalProvider):
+            self._commit(writer, events, ids)
+        else:
+            self._call(writer, events, ids)
+        what = " and ".join(type(event).__name__ for event in events)
+        return f"{what or 'nothing: it hears of no turns'} (agent and user {SCOPE.user})"
+
+    def _commit(
+        self, writer: TransactionalProvider, events: Sequence[Event], ids: Sequence[str]
+    ) -> None:
+        known = writer.progress(LANE)
+        epoch = known.epoch if known else 1
+        with writer.transaction(Fence(LANE, epoch)) as transaction:
+            self._call(writer, events, ids)
+            transaction.record(ids, Progress(epoch, "0-0", 0))
+
+    def _call(self, writer: MemoryProvider, events: Sequence[Event], ids: Sequence[str]) -> None:
+        apply, session = bind(writer), SessionRef(self._word, self._word)
+        for n, (event, event_id) in enumerate(zip(events, ids, strict=True), 1):
+            at, begun = self.clock.now_ms(), self.clock.monotonic()
+            position = Position(0, f"{at}-{n}", n)
+            apply(event, HookContext(SCOPE, session, event_id, position, at, self._deadline))
+            if (seconds := self.clock.monotonic() - begun) > self._deadline:
+                raise TrialFailed(
+                    f"{type(event).__name__} took {seconds:.1f} s: a worker abandons a call after "
+                    f"call_timeout ({self._deadline:g} s)"
+                )
+
+    def _recall(self) -> str:
+        can = self._opened[0].capabilities
+        if not (can.recall and can.handles & {TurnCompleted, MemoryWritten}):
+            return "not asked: it recalls nothing, or hears of no turns"
+        asked, until = self._another(), self.clock.monotonic() + self._wait
+        while True:
+            found = self._answer(asked)
+            if self._is_known(found):
+                return f"found among {len(found)}"
+            if self.clock.monotonic() >= until:
+                break
+            self.clock.sleep(_LOOK)
+        raise TrialFailed(
+            f"what was written is not among the {len(found)} memories recalled, after "
+            f"{self._wait:g} s"
+        )
+
+    def _forget(self) -> str:
+        if not self._opened[0].capabilities.forgets:
+            return f"it cannot: what was written stays, under agent and user {SCOPE.user}"
+        asked = self._opened[-1]
+        residue = asked.forget(RecallScope.own(SCOPE))
+        if asked.capabilities.recall and self._is_known(self._answer(asked)):
+            raise TrialFailed("what was written is recalled in spite of it")
+        count = "all" if residue.erased is None else residue.erased
+        return "; ".join((f"{count} erased", *residue.remains))
+
+    def _is_known(self, found: Sequence[Recollection]) -> bool:
+        return any(self._word in one.text for one in found)
+
+    def _answer(self, asked: MemoryProvider) -> Sequence[Recollection]:
+        context = RecallContext(scope=RecallScope.own(SCOPE), deadline=self._deadline)
+        return asked.prefetch(f"Which boat is called {self._word}?", context)
+
+
+def _events(word: str, handles: frozenset[type[Event]]) -> list[Event]:
+    """Return a conversation of one turn, as far as a provider hears of it."""
+    said = f"My boat is called {word}."
+    kept = MemoryWritten(action="add", store="user", content=said)
+    turn = TurnCompleted(user=said, assistant=f"A fine name for a boat, {word}.", ordinal=0)
+    middle = turn if TurnCompleted in handles else kept
+    events = (SessionStarted(), middle, SessionEnded(reason="test", message_count=2))
+    return [event for event in events if type(event) in handles]
+
+
+def tried(trial: Trial, name: str, hung: float = HUNG) -> Iterator[TrialStep]:
+    """Yield each step when it is done; after one that fails only what was written is erased.
+
+    Args:
+        trial: the steps.
+        name: the instance, for the advice.
+        hung: seconds after which a step is taken for one that never ends.
+    """
+    done: queue.SimpleQueue[TrialStep | None] = queue.SimpleQueue()
+    threading.Thread(target=_run, args=(trial, name, done), daemon=True).start()
+    left = [step for step, _ in trial.steps()]
+    while True:
+        try:
+            step = done.get(timeout=hung)
+        except queue.Empty:
+            fix = "see whether the backend answers at all, and its own log"
+            yield TrialStep(left[0], ok=False, seconds=hung, found="no end in sight", fix=fix)
+            return
+        if step is None:
+            return
+        left.remove(step.name)
+        yield step
+
+
+def _run(trial: Trial, name: str, done: "queue.SimpleQueue[TrialStep | None]") -> None:
+    try:
+        failed = ""
+        for step, act in trial.steps():
+            if failed and (step != "forget" or failed == "open"):
+                continue
+            told = _step(trial, step, act, name)
+            done.put(told)
+            failed = failed or ("" if told.ok else step)
+    finally:
+        trial.close()
+        done.put(None)
+
+
+def _step(trial: Trial, step: str, act: Callable[[], str], name: str) -> TrialStep:
+    begun = trial.clock.monotonic()
+    try:
+        ok, found, fix = True, act(), ""
+    except TrialFailed as error:
+        ok, found, fix = False, str(error), advice(error, step, name)
+    except Exception as error:
+        said = described(error, trial.settings.secrets)
+        ok, found, fix = False, said, advice(error, step, name)
+    return TrialStep(step, ok, round(trial.clock.monotonic() - begun, 4), found, fix)
+
+
+def advice(error: Exception, step: str, name: str) -> str:
+    """Return what to do about a step that failed (pure)."""
+    again = f"then: memorybus provider test {name}"
+    if isinstance(error, MissingProvider):
+        return f"install what is missing, {again}"
+    if isinstance(error, TrialFailed):
+        longer = f"memorybus provider test {name} --wait 60"
+        return f"if it needs time to think it over: {longer}" if step == "recall" else ""
+    if isinstance(error, Unavailable | OSError):
+        return f"start its backend, or correct in memorybus.toml where it is; {again}"
+    return f"correct its options in memorybus.toml, or its secrets; {again}"
