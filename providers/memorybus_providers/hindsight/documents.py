@@ -5,6 +5,7 @@ from typing import Final, get_args
 
 import msgspec
 from memorybus.events import Delegated, MemoryWritten, StoreName, TurnCompleted
+from memorybus.ids import derived_id
 
 from memorybus_providers.base import HookContext, RecallScope
 from memorybus_providers.remote import names
@@ -83,6 +84,16 @@ def tags_of(scope: RecallScope) -> tuple[str, ...]:
 def store_tag(store: StoreName) -> str:
     """Return the tag of one of the agent's two stores."""
     return f"store:{store}"
+
+
+def operation_of(bank: str, document: Document) -> str:
+    """Return the id under which a retain is queued.
+
+    It is made of the text, too: another text under an id that Hindsight knows is dropped without a
+    word. And of the bank: all banks of a server have one table of ids.
+    """
+    digest = derived_id("hindsight", bank, document.id, document.content)
+    return "-".join((digest[:8], digest[8:12], digest[12:16], digest[16:20], digest[20:]))
 
 
 def of_turn(event: TurnCompleted, ctx: HookContext) -> Document | None:

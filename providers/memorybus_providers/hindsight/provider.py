@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import msgspec
 from memorybus.errors import MissingProvider, Permanent, ProviderError, Transient
 from memorybus.events import Delegated, Event, MemoryWritten, Scope, ToolCalled, TurnCompleted
-from memorybus.ids import derived_id
 
 from memorybus_providers.base import (
     Capabilities,
@@ -196,13 +195,9 @@ class HindsightProvider(MemoryProvider):
         retractions.take_back(calls, bank, event_ids, ctx)
 
     def _retain(self, document: Document, ctx: HookContext) -> None:
-        operation = ""
-        if self._options.queued:
-            digest = derived_id("hindsight", document.id, document.content)
-            operation = "-".join(
-                (digest[:8], digest[8:12], digest[12:16], digest[16:20], digest[20:])
-            )
-        self._calls(ctx.deadline).retain(self._bank(ctx.scope), [document], operation)
+        bank = self._bank(ctx.scope)
+        operation = documents.operation_of(bank, document) if self._options.queued else ""
+        self._calls(ctx.deadline).retain(bank, [document], operation)
 
     def _add_to_session(self, event: TurnCompleted, ctx: HookContext) -> None:
         calls, bank = self._calls(ctx.deadline), self._bank(ctx.scope)
