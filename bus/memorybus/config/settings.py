@@ -320,6 +320,11 @@ def _from_environ(env: Mapping[str, str]) -> dict[str, Any]:
     return values
 
 
+def is_set(variable: str) -> bool:
+    """Say whether an environment variable has a value in this process."""
+    return bool(os.environ.get(variable))
+
+
 def with_secrets(settings: Settings) -> Settings:
     """Add the variables of the secrets file to this process's environment, where they are not set.
 

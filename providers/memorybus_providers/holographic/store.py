@@ -1,22 +1,43 @@
 """The open database, its transactions and errors, and the parts that work on it."""
 
+import json
 import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from memorybus.clock import Clock
+from memorybus.errors import Transient
 
 from memorybus_providers import ledger
-from memorybus_providers.base import Fence, Transaction
-from memorybus_providers.holographic import schema
-from memorybus_providers.holographic.finding.recall import FactSearch
-from memorybus_providers.holographic.tools.calls import ReadingTools, WritingTools
+from memorybus_providers.base import (
+    Fence,
+    Progress,
+    RecallScope,
+    Residue,
+    StoredMemory,
+    Transaction,
+)
+from memorybus_providers.finding.search import FactSearch
+from memorybus_providers.holographic import digest, schema
+from memorybus_providers.holographic.erasure import Erasure, stored
+from memorybus_providers.holographic.finding.source import SqliteFacts
 from memorybus_providers.holographic.writing.corrections import Corrections
 from memorybus_providers.holographic.writing.entries import KeptFacts
 from memorybus_providers.holographic.writing.judgements import Judgements
+from memorybus_providers.holographic.writing.results import Results
 from memorybus_providers.holographic.writing.sessions import Sessions
 from memorybus_providers.holographic.writing.utterances import Utterances
+
+_RETRIEVED = """
+update facts set retrieval_count = retrieval_count + 1
+where id in (select value from json_each(?))
+"""
+
+
+def by_words(db: sqlite3.Connection) -> FactSearch:
+    """Return a search by words alone."""
+    return FactSearch(SqliteFacts(db))
 
 
 class HolographicStore:
@@ -32,7 +53,7 @@ class HolographicStore:
         self,
         path: Path,
         clock: Clock,
-        searching: Callable[[sqlite3.Connection], FactSearch] = FactSearch,
+        searching: Callable[[sqlite3.Connection], FactSearch] = by_words,
     ) -> None:
         """Open the database, creating it if it is missing.
 
@@ -42,18 +63,56 @@ class HolographicStore:
         self.path = path
         self.db = schema.connect(path, clock)
         self._ledger = ledger.Ledger(self.db)
+        self._version = 0
         self._places = Sessions(self.db)
         self.utterances = Utterances(self.db, self._places)
         self.kept = KeptFacts(self.db, self._places)
         self.corrections = Corrections(self.db, self._places)
-        self.recall = searching(self.db)
-        judgements = Judgements(self.db, self._places)
-        self.reading = ReadingTools(self.db, self.recall)
-        self.tools = WritingTools(self.db, self.kept, self.corrections, judgements)
+        self.judgements = Judgements(self.db, self._places)
+        self.results = Results(self.db)
+        self._search = searching(self.db)
+        self.source = self._search.source
 
     def close(self) -> None:
         """Close the connection; an open transaction is rolled back."""
         self.db.close()
+
+    def progress(self, lane: str) -> Progress | None:
+        """Return a lane's committed progress."""
+        with self.translated():
+            return ledger.progress(self.db, lane)
+
+    def digest(self, after: str) -> Iterator[tuple[str, str]]:
+        """Return the pairs of `holographic.digest`."""
+        with self.translated():
+            yield from digest.pairs(self.db, after)
+
+    def erase(self, scope: RecallScope) -> Residue:
+        """Erase what is kept of a scope; see `holographic.erasure`.
+
+        Raises:
+            Transient: another process holds the database for too long.
+            Unavailable: the disk is full, or the file damaged.
+        """
+        with self.translated():
+            return Erasure(self.db, self.path, self._writing).erase(scope)
+
+    def stored(self, scope: RecallScope) -> Iterator[StoredMemory]:
+        """Yield what is kept of a scope."""
+        with self.translated():
+            yield from stored(self.db, scope)
+
+    @contextmanager
+    def reading(self, whose: RecallScope, seconds: float) -> Iterator[FactSearch]:
+        """Read without a lock; inside a lane's transaction, also what came just before."""
+        with self.translated():
+            self.utterances.flush()
+            yield self._search
+
+    def count_retrieved(self, rows: Sequence[int]) -> None:
+        """Count one retrieval of each fact; left out while another process writes."""
+        with suppress(Transient), self._writing(wait=False):
+            self.db.execute(_RETRIEVED, (json.dumps(rows),))
 
     @contextmanager
     def lane(self, fence: Fence) -> Iterator[Transaction]:
@@ -63,35 +122,37 @@ class HolographicStore:
             self._undone_on_failure(),
             self._ledger.transaction(fence) as opened,
         ):
+            self._look_again()
             yield opened
             self.utterances.flush()
 
     @contextmanager
-    def writing(self, *, wait: bool = True) -> Iterator[None]:
+    def writing(self, *, in_order: bool = False) -> Iterator["HolographicStore"]:
         """Join the open transaction, or open one and commit it.
 
         Args:
-            wait: whether to wait for another process's transaction to end.
+            in_order: write pending utterances first: rows keep the order of events.
 
         Raises:
             Transient: another process holds the database.
         """
+        with self._writing():
+            if in_order:
+                self.utterances.flush()
+            yield self
+
+    @contextmanager
+    def _writing(self, *, wait: bool = True) -> Iterator[None]:
         with self.translated():
             if self.db.in_transaction:
                 yield
             else:
                 self._begin(wait=wait)
                 with self._undone_on_failure():
+                    self._look_again()
                     yield
                     self.utterances.flush()
                     self.db.execute("commit")
-
-    @contextmanager
-    def writing_in_order(self, *, wait: bool = True) -> Iterator[None]:
-        """Write as `writing` does, after pending utterances: rows keep the order of events."""
-        with self.writing(wait=wait):
-            self.utterances.flush()
-            yield
 
     @contextmanager
     def translated(self) -> Iterator[None]:
@@ -117,6 +178,14 @@ class HolographicStore:
             self._places.forget()
             self.utterances.forget()
             raise
+
+    def _look_again(self) -> None:
+        """Forget cached row numbers if others have written: an erasure removes rows."""
+        (version,) = self.db.execute("pragma data_version").fetchone()
+        if version != self._version:
+            self._version = version
+            self._places.forget()
+            self.utterances.forget()
 
     def _begin(self, *, wait: bool) -> None:
         seconds = schema.BUSY_SECONDS if wait else 0

@@ -109,7 +109,7 @@ def texts(
 
 def stored(provider: HolographicProvider) -> list[tuple[Any, ...]]:
     """Return all facts as rows, whatever the index says of them."""
-    return provider._opened.db.execute(
+    return provider.opened.db.execute(
         "select content, kind, speaker, at, seq, unhelpful, retrieval_count, helpful from facts "
         "left join judgements on judgements.scope = facts.scope and fact = facts.name "
         "order by facts.id"
@@ -124,6 +124,6 @@ def shown(provider: HolographicProvider, query: str, scope: Scope = ME) -> list[
 
 def check_index(provider: HolographicProvider) -> None:
     """Fail if the full-text index differs from the facts."""
-    provider._opened.db.execute(
+    provider.opened.db.execute(
         "insert into facts_fts(facts_fts, rank) values ('integrity-check', 1)"
     )

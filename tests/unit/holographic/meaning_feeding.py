@@ -26,7 +26,7 @@ def embedding(
 
 def vectors(provider: HolographicProvider) -> tuple[int, int]:
     """Return how many facts have no vector, and how many vectors there are."""
-    db = provider._opened.db
+    db = provider.opened.db
     if not db.execute("select 1 from sqlite_master where name = 'meaning_missing'").fetchone():
         return -1, 0
     missing, kept = db.execute(

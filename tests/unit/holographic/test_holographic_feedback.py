@@ -156,7 +156,7 @@ def test_facts_of_an_event_have_names_of_their_own(live: Live) -> None:
     long = "tea. " * 600
     live.tell("a", TurnCompleted(user=long, assistant=long))
 
-    found = live.provider._opened.db.execute("select name from facts").fetchall()
+    found = live.provider.opened.db.execute("select name from facts").fetchall()
     assert len(set(found)) == len(found) > 10
 
 

@@ -112,7 +112,7 @@ def test_a_file_damaged_later_parks_nothing(tmp_path: Path) -> None:
 def test_a_newer_schema_is_not_touched(tmp_path: Path) -> None:
     """A database of a later release is refused, and the message says what to do."""
     with opened(tmp_path) as provider:
-        provider._opened.db.execute("pragma user_version = 99")
+        provider.opened.db.execute("pragma user_version = 99")
 
     with pytest.raises(Unavailable, match="upgrade memorybus"):
         unopened(tmp_path).open()
@@ -121,7 +121,7 @@ def test_a_newer_schema_is_not_touched(tmp_path: Path) -> None:
 def test_an_older_schema_is_not_guessed_at(tmp_path: Path) -> None:
     """A database of an earlier release is refused, and the message says how it is filled anew."""
     with opened(tmp_path) as provider:
-        provider._opened.db.execute("pragma user_version = 1")
+        provider.opened.db.execute("pragma user_version = 1")
 
     with pytest.raises(Unavailable, match="fills a new one from history"):
         unopened(tmp_path).open()

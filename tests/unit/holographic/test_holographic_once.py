@@ -206,7 +206,7 @@ def test_a_fact_knows_where_it_comes_from(provider: HolographicProvider) -> None
     feed(provider, [turn("The key is under the mat", user_name="Ann")], session="s9", at=12_345)
 
     (found,) = ask(provider, "Where is the key?")
-    row = provider._opened.db.execute(
+    row = provider.opened.db.execute(
         "select sessions.name, sessions.root, event_id from facts join sessions "
         "on sessions.id = facts.session"
     ).fetchone()

@@ -5,8 +5,8 @@ from holographic_feeding import add, ask, context, feed, shown, stored, texts, t
 from hypothesis import given
 from hypothesis import strategies as st
 from memorybus.events import Event
+from memorybus_providers.finding.search import within
 from memorybus_providers.holographic import HolographicProvider
-from memorybus_providers.holographic.finding.recall import within
 from memorybus_providers.ranking.ranking import Fact, Scored
 
 FILLER = "The weather stayed grey and cold over the whole long week"

@@ -65,7 +65,7 @@ def test_a_person_is_forgotten_by_one_deletion(provider: HolographicProvider) ->
     """With the facts of a scope all that the index held of it goes, and nothing else."""
     feed(provider, SAID)
     feed(provider, SAID, first=100, scope=Scope("coder", "bob"))
-    db = provider._opened.db
+    db = provider.opened.db
     (mine,) = db.execute("select id from scopes where user = ?", (ME.user,)).fetchone()
 
     db.execute("delete from facts where scope = ?", (mine,))

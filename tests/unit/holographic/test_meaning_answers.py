@@ -76,7 +76,8 @@ def test_only_what_the_person_said_is_near_if_that_is_asked(provider: Holographi
     feed(provider, [said])
     await_filled(provider, 2)
 
-    found = provider._opened.recall.answer("vehicle", MINE, about="Bob")
+    with provider.opened.reading(MINE, seconds=5) as search:
+        found = search.answer("vehicle", MINE, about="Bob")
 
     assert [scored.fact.content for scored in found] == ["I got a car as well"]
 

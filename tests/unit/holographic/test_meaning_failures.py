@@ -125,7 +125,7 @@ def test_what_is_forgotten_leaves_no_vector(tmp_path: Path, server: EmbeddingSer
         feed(provider, [turn(SEDAN), add("Our terrier barks")])
         await_filled(provider, 2)
         assert texts(provider, "Which vehicle?") == [SEDAN]
-        with provider._opened.writing_in_order():
+        with provider.opened.writing(in_order=True):
             provider.retract([context(1).event_id], context(9))
 
         assert vectors(provider) == (0, 1)

@@ -33,7 +33,7 @@ def test_a_model_on_disk_answers_by_meaning(tmp_path: Path, model: Path) -> None
         await_filled(provider, 2)
 
         assert texts(provider, "which vehicle") == ["i bought a sedan"]
-        stored = provider._opened.db.execute("select name from meaning_model").fetchall()
+        stored = provider.opened.db.execute("select name from meaning_model").fetchall()
         assert stored == [("tiny",)]
 
 

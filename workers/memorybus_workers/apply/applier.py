@@ -223,6 +223,12 @@ class Applier:
         known = self._troubles.of(event.envelope.id) is not None
         return known or event.resent or event.position.n <= max(lane.doubt, lane.window.n)
 
+    def _is_fresh(self, lane: Lane, event: LoggedEvent) -> bool:
+        """Whether an event was never tried, as far as that matters, and its key is not parked."""
+        known = self._troubles.of(event.envelope.id) is not None
+        in_doubt = self._lookup and self._in_doubt(lane, event)
+        return not (known or in_doubt or event.envelope.key in lane.parked.keys)
+
     def _call(self, lane: Lane, event: LoggedEvent) -> str | None:
         """Call the hook of an event; return what it replies."""
         envelope = event.envelope

@@ -1,1 +1,1 @@
-"""What is read from the file: the facts that may answer, lists, entities, and what holds now."""
+"""What is read from the file: facts as `memorybus_providers.finding` asks for them."""

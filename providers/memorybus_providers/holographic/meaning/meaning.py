@@ -6,7 +6,8 @@ from pathlib import Path
 from memorybus_providers.base import ProviderConfig
 from memorybus_providers.embedding.embedder import chosen
 from memorybus_providers.embedding.options import MeaningOptions
-from memorybus_providers.holographic.finding.recall import FactSearch
+from memorybus_providers.finding.search import FactSearch
+from memorybus_providers.holographic.finding.source import SqliteFacts
 from memorybus_providers.holographic.meaning.filler import Filler, Filling
 from memorybus_providers.holographic.meaning.nearby import NearbyFacts
 
@@ -53,7 +54,7 @@ class Meaning:
         """Return a search by words and meaning over an open database."""
         nearby = NearbyFacts(db, self._embedder, self._model, self._options, self._clock)
         self._nearby.append(nearby)
-        return FactSearch(db, nearby.look)
+        return FactSearch(SqliteFacts(db), nearby.look)
 
     def fill(self) -> None:
         """Fill in what is missing from now on, in a thread; and look now if that is done already.

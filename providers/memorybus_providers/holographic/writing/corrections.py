@@ -8,13 +8,11 @@ import json
 import sqlite3
 from collections.abc import Sequence
 
-import msgspec
-
 from memorybus_providers.base import HookContext, RecallScope
 from memorybus_providers.holographic.finding.rows import SCOPES, limits_of
 from memorybus_providers.holographic.writing.sessions import Sessions
 from memorybus_providers.ranking.facts import clean
-from memorybus_providers.ranking.ranking import Fact
+from memorybus_providers.truth.changes import Correction
 
 MOST = 1_000
 """Corrections of a scope that are looked at, the newest (G10)."""
@@ -29,30 +27,6 @@ _KNOWN = f"""
 select fact, old, note, at from corrections where scope in ({SCOPES})
 order by at desc, event_id desc limit {MOST}
 """  # noqa: S608  constants of our own
-
-
-class Correction(msgspec.Struct, frozen=True):
-    """What was put right, and by what.
-
-    Attributes:
-        fact: name of the fact that is meant; empty if it is known by its text.
-        old: a text that it holds; empty if it is known by its name.
-        note: name of the note that holds instead.
-        at: when, milliseconds.
-    """
-
-    fact: str
-    old: str
-    note: str
-    at: int
-
-    def means(self, fact: Fact) -> bool:
-        """Say whether a fact is put right by this: it was there before, and is not the note."""
-        if fact.name == self.note:
-            return False
-        if self.fact:
-            return fact.name == self.fact
-        return fact.at <= self.at and self.old in fact.content
 
 
 class Corrections:

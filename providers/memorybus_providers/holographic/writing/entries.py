@@ -1,7 +1,6 @@
-"""Facts that somebody chose to keep: entries of the agent's two stores, and the model's notes.
+"""The rows of facts that somebody chose to keep (see `remembering.notes`).
 
-Kinds: ``memory`` and ``user-store`` (memory writes), ``note`` (the tool). One kind in one scope
-holds a text once. Names in a kept fact are linked with it, so that it can be searched by them.
+Names in a kept fact are linked with it, so that it can be searched by them.
 """
 
 import json
@@ -10,14 +9,13 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-import msgspec
-
 from memorybus_providers.base import HookContext
 from memorybus_providers.holographic.writing import former
 from memorybus_providers.holographic.writing.sessions import Sessions
 from memorybus_providers.language.words import folded
 from memorybus_providers.ranking import facts
 from memorybus_providers.ranking.facts import clean, names_in
+from memorybus_providers.remembering.notes import NOTE, Note
 
 _INSERT = """
 insert into facts(scope, session, name, event_id, at, kind, speaker, content, category, tags)
@@ -54,19 +52,6 @@ _WHERE: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "user-store": ("scope = :scope", "scope in (select id from scopes where user = :user)"),
     }
 )
-
-
-NOTE: Final = "note"
-"""The kind that the tool writes: the one kind that events of several keys may write."""
-
-
-class Note(msgspec.Struct, frozen=True):
-    """A fact to keep: what kind, what it says, and how it is filed."""
-
-    kind: str
-    content: str
-    category: str = ""
-    tags: str = ""
 
 
 class KeptFacts:

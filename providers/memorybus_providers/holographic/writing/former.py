@@ -3,12 +3,11 @@
 import sqlite3
 from typing import Any, Final
 
-import msgspec
-
 from memorybus_providers.base import RecallScope
 from memorybus_providers.holographic.finding.rows import SCOPES, limits_of
-from memorybus_providers.holographic.writing.judgements import TRUST
 from memorybus_providers.ranking.ranking import Fact
+from memorybus_providers.ranking.trust import TRUST
+from memorybus_providers.truth.changes import FormerEntry
 
 MOST = 500
 """Former entries of a scope that are looked at, the newest (G10)."""
@@ -25,28 +24,9 @@ where former.scope in ({SCOPES}) order by until desc, former.id desc limit {MOST
 """  # noqa: S608  constants of our own
 
 
-class FormerEntry(msgspec.Struct, frozen=True):
-    """An entry that does not stand in its store any more.
-
-    Attributes:
-        fact: what it said; its row is below zero, and none of the facts'.
-        until: when it was replaced or removed, milliseconds.
-        successor: name of what replaced it; empty if it was removed.
-    """
-
-    fact: Fact
-    until: int
-    successor: str
-
-
 def end(db: sqlite3.Connection, fact: int, until: int, successor: str) -> None:
     """Keep what an entry says as what it said until now; its row is about to go."""
     db.execute(_END, (until, successor, fact))
-
-
-def standing_at(db: sqlite3.Connection, whose: RecallScope, as_of: int) -> list[Fact]:
-    """Return what entries said at a time that do not say it any more."""
-    return [one.fact for one in entries(db, whose) if one.fact.at <= as_of < one.until]
 
 
 def entries(db: sqlite3.Connection, whose: RecallScope) -> list[FormerEntry]:

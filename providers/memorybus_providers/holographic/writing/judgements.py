@@ -9,13 +9,7 @@ import sqlite3
 from memorybus_providers.base import HookContext
 from memorybus_providers.holographic.writing.sessions import Sessions
 from memorybus_providers.ranking import facts
-
-TRUST = 0.5
-"""Trust in a fact that nobody has judged."""
-
-HELPFUL = 0.05
-UNHELPFUL = -0.10
-"""What a judgement adds to a fact's trust; their sum is cut to 0 and 1."""
+from memorybus_providers.ranking.trust import trust_of
 
 _ADD = """
 insert into judgements(scope, fact, helpful, unhelpful) values (?, ?, ?, ?)
@@ -28,11 +22,6 @@ select 1 from sessions join facts on facts.session = sessions.id
 where sessions.scope = ? and mark = ? and seq is not null and facts.name = ? limit 1
 """
 _KEPT = "select 1 from facts where scope = ? and seq is null and name = ? limit 1"
-
-
-def trust_of(helpful: int, unhelpful: int) -> float:
-    """Return the trust in a fact, 0 to 1, from how often it was judged each way."""
-    return min(1.0, max(0.0, round(TRUST + HELPFUL * helpful + UNHELPFUL * unhelpful, 4)))
 
 
 class Judgements:

@@ -1,22 +1,17 @@
-"""Facts that were said: they keep their session's order, so that recall can look around them.
-
-Kinds: ``user`` and ``assistant`` (turns), ``compression`` (known only from a compression),
-``delegation`` (a task and its result).
-"""
+"""The rows of what was said (see `remembering.utterances`), in their session's order."""
 
 import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-import msgspec
-
 from memorybus_providers.base import HookContext
 from memorybus_providers.holographic.schema import count
 from memorybus_providers.holographic.writing.sessions import CACHED, Sessions
 from memorybus_providers.language.words import folded
 from memorybus_providers.ranking import facts
-from memorybus_providers.ranking.facts import clean, passages
+from memorybus_providers.ranking.facts import clean
+from memorybus_providers.remembering.utterances import Piece, Utterance, pieces, unsaid
 
 _SAY = """
 insert into facts(scope, session, name, event_id, at, kind, speaker, tags, content, seq)
@@ -44,20 +39,8 @@ delete from facts where seq is not null and kind = 'compression'
 """
 
 
-class Utterance(msgspec.Struct, frozen=True):
-    """Something said in a session."""
-
-    kind: str
-    speaker: str
-    content: str
-    tags: str = ""
-
-
 _Row = tuple[int, int, str, bytes, int, str, str, str, str]
 """A fact's columns as `_SAY` names them, but for its place in the session."""
-
-_Piece = tuple[int, Utterance, str]
-"""Which passage of its event it is, from 0; the utterance; the passage."""
 
 
 class Utterances:
@@ -101,7 +84,7 @@ class Utterances:
 
     def say(self, utterances: Iterable[Utterance], ctx: HookContext) -> None:
         """Append an event's utterances to its session, verbatim; a blank one says nothing."""
-        self._append(_pieces(utterances), ctx)
+        self._append(pieces(utterances), ctx)
 
     def say_unsaid(self, utterances: Iterable[Utterance], ctx: HookContext) -> None:
         """Append what the lineage has not stored yet: a compression repeats its turns.
@@ -109,12 +92,8 @@ class Utterances:
         Whatever was said before must have been flushed.
         """
         scope = self._places.of(ctx).scope
-        pieces = list(_pieces(utterances))
-        texts = {text for _, _, text in pieces}
         said_before = self._db.execute(_LINEAGE, (scope, clean(ctx.session.root)))
-        unsaid = texts - {text for (text,) in said_before if text in texts}
-        first = {text: number for number, _, text in reversed(pieces) if text in unsaid}
-        self._append([piece for piece in pieces if first.get(piece[2]) == piece[0]], ctx)
+        self._append(unsaid(utterances, (text for (text,) in said_before)), ctx)
 
     def retract(self, event_ids: Sequence[str], ctx: HookContext) -> None:
         """Forget what was said in some events of the context's lineage.
@@ -143,22 +122,13 @@ class Utterances:
             self._speakers.clear()
         self._speakers.add((scope, name))
 
-    def _append(self, pieces: Iterable[_Piece], ctx: HookContext) -> None:
+    def _append(self, said: Iterable[Piece], ctx: HookContext) -> None:
         place = self._places.of(ctx)
         event_id = bytes.fromhex(ctx.event_id)
         self._pending += [
             (
                 place.scope, place.session, facts.said_name(place.mark, event_id, number), event_id,
-                ctx.at, said.kind, clean(said.speaker), clean(said.tags), text,
+                ctx.at, one.kind, clean(one.speaker), clean(one.tags), text,
             )
-            for number, said, text in pieces
+            for number, one, text in said
         ]  # fmt: skip
-
-
-def _pieces(utterances: Iterable[Utterance]) -> Iterator[_Piece]:
-    """Yield the passages of an event's utterances, numbered whichever of them are stored."""
-    number = 0
-    for said in utterances:
-        for text in passages(clean(said.content)):
-            yield number, said, text
-            number += 1

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from memorybus_providers.base import RecallScope
-from memorybus_providers.holographic.finding.entities import Entities, Entity
-from memorybus_providers.holographic.finding.lookup import FactLookup
+from memorybus_providers.finding.entities import Entities, Entity
+from memorybus_providers.finding.source import FactSource
 from memorybus_providers.language.mentions import mentions, words
 from memorybus_providers.ranking.ranking import Fact
 
@@ -29,9 +29,9 @@ class Bridge(msgspec.Struct, frozen=True):
 class Connections:
     """Follows entities from fact to fact."""
 
-    def __init__(self, lookup: FactLookup, entities: Entities) -> None:
-        """Read through `lookup`."""
-        self._lookup = lookup
+    def __init__(self, source: FactSource, entities: Entities) -> None:
+        """Read through `source`."""
+        self._source = source
         self._entities = entities
 
     def probe(self, asked: str, whose: RecallScope) -> tuple[Entity, list[Fact]]:
@@ -42,7 +42,7 @@ class Connections:
         entity = self._entities.resolve(asked, whose)
         naming = self._entities.about(entity, whose)
         known = {fact.id for fact in naming}
-        said = self._lookup.said_by(words(entity.name)[-1:], whose) if _speaks(entity) else []
+        said = self._source.said_by(words(entity.name)[-1:], whose) if _speaks(entity) else []
         own = [f for f in said if f.id not in known and _is_part(f.speaker, entity)]
         return entity, sorted(naming, key=lambda fact: fact.place is not None) + own
 

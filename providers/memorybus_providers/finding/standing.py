@@ -1,17 +1,14 @@
 """What of the found facts holds now: newer statements before those they take the place of.
 
 Who follows whom is read from the facts whenever they are recalled (`succession`), from corrections
-and from what entries said before. Nothing is marked in the file: the order of events makes no
+and from what entries said before. Nothing is marked in the store: the order of events makes no
 difference (G8), and what is taken back counts no more.
 """
 
-import sqlite3
 from collections.abc import Iterable, Sequence
 
 from memorybus_providers.base import RecallScope
-from memorybus_providers.holographic.finding.lookup import FactLookup
-from memorybus_providers.holographic.finding.rows import LATEST
-from memorybus_providers.holographic.writing import corrections, former
+from memorybus_providers.finding.source import LATEST, FactSource
 from memorybus_providers.language.mentions import words
 from memorybus_providers.language.query import Term, stems
 from memorybus_providers.ranking.ranking import Fact, Scored
@@ -40,10 +37,9 @@ RIVALS = 100
 class Standings:
     """Says what holds; it only reads."""
 
-    def __init__(self, db: sqlite3.Connection) -> None:
-        """Read through `db`."""
-        self._db = db
-        self._lookup = FactLookup(db)
+    def __init__(self, source: FactSource) -> None:
+        """Read through `source`."""
+        self._source = source
 
     def settle(
         self, found: Sequence[Scored], whose: RecallScope, as_of: int | None = None
@@ -75,14 +71,14 @@ class Standings:
     def stood(self, terms: Iterable[Term], whose: RecallScope, as_of: int) -> list[Fact]:
         """Return what entries said at a time, and say no more, that holds one of some terms."""
         asked = {term.stem for term in terms}
-        there = former.standing_at(self._db, whose, as_of)
+        there = [one.fact for one in self._source.former(whose) if one.fact.at <= as_of < one.until]
         return [fact for fact in there if not asked.isdisjoint(stems(fact.content))]
 
     def rivals(self, statement: str, whose: RecallScope) -> list[Fact]:
         """Return the facts that say otherwise than a statement, the newest first."""
         asked = claims(statement, kept=True)[:SLOTS]
-        said = self._lookup.holding(_phrases(asked), whose)
-        kept = self._lookup.kept("", whose)
+        said = self._source.holding(_phrases(asked), whose)
+        kept = self._source.kept("", whose)
         return rivals(statement, list({fact.id: fact for fact in (*said, *kept)}.values()))
 
     def _rivals(
@@ -92,24 +88,19 @@ class Standings:
         asked = list({one.claim.fills: one.claim for one in made}.values())[:SLOTS]
         if not asked:
             return []
-        return self._lookup.holding(_phrases(asked), whose, most=RIVALS, as_of=as_of)
+        return self._source.holding(_phrases(asked), whose, most=RIVALS, as_of=as_of)
 
     def _corrected(
         self, best: Iterable[Fact], whose: RecallScope, known_by: int
     ) -> list[Succession]:
-        made = [one for one in corrections.known(self._db, whose) if one.at <= known_by]
+        made = [one for one in self._source.corrections(whose) if one.at <= known_by]
         meant = [(one, fact) for one in made for fact in best if one.means(fact)]
-        notes = self._lookup.called({one.note for one, _ in meant}, whose) if meant else {}
+        notes = self._source.called({one.note for one, _ in meant}, whose) if meant else {}
         return [
             corrected(fact, notes[one.note], one.at)
             for one, fact in meant
-            if one.note in notes and not self._said_between(fact, one.at, known_by)
+            if one.note in notes and not self._source.said_between(fact, one.at, known_by)
         ]
-
-    def _said_between(self, fact: Fact, after: int, until: int) -> bool:
-        """Say whether a note was said again after a time, and until another."""
-        query = "select 1 from sources where fact = ? and at > ? and at <= ? limit 1"
-        return self._db.execute(query, (fact.id, after, until)).fetchone() is not None
 
     def _replaced(
         self, best: Iterable[Fact], whose: RecallScope, known_by: int
@@ -117,7 +108,7 @@ class Standings:
         known = {fact.name: fact for fact in best if fact.place is None}
         return [
             corrected(one.fact, known[one.successor], one.until)
-            for one in former.entries(self._db, whose)
+            for one in self._source.former(whose)
             if one.successor in known and one.fact.name != one.successor
             if one.until <= known_by
         ]

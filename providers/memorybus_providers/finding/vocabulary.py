@@ -1,15 +1,14 @@
 """The words that the facts of a scope are made of, and how many facts hold each.
 
-They are read out of the full-text index, in which the tokens of one scope stand together in order:
-a look at those that begin as a word does costs what that scope holds of them, and nothing else.
+They are read out of the store's index, in which the tokens of one scope stand together in order: a
+look at those that begin as a word does costs what that scope holds of them, and nothing else.
 """
 
-import json
-import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
+from memorybus_providers.finding.source import FactSource
 from memorybus_providers.language.languages import LATIN, stems_of
 from memorybus_providers.language.query import Question, Term
 from memorybus_providers.language.unknown_words import (
@@ -30,15 +29,6 @@ _SHORTEST = 3
 
 _AFTER_MARK = chr(ord(MARK) + 1)
 
-# Parts of the query lead (cross join), each a seek in the index.
-_BETWEEN = f"""
-select word.key, scope.value, substr(term, length(scope.value) + 1), doc
-from json_each(:scopes) scope cross join json_each(:ranges) word cross join vocabulary
-where term >= scope.value || json_extract(word.value, '$[0]')
-    and term < scope.value || json_extract(word.value, '$[1]')
-limit {MAX_TOKENS}
-"""  # noqa: S608  a constant of our own
-
 _Held = dict[tuple[str, str], int]
 """How many facts hold a token, by scope and token."""
 
@@ -58,9 +48,9 @@ class Known(msgspec.Struct, frozen=True):
 class Vocabulary:
     """Reads the index."""
 
-    def __init__(self, db: sqlite3.Connection) -> None:
-        """Read through `db`."""
-        self._db = db
+    def __init__(self, source: FactSource) -> None:
+        """Read through `source`."""
+        self._source = source
 
     def known(
         self, question: Question, terms: Sequence[Term], scopes: Sequence[str]
@@ -70,7 +60,7 @@ class Vocabulary:
         Args:
             question: the question.
             terms: those of its terms that are searched for.
-            scopes: the scopes' prefixes (see `schema.prefix`).
+            scopes: what the store knows the scopes by (see `Extent`).
         """
         held = self._held(
             [_ranges(term) for term in terms],
@@ -105,17 +95,12 @@ class Vocabulary:
         asked = [(number, span) for number, some in enumerate(spans) for span in some]
         held: list[_Held] = [{} for _ in spans]
         if asked:
-            for at, scope, token, facts in self._between([span for _, span in asked], scopes):
+            found = self._source.tokens([span for _, span in asked], scopes, MAX_TOKENS)
+            for at, scope, token, facts in found:
                 number = asked[at][0]
                 if fits(number, token):
                     held[number][scope, token] = facts
         return held
-
-    def _between(
-        self, ranges: Sequence[Span], scopes: Sequence[str]
-    ) -> Iterator[tuple[int, str, str, int]]:
-        given = {"scopes": json.dumps(scopes), "ranges": json.dumps(ranges)}
-        yield from self._db.execute(_BETWEEN, given)
 
 
 def _known(term: Term, held: _Held) -> Known:

@@ -12,7 +12,7 @@ from typing import Final, Literal
 import msgspec
 
 from memorybus_providers.base import RecallScope
-from memorybus_providers.holographic.finding.lookup import MOST, FactLookup
+from memorybus_providers.finding.source import MOST, FactSource
 from memorybus_providers.language.mentions import (
     Told,
     mentions,
@@ -74,9 +74,9 @@ class Entity(msgspec.Struct, frozen=True):
 class Entities:
     """Finds out what a name stands for."""
 
-    def __init__(self, lookup: FactLookup) -> None:
-        """Read through `lookup`."""
-        self._lookup = lookup
+    def __init__(self, source: FactSource) -> None:
+        """Read through `source`."""
+        self._source = source
 
     def resolve(self, asked: str, whose: RecallScope) -> Entity:
         """Return what is meant by a name, a part of one, a title with one, or a role.
@@ -88,17 +88,17 @@ class Entities:
         name = plain(name or asked.strip())
         aliases = self._aliases(name, whose)
         spoken = [words(alias) for alias in aliases]
-        texts = self._lookup.holding(spoken, whose)
+        texts = self._source.holding(spoken, whose)
         naming = [fact for fact in texts if names(fact.content, spoken)]
         roles = [one for fact in naming for one in _told(fact) if words(one.name) in spoken]
-        speaks = bool(self._lookup.said_by(words(name), whose)) if name else False
+        speaks = bool(self._source.said_by(words(name), whose)) if name else False
         shown = dict.fromkeys(_called(one) for one in roles if not one.weak)
         longest = max(aliases, key=len)
         return Entity(longest, _kind(naming, spoken, roles, speaks), aliases, tuple(shown))
 
     def about(self, entity: Entity, whose: RecallScope) -> list[Fact]:
         """Return the facts that name an entity, the newest first."""
-        found = self._lookup.holding(entity.spoken, whose)
+        found = self._source.holding(entity.spoken, whose)
         return [fact for fact in found if names(fact.content, entity.spoken)]
 
     def spelled_out(self, question: str, whose: RecallScope) -> str:
@@ -121,7 +121,7 @@ class Entities:
         owner, what = role
         found = [
             one
-            for fact in self._lookup.holding([what.split()[-1:]], whose, most=most)
+            for fact in self._source.holding([what.split()[-1:]], whose, most=most)
             for one in _told(fact)
             if one.role.split()[-len(what.split()) :] == what.split() and _owns(one, owner, fact)
         ]
@@ -145,7 +145,7 @@ class Entities:
         asked = frozenset(parts)
         counts = Counter(
             mention.name
-            for fact in self._lookup.holding(([part] for part in parts), whose)
+            for fact in self._source.holding(([part] for part in parts), whose)
             for mention in mentions(fact.content)
             if not mention.opens or words(mention.name)[0] in asked
             if len(words(mention.name)) > 1 and asked & set(words(mention.name))

@@ -1,0 +1,303 @@
+"""A provider of facts, whatever store keeps them: hooks in, recollections out.
+
+What is kept, how it is found and what tools do is the same for all stores; a store reads and writes
+rows. A provider of a store subclasses `FactProvider`, opens the store and names it.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, ClassVar, Protocol
+
+from memorybus.errors import Unavailable
+from memorybus.events import (
+    ContextCompressing,
+    Delegated,
+    MemoryWritten,
+    TurnCompleted,
+)
+
+from memorybus_providers.base import (
+    Capabilities,
+    Fence,
+    HookContext,
+    Progress,
+    RecallContext,
+    RecallScope,
+    Recollection,
+    Residue,
+    StoredMemory,
+    Transaction,
+    TransactionalProvider,
+    Why,
+)
+from memorybus_providers.finding.essentials import essentials
+from memorybus_providers.finding.search import FactSearch, within
+from memorybus_providers.finding.source import FactSource
+from memorybus_providers.ranking import reasons
+from memorybus_providers.ranking.cutoff import worth
+from memorybus_providers.ranking.ranking import Scored
+from memorybus_providers.remembering.notes import KINDS, Note
+from memorybus_providers.remembering.parts import Parts
+from memorybus_providers.remembering.utterances import delegated, said, spoken
+from memorybus_providers.tools import arguments as tool_arguments
+from memorybus_providers.tools.reading import ReadingTools
+from memorybus_providers.tools.shown import failed
+from memorybus_providers.tools.writing import WritingTools
+
+_SHOWN = 1_000
+"""Characters of facts in a system prompt: `builtin` and the prompt itself have more to say."""
+
+_BLOCK_SECONDS = 5.0
+"""What a block for the system prompt may take: it is asked for ahead of the session."""
+
+
+class OpenParts(Parts, Protocol):
+    """The parts of a store in an open transaction."""
+
+    @property
+    def source(self) -> FactSource:
+        """What they wrote, and what was there before."""
+        ...
+
+
+class FactStore(Protocol):
+    """An open store of facts. What it raises is in `memorybus_providers.errors`."""
+
+    def close(self) -> None:
+        """Release everything; an open transaction is rolled back."""
+        ...
+
+    def progress(self, lane: str) -> Progress | None:
+        """Return a lane's committed progress."""
+        ...
+
+    def lane(self, fence: Fence) -> AbstractContextManager[Transaction]:
+        """Open the transaction of a lane's owner."""
+        ...
+
+    def writing(self, *, in_order: bool = False) -> AbstractContextManager[OpenParts]:
+        """Join the open transaction, or open one and commit it.
+
+        Args:
+            in_order: whether all that was written before must be seen.
+        """
+        ...
+
+    def reading(self, whose: RecallScope, seconds: float) -> AbstractContextManager[FactSearch]:
+        """Open what is read by; within a lane's transaction it sees what that has written.
+
+        Args:
+            whose: whose facts are asked for.
+            seconds: how long a reader will wait.
+        """
+        ...
+
+    def count_retrieved(self, rows: Sequence[int]) -> None:
+        """Count one retrieval of each fact: a hint, left out if it would have to wait."""
+        ...
+
+    def digest(self, after: str) -> Iterator[tuple[str, str]]:
+        """Return the pairs of key and digest (G8)."""
+        ...
+
+    def erase(self, scope: RecallScope) -> Residue:
+        """Erase what is kept of a scope; see `MemoryProvider.forget`."""
+        ...
+
+    def stored(self, scope: RecallScope) -> Iterator[StoredMemory]:
+        """Yield what `erase` would erase."""
+        ...
+
+
+class FactProvider(TransactionalProvider):
+    """Remembers what was said and kept, and finds it by words.
+
+    Delivery is ``transactional``: facts, ledger and checkpoint commit together, so an event's
+    effect happens once (G4) and only for the current owner of a lane (G5). Recall reads and never
+    waits for a writer. ``retrieval_count`` counts what tools listed, not prefetches: those must not
+    write. It is a hint: a count that would have to wait for a long transaction is left out.
+    """
+
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        recall=True,
+        tools=True,
+        as_of=True,
+        retracts=True,
+        forgets=True,
+        exports=True,
+        reading_tools=tool_arguments.READING,
+        handles=frozenset({TurnCompleted, MemoryWritten, Delegated, ContextCompressing}),
+    )
+    facts: FactStore | None = None
+    """The open store."""
+
+    @property
+    def opened(self) -> FactStore:
+        """The open store.
+
+        Raises:
+            Unavailable: it is not open.
+        """
+        if self.facts is None:
+            raise Unavailable(f"provider {self.config.name}: not open; call open() first")
+        return self.facts
+
+    def shutdown(self) -> None:
+        """Close the store; an open transaction is rolled back."""
+        if self.facts is not None:
+            self.facts.close()
+            self.facts = None
+
+    def digest(self, after: str = "") -> Iterator[tuple[str, str]]:
+        """Return the pairs of every session, store and name.
+
+        Raises:
+            Transient: the store cannot be read now.
+            Unavailable: it is away, or damaged.
+        """
+        return self.opened.digest(after)
+
+    # -- the lane -----------------------------------------------------------------------------
+
+    def progress(self, lane: str) -> Progress | None:
+        """Return the lane's committed progress, or None if the store has never seen it."""
+        return self.opened.progress(lane)
+
+    @contextmanager
+    def transaction(self, fence: Fence) -> Iterator[Transaction]:
+        """Open a transaction; facts, ledger and checkpoint commit as one (G4, G5).
+
+        Raises:
+            StaleEpoch: the store has seen a newer owner of the lane.
+            Transient: another process holds what is needed for too long.
+            Unavailable: the store is away, full or damaged.
+        """
+        with self.opened.lane(fence) as opened:
+            yield opened
+
+    # -- hooks --------------------------------------------------------------------------------
+
+    def sync_turn(self, event: TurnCompleted, ctx: HookContext) -> None:
+        """Keep what each side said as a fact of its own, verbatim."""
+        with self.opened.writing() as parts:
+            parts.utterances.introduce(event.user_name, ctx)
+            parts.utterances.introduce(event.assistant_name, ctx)
+            parts.utterances.say(said(event), ctx)
+
+    def on_memory_write(self, event: MemoryWritten, ctx: HookContext) -> None:
+        """Follow the agent's store: add, replace or remove the fact of that store and scope."""
+        kind = KINDS[event.store]
+        with self.opened.writing(in_order=True) as parts:
+            if event.action == "add":
+                parts.kept.add(Note(kind, event.content), ctx)
+            elif event.action == "replace":
+                parts.kept.replace(kind, event.old_text, event.content, ctx)
+            else:
+                parts.kept.remove(kind, event.old_text, ctx)
+
+    def retract(self, event_ids: Sequence[str], ctx: HookContext) -> None:
+        """Forget what was said in some events, and the notes that nobody else has said."""
+        with self.opened.writing(in_order=True) as parts:
+            parts.utterances.retract(event_ids, ctx)
+            parts.kept.retract(event_ids, ctx)
+            parts.corrections.retract(event_ids, ctx)
+
+    def on_pre_compress(self, event: ContextCompressing, ctx: HookContext) -> str:
+        """Keep what is about to go, where the turns have not brought it already."""
+        with self.opened.writing(in_order=True) as parts:
+            parts.utterances.say_unsaid(spoken(event.messages, "compression"), ctx)
+        return ""
+
+    def on_delegation(self, event: Delegated, ctx: HookContext) -> None:
+        """Keep the task and, right after it, its result: who finds one finds the other."""
+        with self.opened.writing() as parts:
+            parts.utterances.say(delegated(event), ctx)
+
+    # -- what is kept of somebody -------------------------------------------------------------
+
+    def forget(self, scope: RecallScope) -> Residue:
+        """Erase a scope's facts and all that was made of them."""
+        return self.opened.erase(scope)
+
+    def export(self, scope: RecallScope) -> Iterator[StoredMemory]:
+        """Yield facts, what entries of the stores said before, corrections, and speakers' names."""
+        return self.opened.stored(scope)
+
+    # -- recall and tools ---------------------------------------------------------------------
+
+    def prefetch(self, query: str, ctx: RecallContext) -> Sequence[Recollection]:
+        """Return facts of the scope that answer a question, best first, within a budget.
+
+        None if nothing fits the question, and none that is not worth its room (see `cutoff`). A
+        blank question gets what matters most: what was kept, and what was said last.
+
+        Raises:
+            Transient: the store cannot be read now.
+            Unavailable: it is away, or damaged.
+        """
+        with self.opened.reading(ctx.scope, ctx.deadline) as search:
+            if not query or query.isspace():
+                found = essentials(search.source, ctx.scope, ctx.as_of)
+            else:
+                answer = search.answer(query, ctx.scope, as_of=ctx.as_of)
+                found = list(worth(answer, ctx.budget))
+        given = within(found, ctx.budget)
+        if ctx.explain:
+            return [_recollection(scored, reasons.why(query, scored)) for scored in given]
+        return [_recollection(scored) for scored in given]
+
+    def system_prompt_block(self, scope: RecallScope) -> str:
+        """Return what matters most of a person: what was kept, then what was said last.
+
+        A scope of everyone's names nobody, so it has no block.
+        """
+        if scope.agent is None or scope.user is None:
+            return ""
+        with self.opened.reading(scope, _BLOCK_SECONDS) as search:
+            found = essentials(search.source, scope)
+        return "\n".join(_lines(within(found, _SHOWN)))
+
+    def get_tool_schemas(self) -> Sequence[Mapping[str, Any]]:
+        """Return the function objects of the tools that `tools.arguments` describes."""
+        return tool_arguments.schemas()
+
+    def handle_tool_call(
+        self, tool: str, arguments: Mapping[str, Any], ctx: HookContext
+    ) -> Mapping[str, Any]:
+        """Run a tool within the caller's scope; ``{"ok": False, "error": …}`` says what is wrong.
+
+        A writing tool takes effect once per event id, and answers a repetition the same (G4).
+        """
+        call = tool_arguments.parsed(tool, arguments)
+        if isinstance(call, str):
+            return failed(call)
+        if isinstance(call, tool_arguments.Reading):
+            return self._read(call, ctx)
+        with self.opened.writing(in_order=True) as parts:
+            return WritingTools(parts, parts.source).write(call, ctx)
+
+    def _read(self, call: tool_arguments.Reading, ctx: HookContext) -> Mapping[str, Any]:
+        with self.opened.reading(RecallScope.own(ctx.scope), ctx.deadline) as search:
+            result, found = ReadingTools(search).answer(call, ctx)
+        if found:
+            self.opened.count_retrieved([fact.id for fact in found])
+        return result
+
+
+def _lines(found: Iterable[Scored]) -> Iterator[str]:
+    return (f"- {' '.join(one.fact.content.split())}" for one in found)
+
+
+def _recollection(scored: Scored, why: Why | None = None) -> Recollection:
+    fact = scored.fact
+    return Recollection(
+        text=fact.content,
+        session=fact.session,
+        at=fact.at,
+        speaker=fact.speaker,
+        score=scored.score,
+        event=scored.fact.event,
+        until=scored.until,
+        before=scored.before,
+        why=why,
+    )

@@ -1,0 +1,133 @@
+"""Searching: from a question to scored facts. It only reads.
+
+A recall costs a look at the vocabulary for each term, at most `query.MAX_MATCHES` matches, and the
+re-ranking of at most `CANDIDATES` facts and their neighbours, however long the history. All of it
+is read within the asker's own scope: nobody else's facts change an answer, or the time it takes.
+"""
+
+import heapq
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from memorybus_providers.base import RecallScope
+from memorybus_providers.finding.entities import Entities
+from memorybus_providers.finding.source import LATEST, FactSource, View
+from memorybus_providers.finding.standing import Standings
+from memorybus_providers.finding.vocabulary import Vocabulary
+from memorybus_providers.language.query import Question, chosen, parse
+from memorybus_providers.language.words import folded
+from memorybus_providers.ranking.evidence import NEAR
+from memorybus_providers.ranking.facts import clean
+from memorybus_providers.ranking.ranking import Corpus, Fact, Scored, ranked
+
+CANDIDATES = 80
+"""Facts that are re-ranked, beside the utterances around them (G10)."""
+
+_REACH = max(NEAR)
+
+
+Nearby = Callable[[str, RecallScope], Callable[[], Mapping[int, float]]]
+"""Begins to look for the facts whose meaning is near a text's, and returns what waits for them: how
+near each is, from 0 to 1, by its row."""
+
+
+def nothing_near(text: str, scope: RecallScope) -> Callable[[], Mapping[int, float]]:
+    """Compare words alone."""
+    return dict
+
+
+class FactSearch:
+    """Answers questions from a store.
+
+    Args:
+        source: what it reads through.
+        nearby: finds facts by their meaning.
+
+    Attributes:
+        source: the same.
+    """
+
+    def __init__(self, source: FactSource, nearby: Nearby = nothing_near) -> None:
+        """Read through `source`."""
+        self.source = source
+        self._vocabulary = Vocabulary(source)
+        self._nearby = nearby
+        self._entities = Entities(source)
+        self._standings = Standings(source)
+
+    def answer(
+        self, text: str, scope: RecallScope, about: str = "", as_of: int | None = None
+    ) -> list[Scored]:
+        """Return the facts within `scope` that answer a question, best first.
+
+        Any text is a question. It has no answer without a word that some fact holds, or a fact
+        whose meaning is near.
+
+        Args:
+            text: the question.
+            scope: whose facts.
+            about: return only what this person said, and kept facts that name the person; empty
+                for everything.
+            as_of: what was known then, milliseconds; None for now. Trust is always today's.
+        """
+        text = self._entities.spelled_out(text, scope)
+        waited_for = self._nearby(text, scope)
+        question = parse(text)
+        view = View(scope, clean(folded(about)), LATEST if as_of is None else as_of)
+        extent = self.source.extent(scope)
+        names = self.source.speakers(question.words, scope)
+        known = self._vocabulary.known(question, question.without(names), extent.scopes)
+        question = msgspec.structs.replace(question, terms=tuple(one.term for one in known))
+        found = {one.term.stem: min(extent.facts, one.facts) for one in known}
+        corpus = Corpus(extent.facts, found)
+        rows = self._by_words(question, corpus, extent.scopes, view)
+        near = waited_for()
+        near_rows = self.source.among(list(near), view) if near else []
+        hits, around = self._facts([*rows, *near_rows], view)
+        if as_of is not None and not about:
+            hits += self._standings.stood(question.terms, scope, as_of)
+        scored = ranked(question, hits, [] if about else around, corpus, names, near)
+        return self._standings.settle(scored, scope, as_of)
+
+    def _by_words(
+        self, question: Question, corpus: Corpus, scopes: Sequence[str], view: View
+    ) -> list[int]:
+        """Return the facts that hold most of what is asked for, the newest of equals first."""
+        terms = chosen(question.terms, corpus.found)
+        worth: defaultdict[int, float] = defaultdict(float)
+        found = self.source.matching([term.forms for term in terms], scopes, view)
+        for term, rows in zip(terms, found, strict=True):
+            rarity = corpus.rarity(term.stem)
+            for (fact,) in rows:
+                worth[fact] += rarity
+        return heapq.nsmallest(CANDIDATES, worth, key=lambda fact: (-worth[fact], -fact))
+
+    def _facts(self, found: Iterable[int], view: View) -> tuple[list[Fact], list[Fact]]:
+        """Return the facts of some rows, each once, and the utterances around them."""
+        found = list(dict.fromkeys(found))
+        read = self.source.with_neighbours(found, _REACH, view) if found else ()
+        facts = {fact.id: fact for fact in read}
+        # A fact may have been removed between the two reads.
+        hits = [facts.pop(fact) for fact in found if fact in facts]
+        return hits, list(facts.values())
+
+
+def within(scored: Iterable[Scored], budget: int) -> Iterator[Scored]:
+    """Choose whole facts, best first, until their texts fill `budget` characters.
+
+    A text is given once. One that does not fit any more is left out for shorter ones after it;
+    only the very best is given though it is longer than the budget, rather than nothing.
+    """
+    given: set[str] = set()
+    left = budget
+    for found in scored:
+        text = found.fact.content
+        if text in given or (given and len(text) > left):
+            continue
+        yield found
+        given.add(text)
+        left -= len(text)
+        if left <= 0:
+            return

@@ -1,0 +1,151 @@
+"""What a store answers about its facts; everything else is decided here, once for all stores.
+
+Every question names whose facts may be seen. A store returns nothing else.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from memorybus_providers.base import RecallScope
+from memorybus_providers.language.unknown_words import Span
+from memorybus_providers.ranking.ranking import Fact
+from memorybus_providers.ranking.trust import trust_of
+from memorybus_providers.truth.changes import Correction, FormerEntry
+
+LATEST: Final = (1 << 63) - 1
+"""A time that nothing is later than, as far as a database can tell."""
+
+MOST = 500
+"""Facts that one list holds at most, the newest (G10)."""
+
+KEPT = 100
+"""Kept facts that are looked at where nothing is asked, the newest (G10)."""
+
+SAID = 10
+SESSIONS = 3
+"""Utterances that are looked at then, the newest of the newest sessions (G10)."""
+
+
+class View(msgspec.Struct, frozen=True):
+    """What a question may see.
+
+    Attributes:
+        whose: whose facts.
+        about: only what this person said, and kept facts that name the person; folded, empty for
+            everything.
+        known_by: only what was said until then, milliseconds.
+    """
+
+    whose: RecallScope
+    about: str = ""
+    known_by: int = LATEST
+
+    @property
+    def narrowed(self) -> bool:
+        """Whether it sees less than all facts of the scope."""
+        return bool(self.about) or self.known_by != LATEST
+
+
+class Extent(msgspec.Struct, frozen=True):
+    """How many facts there are, and by what the store knows the scopes that hold any."""
+
+    facts: int
+    scopes: Sequence[str]
+
+
+class FactSource(Protocol):
+    """Reads facts. Lists hold `MOST` facts, the newest first, if nothing else is said."""
+
+    # -- what a search is made of -------------------------------------------------------------
+
+    def extent(self, whose: RecallScope) -> Extent:
+        """Return how much there is."""
+        ...
+
+    def speakers(self, words: Sequence[str], whose: RecallScope) -> frozenset[str]:
+        """Return those of some folded words that are part of a speaker's name."""
+        ...
+
+    def tokens(
+        self, spans: Sequence[Span], scopes: Sequence[str], most: int
+    ) -> Iterable[tuple[int, str, str, int]]:
+        """Return the tokens within spans: the span's number, scope, token, facts that hold it."""
+        ...
+
+    def matching(
+        self, terms: Sequence[Sequence[str]], scopes: Sequence[str], view: View
+    ) -> Iterable[Iterable[tuple[int]]]:
+        """Return for each term, which is some tokens, the rows of the facts that hold one."""
+        ...
+
+    def among(self, rows: Sequence[int], view: View) -> list[int]:
+        """Return those of some rows that a view sees."""
+        ...
+
+    def with_neighbours(self, rows: Sequence[int], reach: int, view: View) -> Iterable[Fact]:
+        """Return the facts of some rows, and the utterances up to `reach` around each."""
+        ...
+
+    # -- lists --------------------------------------------------------------------------------
+
+    def holding(
+        self,
+        phrases: Iterable[Sequence[str]],
+        whose: RecallScope,
+        *,
+        most: int = MOST,
+        as_of: int | None = None,
+    ) -> list[Fact]:
+        """Return facts that hold all words of one of some phrases, in whatever order.
+
+        Args:
+            phrases: each as its folded words.
+            whose: whose facts.
+            most: how many at most.
+            as_of: only what was said until then, milliseconds; everything if None.
+        """
+        ...
+
+    def said_by(self, names: Iterable[str], whose: RecallScope) -> list[Fact]:
+        """Return what speakers said who have one of these folded words in their name."""
+        ...
+
+    def kept(self, category: str, whose: RecallScope) -> list[Fact]:
+        """Return facts that somebody chose to keep; those of one category, if one is given."""
+        ...
+
+    def called(self, names: Iterable[str], whose: RecallScope) -> dict[str, Fact]:
+        """Return the facts of some names (see `ranking.facts`) by their names."""
+        ...
+
+    def around(self, fact: Fact, reach: int, whose: RecallScope) -> list[Fact]:
+        """Return what was said from `reach` utterances before a fact to as many after it."""
+        ...
+
+    def essentials(self, view: View) -> Iterable[Fact]:
+        """Return the newest `KEPT` kept facts, and what people said last: `SAID`, `SESSIONS`."""
+        ...
+
+    # -- what changed -------------------------------------------------------------------------
+
+    def corrections(self, whose: RecallScope) -> list[Correction]:
+        """Return corrections, the newest first; a bounded number."""
+        ...
+
+    def former(self, whose: RecallScope) -> list[FormerEntry]:
+        """Return former entries of the stores, those that ended last first; a bounded number."""
+        ...
+
+    def said_between(self, fact: Fact, after: int, until: int) -> bool:
+        """Say whether a note was said again after a time, and until another."""
+        ...
+
+
+def fact_of(
+    row: int, session: int, seq: int | None, helpful: int, unhelpful: int, *more: Any
+) -> Fact:
+    """Return a fact from its columns, in the order of `Fact` from its name on."""
+    place = None if seq is None else (session, seq)
+    return Fact(row, place, trust_of(helpful, unhelpful), *more)

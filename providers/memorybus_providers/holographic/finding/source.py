@@ -1,0 +1,217 @@
+"""The facts of the file, as `FactSource` asks for them: what a search is made of, and lists."""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+
+from memorybus_providers.base import RecallScope
+from memorybus_providers.finding import source
+from memorybus_providers.finding.source import LATEST, MOST, Extent, View, fact_of
+from memorybus_providers.holographic.finding.rows import FACT, SCOPES, limits_of
+from memorybus_providers.holographic.schema import prefix
+from memorybus_providers.holographic.writing import corrections, former
+from memorybus_providers.language.query import expression, holding
+from memorybus_providers.language.unknown_words import Span
+from memorybus_providers.ranking.facts import clean
+from memorybus_providers.ranking.ranking import Fact
+from memorybus_providers.truth.changes import Correction, FormerEntry
+
+_SIZES = f"select id, facts from scopes where id in ({SCOPES}) order by id"  # noqa: S608
+_SPEAKERS = f"""
+select name from entities where kind = 'speaker' and word = :about and scope in ({SCOPES})
+"""  # noqa: S608
+_ABOUT = f"""
+select fact from fact_entities join entities on entities.id = entity
+where entities.kind = 'named' and word = :about and scope in ({SCOPES})
+"""  # noqa: S608
+_WITHIN = f"""
+facts.scope in ({SCOPES}) and facts.at <= :known_by and (
+    :about = '' or facts.speaker = :about or facts.speaker in ({_SPEAKERS})
+    or facts.id in ({_ABOUT})
+)
+"""
+_NAMES = f"""
+select word from entities
+where kind = 'speaker' and scope in ({SCOPES}) and word in (select value from json_each(:words))
+"""  # noqa: S608
+# Parts of the query lead (cross join), each a seek in the index.
+_BETWEEN = """
+select word.key, scope.value, substr(term, length(scope.value) + 1), doc
+from json_each(:scopes) scope cross join json_each(:ranges) word cross join vocabulary
+where term >= scope.value || json_extract(word.value, '$[0]')
+    and term < scope.value || json_extract(word.value, '$[1]')
+limit :most
+"""
+_SEARCH = "select rowid from facts_fts where facts_fts match :match order by rowid desc"
+# The full-text index leads (cross join): it is what narrows.
+_SEARCH_NARROWED = f"""
+select facts.id from facts_fts cross join facts on facts.id = facts_fts.rowid
+where facts_fts match :match and {_WITHIN} order by facts_fts.rowid desc
+"""  # noqa: S608  constants of our own
+_AMONG = f"""
+select id from facts where id in (select value from json_each(:near)) and {_WITHIN}
+"""  # noqa: S608
+_WITH_NEIGHBOURS = f"""
+{FACT} where facts.id in (
+    select value from json_each(:found)
+    union
+    select near.id from json_each(:found) join facts hit on hit.id = value
+    join facts near on near.session = hit.session
+        and near.seq between hit.seq - :reach and hit.seq + :reach
+        and near.at <= :known_by
+)
+"""  # noqa: S608
+_NEWEST = "order by facts.at desc, facts.id desc limit :most"
+_HOLDING = f"""
+{FACT} where facts.id in (
+    select rowid from facts_fts where facts_fts match :match order by rowid desc limit :reach
+) and facts.scope in ({SCOPES}) and facts.at <= :at {_NEWEST}
+"""  # noqa: S608  constants of our own
+_SAID_BY = f"""
+{FACT} where facts.scope in ({SCOPES}) and facts.seq is not null and facts.speaker in (
+    select name from entities where kind = 'speaker' and scope in ({SCOPES})
+        and word in (select value from json_each(:words))
+) {_NEWEST}
+"""  # noqa: S608
+_KEPT = f"""
+{FACT} where facts.scope in ({SCOPES}) and facts.seq is null
+    and (:category = '' or facts.category = :category) {_NEWEST}
+"""
+_CALLED = f"""
+{FACT} where facts.scope in ({SCOPES}) and facts.name in (select value from json_each(:names))
+    {_NEWEST}
+"""  # noqa: S608
+_AROUND = f"""
+{FACT} where facts.scope in ({SCOPES}) and facts.session = :session
+    and facts.seq between :first and :last order by facts.seq
+"""
+_ESSENTIALS = f"""
+{FACT} where facts.id in (
+    select id from (
+        select id from facts where scope in ({SCOPES}) and seq is null and at <= :known_by
+        order by at desc limit {source.KEPT}
+    )
+    union
+    select id from (
+        select facts.id from facts
+        where seq is not null and kind = 'user' and at <= :known_by and session in (
+            select id from sessions where scope in ({SCOPES}) order by id desc
+            limit {source.SESSIONS}
+        ) order by at desc, seq desc limit {source.SAID}
+    )
+)
+"""  # noqa: S608  constants of our own
+_SAID_BETWEEN = "select 1 from sources where fact = ? and at > ? and at <= ? limit 1"
+
+
+class SqliteFacts:
+    """Reads through one connection, and takes no lock."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        """Read through `db`."""
+        self._db = db
+
+    # -- what a search is made of -------------------------------------------------------------
+
+    def extent(self, whose: RecallScope) -> Extent:
+        """Return how many facts there are, and what the tokens of each scope begin with."""
+        rows = self._db.execute(_SIZES, limits_of(whose)).fetchall()
+        return Extent(sum(size for _, size in rows), [prefix(scope) for scope, n in rows if n])
+
+    def speakers(self, words: Sequence[str], whose: RecallScope) -> frozenset[str]:
+        """Return those of some folded words that are part of a speaker's name."""
+        rows = self._db.execute(_NAMES, {"words": json.dumps(words), **limits_of(whose)})
+        return frozenset(row[0] for row in rows)
+
+    def tokens(
+        self, spans: Sequence[Span], scopes: Sequence[str], most: int
+    ) -> Iterable[tuple[int, str, str, int]]:
+        """Return the tokens of the index within spans."""
+        given = {"scopes": json.dumps(scopes), "ranges": json.dumps(spans), "most": most}
+        return self._db.execute(_BETWEEN, given)
+
+    def matching(
+        self, terms: Sequence[Sequence[str]], scopes: Sequence[str], view: View
+    ) -> Iterator[Iterable[tuple[int]]]:
+        """Return the rows of each term, the newest first."""
+        limits = _limits(view)
+        search = _SEARCH_NARROWED if view.narrowed else _SEARCH
+        for forms in terms:
+            match = expression(forms, scopes)
+            yield self._db.execute(search, {"match": match, **limits})
+
+    def among(self, rows: Sequence[int], view: View) -> list[int]:
+        """Return those of some rows that a view sees."""
+        given = {"near": json.dumps(rows), **_limits(view)}
+        return [row[0] for row in self._db.execute(_AMONG, given)]
+
+    def with_neighbours(self, rows: Sequence[int], reach: int, view: View) -> list[Fact]:
+        """Return the facts of some rows, and the utterances around each."""
+        given = {"found": json.dumps(rows), "reach": reach, **_limits(view)}
+        return [fact_of(*row) for row in self._db.execute(_WITH_NEIGHBOURS, given)]
+
+    # -- lists --------------------------------------------------------------------------------
+
+    def holding(
+        self,
+        phrases: Iterable[Sequence[str]],
+        whose: RecallScope,
+        *,
+        most: int = MOST,
+        as_of: int | None = None,
+    ) -> list[Fact]:
+        """Return facts that hold all words of one of some phrases, in whatever order."""
+        scopes = self.extent(whose).scopes
+        match = holding(dict.fromkeys(" ".join(phrase) for phrase in phrases), scopes)
+        if not match:
+            return []
+        # The last rows are the newest, but for a replay's: sorting all that match takes too long.
+        reach, known_by = (most, LATEST) if as_of is None else (-1, as_of)
+        return self._facts(_HOLDING, whose, match=match, reach=reach, most=most, at=known_by)
+
+    def said_by(self, names: Iterable[str], whose: RecallScope) -> list[Fact]:
+        """Return what speakers said who have one of these folded words in their name."""
+        return self._facts(_SAID_BY, whose, words=json.dumps(list(names)))
+
+    def kept(self, category: str, whose: RecallScope) -> list[Fact]:
+        """Return facts that somebody chose to keep; those of one category, if one is given."""
+        return self._facts(_KEPT, whose, category=clean(category))
+
+    def called(self, names: Iterable[str], whose: RecallScope) -> dict[str, Fact]:
+        """Return the facts of some names by their names."""
+        asked = json.dumps(list(names))
+        return {fact.name: fact for fact in self._facts(_CALLED, whose, names=asked)}
+
+    def around(self, fact: Fact, reach: int, whose: RecallScope) -> list[Fact]:
+        """Return what was said from `reach` utterances before a fact to as many after it."""
+        if fact.place is None:
+            return []
+        session, seq = fact.place
+        place = {"session": session, "first": seq - reach, "last": seq + reach}
+        return self._facts(_AROUND, whose, **place)
+
+    def essentials(self, view: View) -> list[Fact]:
+        """Return the newest kept facts, and what people said last."""
+        return [fact_of(*row) for row in self._db.execute(_ESSENTIALS, _limits(view))]
+
+    # -- what changed -------------------------------------------------------------------------
+
+    def corrections(self, whose: RecallScope) -> list[Correction]:
+        """Return corrections, the newest first."""
+        return corrections.known(self._db, whose)
+
+    def former(self, whose: RecallScope) -> list[FormerEntry]:
+        """Return former entries of the stores, those that ended last first."""
+        return former.entries(self._db, whose)
+
+    def said_between(self, fact: Fact, after: int, until: int) -> bool:
+        """Say whether a note was said again after a time, and until another."""
+        return self._db.execute(_SAID_BETWEEN, (fact.id, after, until)).fetchone() is not None
+
+    def _facts(self, query: str, whose: RecallScope, **given: str | int) -> list[Fact]:
+        rows = self._db.execute(query, {**limits_of(whose), "most": MOST, **given})
+        return [fact_of(*row) for row in rows]
+
+
+def _limits(view: View) -> dict[str, str | int | None]:
+    return {**limits_of(view.whose), "about": view.about, "known_by": view.known_by}

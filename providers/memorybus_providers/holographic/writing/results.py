@@ -1,0 +1,27 @@
+"""Results of writing tools, so that a call that comes again changes nothing."""
+
+import sqlite3
+
+from memorybus_providers.remembering.parts import RESULTS_KEPT
+
+
+class Results:
+    """Reads and writes them inside the transaction that is open."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        """Write through `db`."""
+        self._db = db
+
+    def of(self, event_id: str) -> str | None:
+        """Return the result of a call that was run before."""
+        query = "select result from tool_results where event_id = ?"
+        row = self._db.execute(query, (bytes.fromhex(event_id),)).fetchone()
+        return None if row is None else str(row[0])
+
+    def keep(self, event_id: str, result: str) -> None:
+        """Remember a result; the oldest beyond `RESULTS_KEPT` are forgotten."""
+        seq = self._db.execute(
+            "insert into tool_results(event_id, result) values (?, ?) returning seq",
+            (bytes.fromhex(event_id), result),
+        ).fetchone()[0]
+        self._db.execute("delete from tool_results where seq <= ?", (seq - RESULTS_KEPT,))

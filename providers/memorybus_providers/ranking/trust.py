@@ -1,0 +1,13 @@
+"""How much a fact is trusted, from how it was judged; pure."""
+
+TRUST = 0.5
+"""Trust in a fact that nobody has judged."""
+
+HELPFUL = 0.05
+UNHELPFUL = -0.10
+"""What a judgement adds to a fact's trust; their sum is cut to 0 and 1."""
+
+
+def trust_of(helpful: int, unhelpful: int) -> float:
+    """Return the trust in a fact, 0 to 1, from how often it was judged each way."""
+    return min(1.0, max(0.0, round(TRUST + HELPFUL * helpful + UNHELPFUL * unhelpful, 4)))

@@ -1,0 +1,79 @@
+"""What is said in an event: utterances, and the passages that they are kept as; pure.
+
+Kinds: ``user`` and ``assistant`` (turns), ``compression`` (known only from a compression),
+``delegation`` (a task and its result).
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+from memorybus.events import Delegated, Message, TurnCompleted
+
+from memorybus_providers.ranking.facts import clean, passages
+
+Piece = tuple[int, "Utterance", str]
+"""Which passage of its event it is, from 0; the utterance; the passage."""
+
+
+class Utterance(msgspec.Struct, frozen=True):
+    """Something said in a session."""
+
+    kind: str
+    speaker: str
+    content: str
+    tags: str = ""
+
+
+def said(event: TurnCompleted) -> Iterable[Utterance]:
+    """Return a turn's utterances; its messages stand in where neither side is given as text."""
+    if not event.user and not event.assistant:
+        return spoken(event.messages)
+    return (
+        Utterance("user", event.user_name or "user", event.user),
+        Utterance("assistant", event.assistant_name or "assistant", event.assistant),
+    )
+
+
+def delegated(event: Delegated) -> Iterable[Utterance]:
+    """Return a task and, right after it, its result: who finds one finds the other."""
+    return [
+        Utterance("delegation", speaker, text, tags=event.child_session)
+        for speaker, text in (("assistant", event.task), ("sub-agent", event.result))
+    ]
+
+
+def spoken(messages: Sequence[Message], kind: str = "") -> Iterator[Utterance]:
+    """Yield what people and agents said in chat messages; tools' output and images are not."""
+    for message in messages:
+        role = message.get("role")
+        if role in {"user", "assistant"}:
+            speaker = str(message.get("name") or role)
+            for text in _texts(message.get("content")):
+                yield Utterance(kind or str(role), speaker, text)
+
+
+def pieces(utterances: Iterable[Utterance]) -> Iterator[Piece]:
+    """Yield the passages of an event's utterances, numbered whichever of them are stored."""
+    number = 0
+    for one in utterances:
+        for text in passages(clean(one.content)):
+            yield number, one, text
+            number += 1
+
+
+def unsaid(utterances: Iterable[Utterance], before: Iterable[str]) -> list[Piece]:
+    """Return the passages, each once, that are not among the texts that were said before."""
+    found = list(pieces(utterances))
+    texts = {text for _, _, text in found}
+    new = texts - {text for text in before if text in texts}
+    first = {text: number for number, _, text in reversed(found) if text in new}
+    return [piece for piece in found if first.get(piece[2]) == piece[0]]
+
+
+def _texts(content: object) -> list[str]:
+    """Return the texts of a message's content: a string, or a list of typed parts."""
+    if isinstance(content, str):
+        return [content]
+    parts = content if isinstance(content, list | tuple) else ()
+    texts = [part.get("text") for part in parts if isinstance(part, Mapping)]
+    return [text for text in texts if isinstance(text, str)]

@@ -1,0 +1,108 @@
+"""Running the tools that only read (see `arguments`)."""
+
+from collections.abc import Sequence
+
+from memorybus_providers.base import HookContext, RecallScope
+from memorybus_providers.finding.connections import Connections
+from memorybus_providers.finding.entities import Entities, Entity
+from memorybus_providers.finding.search import FactSearch
+from memorybus_providers.finding.standing import Standings
+from memorybus_providers.ranking.ranking import Fact, Scored
+from memorybus_providers.tools.arguments import (
+    Contradict,
+    Listing,
+    Probe,
+    Reading,
+    Reason,
+    Related,
+    Search,
+    SessionSearch,
+    moment,
+)
+from memorybus_providers.tools.shown import Result, described, iso, listed, marked, shown
+
+
+class ReadingTools:
+    """Answers the tools that only read, within the caller's scope."""
+
+    def __init__(self, search: FactSearch) -> None:
+        """Read what `search` reads."""
+        self._search_by = search
+        self._source = search.source
+        self._standings = Standings(self._source)
+        self._connections = Connections(self._source, Entities(self._source))
+
+    def answer(self, call: Reading, ctx: HookContext) -> tuple[Result, Sequence[Fact]]:
+        """Return the result of a call, and the facts that were looked for and found."""
+        whose = RecallScope.own(ctx.scope)
+        found: Sequence[Fact] = ()
+        match call:
+            case Search():
+                scored = self._search(call, whose)
+                found = [one.fact for one in scored]
+                result: Result = {"results": marked(scored)}
+            case Probe():
+                entity, found = self._probe(call, whose)
+                told = marked(self._standings.marked(found, whose))
+                result = {"entity": described(entity), "results": told}
+            case Related():
+                result = self._related(call, whose)
+            case Reason():
+                result = self._reason(call, whose)
+            case Contradict():
+                found = self._standings.rivals(call.statement, whose)[: call.limit]
+                result = {"results": listed(found)}
+            case Listing():
+                kept = self._source.kept(call.category, whose)
+                found = [fact for fact in kept if fact.trust >= call.min_trust][: call.limit]
+                result = {"results": marked(self._standings.marked(found, whose))}
+            case SessionSearch():
+                result = self._sessions(call, whose)
+        return {"ok": True, **result}, found
+
+    def _probe(self, call: Probe, whose: RecallScope) -> tuple[Entity, list[Fact]]:
+        entity, about = self._connections.probe(call.entity, whose)
+        filed = [fact for fact in about if call.category in {"", fact.category}]
+        return entity, filed[: call.limit]
+
+    def _search(self, call: Search, whose: RecallScope) -> list[Scored]:
+        found = [
+            one
+            for one in self._search_by.answer(call.query, whose, call.about, moment(call.as_of))
+            if call.category in {"", one.fact.category} and one.fact.trust >= call.min_trust
+        ]
+        return found[: call.limit]
+
+    def _related(self, call: Related, whose: RecallScope) -> Result:
+        entity, companions = self._connections.related(call.entity, whose)
+        related = [
+            {"name": one.name, "facts": len(one.facts), "newest": shown(one.facts[0])}
+            for one in companions[: call.limit]
+        ]
+        return {"entity": described(entity), "related": related}
+
+    def _reason(self, call: Reason, whose: RecallScope) -> Result:
+        entities, joint, bridges = self._connections.reason(call.entities, whose)
+        return {
+            "entities": [described(entity) for entity in entities],
+            "results": listed(joint[: call.limit]),
+            "through": [
+                {"name": one.name, "facts": listed(one.facts)} for one in bridges[: call.limit]
+            ],
+        }
+
+    def _sessions(self, call: SessionSearch, whose: RecallScope) -> Result:
+        hits: dict[int, Fact] = {}
+        for one in self._search_by.answer(call.query, whose):
+            if one.fact.place is not None:
+                hits.setdefault(one.fact.place[0], one.fact)
+        best = list(hits.values())[: call.limit]
+        sessions = [self._session(fact, call.around, whose) for fact in best]
+        return {"sessions": sessions}
+
+    def _session(self, hit: Fact, reach: int, whose: RecallScope) -> Result:
+        said = [
+            {"speaker": one.speaker, "text": one.content, "at": iso(one.at), "hit": one == hit}
+            for one in self._source.around(hit, reach, whose)
+        ]
+        return {"session": hit.session, "at": iso(hit.at), "id": hit.name, "said": said}

@@ -1,0 +1,55 @@
+"""What a model is shown of facts and entities."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+from memorybus_providers.finding.entities import Entity
+from memorybus_providers.ranking.ranking import LAST_MS, Fact, Scored
+
+Result = dict[str, Any]
+
+
+def failed(why: str) -> Result:
+    """Return the result of a call that did nothing."""
+    return {"ok": False, "error": why}
+
+
+def listed(found: Iterable[Fact]) -> list[Result]:
+    """Return facts as they are shown."""
+    return [shown(fact) for fact in found]
+
+
+def marked(found: Iterable[Scored]) -> list[Result]:
+    """Return facts as they are shown, with what became of them."""
+    return [shown(one.fact, one.until, one.before) for one in found]
+
+
+def described(entity: Entity) -> Result:
+    """Return an entity as it is shown."""
+    aliases, roles = list(entity.aliases), list(entity.roles)
+    return {"name": entity.name, "kind": entity.kind, "aliases": aliases, "roles": roles}
+
+
+def shown(fact: Fact, until: int = 0, before: str = "") -> Result:
+    """Return a fact as it is shown."""
+    marks = {"until": iso(until)} if until else {}
+    marks |= {"before": before} if before else {}
+    return {
+        "id": fact.name,
+        "text": fact.content,
+        "kind": fact.kind,
+        "speaker": fact.speaker,
+        "session": fact.session,
+        "at": iso(fact.at),
+        "trust": fact.trust,
+        "category": fact.category,
+        "tags": fact.tags.split(),
+        **marks,
+    }
+
+
+def iso(at: int) -> str:
+    """Return a time in milliseconds as ISO 8601, to the second."""
+    said = datetime.fromtimestamp(min(max(at, 0), LAST_MS) / 1000, UTC)
+    return said.isoformat(timespec="seconds")

@@ -1,0 +1,63 @@
+"""Running the tools that write (see `arguments`), inside the transaction their caller has open."""
+
+import json
+
+from memorybus_providers.base import HookContext, RecallScope
+from memorybus_providers.finding.source import FactSource
+from memorybus_providers.language.mentions import words
+from memorybus_providers.remembering.notes import NOTE, Note
+from memorybus_providers.remembering.parts import Parts
+from memorybus_providers.tools.arguments import Add, Correct, Feedback, Writing
+from memorybus_providers.tools.shown import Result, failed, shown
+
+
+class WritingTools:
+    """Writes by the parts of a store."""
+
+    def __init__(self, parts: Parts, source: FactSource) -> None:
+        """Write by `parts`, and look up in `source` what they have written."""
+        self._parts = parts
+        self._source = source
+
+    def write(self, call: Writing, ctx: HookContext) -> Result:
+        """Run a tool once per event id; a call that comes again gets its first result."""
+        before = self._parts.results.of(ctx.event_id)
+        if before is not None:
+            return dict(json.loads(before))
+        result = self._run(call, ctx)
+        self._parts.results.keep(ctx.event_id, json.dumps(result))
+        return result
+
+    def _run(self, call: Writing, ctx: HookContext) -> Result:
+        match call:
+            case Add():
+                return self._add(call, ctx)
+            case Correct():
+                return self._correct(call, ctx)
+            case Feedback():
+                return self._judge(call, ctx)
+
+    def _correct(self, call: Correct, ctx: HookContext) -> Result:
+        if bool(call.fact_id) is bool(call.old_text.strip()):
+            return failed("memory_correct: give fact_id or old_text, and not both")
+        note = Note(NOTE, call.content, call.category, " ".join(call.tags))
+        name = self._parts.kept.add(note, ctx) or ""
+        made = self._parts.corrections.add(call.fact_id, call.old_text, name, ctx)
+        whose = RecallScope.own(ctx.scope)
+        near = (
+            self._source.called([call.fact_id], whose).values()
+            if call.fact_id
+            else self._source.holding([words(call.old_text)], whose)
+        )
+        replaced = [shown(fact) for fact in near if made.means(fact)]
+        return {"ok": True, "id": name, "replaces": replaced}
+
+    def _add(self, call: Add, ctx: HookContext) -> Result:
+        note = Note(NOTE, call.content, call.category, " ".join(call.tags))
+        return {"ok": True, "id": self._parts.kept.add(note, ctx)}
+
+    def _judge(self, call: Feedback, ctx: HookContext) -> Result:
+        trust = self._parts.judgements.add(call.fact_id, ctx, helpful=call.helpful)
+        if trust is None:
+            return failed(f"no fact {call.fact_id}: give the id that memory_search shows")
+        return {"ok": True, "id": call.fact_id, "trust": trust}
