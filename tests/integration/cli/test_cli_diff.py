@@ -1,4 +1,4 @@
-"""``memorybus diff``: two providers side by side, as one looks before moving from one to the other."""
+"""``memorybus diff``: two providers side by side, before one moves from one to the other."""
 
 import json
 
