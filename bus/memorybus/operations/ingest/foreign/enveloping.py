@@ -17,6 +17,9 @@ from memorybus.operations.ingest.ingest import RefusedInput
 from memorybus.redis.keys import session_key, store_key
 from memorybus.text.cleaning import checked_id
 
+AGENTS = frozenset(("assistant", "agent", "ai"))
+"""Names of speakers who are agents, in sources that know no roles."""
+
 _APART = "\n\n"
 """Between the messages of one side of a turn."""
 
@@ -33,6 +36,10 @@ class Owner(msgspec.Struct, frozen=True):
     default: Scope
     agent: str | None = None
     user: str | None = None
+
+    def is_agent(self, person: str) -> bool:
+        """Say whether what a source has as a person is an agent: the one named, or by its name."""
+        return bool(person) and (person == self.agent or person in AGENTS)
 
     def scope(self, source: str, user: str, agent: str) -> Scope:
         """Return the scope of what a source says is a person's and an agent's.
@@ -91,6 +98,7 @@ class _Maker:
 
     def memory(self, kept: Kept) -> Iterator[Envelope]:
         """Yield the write of a memory, and its removal if it has ceased to hold."""
+        kept = self._with_agent(kept)
         scope = self._owner.scope(self._source, kept.user, kept.agent)
         key = store_key(kept.store, scope)
         ref = _ref(self._source, kept.session or "memories")
@@ -103,14 +111,26 @@ class _Maker:
             gone = memory_write("remove", kept.store, "", kept.text, came)
             yield self._envelope(gone, key, scope, ref, max(kept.until, at), "removal", kept.id)
 
+    def _with_agent(self, kept: Kept) -> Kept:
+        """Return a memory about an agent as the agent's own note."""
+        if not self._owner.is_agent(kept.user):
+            return kept
+        return msgspec.structs.replace(kept, user="", agent=kept.user, store="memory")
+
+    def _spoken(self, one: Said) -> Said:
+        """Return a message of an agent as such."""
+        if not self._owner.is_agent(one.user):
+            return one
+        return msgspec.structs.replace(one, user="", agent=one.user, speaker="assistant")
+
     def session(self, session: str, said: Sequence[Said]) -> Iterator[Envelope]:
         """Yield a session's turns; in a shared one, each is of the person who spoke."""
-        turns = list(_turns(said))
+        said = [self._spoken(one) for one in said]
         person = next((one.user for one in said if one.user), "")
         agent = next((one.agent for one in said if one.agent), "")
         counts: dict[Scope, int] = {}
         ref = _ref(self._source, session)
-        for messages in turns:
+        for messages in _turns(said):
             scope = self._owner.scope(self._source, messages[0].user or person, agent)
             key, at = session_key(scope, ref.root), self._time(messages)
             if scope not in counts:

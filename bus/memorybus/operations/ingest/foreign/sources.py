@@ -4,12 +4,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from memorybus.operations.ingest.foreign import mem0
+from memorybus.operations.ingest.foreign import hindsight, honcho, letta, mem0, mentisdb, zep
 from memorybus.operations.ingest.foreign.enveloping import Enveloped, Owner, enveloped
 from memorybus.operations.ingest.foreign.model import ForeignError, Parsed
 
 PARSERS: Mapping[str, Callable[[bytes, str], Parsed]] = MappingProxyType({
-    "mem0": mem0.parse,
+    "mem0": mem0.parse, "hindsight": hindsight.parse, "honcho": honcho.parse,
+    "mentisdb": mentisdb.parse, "zep": zep.parse, "letta": letta.parse,
 })  # fmt: skip
 """By source: returns what an export holds, of its bytes and its name; raises `ForeignError`."""
 
